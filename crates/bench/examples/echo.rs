@@ -1,11 +1,11 @@
-//! A whole benchmark in one file: bytes echoed over a loopback socket by a second process.
+//! Complete benchmark in one file: bytes echoed over a loopback socket by a second process.
 //!
 //! ```text
 //! cargo run --release -p telpher-bench --example echo -- [DIRECTORY]
 //! ```
 //!
-//! Two cases of paced request-reply, two of one-way, two call depths and a capacity sweep, a few short
-//! runs each: enough to see every part of the reports, not enough to quote.
+//! It runs two cases of paced request-reply, two of one-way, two call depths and a capacity sweep,
+//! with a few short runs each: enough to see every part of the reports, but not to quote.
 
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -96,7 +96,7 @@ fn run() -> Result<bench::model::Results, Failure> {
     Ok(suite.finish())
 }
 
-/// One repeat, with a responder of its own.
+/// Runs one repeat, with a responder of its own.
 fn measure(case: &Case) -> Result<Measurement, Failure> {
     let opened_ns = now_ns();
     let (mut responder, mut socket) = Responder::start(case)?;
@@ -124,7 +124,7 @@ fn measure(case: &Case) -> Result<Measurement, Failure> {
     })
 }
 
-/// Messages at their times; answered ones wait for the echo, the others only for the socket.
+/// Sends messages on a schedule. Answered ones wait for the echo, the others only for the socket.
 fn paced(
     socket: &mut TcpStream,
     size: usize,
@@ -160,7 +160,7 @@ fn paced(
     Ok((tally, (now_ns() - start_ns).max(WINDOW_NS)))
 }
 
-/// As fast as the echo comes back, with `depth` messages in flight.
+/// Sends in a closed loop with `depth` messages in flight.
 fn closed(socket: &mut TcpStream, size: usize, depth: u32) -> io::Result<(Tally, u64)> {
     let mut message = vec![0; size];
     let mut tally = Tally::new();
@@ -182,7 +182,7 @@ fn closed(socket: &mut TcpStream, size: usize, depth: u32) -> io::Result<(Tally,
     Ok((tally, done_ns - start_ns))
 }
 
-/// The second process; killed if the run fails before it ends by itself.
+/// The second process, killed if the run fails before it ends by itself.
 struct Responder {
     process: Child,
     lines: BufReader<std::process::ChildStdout>,
@@ -205,7 +205,7 @@ impl Responder {
         Ok((responder, socket))
     }
 
-    /// What it counted; it says so and ends when the socket does.
+    /// Returns its counts, which it prints when the socket ends.
     fn sink(&mut self) -> Result<Sink, Failure> {
         Ok(serde_json::from_str(&self.line()?)?)
     }
@@ -219,13 +219,14 @@ impl Responder {
 
 impl Drop for Responder {
     fn drop(&mut self) {
-        // It ends with its socket; this is for a run that failed before.
+        // The process ends with its socket; this is for a run that failed before.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// The responder: says where it listens, takes one connection, counts, echoes if told to, and reports.
+/// Plays the responder: prints its address, accepts one connection, counts, echoes if requested,
+/// and reports.
 fn respond(size: usize, echo: bool) -> Result<(), Failure> {
     let started_ns = now_ns();
     let listener = TcpListener::bind("127.0.0.1:0")?;

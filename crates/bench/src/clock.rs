@@ -1,8 +1,8 @@
 //! The clocks of a benchmark: monotonic time, CPU time of any process, and the wall date.
 //!
-//! The bench measures the real machine, so this is the one crate where reading a clock directly is the
-//! point; every reading still goes through here. All values are nanoseconds of kernel clocks. The
-//! monotonic clock is the machine's, so instants of different processes can be compared.
+//! Readings of the real clocks are the purpose of this crate, and all of them go through this
+//! module. All values are nanoseconds of kernel clocks. The monotonic clock is the machine's, so
+//! readings of different processes can be compared.
 
 use std::io;
 use std::sync::OnceLock;
@@ -32,7 +32,7 @@ pub fn unix_ms() -> i64 {
     (ns / 1_000_000).cast_signed()
 }
 
-/// CPU time this process has used so far, all threads, user and system.
+/// Returns the CPU time of this process so far: all threads, user and system.
 ///
 /// # Panics
 /// Never on Linux: a process can always read its own clock.
@@ -53,8 +53,8 @@ impl CpuClock {
     /// # Errors
     /// When there is no such process.
     pub fn of(pid: u32) -> io::Result<Self> {
-        // A clock id carries the pid in its upper bits: 0 would mean ourselves, and a pid above the
-        // kernel's limit would turn into another clock.
+        // A clock id contains the pid in its upper bits. 0 would select this process, and a pid
+        // above the kernel's limit would select another clock.
         if pid == 0 || pid > PID_MAX {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
@@ -73,7 +73,7 @@ impl CpuClock {
         }
     }
 
-    /// CPU time used so far, all threads, user and system.
+    /// Returns the CPU time used so far: all threads, user and system.
     ///
     /// # Errors
     /// When the process has ended.
@@ -82,9 +82,9 @@ impl CpuClock {
     }
 }
 
-/// The smallest step in which a CPU clock was seen to advance, in nanoseconds: what the kernel claims,
-/// or more where the claim does not hold (some sandboxes count in scheduler ticks). Found once per
-/// process by spinning for at most 50 ms.
+/// Returns the smallest step in which a CPU clock was seen to advance, in nanoseconds. It is the
+/// kernel's stated resolution, or more where that is not true (some sandboxes count in scheduler
+/// ticks). Found once per process by spinning for at most 50 ms.
 pub fn cpu_step_ns() -> u64 {
     static STEP: OnceLock<u64> = OnceLock::new();
     *STEP.get_or_init(|| {
@@ -125,7 +125,7 @@ pub struct Utc {
 }
 
 impl Utc {
-    /// Now.
+    /// Returns the current moment.
     #[must_use]
     pub fn now() -> Self {
         #[expect(
@@ -139,19 +139,19 @@ impl Utc {
         )
     }
 
-    /// The moment `unix_s` seconds after 1970-01-01 00:00:00.
+    /// Returns the moment `unix_s` seconds after 1970-01-01 00:00:00.
     #[must_use]
     pub fn from_unix_s(unix_s: u64) -> Self {
         Self { unix_s }
     }
 
-    /// `2026-06-26 08:01:47`.
+    /// Formats the moment as `2026-06-26 08:01:47`.
     #[must_use]
     pub fn display(self) -> String {
         self.moment().format("%Y-%m-%d %H:%M:%S").to_string()
     }
 
-    /// `20260626T080147Z`, for names of files; sorts by time.
+    /// Formats the moment as `20260626T080147Z`, which sorts by time in file names.
     #[must_use]
     pub fn compact(self) -> String {
         self.moment().format("%Y%m%dT%H%M%SZ").to_string()

@@ -1,8 +1,8 @@
-//! An old result against a new one, and the rules by which a change is a failure.
+//! Comparison of an old result with a new one, and the rules by which a change fails.
 //!
 //! A rule such as `p99 > +10%` fails when the mean over runs rose by more than ten percent *and* Welch's
-//! test shows a difference. A change beyond the limit that the runs do not show is neither a pass nor a
-//! failure, but unclear: more repeats would tell.
+//! test shows a difference. A change beyond the limit that the test does not confirm is *unclear*,
+//! neither a pass nor a failure: more repeats would decide it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -70,7 +70,7 @@ pub fn judge(old: &Results, new: &Results, rules: &[Rule]) -> Vec<Judgement> {
 pub struct Rule {
     /// The metric.
     pub metric: Metric,
-    /// Which side of the limit fails.
+    /// The side of the limit that fails.
     pub fails: Fails,
     /// The limit, as a share of the old mean: 0.1 is ten percent more.
     pub limit: f64,
@@ -85,7 +85,7 @@ pub enum Fails {
     Below,
 }
 
-/// What a rule says about a case.
+/// Result of a rule for one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
     /// The rule.
@@ -101,9 +101,9 @@ pub struct Judgement {
 pub enum Outcome {
     /// The change, as a share, is within the limit.
     Pass(f64),
-    /// The change, as a share, is beyond it, and shown.
+    /// The change, as a share, is beyond the limit and statistically shown.
     Fail(f64),
-    /// It cannot be said, and why.
+    /// No judgement is possible, for this reason.
     Unclear(String),
 }
 
@@ -185,7 +185,7 @@ impl fmt::Display for Judgement {
     }
 }
 
-/// A text that is no rule.
+/// A text that is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a rule\nhint: write METRIC, < or >, and a change in percent, such as \"p99 > +10%\" or \

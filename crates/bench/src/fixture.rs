@@ -1,5 +1,5 @@
-//! Made-up results for the tests of lines, tables and plots: two targets, three agent modes, three call
-//! modes and a sweep. The noise is a fixed sequence, so that snapshots stay.
+//! Made-up results for the tests of lines, tables and plots: two targets, three agent modes, three
+//! call modes and a sweep. The noise is a fixed sequence, so snapshots do not change.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -25,7 +25,7 @@ impl Noise {
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// About `around`, with a long tail to the right.
+    /// Returns a latency near `around_ns`, with a long tail to the right.
     fn latency(&mut self, around_ns: f64) -> u64 {
         let tail = self.next().max(1e-6).powf(-0.18);
         (around_ns * (0.75 + 0.15 * self.next()) * tail) as u64
@@ -36,7 +36,7 @@ impl Noise {
     }
 }
 
-/// What a made-up system does: rate, latency and CPU share of its roles.
+/// Behaviour of a made-up system: rate, latency and CPU share of its roles.
 #[derive(Clone, Copy)]
 struct System {
     rate: f64,
@@ -45,7 +45,7 @@ struct System {
     cpu: [f64; 3],
 }
 
-/// The results, made once: the histograms of a million messages take their time.
+/// Returns the results. They are made once, because the histograms of a million messages take time.
 pub(crate) fn results() -> Results {
     static MADE: OnceLock<Results> = OnceLock::new();
     MADE.get_or_init(make).clone()

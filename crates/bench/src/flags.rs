@@ -1,8 +1,8 @@
-//! Where a number does not mean what it seems, said beside the number.
+//! Flags: warnings next to a figure that may mislead.
 //!
-//! A flag never changes a figure. Run flags follow from one measurement, case flags from all repeats.
-//! The limits are rules of thumb with their reasons; they are stated in the words of each flag, so that
-//! a reader can disagree.
+//! A flag never changes a figure. Run flags follow from one measurement, case flags from all
+//! repeats. The limits are rules of thumb; each flag's text states its limit and the reason, so
+//! that a reader can disagree.
 
 mod rules;
 
@@ -69,13 +69,13 @@ impl Flag {
         }
     }
 
-    /// What it means for the reader, in a sentence or two.
+    /// Explains the flag to the reader in one or two sentences.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
             Self::PacingLimited => {
                 "The rate achieved is at least 98 % of the rate offered, so the throughput is the \
-                 schedule's, not the system's: it says that the system kept up, not what it can do. \
+                 schedule's, not the system's: the system kept up, but its capacity is unknown. \
                  Read the latency and the CPU; capacity comes from a sweep or an unpaced run."
             }
             Self::TooShort => {
@@ -91,7 +91,7 @@ impl Flag {
                  the run order before trusting the mean."
             }
             Self::LowN => {
-                "Fewer than five runs: the interval is wide, and below two there is none."
+                "Fewer than five runs: the interval is wide. With fewer than two runs there is no interval."
             }
             Self::LittleMismatch => {
                 "In a closed loop the messages in flight equal throughput × mean latency (Little's \
@@ -120,18 +120,18 @@ impl fmt::Display for Flag {
     }
 }
 
-/// A flag with what raised it.
+/// A flag with the figure that raised it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Raised {
-    /// Which.
+    /// The flag.
     pub flag: Flag,
     /// The figure that raised it, in words; for a case, of its first run that did.
     pub detail: String,
-    /// In how many runs; absent for flags of the case as a whole.
+    /// Number of runs that raised it; absent for flags of the case as a whole.
     pub runs: Option<usize>,
 }
 
-/// The flags of one run.
+/// Returns the flags of one run.
 pub(crate) fn of_run(case: &Case, metrics: &Metrics, measured: &Measurement) -> Vec<Raised> {
     let found = [
         (Flag::PacingLimited, rules::pacing_limited(case, metrics)),
@@ -155,7 +155,7 @@ pub(crate) fn of_run(case: &Case, metrics: &Metrics, measured: &Measurement) -> 
     found.into_iter().filter_map(raise).collect()
 }
 
-/// The flags of a case: those of its runs, and those that only all repeats show.
+/// Returns the flags of a case: those of its runs, and those that follow from all repeats together.
 pub(crate) fn of_case(
     case: &Case,
     runs: &[Run],
@@ -190,7 +190,7 @@ pub(crate) fn of_case(
     raised.into_values().collect()
 }
 
-/// Which flags any case of the results has.
+/// Returns the kinds of flags in the results, sorted.
 pub(crate) fn kinds(results: &Results) -> Vec<Flag> {
     let mut raised: Vec<_> = results.flags().map(|(_, raised)| raised.flag).collect();
     raised.sort_unstable();
@@ -222,7 +222,7 @@ pub fn sentence(raised: &[Raised]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// What `--strict` asks: whether any case is flagged.
+/// Fails if any case is flagged (`--strict`).
 ///
 /// # Errors
 /// With every flag raised; the command then ends with exit code 1.
@@ -240,7 +240,7 @@ pub fn strict(results: &Results) -> Result<(), Flagged> {
     }
 }
 
-/// A strict suite with flags.
+/// Error of a strict suite: its flagged cases.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{} of the cases are flagged\n  {}\nhint: run without --strict to accept flagged figures, or raise \

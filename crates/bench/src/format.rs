@@ -1,27 +1,27 @@
-//! Numbers as the reports write them. What is absent is `n/a`, everywhere.
+//! Number formats of the reports. An absent figure is always `n/a`.
 
 use crate::model::Unit;
 use crate::stats::Interval;
 
-/// What stands for a figure that was not measured.
+/// Text for a figure that was not measured.
 pub(crate) const ABSENT: &str = "n/a";
 
-/// Two decimals, as in the reports we reproduce.
+/// Formats a figure with two decimals, as in the reports we reproduce.
 pub(crate) fn fixed(value: Option<f64>) -> String {
     decimal(value, 2)
 }
 
-/// That many decimals.
+/// Formats a figure with `decimals` decimals.
 pub(crate) fn decimal(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.decimals$}"))
 }
 
-/// An interval with two decimals: `[927.46, 934.66]`.
+/// Formats an interval with two decimals: `[927.46, 934.66]`.
 pub(crate) fn interval(interval: Option<Interval>) -> String {
     interval_decimal(interval, 2)
 }
 
-/// An interval with that many decimals.
+/// Formats an interval with `decimals` decimals.
 pub(crate) fn interval_decimal(interval: Option<Interval>, decimals: usize) -> String {
     interval.map_or_else(
         || ABSENT.to_owned(),
@@ -29,7 +29,7 @@ pub(crate) fn interval_decimal(interval: Option<Interval>, decimals: usize) -> S
     )
 }
 
-/// How far an interval reaches to either side, as a share of the mean: `± 1.2 %`.
+/// Formats half an interval as a share of the mean: `± 1.2 %`.
 pub(crate) fn margin(mean: f64, interval: Interval) -> String {
     if mean == 0.0 {
         return ABSENT.to_owned();
@@ -38,12 +38,12 @@ pub(crate) fn margin(mean: f64, interval: Interval) -> String {
     format!("± {:.1} %", 100.0 * half / mean.abs())
 }
 
-/// A whole number, for counts that are means of nothing.
+/// Formats a whole number.
 pub(crate) fn count(value: Option<f64>) -> String {
     value.map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0}"))
 }
 
-/// Thousands set apart: `12,312.78`.
+/// Formats a number with thousands separators: `12,312.78`.
 pub(crate) fn thousands(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
@@ -62,7 +62,7 @@ pub(crate) fn thousands(value: f64, decimals: usize) -> String {
     format!("{sign}{out}{rest}")
 }
 
-/// Three significant figures without an exponent: `0.0921`, `9.21`, `921`, `92,100`.
+/// Formats three significant figures without an exponent: `0.0921`, `9.21`, `921`, `92,100`.
 pub(crate) fn figures(value: f64) -> String {
     significant(value, 3)
 }
@@ -78,7 +78,7 @@ fn significant(value: f64, digits: i32) -> String {
     thousands(rounded, power(rounded).clamp(0, 9) as usize)
 }
 
-/// A figure in the unit people read it in: `1.61 ms`, `18.4 µs`, `147,000/s`.
+/// Formats a figure in a readable unit: `1.61 ms`, `18.4 µs`, `147,000/s`.
 pub(crate) fn human(value: f64, unit: Unit) -> String {
     let (scale, name) = scaled(value, unit);
     match unit {
@@ -88,7 +88,8 @@ pub(crate) fn human(value: f64, unit: Unit) -> String {
     }
 }
 
-/// An interval in the same unit, with as many figures as tell its ends apart: `912.4 – 931.0 µs`.
+/// Formats an interval in one unit, with enough figures to distinguish its ends: `912.4 – 931.0
+/// µs`.
 pub(crate) fn human_interval(interval: Interval, unit: Unit) -> String {
     let Interval { low, high } = interval;
     if matches!(unit, Unit::Count | Unit::Bytes) || high <= 0.0 {
@@ -101,7 +102,7 @@ pub(crate) fn human_interval(interval: Interval, unit: Unit) -> String {
         _ => 3,
     };
     let digits = digits.clamp(3, 7);
-    // Both ends end at the same place.
+    // Both ends get the same number of decimals.
     let decimals = (digits - 1 - high.log10().floor() as i32).clamp(0, 9) as usize;
     match decimals {
         0 => format!(
@@ -117,7 +118,7 @@ pub(crate) fn human_interval(interval: Interval, unit: Unit) -> String {
     }
 }
 
-/// By what to multiply a value for people, and the name of the unit that gives.
+/// Returns the factor that scales a value to a readable unit, and the name of that unit.
 fn scaled(value: f64, unit: Unit) -> (f64, &'static str) {
     let seconds = match unit {
         Unit::PerSecond => return (1.0, "/s"),
@@ -136,7 +137,7 @@ fn scaled(value: f64, unit: Unit) -> (f64, &'static str) {
     (seconds * scale, name)
 }
 
-/// A round value on an axis: `0`, `250`, `2.5k`, `1M`.
+/// Formats a round value on an axis: `0`, `250`, `2.5k`, `1M`.
 pub(crate) fn short(value: f64) -> String {
     let (scale, unit) = match value.abs() {
         v if v >= 1e6 => (1e6, "M"),
@@ -146,7 +147,7 @@ pub(crate) fn short(value: f64) -> String {
     format!("{}{unit}", trimmed(value / scale))
 }
 
-/// A round number of milliseconds on an axis: `200 µs`, `5 ms`.
+/// Formats a round number of milliseconds on an axis: `200 µs`, `5 ms`.
 pub(crate) fn human_tick(ms: f64) -> String {
     if ms == 0.0 {
         return "0".to_owned();
@@ -155,13 +156,13 @@ pub(crate) fn human_tick(ms: f64) -> String {
     format!("{}{name}", trimmed(ms * scale))
 }
 
-/// At most two decimals, none of them a zero at the end.
+/// Formats at most two decimals, without trailing zeros.
 fn trimmed(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A size: `16 B`, `1.5 KiB`, `12.3 MiB`.
+/// Formats a size: `16 B`, `1.5 KiB`, `12.3 MiB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB"] {

@@ -1,8 +1,10 @@
-//! Latencies in nanoseconds, three significant figures, one histogram per worker, merged at the end.
+//! Latency histograms in nanoseconds with three significant figures: one per worker, merged at the
+//! end.
 //!
-//! Every latency figure of a report comes out of one histogram, its mean and its extremes too, so that
-//! no two of them can contradict each other. Recording never drops and never shares: a worker owns its
-//! histogram, and what was recorded is what was completed. It knows nothing of what was timed.
+//! Every latency figure of a report comes from one histogram, including mean and extremes, so the
+//! figures cannot contradict each other. Recording drops nothing and shares nothing: a worker owns
+//! its histogram, which has exactly one value per completed message. This module does not know what
+//! was timed.
 
 use std::fmt;
 
@@ -14,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Significant decimal figures kept: a recorded value is off by at most 0.05 %.
 const FIGURES: u8 = 3;
 
-/// A recorded latency is capped at one hour; nothing that takes longer is a latency.
+/// Cap of a recorded latency: one hour.
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 
 /// A latency histogram.
@@ -47,7 +49,7 @@ impl Histogram {
             .saturating_record(latency_ns.clamp(1, HIGHEST_NS));
     }
 
-    /// Adds what another worker recorded.
+    /// Adds the values of another worker's histogram.
     ///
     /// # Panics
     /// Never: all histograms share their bounds, also those read back from text.
@@ -63,7 +65,7 @@ impl Histogram {
         self.counts.len()
     }
 
-    /// The figures a report shows. `None` when nothing was recorded.
+    /// Returns the figures a report shows, or `None` when nothing was recorded.
     #[must_use]
     pub fn summary(&self) -> Option<LatencySummary> {
         (self.count() > 0).then(|| LatencySummary {
@@ -95,12 +97,13 @@ impl Histogram {
             .map(|point| (point.quantile_iterated_to(), point.value_iterated_to()))
     }
 
-    /// The library's own histogram, for writers of its log format.
+    /// Returns the library's histogram, for writers of its log format.
     pub(crate) fn inner(&self) -> &hdrhistogram::Histogram<u64> {
         &self.counts
     }
 
-    /// HdrHistogram's V2 encoding in base64, the form role processes hand over in JSON.
+    /// Encodes the histogram in HdrHistogram's V2 format as base64, the form in which role
+    /// processes hand it over in JSON.
     ///
     /// # Panics
     /// Never: the encoder only fails on counts above `i64::MAX`.
@@ -113,7 +116,8 @@ impl Histogram {
         BASE64.encode(bytes)
     }
 
-    /// Reads back what [`Histogram::to_base64`] or another HdrHistogram library wrote in nanoseconds.
+    /// Decodes the output of [`Histogram::to_base64`], or of another HdrHistogram library that
+    /// recorded nanoseconds.
     ///
     /// # Errors
     /// When the text is not base64, not HdrHistogram V2, or holds values above an hour.
@@ -153,7 +157,7 @@ impl<'de> Deserialize<'de> for Histogram {
     }
 }
 
-/// Why a text is no histogram.
+/// Errors of decoding a histogram.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HistogramError {
     /// The text is not standard base64 with padding.
@@ -162,15 +166,15 @@ pub enum HistogramError {
     /// The bytes are not HdrHistogram V2.
     #[error("the histogram is not in HdrHistogram's V2 encoding: {0}")]
     NotHdr(String),
-    /// A value does not fit; latencies are in nanoseconds.
+    /// A value is above one hour; latencies are in nanoseconds.
     #[error("the histogram holds {max_ns} ns, which is above one hour")]
     TooLong {
-        /// Its largest value.
+        /// The largest value of the histogram.
         max_ns: u64,
     },
 }
 
-/// The usual figures of one histogram, in nanoseconds.
+/// The common figures of one histogram, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
     /// Number of values.

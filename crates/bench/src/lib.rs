@@ -1,11 +1,11 @@
-//! The workloads, statistics, measurement and reports of `telpher bench`.
+//! Workloads, statistics, measurement and reports of `telpher bench`.
 //!
-//! One engine under every benchmark. A [workload] sends messages; everything else counts, times and
-//! weighs what it did, and writes it down. The engine knows nothing of agents, calls or topics beyond
-//! their names, and starts no process; the workloads know clients, peers and processes, and compute no
-//! figure. Nobody here knows the inside of a node.
+//! All benchmarks use one engine. A [workload] sends messages; the engine counts them, times them,
+//! measures their cost and writes the results. The engine knows the names of agents, calls and
+//! topics but not their semantics, and starts no process. The workloads know clients, peers and
+//! processes, and compute no figure. Nothing in this crate knows the inside of a node.
 //!
-//! # The way of a number
+//! # The path of a figure
 //!
 //! ```text
 //!   worker        Tally ──┐ merged             Watch: CPU, memory, host
@@ -21,9 +21,9 @@
 //!   Results ──▸ results.json · results.tsv · Markdown · report.html · plots · hdr · terminal
 //! ```
 //!
-//! Invariants: a figure that was not measured is absent and shows as `n/a`; a figure is derived in one
-//! place; every histogram holds exactly what was completed; nothing is claimed without an interval, and
-//! where a number does not mean what it seems, a [flag](flags) stands beside it.
+//! Invariants: a figure that was not measured is absent and shows as `n/a`; a figure is derived in
+//! one place; every histogram holds exactly the completed messages; every claim has an interval;
+//! and a figure that may mislead has a [flag](flags).
 //!
 //! # A workload
 //!
@@ -39,7 +39,7 @@
 //!
 //! # let directory = tempfile::tempdir()?;
 //! # let base = directory.path();
-//! // The directory first: a full disk is known before the first message.
+//! // The directory first: a full disk shows before the first message.
 //! let output = Output::create(base, "squares", Utc::now())?;
 //! let environment = Environment::gather(std::env::args()).version("telpher", "0.1.0");
 //! let cases = [1, 8].map(|in_flight| {
@@ -73,10 +73,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! At a configured rate, ask a [`pacing::Schedule`] when each message is meant to leave and hand the
-//! tally a [`tally::Departure`]. A role in another process sends its [`tally::Tally`] or
-//! [`measurement::Sink`] home as JSON. For the capacity of a case, let [`suite::Suite::sweep`] say which
-//! rate to run next. `examples/echo.rs` does all of it with two processes and a socket.
+//! At a configured rate, a [`pacing::Schedule`] returns when each message is meant to leave; hand
+//! it to the tally as a [`tally::Departure`]. A role in another process returns its
+//! [`tally::Tally`] or [`measurement::Sink`] as JSON. For the capacity of a case,
+//! [`suite::Suite::sweep`] returns which rate to run next. `examples/echo.rs` does all of this with
+//! two processes and a socket.
 
 pub mod clock;
 pub mod compare;

@@ -1,8 +1,8 @@
-//! The live lines: one per run, mode, sweep step and sweep, as `key=value`.
+//! Live lines of `key=value` pairs: one per run, mode, sweep step and sweep.
 //!
-//! First the keys of the SLIM suite in its order and number format, so that what reads its logs reads
-//! ours; then our own. A figure that was not measured is `n/a`. Lines take runs and summaries and
-//! compute nothing that a table would not show.
+//! Each line has the keys of the SLIM suite first, in its order and number format, so that parsers
+//! of its logs can read ours; then our own keys. A figure that was not measured is `n/a`. Lines are
+//! made from runs and summaries and compute nothing that a table would not show.
 
 mod parse;
 
@@ -16,7 +16,7 @@ pub use parse::parse_result;
 
 const LATENCIES: [Metric; 3] = [Metric::LatencyMean, Metric::LatencyP50, Metric::LatencyP99];
 
-/// `BENCHMARK_RESULT`: one run.
+/// Formats one run as `BENCHMARK_RESULT`.
 #[must_use]
 pub fn benchmark_result(case: &Case, run: &Run) -> String {
     let mut line = Line::new("BENCHMARK_RESULT");
@@ -61,7 +61,7 @@ pub fn benchmark_result(case: &Case, run: &Run) -> String {
     line.put("flags", flags::list(&run.flags)).end()
 }
 
-/// `MODE_SUMMARY`: all runs of all cases of one mode and target. `None` without cases.
+/// Formats all runs of the cases of one mode and target as `MODE_SUMMARY`. `None` without cases.
 #[must_use]
 pub fn mode_summary(cases: &[&CaseResult]) -> Option<String> {
     let case = &cases.first()?.case;
@@ -107,7 +107,7 @@ pub fn mode_summary(cases: &[&CaseResult]) -> Option<String> {
     Some(line.put("flags", flags::list(&raised)).end())
 }
 
-/// `CAPACITY_SWEEP_STEP`: one step of a sweep.
+/// Formats one step of a sweep as `CAPACITY_SWEEP_STEP`.
 #[must_use]
 pub fn sweep_step(case: &Case, step: &SweepStep) -> String {
     let mean = |metric| fixed(step.summary.mean(metric));
@@ -128,7 +128,7 @@ pub fn sweep_step(case: &Case, step: &SweepStep) -> String {
         .end()
 }
 
-/// `CAPACITY_CASE_SUMMARY`: what a sweep found. `None` while it has found nothing.
+/// Formats the capacity that a sweep found as `CAPACITY_CASE_SUMMARY`. `None` if it has found none.
 #[must_use]
 pub fn capacity(sweep: &SweepResult) -> Option<String> {
     let (best, found) = (sweep.best()?, sweep.outcome.as_ref()?);
@@ -164,7 +164,7 @@ impl Line {
         self
     }
 
-    /// A figure of ours with two decimals; nothing when it was not measured.
+    /// Adds one of our own figures with two decimals, if it was measured.
     fn some(&mut self, key: &str, value: Option<f64>) -> &mut Self {
         match value {
             Some(value) => self.put(key, fixed(Some(value))),
@@ -178,7 +178,7 @@ impl Line {
             .put("size", case.size)
     }
 
-    /// What tells our cases apart beyond the suite's keys.
+    /// Adds the keys that distinguish our cases beyond the suite's keys.
     fn ours(&mut self, case: &Case) -> &mut Self {
         let word = |text: &str| text.replace(char::is_whitespace, "_");
         self.put("target", word(&case.target))

@@ -1,7 +1,7 @@
-//! What a workload hands over after one repeat, and every figure that follows from it.
+//! Measurement of one repeat, and every figure derived from it.
 //!
-//! A measurement holds only what was read or counted. The figures are derived here, once, so that a
-//! live line, a table and a plot cannot disagree; a figure whose inputs are missing does not exist.
+//! A measurement holds only readings and counts. Figures are derived here, once, so that a live
+//! line, a table and a plot cannot disagree. A figure with a missing input does not exist.
 //!
 //! The *send window* is the time in which messages could be sent: it opens when set-up is done, and
 //! closes with the last completion, or in a paced run with the end of the schedule if that is later
@@ -26,42 +26,42 @@ pub use reported::ReportedLatency;
 pub use storage::Storage;
 pub use streamed::{Streamed, Verified};
 
-/// One repeat as measured.
+/// The readings and counts of one repeat.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// Messages handed over.
     pub sent: u64,
-    /// Of those, how many ended well from the sender's point of view.
+    /// Messages that ended well from the sender's point of view.
     pub completed: u64,
     /// Length of the send window.
     pub window_ns: u64,
-    /// Connecting, subscribing, warming up: before the window, reported apart.
+    /// Duration of connecting, subscribing and warming up, which come before the window.
     pub setup_ns: Option<u64>,
     /// First and last completion.
     pub completions: Option<Arrivals>,
     /// Failures at the sender by kind.
     pub errors: BTreeMap<String, u64>,
-    /// What the receiving side counted, where there is one that counts.
+    /// Counts of the receiving side, in modes where it counts.
     pub sink: Option<Sink>,
     /// Latency of each completed message from its real send.
     pub service: Option<Histogram>,
-    /// The same as another program summed it up, where it keeps the histogram to itself.
+    /// Service latency as another program reports it, when it does not export its histogram.
     pub reported: Option<ReportedLatency>,
     /// Latency from the intended send; paced modes only.
     pub response: Option<Histogram>,
-    /// By how much the generator was late though free to send; paced modes only.
+    /// Delay of each send although the generator was free to send; paced modes only.
     pub lag: Option<Histogram>,
-    /// What the processes used during the window.
+    /// CPU and memory of the processes during the window.
     pub usage: Option<Usage>,
-    /// What was done to the disk, where messages wait for it.
+    /// Disk activity, in modes where messages wait for the disk.
     pub storage: Option<Storage>,
-    /// Memory of the node over the run, set-up and ramp included, where that was recorded.
+    /// Memory samples of the node over the run, including set-up and ramp. Empty if not recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<MemoryPoint>,
-    /// The answers taken apart, where a limiter gave them.
+    /// Answers of a rate limiter by kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered: Option<Answered>,
-    /// What became of a topic, where messages went to one.
+    /// Counts of a topic: requests, bytes and the verification of its records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streamed: Option<Streamed>,
 }
@@ -71,25 +71,25 @@ pub struct Measurement {
 pub struct Sink {
     /// Messages of the run received; warm-up is not counted.
     pub received: u64,
-    /// First and last of them.
+    /// First and last of these messages.
     pub arrivals: Option<Arrivals>,
-    /// How long the sink ran; only to reproduce reports that divide by it.
+    /// Lifetime of the sink; needed only to reproduce reports that divide by it.
     pub elapsed_ns: Option<u64>,
     /// Failures by kind.
     pub errors: BTreeMap<String, u64>,
 }
 
-/// The first and the last of some events on the monotonic clock.
+/// Times of the first and the last of a series of events on the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrivals {
-    /// The first.
+    /// Time of the first event.
     pub first_ns: u64,
-    /// The last.
+    /// Time of the last event.
     pub last_ns: u64,
 }
 
 impl Arrivals {
-    /// Notes an event at `at_ns`.
+    /// Adds an event at `at_ns`.
     pub fn note(arrivals: &mut Option<Self>, at_ns: u64) {
         let new = Self {
             first_ns: at_ns,
@@ -98,7 +98,7 @@ impl Arrivals {
         *arrivals = Some(arrivals.map_or(new, |old| old.and(new)));
     }
 
-    /// The span over both.
+    /// Returns the span that covers both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -146,10 +146,10 @@ impl Measurement {
     }
 }
 
-/// Why a measurement cannot be true.
+/// Contradictions in a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MeasurementError {
-    /// Nothing can be divided by it.
+    /// The window has no length to divide by.
     #[error("the send window has no length")]
     NoWindow,
     /// A message was counted twice, or not counted when sent.
@@ -160,7 +160,7 @@ pub enum MeasurementError {
         /// Messages completed.
         completed: u64,
     },
-    /// Percentiles would be those of an unknown part of the messages.
+    /// The histogram has more or fewer values than messages completed.
     #[error("{recorded} latencies recorded for {completed} completed messages")]
     SamplesDiffer {
         /// Latencies in the histogram.
@@ -168,7 +168,7 @@ pub enum MeasurementError {
         /// Messages completed.
         completed: u64,
     },
-    /// One of them would be left out.
+    /// Service latency is present twice, measured and reported.
     #[error("the service latency is measured and reported by another program as well")]
     TwoLatencies,
 }

@@ -1,8 +1,8 @@
-//! The words of a benchmark: cases, runs, summaries and the results that hold them.
+//! Data model of a benchmark: cases, runs, summaries and the results that hold them.
 //!
-//! Everything here is data with serde derives; it is what `results.json` holds. A [`Case`] says what is
-//! run, a [`Run`] is one repeat of it, a [`Summary`] is what all repeats say together. No figure is
-//! ever invented: one that was not measured is absent from [`Metrics`].
+//! All types are plain data with serde derives, the content of `results.json`. A [`Case`] is a
+//! combination of parameters, a [`Run`] is one repeat of it, and a [`Summary`] describes all its
+//! repeats. A figure that was not measured is absent from [`Metrics`].
 
 mod case;
 mod environment;

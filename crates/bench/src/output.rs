@@ -1,14 +1,14 @@
-//! The directory a suite leaves behind: `bench-out/<utc>-<name>/`.
+//! The output directory of a suite: `bench-out/<utc>-<name>/`.
 //!
 //! ```text
 //! results.json          everything, with a schema version
 //! results.tsv           a line per run
 //! suite_summary.md      the SLIM suite's summary
 //! technical_report.md   its technical report
-//! rpc_report.md         the UVRPC report, where call modes were run
-//! store_report.md       FleetLM's report, where conversations were
-//! quota_report.md       the rate limiter's report, where takes were
-//! kafka_report.md       Chronik's report, where topics were
+//! rpc_report.md         the UVRPC report, if call modes were run
+//! store_report.md       FleetLM's report, if conversations were measured
+//! quota_report.md       the rate limiter's report, if takes were measured
+//! kafka_report.md       Chronik's report, if topics were measured
 //! report.html           one page with everything, plots inside
 //! plots/*.svg           the same plots alone
 //! hdr/*.hlog            latency histograms, an interval per run, for HdrHistogram's tools
@@ -31,15 +31,15 @@ use crate::model::{Area, CaseResult, Results};
 use crate::plot;
 use crate::report;
 
-/// A directory for the results of one suite.
+/// Output directory of one suite.
 #[derive(Debug, Clone)]
 pub struct Output {
     directory: PathBuf,
 }
 
 impl Output {
-    /// Creates `<base>/<utc>-<name>/` before the suite runs, so that a full disk or a missing permission
-    /// is known before the first message.
+    /// Creates `<base>/<utc>-<name>/` before the suite runs, so that a full disk or a missing
+    /// permission fails before the first message.
     ///
     /// # Errors
     /// When the directory cannot be created.
@@ -82,7 +82,7 @@ impl Output {
         })
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -91,7 +91,7 @@ impl Output {
     /// Writes every file.
     ///
     /// # Errors
-    /// With the file that could not be written.
+    /// With the first file that could not be written.
     pub fn write(&self, results: &Results) -> Result<(), OutputError> {
         self.json("results.json", results)?;
         self.json("env.json", &results.environment)?;
@@ -168,8 +168,8 @@ impl Output {
     }
 }
 
-/// HdrHistogram's log of a case: an interval per run, tagged `service` or `response`, whose time is the
-/// run's place in the suite. `None` when nothing was timed.
+/// Encodes HdrHistogram's log of a case: an interval per run, tagged `service` or `response`, whose
+/// time is the run's place in the suite. `None` when nothing was timed.
 fn latency_log(result: &CaseResult) -> io::Result<Option<Vec<u8>>> {
     let mut log = Vec::new();
     let mut intervals = 0;
@@ -206,7 +206,7 @@ fn latency_log(result: &CaseResult) -> io::Result<Option<Vec<u8>>> {
     Ok((intervals > 0).then_some(log))
 }
 
-/// A file of the results could not be written.
+/// Error of writing a file of the results.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {source}\nhint: choose another directory with --out", path.display())]
 pub struct OutputError {
@@ -245,7 +245,7 @@ mod tests {
             .count();
         assert!(plots >= 4, "{plots} plots");
         let json = fs::read_to_string(output.directory().join("results.json")).unwrap();
-        // Not `assert_eq`: a difference would print both results whole.
+        // `assert_eq` would print both results in full.
         assert!(Results::from_json(&json).unwrap() == results);
         let newer = json.replacen("\"schema_version\": 1", "\"schema_version\": 9", 1);
         for (text, expected) in [(newer.as_str(), "layout 9"), ("{}", "not the results")] {

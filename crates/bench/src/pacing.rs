@@ -1,12 +1,12 @@
-//! The open-loop schedule: when each message is meant to leave.
+//! Open-loop schedules: when each message is meant to leave.
 //!
 //! A rate belongs to the whole case. Its messages are dealt to the clients in turn, so each client
-//! sends at `rate / clients` and the clients together send exactly at the rate, evenly spaced, without
-//! rounding that adds up. Pure arithmetic: it reads no clock and waits for nothing. (Who waits by sleeping
-//! wakes late by the kernel's timer slack, 50 µs unless changed, and finds it in the response latency:
-//! sleep short and spin the rest.)
+//! sends at `rate / clients`, and the clients together send exactly at the rate, evenly spaced,
+//! without accumulated rounding. The module is pure arithmetic: it reads no clock and never waits.
+//! A sender that waits by sleeping wakes late by the kernel's timer slack (50 µs unless changed),
+//! which adds to the response latency: sleep for most of the wait and spin for the rest.
 
-/// The intended send times of one client, counted from the start of the window.
+/// Intended send times of one client, counted from the start of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     rate_per_s: u64,
@@ -17,8 +17,8 @@ pub struct Schedule {
 const SECOND_NS: u128 = 1_000_000_000;
 
 impl Schedule {
-    /// The schedule of client `client` (from 0) of `clients` who share `rate_per_s` messages per second.
-    /// `None` at rate 0, which asks for no schedule, and where there is no such client.
+    /// Makes the schedule of client `client` (from 0) of `clients` that share `rate_per_s` messages
+    /// per second. `None` at rate 0 and for a `client` out of range.
     #[must_use]
     pub fn new(rate_per_s: u64, clients: u32, client: u32) -> Option<Self> {
         (rate_per_s > 0 && client < clients).then(|| Self {
@@ -28,15 +28,15 @@ impl Schedule {
         })
     }
 
-    /// When this client's message `index` (from 0) is meant to leave, in nanoseconds after the start,
-    /// rounded down.
+    /// Returns when this client's message `index` (from 0) is meant to leave, in nanoseconds after
+    /// the start, rounded down.
     #[must_use]
     pub fn intended_ns(&self, index: u64) -> u64 {
         let turn = u128::from(index) * u128::from(self.clients) + u128::from(self.client);
         u64::try_from(turn * SECOND_NS / u128::from(self.rate_per_s)).unwrap_or(u64::MAX)
     }
 
-    /// How many messages are meant to have left once `elapsed_ns` have passed: those with
+    /// Returns the number of messages meant to have left after `elapsed_ns`: those with
     /// `intended_ns(index) <= elapsed_ns`.
     #[must_use]
     pub fn due(&self, elapsed_ns: u64) -> u64 {
@@ -44,13 +44,13 @@ impl Schedule {
         self.turns_before((u128::from(elapsed_ns) + 1) * u128::from(self.rate_per_s))
     }
 
-    /// How many messages belong into a window of `window_ns`: those meant to leave before it ends.
+    /// Returns the number of messages meant to leave before a window of `window_ns` ends.
     #[must_use]
     pub fn count_within(&self, window_ns: u64) -> u64 {
         self.turns_before(u128::from(window_ns) * u128::from(self.rate_per_s))
     }
 
-    /// Number of own turns with `turn · 10⁹ < bound`.
+    /// Returns the number of own turns with `turn · 10⁹ < bound`.
     fn turns_before(&self, bound: u128) -> u64 {
         let turns = bound.div_ceil(SECOND_NS);
         let own = turns

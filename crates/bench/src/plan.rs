@@ -1,9 +1,9 @@
-//! In which order the repeats of several cases run.
+//! Order in which the repeats of several cases run.
 //!
 //! Machines drift: they warm up, throttle, get neighbours. Repeats are therefore interleaved, and every
 //! other round runs backwards (A B C, C B A, …), so that a steady drift adds the same to each case.
 
-/// The order of a suite: `(position of the case, repeat from 1)`.
+/// Returns the order of a suite: `(position of the case, repeat from 1)`.
 pub fn interleaved(cases: usize, repeats: u32) -> impl Iterator<Item = (usize, u32)> {
     (1..=repeats).flat_map(move |repeat| {
         (0..cases).map(move |position| {

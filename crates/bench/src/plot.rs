@@ -1,7 +1,8 @@
 //! Plots as SVG: real text, colours from style sheet variables, light and dark, no script.
 //!
-//! A plot is a picture of [`Results`]; its caption says how many runs stand behind it. The same picture
-//! stands in the page, where it inherits the page's colours, and alone in a file, where it brings them.
+//! A plot is a picture of [`Results`], and its caption states the number of runs. The same picture
+//! appears in the page, where it inherits the page's colours, and in a file of its own, which
+//! contains them.
 
 mod axis;
 mod bars;
@@ -15,21 +16,21 @@ mod svg;
 use crate::model::{Case, CaseResult, Results};
 use svg::Svg;
 
-/// The colours of page and plots.
+/// Colour style sheet of page and plots.
 pub(crate) const THEME: &str = include_str!("plot/theme.css");
 
-/// The look of the parts of a plot.
+/// Style sheet of the parts of a plot.
 pub(crate) const STYLE: &str = include_str!("plot/plot.css");
 
 /// A finished plot.
 pub(crate) struct Plot {
-    /// Which section of the page it belongs to.
+    /// Section of the page that shows the plot.
     pub(crate) kind: Kind,
-    /// Name of its file, without extension.
+    /// File name without extension.
     pub(crate) name: String,
-    /// What it shows.
+    /// Title of the plot.
     pub(crate) title: String,
-    /// How many runs, and how to read it.
+    /// Number of runs, and how to read the plot.
     pub(crate) caption: String,
     svg: Svg,
 }
@@ -46,18 +47,18 @@ pub(crate) enum Kind {
 }
 
 impl Plot {
-    /// The picture for the page.
+    /// Renders the plot for the page.
     pub(crate) fn inline(&self) -> String {
         self.svg.element(&self.title)
     }
 
-    /// The picture for a file of its own.
+    /// Renders the plot as a file of its own.
     pub(crate) fn standalone(&self) -> String {
         self.svg.document(&self.title, &format!("{THEME}{STYLE}"))
     }
 }
 
-/// All plots that the results can fill.
+/// Draws all plots for which the results have figures.
 pub(crate) fn all(results: &Results) -> Vec<Plot> {
     let panels = panels(results);
     let targets = targets(results);
@@ -72,7 +73,7 @@ pub(crate) fn all(results: &Results) -> Vec<Plot> {
     plots
 }
 
-/// The class that gives a case the colour that it has in the plots.
+/// Returns the colour class of a case, the same as in the plots.
 pub(crate) fn colour(results: &Results, case: &Case) -> String {
     let panels = panels(results);
     let mut coloured = panels.iter().flat_map(Panel::coloured);
@@ -82,18 +83,18 @@ pub(crate) fn colour(results: &Results, case: &Case) -> String {
     }
 }
 
-/// Cases that share an axis, and what they have in common in words.
+/// Cases that share an axis, and the parameters they have in common.
 struct Panel<'a> {
     name: String,
     title: String,
     shared: Vec<&'a str>,
     cases: Vec<&'a CaseResult>,
-    /// The class of each case.
+    /// Colour class of each case.
     colours: Vec<String>,
 }
 
 impl<'a> Panel<'a> {
-    /// The same panel with some of its cases.
+    /// Returns the same panel with only some of its cases.
     fn showing(&self, cases: Vec<(&'a CaseResult, String)>) -> Self {
         let (cases, colours) = cases.into_iter().unzip();
         Self {
@@ -107,7 +108,7 @@ impl<'a> Panel<'a> {
 }
 
 impl Panel<'_> {
-    /// Every case with its colour.
+    /// Returns every case with its colour class.
     fn coloured(&self) -> impl Iterator<Item = (&CaseResult, &str)> {
         self.cases
             .iter()
@@ -115,7 +116,7 @@ impl Panel<'_> {
             .zip(self.colours.iter().map(String::as_str))
     }
 
-    /// What tells a case from the others of its panel.
+    /// Labels a case by the parameters that distinguish it from the others of its panel.
     fn label(&self, case: &Case) -> String {
         let own = case.words_without(&self.shared);
         let targets = self
@@ -129,7 +130,7 @@ impl Panel<'_> {
         }
     }
 
-    /// `n = 25 runs`, or the range where cases differ.
+    /// Formats the number of runs: `n = 25 runs`, or a range if cases differ.
     fn count(&self) -> String {
         let counts = self.cases.iter().map(|result| result.summary.runs);
         let (least, most) = (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0));
@@ -141,7 +142,7 @@ impl Panel<'_> {
     }
 }
 
-/// The names of the cases above a plot, in rows as needed. Returns the height used.
+/// Draws the names of the cases above a plot, in rows as needed. Returns the height used.
 fn legend(svg: &mut Svg, panel: &Panel<'_>) -> f64 {
     let (mut x, mut y) = (1.0, 8.0);
     for (result, class) in panel.coloured() {
@@ -159,10 +160,10 @@ fn legend(svg: &mut Svg, panel: &Panel<'_>) -> f64 {
     y + 16.0
 }
 
-/// About the width of a letter of the bold labels.
+/// Approximate width of a letter in the bold labels.
 const LETTER: f64 = 6.2;
 
-/// The most cases a panel holds before it is split by size.
+/// Maximum number of cases in a panel before it is split by payload size.
 const PANEL_CASES_MAX: usize = 8;
 
 fn panels(results: &Results) -> Vec<Panel<'_>> {
@@ -174,7 +175,7 @@ fn panels(results: &Results) -> Vec<Panel<'_>> {
         .collect()
 }
 
-/// A crowded group becomes a group for each payload size.
+/// Splits a crowded group into a group for each payload size.
 fn split(group: Vec<&CaseResult>) -> Vec<Vec<&CaseResult>> {
     if group.len() <= PANEL_CASES_MAX {
         return vec![group];
@@ -213,8 +214,8 @@ fn panel<'a>(position: usize, cases: Vec<&'a CaseResult>, targets: &[&str]) -> P
     }
 }
 
-/// A target keeps its colour in every panel. In a panel of one target the colours are free for its
-/// cases.
+/// Returns the colour class of each case. A target has the same colour in every panel; in a panel
+/// of one target each case gets its own colour.
 fn colours(cases: &[&CaseResult], targets: &[&str]) -> Vec<String> {
     let several = cases
         .iter()
@@ -231,7 +232,7 @@ fn colours(cases: &[&CaseResult], targets: &[&str]) -> Vec<String> {
 
 const COLOUR_COUNT: usize = 6;
 
-/// All targets in the order of the results.
+/// Returns all targets in the order of the results.
 fn targets(results: &Results) -> Vec<&str> {
     let cases = results.cases.iter().map(|result| &result.case);
     let mut targets: Vec<&str> = Vec::new();

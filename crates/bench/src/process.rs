@@ -1,8 +1,8 @@
-//! What the processes of a run cost, and what else the machine was doing meanwhile.
+//! Cost of the processes of a run, and load of the machine by others.
 //!
-//! A [`Watch`] reads every role's CPU clock at both edges of the measured window, and its memory at the
-//! end; beside them the machine's own counters, to tell whether somebody else used it. A figure that
-//! could not be read is absent, never zero. It does not know what the processes are for.
+//! A [`Watch`] reads every role's CPU clock at both edges of the measured window and its memory at
+//! the end. It also reads the machine's CPU counters, to detect foreign load. A figure that could
+//! not be read is absent, never zero. The module does not know what the processes are for.
 
 mod host;
 mod written;
@@ -17,15 +17,15 @@ use host::CpuTimes;
 pub use host::HostLoad;
 pub use written::written_bytes;
 
-/// The part a process plays in a run.
+/// Role of a process in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Offers the load.
     Sender,
-    /// Receives, and answers where the mode asks for it.
+    /// Receives the messages, and answers where the mode requires it.
     Responder,
-    /// Stands between them.
+    /// The node or server between them.
     Node,
 }
 
@@ -33,7 +33,7 @@ impl Role {
     /// All roles in the order of the reports.
     pub const ALL: [Self; 3] = [Self::Sender, Self::Responder, Self::Node];
 
-    /// The role's name in reports.
+    /// Returns the role's name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -44,12 +44,12 @@ impl Role {
     }
 }
 
-/// What one process used between the edges of a window.
+/// Resources that one process used between the edges of a window.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoleUsage {
-    /// Its part.
+    /// Role of the process.
     pub role: Role,
-    /// Which of several processes of that role: `node-2`.
+    /// Name of the process, numbered if several have the role: `node-2`.
     pub name: String,
     /// CPU time of all threads, user and system. Absent when the process had ended.
     pub cpu_ns: Option<u64>,
@@ -63,12 +63,12 @@ pub struct RoleUsage {
     pub rss_peak_bytes: Option<u64>,
 }
 
-/// Everything measured around one run.
+/// Resource usage of all processes during one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// One entry per process.
     pub roles: Vec<RoleUsage>,
-    /// Absent where the machine's counters cannot be read.
+    /// Load of the machine; absent where its counters cannot be read.
     pub host: Option<HostLoad>,
 }
 
@@ -77,7 +77,8 @@ pub struct Usage {
 pub struct Watch {
     processes: Vec<Watched>,
     host: Option<CpuTimes>,
-    /// The bench itself, when it plays no role: its work is not foreign.
+    /// CPU time of the benchmark process itself when it plays no role: its work is not foreign
+    /// load.
     own_cpu_ns: Option<u64>,
     started_ns: u64,
 }
@@ -97,7 +98,7 @@ impl Watch {
     /// # Errors
     /// When one of the processes does not run.
     pub fn start(processes: &[(Role, u32)]) -> Result<Self, WatchError> {
-        // Found by spinning the first time, which does not belong into a window.
+        // The first call spins, which must not happen inside a window.
         clock::cpu_step_ns();
         let mut watched = Vec::with_capacity(processes.len());
         for (position, &(role, pid)) in processes.iter().enumerate() {
@@ -141,11 +142,10 @@ impl Watch {
         self.stop_with(Vec::new())
     }
 
-    /// Ends the measurement of a run in which others took part too, who have said themselves what
-    /// they used.
+    /// Ends the measurement of a run with other participants, whose reported usage is `said`.
     #[must_use]
     pub fn stop_with(self, said: Vec<RoleUsage>) -> Usage {
-        // The clocks first: what takes time comes after the window.
+        // Read the clocks first: slow readings come after the window.
         let cpu_ns: Vec<_> = self.processes.iter().map(Watched::used_ns).collect();
         let own_ns = self
             .own_cpu_ns
@@ -157,7 +157,7 @@ impl Watch {
         let roles: Vec<_> = said.into_iter().chain(watched).collect();
         let ours_ns = own_ns + roles.iter().filter_map(|role| role.cpu_ns).sum::<u64>();
         let host = self.host.zip(after).and_then(|(before, after)| {
-            // A role whose clock is gone would be counted as foreign.
+            // The work of a role whose clock is gone would count as foreign.
             let known = roles.iter().all(|role| role.cpu_ns.is_some());
             known
                 .then(|| before.until(after, ours_ns, wall_ns))
@@ -168,7 +168,7 @@ impl Watch {
 }
 
 impl Watch {
-    /// When it began, on the monotonic clock.
+    /// Returns the start of the measurement on the monotonic clock.
     #[must_use]
     pub fn started_ns(&self) -> u64 {
         self.started_ns
@@ -176,7 +176,7 @@ impl Watch {
 }
 
 impl Watched {
-    /// CPU time since the start; absent when the process has ended.
+    /// Returns the CPU time since the start; absent when the process has ended.
     fn used_ns(&self) -> Option<u64> {
         self.clock
             .read_ns()
@@ -198,7 +198,7 @@ impl Watched {
     }
 }
 
-/// A process that was to be measured cannot be.
+/// Error of reading the CPU clock of a process.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the CPU clock of the {name}, process {pid}: {source}")]
 pub struct WatchError {
@@ -210,9 +210,9 @@ pub struct WatchError {
 /// Resident memory of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// Now (`VmRSS`).
+    /// Current resident memory (`VmRSS`).
     pub rss_bytes: u64,
-    /// Highest since the process started (`VmHWM`).
+    /// Highest resident memory since the process started (`VmHWM`).
     pub rss_peak_bytes: u64,
 }
 

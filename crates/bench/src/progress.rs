@@ -1,8 +1,8 @@
-//! What a person sees while a suite runs, on standard error.
+//! Progress display of a running suite, on standard error.
 //!
-//! The live lines are data and always printed. The panel (runs done, time left, the last figures) is for
-//! a terminal only; elsewhere a plain line says the same now and then; with `--quiet` only the live
-//! lines remain.
+//! The live lines are data and always printed. A terminal also shows a panel (runs done, time left,
+//! last figures). Other outputs get a plain progress line at every tenth of the runs. `--quiet`
+//! prints only the live lines.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::clock;
 
-/// How progress is shown.
+/// Kind of progress display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Show {
     /// A panel below the live lines.
@@ -23,7 +23,7 @@ pub enum Show {
 }
 
 impl Show {
-    /// The way that fits standard error.
+    /// Returns the display that fits standard error.
     #[must_use]
     pub fn fitting(quiet: bool) -> Self {
         match (quiet, io::stderr().is_terminal()) {
@@ -45,7 +45,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Progress of `total` runs on standard error.
+    /// Makes a display of `total` runs on standard error.
     #[must_use]
     pub fn new(total: u32, show: Show) -> Self {
         let mut progress = Self::to(Box::new(io::stderr()), total, show == Show::Plain);
@@ -61,7 +61,8 @@ impl Progress {
         progress
     }
 
-    /// Progress as plain text into `out`; without `plain` only the live lines.
+    /// Makes a display that writes plain text to `out`. Without `plain` it writes only the live
+    /// lines.
     #[must_use]
     pub fn to(out: Box<dyn Write + Send>, total: u32, plain: bool) -> Self {
         Self {
@@ -74,7 +75,7 @@ impl Progress {
         }
     }
 
-    /// Prints a live line. Progress is no reason to fail a run, so a closed standard error is ignored.
+    /// Prints a live line. Progress must not fail a run, so a closed standard error is ignored.
     pub fn line(&mut self, text: &str) {
         let out = &mut self.out;
         let mut print = || drop(writeln!(out, "{text}").and_then(|()| out.flush()));
@@ -84,14 +85,14 @@ impl Progress {
         }
     }
 
-    /// Says what is running now: a case and its repeat.
+    /// Shows the running case and its repeat in the panel.
     pub fn now(&mut self, words: &str) {
         if let Some(panel) = &self.panel {
             panel.set_prefix(words.to_owned());
         }
     }
 
-    /// Counts runs that are expected beyond those announced, as a sweep finds them.
+    /// Adds runs to the expected total, as a sweep finds them.
     pub fn expect(&mut self, more: u32) {
         self.total += more;
         if let Some(panel) = &self.panel {

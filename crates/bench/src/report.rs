@@ -1,8 +1,7 @@
-//! Results as people read them: terminal tables, Markdown in the styles of the reports we reproduce,
-//! tab-separated values, and one HTML page.
+//! Reports of [`Results`]: terminal tables, Markdown in the styles of the published reports that we
+//! reproduce, tab-separated values, and an HTML page.
 //!
-//! Reports only write down what [`Results`] hold. They compute nothing but layout, so that two reports
-//! of the same results cannot disagree.
+//! A report computes nothing but its layout, so two reports of the same results cannot disagree.
 
 mod changes;
 mod common;
@@ -37,17 +36,17 @@ use crate::model::Results;
 pub enum Style {
     /// Tables for a terminal.
     Table,
-    /// The same as Markdown with everything measured, headed by command, commit and machine.
+    /// Markdown with every figure, headed by command, commit and machine.
     Markdown,
-    /// The SLIM suite's: live lines, summary tables, technical report.
+    /// The SLIM suite's report: live lines, summary tables, technical report.
     Slim,
-    /// The UVRPC report's: every run of the call modes, averages, speed-ups.
+    /// The UVRPC report: every run of the call modes, averages, speed-ups.
     Uvrpc,
-    /// FleetLM's: a row with throughput, CPU and memory for each door and each rival.
+    /// FleetLM's report: a row with throughput, CPU and memory for each client API and each rival.
     Fleetlm,
-    /// Chronik's: throughput, bandwidth and latencies for each ack, ratios.
+    /// Chronik's report: throughput, bandwidth and latencies for each `acks` setting, ratios.
     Chronik,
-    /// The rate limiter's: answers by status, latencies, endpoints, thresholds.
+    /// The rate limiter's report: answers by status, latencies, endpoints, thresholds.
     Limiter,
 }
 
@@ -63,7 +62,7 @@ impl Style {
         Self::Uvrpc,
     ];
 
-    /// Writes the report.
+    /// Renders the report as text.
     #[must_use]
     pub fn render(self, results: &Results) -> String {
         match self {

@@ -1,8 +1,8 @@
-//! The statistics every figure in a report goes through: one sample described, two samples compared.
+//! Statistics of every figure in a report: description of one sample, comparison of two.
 //!
-//! Pure arithmetic on slices of `f64`. It knows nothing of runs, units or which direction is better
-//! than the caller says. Its invariant is that nothing is claimed that the sample cannot carry: below
-//! two values there is no variance, no interval and no verdict, and those are `None` rather than zero.
+//! Pure arithmetic on slices of `f64`. The module does not know runs or units; the caller states
+//! which direction is better. Invariant: no result exceeds what the sample supports. Below two
+//! values there is no variance, no interval and no verdict, and those are `None` rather than zero.
 
 mod compare;
 mod describe;
@@ -15,15 +15,16 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// Two-sided confidence used throughout: 95 %.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The same quantile of the normal distribution, which Student's t approaches.
+/// The two-sided 95 % quantile of the normal distribution, the limit of Student's t.
 const NORMAL: f64 = 1.959_963_984_540_054;
 
-/// Above this many degrees of freedom the library's inverse loses digits (seen: 7·10⁻⁶ off at 10⁵), and
-/// the first correction to the normal quantile is right to 3·10⁻⁸ (Abramowitz and Stegun, 26.7.5).
+/// Degrees of freedom above which the normal quantile with its first correction is used, which is
+/// right to 3·10⁻⁸ there (Abramowitz and Stegun, 26.7.5). The library's inverse loses digits (seen:
+/// 7·10⁻⁶ off at 10⁵).
 const DEGREES_MANY: f64 = 1e4;
 
-/// The two-sided 95 % quantile of Student's t: the number of standard errors an interval reaches
-/// to either side. `None` unless `degrees` is positive.
+/// Returns the two-sided 95 % quantile of Student's t: the number of standard errors from the mean
+/// to each end of the interval. `None` unless `degrees` is positive.
 #[must_use]
 pub fn student_t(degrees: f64) -> Option<f64> {
     if degrees.is_nan() || degrees <= 0.0 {

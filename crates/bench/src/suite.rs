@@ -1,8 +1,8 @@
-//! A suite being recorded: what a workload talks to.
+//! Recorder of a running suite, the interface for workloads.
 //!
-//! The workload runs its cases in the order of [`crate::plan`] and hands over each measurement as it
-//! comes; the suite checks it, derives its figures, prints its live line and keeps everything. It starts
-//! no process, sends nothing and decides nothing about the load.
+//! The workload runs its cases in the order of [`crate::plan`] and hands over each measurement. The
+//! suite checks it, derives its figures, prints its live line and stores it. The suite starts no
+//! process, sends nothing and makes no decision about the load.
 
 use crate::clock::Utc;
 use crate::format::human;
@@ -15,7 +15,7 @@ use crate::model::{
 use crate::progress::Progress;
 use crate::sweep::{Attempt, Sweep, SweepOptions, SweepOptionsError};
 
-/// A suite in progress.
+/// A suite that is being recorded.
 pub struct Suite {
     name: String,
     environment: Environment,
@@ -27,7 +27,7 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// A suite without runs.
+    /// Makes a suite without runs.
     #[must_use]
     pub fn new(name: &str, environment: Environment, setup: Setup, progress: Progress) -> Self {
         let (cases, sweeps) = (Vec::new(), Vec::new());
@@ -42,7 +42,7 @@ impl Suite {
         }
     }
 
-    /// Says on the panel what starts now. Recording works without it.
+    /// Shows in the panel which case starts. Recording works without this call.
     pub fn starting(&mut self, case: &Case) {
         let repeat = self
             .cases
@@ -135,7 +135,7 @@ pub struct SweepRecorder<'a> {
 }
 
 impl SweepRecorder<'_> {
-    /// The rate to run now, as often as the options say; `None` when the sweep is over.
+    /// Returns the rate to run now, `repeats` times. `None` when the sweep is over.
     pub fn attempt(&mut self) -> Option<Attempt> {
         let attempt = self.sweep.attempt()?;
         let result = self.result();
@@ -166,7 +166,8 @@ impl SweepRecorder<'_> {
         }
         let summary = Summary::of(&case, &runs);
         let observed = summary.mean(Metric::ObservedRate);
-        // Next to nothing observed is a finding: the rate was too high. Nothing measured is a mistake.
+        // Almost no messages observed is a finding: the rate was too high. No measured rate is a
+        // mistake.
         let silent = || {
             summary
                 .get(Metric::ObservedMessages)
@@ -214,7 +215,7 @@ fn check(case: &Case, measured: &Measurement) -> Result<(), RecordError> {
         })
 }
 
-/// The last run in a few words for the panel.
+/// Formats the last run in a few words for the panel.
 fn figures(run: &Run) -> String {
     let metrics = [(Metric::ObservedRate, ""), (Metric::LatencyP99, "p99 ")];
     let words = metrics.into_iter().filter_map(|(metric, name)| {
@@ -226,24 +227,24 @@ fn figures(run: &Run) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Why a measurement was not recorded.
+/// Reasons why a measurement was not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// It cannot be true.
+    /// The measurement contradicts itself.
     #[error("the measurement of {case} contradicts itself: {source}")]
     Contradiction {
         /// Key of the case.
         case: String,
-        /// How.
+        /// The contradiction.
         source: MeasurementError,
     },
-    /// The sweep had found its answer.
+    /// The sweep already has its outcome.
     #[error("the sweep of {case} is over")]
     SweepOver {
         /// Key of the case.
         case: String,
     },
-    /// A sweep is steered by the throughput.
+    /// The sweep needs a throughput to choose the next rate.
     #[error("the throughput of {case} was not measured")]
     NoThroughput {
         /// Key of the case.

@@ -1,9 +1,10 @@
-//! The adaptive capacity sweep: which rate to try next, and when to stop.
+//! Adaptive capacity sweep: chooses the next rate to try, and when to stop.
 //!
 //! Two phases. *Coarse* multiplies the offered rate until the observed throughput stops improving;
-//! *refine* halves the gap between the last rate that improved and the last that did not. A step has
-//! improved when it observes more than the best before by over the plateau threshold. A state machine
-//! without a clock or a load generator: the caller runs the rate it is told and reports what it saw.
+//! *refine* halves the gap between the last rate that improved and the last that did not. A step
+//! improves when it observes more than the best step before it by over the plateau threshold. The
+//! sweep is a state machine without a clock or a load generator: the caller runs the returned rate
+//! and reports the observed throughput.
 //!
 //! ```text
 //! ## Coarse => (Coarse | Refine | Done)
@@ -20,14 +21,14 @@ pub use options::{SweepOptions, SweepOptionsError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// Growing.
+    /// Multiplies the rate.
     Coarse,
-    /// Closing in.
+    /// Halves the gap between the last two rates.
     Refine,
 }
 
 impl Phase {
-    /// The phase's name in lines.
+    /// Returns the phase's name in lines.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -40,37 +41,37 @@ impl Phase {
 /// A step to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attempt {
-    /// From 1, over both phases.
+    /// Number of the step from 1, over both phases.
     pub step: u32,
-    /// Its phase.
+    /// Phase of the step.
     pub phase: Phase,
     /// Messages per second to offer.
     pub rate: u64,
 }
 
-/// What a step showed.
+/// Effect of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observed {
-    /// Gain over the best before, in percent; absent while there is none.
+    /// Gain over the best step before, in percent; absent for the first.
     pub gain_percent: Option<f64>,
-    /// Whether it is the new best.
+    /// True if the step is the new best.
     pub improved: bool,
 }
 
-/// What a sweep found.
+/// Result of a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The step with the best observed throughput, by the threshold.
     pub best_step: u32,
-    /// The rate offered there.
+    /// Offered rate of the best step.
     pub best_rate: u64,
-    /// The throughput observed there.
+    /// Throughput observed at the best step.
     pub best_observed: f64,
     /// Highest offered rate that improved.
     pub rate_lower: u64,
-    /// Lowest rate above it that did not improve; absent when none was tried.
+    /// Lowest rate above `rate_lower` that did not improve; absent when none was tried.
     pub rate_upper: Option<u64>,
-    /// Why the sweep ended, in words.
+    /// Reason why the sweep ended.
     pub stop_reason: String,
 }
 
@@ -103,10 +104,10 @@ struct Best {
 }
 
 impl Sweep {
-    /// A sweep that has not begun.
+    /// Makes a sweep at its first step.
     ///
     /// # Errors
-    /// With every option that makes no sense.
+    /// With every invalid option.
     pub fn new(options: SweepOptions) -> Result<Self, SweepOptionsError> {
         options.check()?;
         let rate = options.start_rate.min(options.rate_max.unwrap_or(u64::MAX));
@@ -123,7 +124,7 @@ impl Sweep {
         })
     }
 
-    /// The step to run now; the same until it is observed. `None` when the sweep is over.
+    /// Returns the step to run now, the same until it is observed. `None` when the sweep is over.
     #[must_use]
     pub fn attempt(&self) -> Option<Attempt> {
         let (phase, rate) = match self.state {
@@ -138,8 +139,8 @@ impl Sweep {
         })
     }
 
-    /// Takes the throughput that the step returned by [`Sweep::attempt`] observed, in messages per second.
-    /// `None` when the sweep was over.
+    /// Reports the throughput that the current step observed, in messages per second. `None` when
+    /// the sweep is over.
     pub fn observe(&mut self, observed: f64) -> Option<Observed> {
         let attempt = self.attempt()?;
         self.steps = attempt.step;
@@ -156,7 +157,7 @@ impl Sweep {
                 observed,
             });
             self.lower = attempt.rate;
-            // An upper end below the new lower one was a fluke.
+            // An upper end below the new lower end was measurement noise.
             self.upper = self.upper.filter(|upper| *upper > attempt.rate);
             self.plateau = 0;
         } else {
@@ -171,7 +172,7 @@ impl Sweep {
         })
     }
 
-    /// What was found; `None` before the end, and when nothing ever came through.
+    /// Returns the result. `None` before the end, and when no message ever arrived.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
         let best = self.best.filter(|_| matches!(self.state, State::Done))?;

@@ -1,13 +1,13 @@
-//! What one worker counts while it sends, without leaving out the waits it caused itself.
+//! Counters of one worker that include the waits it caused itself (no coordinated omission).
 //!
-//! A worker that falls behind its schedule sends late, and timing only from the real send would hide
-//! that wait ("coordinated omission"). A paced tally therefore keeps two latencies of every message:
-//! *service* from when it left and *response* from when it was meant to leave; and beside them the
-//! *lag* by which the generator itself, though free to send, left late. Closed loops have no intended
-//! time and keep service only.
+//! A worker that falls behind its schedule sends late, and timing only from the real send would
+//! hide that wait. A paced tally therefore records two latencies of every message: *service* from
+//! the real send and *response* from the intended send. It also records the *lag*: by how much the
+//! generator sent late although it was free to send. Closed loops have no intended time and record
+//! only the service latency.
 //!
-//! One tally per worker thread, merged at the end: nothing is shared while sending, and the histograms
-//! hold exactly what was completed. All times are nanoseconds of one clock.
+//! Each worker thread has one tally, merged at the end. Nothing is shared while sending, and the
+//! histograms contain exactly the completed messages. All times are nanoseconds of one clock.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,15 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::Histogram;
 use crate::measurement::{Arrivals, Measurement};
 
-/// When a paced message was meant to leave, could have left and did leave.
+/// Intended, earliest possible and real send time of a paced message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Departure {
-    /// By the schedule.
+    /// Intended send time by the schedule.
     pub intended_ns: u64,
-    /// When its sender was free to send: the previous answer was there, credit was left. A sender that
-    /// never waits for answers passes the intended time.
+    /// Time at which the sender was free to send: the previous answer had arrived, credit was left.
+    /// A sender that never waits for answers passes the intended time.
     pub ready_ns: u64,
-    /// When it was handed over.
+    /// Time at which the message was handed over.
     pub sent_ns: u64,
 }
 
@@ -41,37 +41,37 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A tally of nothing yet.
+    /// Makes an empty tally.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A message left, in a closed loop.
+    /// Counts a message sent in a closed loop.
     pub fn sent(&mut self) {
         self.sent += 1;
     }
 
-    /// A message left, on a schedule.
+    /// Counts a message sent on a schedule.
     pub fn sent_paced(&mut self, departure: Departure) {
         self.sent += 1;
         let due_ns = departure.intended_ns.max(departure.ready_ns);
         record(&mut self.lag, departure.sent_ns.saturating_sub(due_ns));
     }
 
-    /// A message is done at `done_ns`, and no latency is measured of it.
+    /// Counts a message completed at `done_ns` without a latency.
     pub fn completed(&mut self, done_ns: u64) {
         self.completed += 1;
         Arrivals::note(&mut self.arrivals, done_ns);
     }
 
-    /// A message of a closed loop was answered.
+    /// Counts an answered message of a closed loop.
     pub fn answered(&mut self, sent_ns: u64, done_ns: u64) {
         self.completed(done_ns);
         record(&mut self.service, done_ns.saturating_sub(sent_ns));
     }
 
-    /// A message of a schedule was answered.
+    /// Counts an answered message of a schedule.
     pub fn answered_paced(&mut self, departure: Departure, done_ns: u64) {
         self.answered(departure.sent_ns, done_ns);
         record(
@@ -80,7 +80,7 @@ impl Tally {
         );
     }
 
-    /// A message ended otherwise; `kind` is a stable word, such as the name of an error code.
+    /// Counts a failed message; `kind` is a stable word, such as the name of an error code.
     pub fn failed(&mut self, kind: &str) {
         match self.errors.get_mut(kind) {
             Some(count) => *count += 1,
@@ -88,7 +88,7 @@ impl Tally {
         }
     }
 
-    /// Messages that ended well so far.
+    /// Returns the number of completed messages so far.
     #[must_use]
     pub fn completed_count(&self) -> u64 {
         self.completed
@@ -110,7 +110,7 @@ impl Tally {
         merge(&mut self.lag, other.lag);
     }
 
-    /// The measurement of a run with this tally, over a send window of `window_ns`.
+    /// Returns the measurement of a run with this tally, over a send window of `window_ns`.
     #[must_use]
     pub fn over(self, window_ns: u64) -> Measurement {
         Measurement {

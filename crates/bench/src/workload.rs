@@ -1,9 +1,9 @@
-//! The workloads: what the benchmarks run, and the processes they run it in.
+//! Benchmark workloads, and the processes that run them.
 //!
-//! Every role is a process of its own, started from our own executable (`telpher bench-role`) or from
-//! a peer's, and spoken to over its standard streams: a line of JSON when it is ready, `go` to begin, a
-//! line of JSON with what it counted. A role ends when its standard input does, so nothing outlives the
-//! suite. Nothing here computes a figure: measurements go to a [`Suite`].
+//! Every role is a process of its own, started from our own executable (`telpher bench-role`) or
+//! from a peer's. Roles communicate over standard input and output: a line of JSON when ready, `go`
+//! to begin, a line of JSON with the counts. A role ends when its standard input closes, so no
+//! process outlives the suite. Workloads compute no figure: measurements go to a [`Suite`].
 
 pub mod agent;
 mod child;
@@ -35,48 +35,48 @@ use crate::process::WatchError;
 use crate::suite::{RecordError, Suite};
 use crate::sweep::SweepOptionsError;
 
-/// What every workload needs to know of its surroundings.
+/// Paths that every workload needs.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
-    /// Our own executable, which also plays the roles.
+    /// Path of our own executable, which also plays the roles.
     pub executable: PathBuf,
-    /// Where the executables of floors and peers are, when they are wanted.
+    /// Directory of the executables of floors and peers, if they are wanted.
     pub peers: Option<PathBuf>,
 }
 
 /// Name of our own target in results.
 pub const OURS: &str = "telpher";
 
-/// How long a role may take to get ready or to answer before the suite gives up on it.
+/// Maximum time for a role to become ready or to answer before the suite fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Why a benchmark could not be run to its end.
+/// Errors that end a benchmark.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
-    /// A process did not do its part.
+    /// A process failed to play its role.
     #[error(transparent)]
     Child(#[from] ChildError),
     /// A process cannot be measured.
     #[error(transparent)]
     Watch(#[from] WatchError),
-    /// A measurement cannot be true.
+    /// A measurement contradicts itself.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// A sweep that makes no sense.
+    /// The options of a sweep are invalid.
     #[error("{0}\nhint: `telpher bench agent --help` explains the options of a sweep")]
     Sweep(#[from] SweepOptionsError),
-    /// The sockets of the roles have no place.
+    /// The temporary directory for the sockets of the roles cannot be made.
     #[error("cannot make a temporary directory: {0}\nhint: set TMPDIR to a directory of your own")]
     Directory(#[source] std::io::Error),
-    /// A node that we talk to ourselves did not do its part.
+    /// A node did not answer as expected.
     #[error("{0}\nhint: run it again, and look at the log of the node if it repeats")]
     Node(String),
-    /// Nothing is left of the matrix.
+    /// The filters leave no case of the matrix.
     #[error("nothing to run: {0}\nhint: {1}")]
     Nothing(String, &'static str),
 }
 
-/// A directory of a run's own on the disk that is measured.
+/// Makes a temporary directory for one run on the measured disk.
 fn place(on_disk: &Path) -> Result<TempDir, WorkloadError> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("telpher-bench-");
@@ -85,7 +85,7 @@ fn place(on_disk: &Path) -> Result<TempDir, WorkloadError> {
         .map_err(WorkloadError::Directory)
 }
 
-/// Runs every case that many times, taking turns.
+/// Runs every case `repeats` times, interleaved.
 fn take_turns(
     suite: &mut Suite,
     cases: &[Case],

@@ -1,8 +1,8 @@
-//! What a route means to those who answer on it, and how requests refer to it.
+//! `Binding`: name and method behind a route number, and the references of requests to it.
 //!
-//! Nearly every request of a thread is for the binding of the one before it, which has ended when
-//! the next begins. So the reference is not given back but left for the next: counting references
-//! across CPUs costs more than the rest of taking a request apart.
+//! Most requests of a thread use the same binding as the request before, which has ended by then. A
+//! finished request therefore leaves its reference to the next one: a reference count shared
+//! between CPUs costs more than the rest of decoding a request.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -10,23 +10,23 @@ use std::sync::Arc;
 
 use crate::port::Port;
 
-/// What a route of this connection means.
+/// Name and method behind a route number, and the connection's output.
 pub(crate) struct Binding {
     pub(crate) method: Box<str>,
-    /// The subscribed name; empty when there is no node between.
+    /// Subscribed name; empty on a direct connection.
     pub(crate) name: Box<str>,
     pub(crate) port: Arc<Port>,
 }
 
 thread_local! {
-    /// The reference of the request that ended last on this thread.
+    /// Reference left by the last request on this thread.
     static SPARE: Cell<Option<Arc<Binding>>> = const { Cell::new(None) };
 }
 
 /// A reference to a binding.
 #[derive(Clone)]
 pub(crate) struct Bound(
-    /// There until it is dropped.
+    /// Always `Some` until it is dropped.
     Option<Arc<Binding>>,
 );
 
@@ -56,7 +56,7 @@ impl Drop for Bound {
     #[inline]
     fn drop(&mut self) {
         if let Some(binding) = self.0.take() {
-            // A thread that ends keeps nothing.
+            // When the thread ends, the reference is dropped.
             let _ = SPARE.try_with(|spare| spare.set(Some(binding)));
         }
     }

@@ -1,10 +1,10 @@
-//! Buffers that connections borrow for a turn, so that idle ones hold none.
+//! Buffers lent to connections for a turn, so that idle connections hold none.
 //!
-//! Both kinds belong to the thread: nothing is shared and nothing is locked.
+//! The buffers are thread-local, so no lock is needed.
 
 use std::cell::{Cell, RefCell};
 
-/// Bytes read at a time.
+/// Size of the read buffer in bytes.
 const CHUNK_SIZE: usize = 256 << 10;
 
 /// Buffers up to this size go back to the pool; larger ones are freed.
@@ -16,7 +16,7 @@ thread_local! {
     static POOL: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The thread's buffer to read into, filled with whatever was read last.
+/// Takes the thread's read buffer, which still contains older data.
 pub(crate) fn take_chunk() -> Vec<u8> {
     let chunk = CHUNK.take();
     if chunk.is_empty() {
@@ -26,17 +26,17 @@ pub(crate) fn take_chunk() -> Vec<u8> {
     }
 }
 
-/// Gives back what [`take_chunk`] gave.
+/// Returns the buffer of [`take_chunk`].
 pub(crate) fn give_chunk(chunk: Vec<u8>) {
     CHUNK.set(chunk);
 }
 
-/// An empty buffer to write into, with whatever room it had before.
+/// Takes an empty write buffer; its capacity is arbitrary.
 pub(crate) fn take() -> Vec<u8> {
     POOL.with_borrow_mut(Vec::pop).unwrap_or_default()
 }
 
-/// Gives a buffer to the pool.
+/// Returns a buffer to the pool.
 pub(crate) fn give(mut buffer: Vec<u8>) {
     if buffer.capacity() == 0 || buffer.capacity() > POOLED_SIZE_MAX {
         return;

@@ -1,4 +1,4 @@
-//! One call, awaited.
+//! `Call`: one call and its retries as a future.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,9 +17,10 @@ use crate::link::Outgoing;
 use crate::routes::Target;
 use crate::{CallError, Context, Metadata, RetryPolicy};
 
-/// A call that is being made; awaiting it gives the reply. From [`Caller::call`](crate::Caller::call).
+/// A call in progress; awaiting it returns the reply. From [`Caller::call`](crate::Caller::call).
 ///
-/// Nothing happens before it is polled. Dropping it cancels the call: the handler is dropped.
+/// The call is sent at the first poll. Dropping the future cancels the call, which drops its
+/// handler.
 #[must_use = "a call does nothing unless it is awaited"]
 pub struct Call<'a, B> {
     core: &'a Arc<Core>,
@@ -30,7 +31,7 @@ pub struct Call<'a, B> {
     retries: Retries,
 }
 
-/// What a call can be told.
+/// Options of one call.
 #[derive(Clone)]
 pub(crate) struct CallOptions {
     pub(crate) timeout: Timeout,
@@ -39,11 +40,12 @@ pub(crate) struct CallOptions {
     pub(crate) retry: Option<RetryPolicy>,
 }
 
+/// Retry state of one call.
 #[derive(Default)]
 struct Retries {
     made: u32,
     pause: Option<Pin<Box<Sleep>>>,
-    /// Of all attempts together; known after the first.
+    /// Deadline of all attempts together; set after the first attempt.
     deadline: Option<Instant>,
 }
 
@@ -64,45 +66,45 @@ impl<'a, B: AsRef<[u8]>> Call<'a, B> {
         self
     }
 
-    /// As the repetition of a call that failed so, without the body having been kept here.
+    /// Makes this call the repetition of a call that failed with `error`. The caller of this
+    /// function has kept the body.
     pub(crate) fn after(mut self, error: &CallError) -> Self {
         self.retries.plan(&self.options, error, None);
         self
     }
 
-    /// How long the call may take, all attempts together; `None` for ever. Covers waiting for
-    /// room, writing, the handler and the way back.
+    /// Sets how long the call may take, including all retries; `None` for no limit. The time covers
+    /// waiting for room, writing, the handler and the way back.
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.options.timeout = Timeout::new(deadline.into());
         self
     }
 
-    /// Takes no longer than the request that is being answered may take, and carries its trace
-    /// context on.
+    /// Limits the deadline to that of the request being handled, and passes on its trace context.
     pub fn within(mut self, context: &Context) -> Self {
         self.options.inherit(context);
         self
     }
 
-    /// Repeats the call if it fails and repeating is safe.
+    /// Retries the call if it fails and a retry is safe.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.options.retry = Some(policy);
         self
     }
 
-    /// What to do while the window is full or there is no connection; waiting is the default.
+    /// Sets what happens while the window is full or there is no connection. Default: wait.
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
         self.options.when_full = when_full;
         self
     }
 
-    /// Sends entries along with the body.
+    /// Sends metadata entries with the body.
     pub fn metadata(mut self, metadata: Metadata) -> Self {
         self.options.metadata = metadata;
         self
     }
 
-    /// Sends the W3C trace context along: `00-TRACE-SPAN-FLAGS`.
+    /// Sends the W3C trace context `00-TRACE-SPAN-FLAGS` with the body.
     pub fn traceparent(mut self, traceparent: &str) -> Self {
         let metadata = std::mem::take(&mut self.options.metadata);
         self.options.metadata = metadata.with(TRACEPARENT, traceparent);
@@ -144,7 +146,7 @@ impl<B: AsRef<[u8]>> Future for Call<'_, B> {
 }
 
 impl Retries {
-    /// Whether there will be another attempt; the pause before it is set then.
+    /// Starts the pause before the next attempt. Returns false when the call is not to be retried.
     fn plan(
         &mut self,
         options: &CallOptions,
@@ -190,7 +192,7 @@ impl CallOptions {
         }
     }
 
-    /// No longer than the request that is being answered; its trace goes on.
+    /// Limits the deadline to that of the request being handled, and copies its trace context.
     pub(crate) fn inherit(&mut self, context: &Context) {
         if let Some(remaining) = context.deadline_remaining() {
             let remaining = Timeout::new(Some(remaining));

@@ -1,7 +1,7 @@
-//! Many calls of one method through a sliding window, replies in order.
+//! Many calls of one method through a sliding window, with replies in order.
 //!
-//! Only the oldest call is waited for: its completion wakes the caller once, who then takes every
-//! reply that stands in line and makes as many new calls, under one lock and with one write.
+//! Only the oldest call has a waker. When it completes, the caller wakes once, takes every reply
+//! that is ready in order, and makes as many new calls, all under one lock and with one write.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -25,12 +25,12 @@ use crate::queue::Ticket;
 use crate::routes::{Hint, Target};
 use crate::{Call, CallError, Caller, Context, Metadata, RetryPolicy};
 
-/// Bodies that are taken from the iterator at a time.
+/// Bodies taken from the iterator at a time.
 const STAGE_LENGTH: usize = 256;
 
 /// Replies to many calls, in order. From [`Caller::call_all`].
 ///
-/// Dropping it cancels the calls that are under way.
+/// Dropping it cancels the calls in flight.
 #[must_use = "no call is made unless the replies are asked for"]
 pub struct CallAll<'a, I: Iterator> {
     core: &'a Arc<Core>,
@@ -40,20 +40,20 @@ pub struct CallAll<'a, I: Iterator> {
     is_exhausted: bool,
     concurrency: usize,
     options: CallOptions,
-    /// Bodies of calls that were not made yet.
+    /// Bodies of calls not made yet.
     staged: VecDeque<I::Item>,
-    /// Calls that were made, the oldest first: where the outcome will be, or that there was none.
+    /// Calls in flight, oldest first. An error stands for a call that could not be made.
     window: VecDeque<Result<Place, CallError>>,
-    /// Outcomes that stand in line to be yielded.
+    /// Outcomes ready to be yielded, in order.
     settled: VecDeque<Result<Bytes, CallError>>,
-    /// The bodies of both, if the calls may have to be repeated.
+    /// Bodies of the calls in `window` and `settled`; filled only with a retry policy.
     kept: VecDeque<I::Item>,
-    /// A place among those who wait for room, and until when.
+    /// Ticket in the queue of callers that wait for room, and its deadline.
     waiting: Option<(Ticket, Option<Instant>)>,
     repeating: Option<Call<'a, I::Item>>,
 }
 
-/// Whether the next call can be made.
+/// Admission of the next call.
 enum Verdict {
     Go,
     Later,
@@ -83,33 +83,32 @@ where
         }
     }
 
-    /// How long each call may take; `None` for ever.
+    /// Sets how long each call may take; `None` for no limit.
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.options.timeout = Timeout::new(deadline.into());
         self
     }
 
-    /// Takes no longer than the request that is being answered may take, and carries its trace
-    /// context on.
+    /// Limits the deadline to that of the request being handled, and passes on its trace context.
     pub fn within(mut self, context: &Context) -> Self {
         self.options.inherit(context);
         self
     }
 
-    /// Repeats the calls that fail and may be repeated. A call is repeated when its turn to be
-    /// yielded comes.
+    /// Retries calls that fail if a retry is safe. A failed call is retried when its outcome is
+    /// next to be yielded.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.options.retry = Some(policy);
         self
     }
 
-    /// Sends entries along with each body.
+    /// Sends metadata entries with each body.
     pub fn metadata(mut self, metadata: Metadata) -> Self {
         self.options.metadata = metadata;
         self
     }
 
-    /// The next reply; `None` after the last.
+    /// Returns the next reply; `None` after the last.
     pub async fn next(&mut self) -> Option<Result<Bytes, CallError>> {
         std::future::poll_fn(|cx| self.poll_reply(cx)).await
     }
@@ -138,7 +137,7 @@ where
         }
     }
 
-    /// The outcome, unless the call is to be made again.
+    /// Returns the outcome, or starts a retry of the call and returns `None`.
     fn repeat(&mut self, outcome: Result<Bytes, CallError>) -> Option<Result<Bytes, CallError>> {
         let Some(policy) = self.options.retry else {
             return Some(outcome);
@@ -154,13 +153,14 @@ where
         }
     }
 
-    /// Takes the replies that stand in line, makes new calls, and waits for the oldest.
+    /// Collects the replies that are ready, makes new calls, and registers the waker with the
+    /// oldest.
     fn advance(&mut self, cx: &mut TaskContext<'_>) {
         let mut completed = Completed::default();
         let mut guard = self.core.state.lock();
         self.harvest(&mut guard, &mut completed);
         loop {
-            // The iterator is not ours: it does not run under the lock.
+            // The iterator is user code and must not run under the lock.
             drop(guard);
             self.stage();
             guard = self.core.state.lock();
@@ -181,6 +181,7 @@ where
         completed.finish(&[]);
     }
 
+    /// Moves the outcomes that are complete, in order, from `window` to `settled`.
     fn harvest(&mut self, state: &mut State, completed: &mut Completed) {
         while let Some(oldest) = self.window.front() {
             let taken = match oldest {
@@ -196,6 +197,7 @@ where
         }
     }
 
+    /// Takes bodies from the iterator, as many as may be in flight.
     fn stage(&mut self) {
         let under_way = self.window.len() + self.settled.len();
         let wanted = self.concurrency.saturating_sub(under_way).min(STAGE_LENGTH);
@@ -207,8 +209,8 @@ where
         }
     }
 
-    /// Makes calls with the staged bodies as far as there is room. Returns whether there may be
-    /// room for more.
+    /// Makes calls with the staged bodies while there is room. Returns true if there may be room
+    /// for more.
     fn fill(&mut self, state: &mut State, cx: &mut TaskContext<'_>) -> bool {
         let is_all = self.staged.len() < STAGE_LENGTH;
         while let Some(body) = self.staged.front() {
@@ -243,7 +245,8 @@ where
     }
 }
 
-/// Whether the next call can be made. Somebody who has nothing under way waits in the queue.
+/// Decides whether the next call can be made. A caller with no call in flight enters the waiting
+/// queue.
 fn judge(
     state: &mut State,
     waiting: &mut Option<(Ticket, Option<Instant>)>,

@@ -1,4 +1,4 @@
-//! Calls whose answers go to a function.
+//! `Callbacks`: calls whose replies are passed to a function.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -20,13 +20,12 @@ use crate::queue::Ticket;
 use crate::routes::Hint;
 use crate::{CallError, Caller, Sent};
 
-/// One method and one function for the answers to any number of calls, from
-/// [`Caller::callbacks`].
+/// One method with one function for the replies to any number of calls, from [`Caller::callbacks`].
 ///
-/// A call is told apart by its tag and allocates nothing. For every call that
-/// [`Callbacks::call`] accepts, the function is called exactly once: with the reply, with the
-/// error of the handler, when the deadline has passed, or when the connection is lost. It is
-/// called by the task of the connection, so it must not block; it may make further calls.
+/// A tag identifies each call; a call allocates nothing. For every call that [`Callbacks::call`]
+/// accepts, the function is called exactly once: with the reply, with the handler's error, when the
+/// deadline passes, or when the connection is lost. The connection's task calls the function, so it
+/// must not block; it may make further calls.
 ///
 /// ```
 /// use telpher_client::{Caller, Server};
@@ -55,10 +54,10 @@ pub struct Callbacks {
     caller: Caller,
     method: Box<str>,
     function: Function,
-    /// Where the function stood last.
+    /// Index of the function in the connection's table at the last call.
     place: AtomicU32,
     timeout: Timeout,
-    /// Of the method's route.
+    /// Route hint of the method.
     hint: AtomicU64,
 }
 
@@ -78,15 +77,15 @@ impl Callbacks {
         }
     }
 
-    /// How long each call may take; `None` for ever.
+    /// Sets how long each call may take; `None` for no limit.
     #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.timeout = Timeout::new(deadline.into());
         self
     }
 
-    /// Makes a call. Fails, without the function being called, when the window is full (`busy`),
-    /// there is no connection (`unavailable`) or the body is too large.
+    /// Makes a call. Fails, without calling the function, when the window is full (`busy`), there
+    /// is no connection (`unavailable`) or the body is too large.
     pub fn call(&self, tag: u64, body: impl AsRef<[u8]>) -> Result<(), CallError> {
         let outgoing = request(self.caller.name(), &self.method, body.as_ref());
         let known = self.hint.load(Ordering::Relaxed);
@@ -112,7 +111,7 @@ impl Callbacks {
         Ok(())
     }
 
-    /// Waits until a call would be accepted; fails with `unavailable` when none ever will.
+    /// Waits until a call would be accepted. Fails with `unavailable` when the client is closed.
     pub async fn ready(&self) -> Result<(), CallError> {
         let mut waiting = Waiting {
             core: self.caller.core(),
@@ -137,6 +136,7 @@ impl std::fmt::Debug for Callbacks {
     }
 }
 
+/// Makes one call and passes its outcome to `function`.
 pub(crate) fn on_reply(
     caller: &Caller,
     method: &str,
@@ -160,6 +160,7 @@ fn request<'a>(name: &'a str, method: &'a str, body: &'a [u8]) -> Outgoing<'a> {
     }
 }
 
+/// Sends a request and registers the holder of its reply.
 fn make(
     core: &Core,
     outgoing: &Outgoing<'_>,
@@ -179,13 +180,13 @@ fn make(
     let Some(link) = &mut state.link else {
         return Err(state.unavailable());
     };
-    // The holder is made when nothing can fail any more: what a refused call leaves behind is not
+    // `holder` runs after the last failure, so a refused call leaves nothing that would have to be
     // dropped under the lock.
     link.issue(outgoing, timeout, hint, holder)?;
     Ok(())
 }
 
-/// A place among those who wait for room, given back when it is dropped.
+/// A ticket in the queue of callers that wait for room. Dropping it leaves the queue.
 struct Waiting<'a> {
     core: &'a Core,
     ticket: Option<Ticket>,

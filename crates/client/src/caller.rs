@@ -1,4 +1,4 @@
-//! Calling one callee: a server that is connected directly, or an agent behind a node.
+//! `Caller`: calls one server that is connected directly, or one agent behind a node.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{Call, CallError, Callbacks, Client, ConnectError, OneWay};
 
 /// Calls the methods of one callee. Cheap to clone.
 ///
-/// Whether there is a node between is a matter of the address and of nothing else:
+/// The address alone decides whether the calls go through a node:
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), telpher_client::ConnectError> {
@@ -28,13 +28,13 @@ use crate::{Call, CallError, Callbacks, Client, ConnectError, OneWay};
 #[derive(Clone, Debug)]
 pub struct Caller {
     client: Client,
-    /// Empty when the callee is at the other end of the connection.
+    /// Agent name; empty when the callee is at the other end of the connection.
     name: Arc<str>,
 }
 
 impl Caller {
     /// Connects to a server (`tcp://HOST:PORT`, `tls://HOST:PORT`, `unix:///PATH`,
-    /// `inproc://NAME`), or to a node and means the agent that is named behind a `#`.
+    /// `inproc://NAME`), or to the agent whose name follows a `#` after the address of a node.
     pub async fn connect(address: &str) -> Result<Self, ConnectError> {
         Client::builder().connect_caller(address).await
     }
@@ -57,7 +57,8 @@ impl Caller {
         }
     }
 
-    /// Calls a method. The call is made when it is awaited; see [`Call`] for what it can be told.
+    /// Calls a method. Awaiting the returned [`Call`] sends it; its methods set deadline, retries
+    /// and metadata.
     ///
     /// ```
     /// use telpher_client::{Caller, Server};
@@ -81,9 +82,9 @@ impl Caller {
         Call::new(self.core(), self.target(method), body)
     }
 
-    /// Calls a method with each of `bodies`, at most `concurrency` at a time, and yields the
-    /// replies in the same order. A window that slides: the next call is made as soon as the
-    /// oldest reply was taken, not when all of a batch are there.
+    /// Calls a method with each of `bodies`, at most `concurrency` calls at a time, and yields the
+    /// replies in the order of the bodies. The window slides: the next call is made as soon as the
+    /// oldest reply was taken, not when a whole batch is complete.
     ///
     /// ```
     /// # use telpher_client::{Caller, Server};
@@ -115,8 +116,8 @@ impl Caller {
         CallAll::new(self, method, bodies.into_iter(), concurrency)
     }
 
-    /// Calls a method with each of `bodies` at once, as far as the window allows: one lock, one
-    /// run of frames, one write. The outcomes stand in the same order.
+    /// Calls a method with all of `bodies` at once, as far as the window allows, with one lock, one
+    /// run of frames and one write. Returns the outcomes in the order of the bodies.
     pub async fn call_batch<I>(
         &self,
         method: &str,
@@ -134,19 +135,20 @@ impl Caller {
         outcomes
     }
 
-    /// Calls a method that answers with any number of items. The call is made when the first item
-    /// is asked for.
+    /// Calls a method that replies with any number of items. Asking for the first item makes the
+    /// call.
     pub fn stream<B: AsRef<[u8]>>(&self, method: &str, body: B) -> Replies<B> {
         Replies::new(self.clone(), method, body)
     }
 
-    /// Sends to a method and does not wait for anything but room: there is no answer.
+    /// Sends a message to a method. There is no reply; awaiting it waits only until the peer has
+    /// room.
     pub fn one_way<'a, B: AsRef<[u8]>>(&'a self, method: &'a str, body: B) -> OneWay<'a, B> {
         OneWay::new(self.core(), self.target(method), body)
     }
 
-    /// Calls a method many times with one function for all the answers: no future, no channel and
-    /// no allocation for a call. See [`Callbacks`].
+    /// Calls a method many times and passes every reply to one function, without a future, a
+    /// channel or an allocation per call. See [`Callbacks`].
     pub fn callbacks<F>(&self, method: &str, function: F) -> Callbacks
     where
         F: Fn(u64, Result<&[u8], &CallError>) + Send + Sync + 'static,
@@ -154,9 +156,9 @@ impl Caller {
         Callbacks::new(self.clone(), method, function)
     }
 
-    /// Calls a method once; `function` is called with the outcome, exactly once, by the task of
-    /// the connection: it must not block. Fails, without calling it, when the window is full or
-    /// there is no connection.
+    /// Calls a method once and passes the outcome to `function`, exactly once. The connection's
+    /// task calls `function`, so it must not block. Fails, without calling `function`, when the
+    /// window is full or there is no connection.
     pub fn on_reply<F>(
         &self,
         method: &str,
@@ -169,12 +171,12 @@ impl Caller {
         crate::callback::on_reply(self, method, body.as_ref(), Box::new(function))
     }
 
-    /// The connection that is used.
+    /// Returns the connection that this caller uses.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The agent's name; empty for a server at the other end of the connection.
+    /// Returns the agent's name; empty for a server at the other end of the connection.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -188,7 +190,7 @@ impl Caller {
     }
 }
 
-/// An address, and the agent's name behind its `#`.
+/// Splits an address into the part before `#` and the agent's name after it.
 pub(crate) fn split_name(text: &str) -> Result<(&str, Option<Name>), ConnectError> {
     match text.split_once('#') {
         None => Ok((text, None)),

@@ -1,4 +1,4 @@
-//! A connection to a node or a server that mends itself.
+//! `Client`: a connection to a node or a server that reconnects by itself.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::events::{ConnectionState, Events};
 use crate::options::{Builder, Options};
 use crate::{Caller, ConnectError, driver};
 
-/// A connection to a node, or directly to a server. Cheap to clone; it ends with its last clone,
-/// after what is under way is finished.
+/// A connection to a node, or directly to a server. Cheap to clone. Dropping the last clone closes
+/// the connection after the calls in flight have finished.
 ///
-/// It runs as a task of the runtime it is made on (any `tokio` runtime with its time and I/O
-/// enabled); it has no threads of its own. When the connection is lost it is made again, with
-/// growing pauses, and so are the subscriptions.
+/// The connection runs as a task of the `tokio` runtime on which it was made; that runtime needs
+/// time and I/O enabled. After a lost connection the client reconnects with growing pauses and
+/// subscribes again to the same names.
 #[derive(Clone)]
 pub struct Client {
     core: Arc<Core>,
@@ -34,12 +34,12 @@ impl Drop for Handle {
 }
 
 impl Client {
-    /// Connects with the usual settings.
+    /// Connects with the default options.
     pub async fn connect(address: &str) -> Result<Self, ConnectError> {
         Self::builder().connect(address).await
     }
 
-    /// Connects with others.
+    /// Returns a builder with the default options.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -57,41 +57,42 @@ impl Client {
         })
     }
 
-    /// Calls the agent of that name, wherever it is.
+    /// Returns a caller for the agent `name`, on whichever node instance it is connected.
     pub fn caller(&self, name: &str) -> Result<Caller, NameError> {
         let name = Name::parse(name)?;
         Ok(Caller::new(self.clone(), name.as_str()))
     }
 
-    /// Calls the server at the other end of the connection.
+    /// Returns a caller for the server at the other end of the connection.
     pub fn direct(&self) -> Caller {
         Caller::new(self.clone(), "")
     }
 
-    /// Whether a node is at the other end, and not a server.
+    /// True if the peer is a node, false if it is an RPC server.
     pub fn is_node(&self) -> bool {
         self.role == Role::Node
     }
 
-    /// What the connection is doing.
+    /// Returns the current state of the connection.
     pub fn state(&self) -> ConnectionState {
         self.core.events.borrow().clone()
     }
 
-    /// Watches what the connection is doing.
+    /// Subscribes to changes of the connection state.
     pub fn events(&self) -> Events {
         Events::new(self.core.events.subscribe())
     }
 
-    /// Calls that are under way, or were given up and not yet answered.
+    /// Returns the number of calls in flight, including cancelled calls that the peer has not
+    /// answered yet.
     pub fn in_flight(&self) -> usize {
         let state = self.core.state.lock();
         let link = state.link.as_ref();
         link.map_or(0, |link| link.pending.occupied())
     }
 
-    /// Finishes what is under way and ends the connection, for every clone. New calls fail with
-    /// `unavailable`.
+    /// Waits for the calls in flight, then closes the connection for every clone. New calls fail
+    /// with `unavailable`.
     pub async fn close(&self) {
         let mut events = self.events();
         self.core.begin_close();

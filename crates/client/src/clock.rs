@@ -1,27 +1,27 @@
-//! Time as a connection counts it: whole milliseconds since it began.
+//! Deadlines in whole milliseconds since the start of a connection.
 //!
-//! A call carries how long it may take; the connection's task stamps a whole batch of calls with
+//! A call stores its duration; the connection's task sets the start of a whole batch of calls with
 //! one reading of the clock. Rounding never makes a deadline early.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long something may take, in milliseconds.
+/// Duration limit in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timeout(u32);
 
-/// A moment in milliseconds since the connection began.
+/// Time in milliseconds since the start of the connection.
 pub(crate) type Millis = u64;
 
-/// A moment that never comes.
+/// A time that never comes.
 pub(crate) const NEVER: Millis = Millis::MAX;
 
 impl Timeout {
-    /// For ever.
+    /// No limit.
     pub(crate) const NONE: Self = Self(u32::MAX);
 
-    /// Rounded up; more than 49 days is for ever.
+    /// Rounds up to milliseconds; more than 49 days means no limit.
     pub(crate) fn new(duration: Option<Duration>) -> Self {
         match duration {
             None => Self::NONE,
@@ -29,23 +29,23 @@ impl Timeout {
         }
     }
 
-    /// What remains until `deadline`.
+    /// Returns the time left until `deadline`.
     pub(crate) fn until(deadline: Option<Instant>, now: Instant) -> Self {
         Self::new(deadline.map(|deadline| deadline.saturating_duration_since(now)))
     }
 
-    /// As it travels; `None` for ever.
+    /// Returns the milliseconds for the wire format; `None` for no limit.
     pub(crate) fn as_wire(self) -> Option<u32> {
         (self != Self::NONE).then_some(self.0)
     }
 
-    /// `None` for ever.
+    /// Returns the duration; `None` for no limit.
     pub(crate) fn as_duration(self) -> Option<Duration> {
         self.as_wire()
             .map(|milliseconds| Duration::from_millis(milliseconds.into()))
     }
 
-    /// That much later.
+    /// Returns this limit plus `pause`.
     pub(crate) fn after(self, pause: Duration) -> Self {
         Self::new(self.as_duration().map(|own| own.saturating_add(pause)))
     }
@@ -54,7 +54,7 @@ impl Timeout {
         self.0 == 0
     }
 
-    /// The moment when it is over, counted from `start`.
+    /// Returns the end of a limit that starts at `start`.
     pub(crate) fn end(self, start: Millis) -> Millis {
         match self.as_wire() {
             Some(milliseconds) => start + Millis::from(milliseconds),
@@ -62,13 +62,13 @@ impl Timeout {
         }
     }
 
-    /// The moment when it is over, counted from `start`.
+    /// Returns the end of a limit that starts at `start`; `None` for no limit.
     pub(crate) fn deadline(self, start: Instant) -> Option<Instant> {
         self.as_duration().map(|duration| start + duration)
     }
 }
 
-/// When a connection began.
+/// Start time of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Epoch(Instant);
 
@@ -77,17 +77,17 @@ impl Epoch {
         Self(now)
     }
 
-    /// The moment at which something that starts now starts: rounded up.
+    /// Converts a start time, rounded up.
     pub(crate) fn start(self, now: Instant) -> Millis {
         round_up(now.saturating_duration_since(self.0))
     }
 
-    /// The moment that has been reached for certain: rounded down.
+    /// Converts the current time, rounded down.
     pub(crate) fn reached(self, now: Instant) -> Millis {
         now.saturating_duration_since(self.0).as_millis() as Millis
     }
 
-    /// Back to an instant; `None` for [`NEVER`].
+    /// Converts back to an instant; `None` for [`NEVER`].
     pub(crate) fn instant(self, moment: Millis) -> Option<Instant> {
         (moment != NEVER).then(|| self.0 + Duration::from_millis(moment))
     }

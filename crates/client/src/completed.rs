@@ -1,7 +1,8 @@
-//! What a change of the table of calls leads to outside of its lock.
+//! `Completed`: wakers and callbacks collected under the lock of the call table, to run after its
+//! release.
 //!
-//! Wakers, callbacks and whatever a caller left behind run code that is not ours; under the lock
-//! it could come back and wait for itself. So the table only collects them here.
+//! Wakers, callbacks and destructors of callers run user code. Under the lock that code could call
+//! the client and deadlock.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,20 +17,20 @@ use crate::CallError;
 use crate::pending::{Answer, Holder, Outcome};
 use crate::registry::{Joining, Receiver, Registration};
 
-/// A function that is called for every answer of many calls, with the call's tag.
+/// A function called for every reply of many calls, with the call's tag.
 pub(crate) type Callback = dyn Fn(u64, Result<&[u8], &CallError>) + Send + Sync;
 
-/// A function that is called for one answer.
+/// A function called with the reply of one call.
 pub(crate) type Once = Box<dyn FnOnce(Result<&[u8], &CallError>) + Send>;
 
-/// A function to call.
+/// A callback to run with a copied reply.
 enum Fired {
-    /// By its index.
+    /// Index of the callback, and the call's tag.
     Callback(u32, u64),
     Once(Once),
 }
 
-/// A reply that lies whole in the chunk, and the function that takes it there: nothing is copied.
+/// A reply that lies completely in the chunk, with its callback; it is passed without a copy.
 struct Hit {
     /// Index of the callback.
     function: u32,
@@ -38,21 +39,21 @@ struct Hit {
     end: u32,
 }
 
+/// Work that a change of the call table leaves for after the release of its lock.
 #[derive(Default)]
 pub(crate) struct Completed {
     pub(crate) wakers: Vec<Waker>,
-    /// Calls of which the peer should be told that nobody waits any more.
+    /// Calls to cancel at the peer.
     pub(crate) cancels: Vec<Correlation>,
-    /// A slot became free.
+    /// True if a slot became free.
     pub(crate) is_room: bool,
-    /// Subscriptions that were confirmed, under which full name, or refused.
+    /// Confirmed subscriptions with their full name, and refused ones.
     pub(crate) joined: Vec<(Box<Joining>, Result<String, ErrorCode>)>,
-    /// Subscriptions that ended without being asked to.
+    /// Subscriptions that the node ended.
     pub(crate) ended: Vec<(Receiver, ErrorCode)>,
-    /// Registrations that are not needed any more.
+    /// Registrations to drop.
     pub(crate) replaced: Vec<Registration>,
-    /// The callbacks of this batch, each with the number that tells it from the others; several
-    /// in a row of the same are kept once.
+    /// Callbacks of this batch with their ids; consecutive equal ones are stored once.
     functions: Vec<(u64, Arc<Callback>)>,
     hits: Vec<Hit>,
     hits_once: Vec<(Once, Range<u32>)>,
@@ -61,7 +62,7 @@ pub(crate) struct Completed {
 }
 
 impl Completed {
-    /// Notes a callback that is about to be hit; `id` is its own. Returns its index.
+    /// Adds a callback for [`Completed::hit`]; `id` identifies the function. Returns its index.
     #[inline]
     pub(crate) fn function(&mut self, id: u64, callback: &Arc<Callback>) -> u32 {
         if self.functions.last().is_none_or(|(last, _)| *last != id) {
@@ -70,7 +71,7 @@ impl Completed {
         self.functions.len() as u32 - 1
     }
 
-    /// Calls a callback that was noted, later; `answer` lies in `chunk` or elsewhere.
+    /// Queues the call of a callback. If `answer` lies outside `chunk`, it is copied.
     #[inline]
     pub(crate) fn hit(&mut self, function: u32, tag: u64, answer: Answer<'_>, chunk: &[u8]) {
         match answer.as_ref().ok().and_then(|body| range_in(body, chunk)) {
@@ -84,7 +85,7 @@ impl Completed {
         }
     }
 
-    /// Calls `once` later; `answer` lies in `chunk` or elsewhere.
+    /// Queues the call of `once`. If `answer` lies outside `chunk`, it is copied.
     pub(crate) fn hit_once(&mut self, once: Once, answer: Answer<'_>, chunk: &[u8]) {
         match answer.as_ref().ok().and_then(|body| range_in(body, chunk)) {
             Some(range) => self.hits_once.push((once, range)),
@@ -96,14 +97,15 @@ impl Completed {
         self.fired.push((fired, answer.map(Bytes::copy_from_slice)));
     }
 
-    /// Drops what a caller left behind, later.
+    /// Queues a holder to be dropped after the release of the lock.
     pub(crate) fn drop_later(&mut self, holder: Holder) {
         if !matches!(holder, Holder::Nobody | Holder::Future(None)) {
             self.dropped.push(holder);
         }
     }
 
-    /// Wakes and calls everybody. To be called without the lock, with the chunk that was read.
+    /// Wakes all wakers and calls all callbacks. Must be called without the lock, with the chunk
+    /// that was read.
     pub(crate) fn finish(&mut self, chunk: &[u8]) {
         self.dropped.clear();
         self.replaced.clear();
@@ -136,13 +138,13 @@ impl Completed {
     }
 }
 
-/// A callback that panics harms neither the connection nor the other callbacks; the panic hook has
-/// told about it.
+/// Calls a callback. A panic affects neither the connection nor other callbacks; the panic hook has
+/// reported it.
 fn call(callback: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(callback));
 }
 
-/// Where `part` lies in `whole`, if it does.
+/// Returns the range of `part` in `whole`; `None` if it lies outside.
 #[inline]
 fn range_in(part: &[u8], whole: &[u8]) -> Option<Range<u32>> {
     let start = part.as_ptr().addr().wrapping_sub(whole.as_ptr().addr());

@@ -1,4 +1,4 @@
-//! Why there is no connection.
+//! `ConnectError`: errors of connecting to a node or a server.
 
 use std::io;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::{ErrorCode, NameError};
 use net::{AddressError, TlsError};
 
-/// Connecting failed.
+/// Error of a failed connection attempt.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The text is not an address.
@@ -20,66 +20,68 @@ pub enum ConnectError {
     /// The certificate authorities cannot be used.
     #[error("{0}\nhint: give the PEM file of the certificate, or of the authority that signed it")]
     Tls(#[from] TlsError),
-    /// Nobody answers at the address.
+    /// The TCP, TLS or Unix connection cannot be made.
     #[error(
         "cannot connect to {address}: {cause}\nhint: start a node there with `telpher serve`, or correct the address"
     )]
     Io {
-        /// Where.
+        /// Address as given.
         address: String,
-        /// Why.
+        /// Error of the operating system.
         cause: io::Error,
     },
-    /// The address answers, but not with a WELCOME.
-    #[error("no answer from {address} within {timeout:?}\nhint: is that a Telpher node or server?")]
+    /// The peer accepted the connection and sent no WELCOME frame in time.
+    #[error(
+        "no answer from {address} within {timeout:?}\nhint: check that a Telpher node or server listens there"
+    )]
     Timeout {
-        /// Where.
+        /// Address as given.
         address: String,
-        /// How long was waited.
+        /// Time that the client waited.
         timeout: Duration,
     },
-    /// The peer said no.
+    /// The peer refused the connection.
     #[error("{address} refused the connection: {code}: {message}\nhint: {}", refusal_hint(*.code))]
     Refused {
-        /// Where.
+        /// Address as given.
         address: String,
-        /// What kind of refusal.
+        /// Error code of the refusal.
         code: ErrorCode,
-        /// What the peer said.
+        /// Message from the peer.
         message: String,
     },
     /// The peer does not speak the protocol.
     #[error(
-        "{address} does not speak the Telpher protocol: {cause}\nhint: the native door listens on port 7400 by default"
+        "{address} does not speak the Telpher protocol: {cause}\nhint: the native listener uses port 7400 by default"
     )]
     Protocol {
-        /// Where.
+        /// Address as given.
         address: String,
-        /// What was wrong with its answer.
+        /// Violation of the protocol.
         cause: String,
     },
-    /// A node answers, and the address names no agent.
+    /// The peer is a node, and the address names no agent.
     #[error(
         "{address} is a node, and the address names no agent\nhint: append the name, like {address}#acme/demo/echo"
     )]
     NameMissing {
-        /// Where.
+        /// Address as given.
         address: String,
     },
-    /// An RPC server answers, and the address names an agent.
+    /// The peer is an RPC server, and the address names an agent.
     #[error(
-        "{address} is an RPC server: it has methods and no agents\nhint: leave away what follows the #"
+        "{address} is an RPC server: it has methods and no agents\nhint: remove the # and the name after it"
     )]
     NameUnused {
-        /// Where.
+        /// Address as given.
         address: String,
     },
-    /// This transport is not offered here.
-    #[error("{address} cannot be used here\nhint: {hint}")]
+    /// This platform or build does not support the transport.
+    #[error("{address} is not supported here\nhint: {hint}")]
     Unsupported {
-        /// Where.
+        /// Address as given.
         address: String,
-        /// What can.
+        /// Transports that can be used.
         hint: &'static str,
     },
 }
@@ -91,15 +93,15 @@ fn refusal_hint(code: ErrorCode) -> &'static str {
             "connect under a name that the token may use, or bind it to this one: \
              `telpher token bind TOKEN --for PATTERN`"
         }
-        ErrorCode::Unsupported => "the versions have nothing in common; upgrade the older side",
-        ErrorCode::Unavailable => "it is shutting down or full; try again later",
-        ErrorCode::InvalidArgument => "correct the name that the client introduces itself with",
-        _ => "the log of the other side says more",
+        ErrorCode::Unsupported => "the peers share no protocol version; upgrade the older one",
+        ErrorCode::Unavailable => "the peer is shutting down or full; retry later",
+        ErrorCode::InvalidArgument => "correct the client's name",
+        _ => "the peer's log has details",
     }
 }
 
 impl ConnectError {
-    /// The message without its hint, to be part of another message.
+    /// Returns the message without its hint, for use inside another message.
     pub(crate) fn brief(&self) -> String {
         let text = self.to_string();
         match text.split_once("\nhint: ") {

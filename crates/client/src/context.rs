@@ -1,4 +1,4 @@
-//! What surrounds a request: how long it may take, who sent it, what came along with it.
+//! `Context`: deadline, sender and metadata of a request.
 
 use std::time::Duration;
 
@@ -7,63 +7,63 @@ use tokio::time::Instant;
 use crate::Metadata;
 use crate::binding::Bound;
 
-/// The surroundings of one request. Cheap to clone.
+/// Context of one request. Cheap to clone.
 #[derive(Clone)]
 pub struct Context {
     pub(crate) binding: Bound,
     pub(crate) metadata: Option<Box<Metadata>>,
     pub(crate) deadline: Option<Instant>,
-    /// In a box because most requests have none.
+    /// Boxed because most requests have none.
     pub(crate) delivery: Option<Box<Delivery>>,
 }
 
-/// Where a message from a mailbox comes from. Answering it acknowledges it; refusing it, or not
-/// answering in time, has it delivered again.
+/// Delivery of a message from a mailbox. A reply acknowledges the message; an error, or no reply in
+/// time, makes the node deliver it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Its place in the mailbox; later messages have higher ones.
+    /// Offset in the mailbox; later messages have higher offsets.
     pub offset: u64,
-    /// How often it is delivered with this time, from 1.
+    /// Delivery count including this delivery, from 1.
     pub number: u32,
-    /// When it was written, in milliseconds since 1970-01-01 UTC.
+    /// Time of the write, in milliseconds since 1970-01-01 UTC.
     pub written_ms: u64,
 }
 
 impl Context {
-    /// The method that was called; empty for a plain message.
+    /// Returns the called method; empty for a plain message.
     pub fn method(&self) -> &str {
         &self.binding.method
     }
 
-    /// The name under which the request was received, instance included; empty when the caller is
-    /// connected directly.
+    /// Returns the name under which the request was received, with its instance; empty when the
+    /// caller is connected directly.
     pub fn name(&self) -> &str {
         &self.binding.name
     }
 
-    /// When the caller stops waiting.
+    /// Returns the time at which the caller stops waiting.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// How much of the caller's time is left; `None` when it waits for ever.
+    /// Returns the time until the caller's deadline; `None` without a deadline.
     pub fn deadline_remaining(&self) -> Option<Duration> {
         self.deadline
             .map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// What came along with the body.
+    /// Returns the metadata sent with the body.
     pub fn metadata(&self) -> &Metadata {
         static NONE: Metadata = Metadata::new();
         self.metadata.as_deref().unwrap_or(&NONE)
     }
 
-    /// Where it comes from, when it was written to a mailbox.
+    /// Returns the delivery if the message comes from a mailbox.
     pub fn delivery(&self) -> Option<Delivery> {
         self.delivery.as_deref().copied()
     }
 
-    /// The sender's name, when a node added it.
+    /// Returns the sender's name if a node added it.
     pub fn source(&self) -> Option<&str> {
         self.metadata().text(wire::SOURCE)
     }

@@ -1,4 +1,4 @@
-//! Conversations that the node keeps: saying something, reading, following.
+//! `Conversation`: appends messages to, reads and follows a conversation stored at a node.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::messaging::protocol;
 use crate::stream::{Extract, ReadLimit, Record, ask, number_of_conflict, outgoing};
 use crate::{CallError, Client};
 
-/// A conversation that a node keeps, from [`Client::conversation`]. Cheap to clone.
+/// A conversation that a node stores, from [`Client::conversation`]. Cheap to clone.
 ///
-/// Whatever is acknowledged is on disk. Numbers of messages are dense from 1 and never used twice.
+/// An acknowledged message is on disk. Sequence numbers are dense from 1 and never reused.
 #[derive(Clone, Debug)]
 pub struct Conversation {
     client: Client,
@@ -22,88 +22,88 @@ pub struct Conversation {
     deadline: Timeout,
 }
 
-/// A message that is to be appended.
+/// A message to append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMessage {
-    /// What it is called; a retry under the same id does not append it twice. If it is empty the node
-    /// makes one, and a retry appends it again.
+    /// Message id. A retry with the same id does not append the message twice. If empty, the node
+    /// makes an id, and a retry appends the message again.
     pub id: String,
-    /// What its author is in the conversation: `user`, `assistant`, `system`, `tool`, …
+    /// Role of the author: `user`, `assistant`, `system`, `tool`, …
     pub role: String,
-    /// Who wrote it, empty for nobody in particular.
+    /// Name of the author; may be empty.
     pub from: String,
-    /// What it costs a model, if that is known.
+    /// Number of model tokens, if known.
     pub tokens: Option<u32>,
-    /// JSON, an array of parts.
+    /// Parts of the message, as a JSON array.
     pub parts: String,
-    /// JSON, an object, or empty.
+    /// Metadata as a JSON object, or empty.
     pub metadata: String,
 }
 
-/// Where messages went.
+/// Result of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppendedBatch {
-    /// The smallest number of a message of the batch.
+    /// Smallest sequence number of the batch.
     pub first: u64,
-    /// The largest.
+    /// Largest sequence number of the batch.
     pub last: u64,
-    /// How many were there already.
+    /// Number of messages that were stored already.
     pub deduplicated: u32,
-    /// The ids that the node made for those that came without one, in order.
+    /// Ids that the node made for messages without one, in order.
     pub made_ids: Vec<String>,
 }
 
-/// How a message ended.
+/// Final status of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageStatus {
-    /// As its author meant it to.
+    /// The author completed the message.
     Complete,
-    /// The author or the node was lost while it was streamed.
+    /// The connection of the author or the node failed while the message was streamed.
     Interrupted,
-    /// The author gave it up.
+    /// The author aborted the message.
     Aborted,
-    /// Somebody asked for it to stop.
+    /// A user stopped the message.
     Stopped,
 }
 
 /// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its number, from 1.
+    /// Sequence number, from 1.
     pub seq: u64,
     /// When it was appended, in milliseconds since 1970-01-01 UTC.
     pub time_ms: u64,
-    /// What it is called.
+    /// Message id.
     pub id: String,
-    /// What its author is in the conversation.
+    /// Role of the author.
     pub role: String,
-    /// Who wrote it, empty for nobody in particular.
+    /// Name of the author; may be empty.
     pub from: String,
-    /// How it ended.
+    /// Final status.
     pub status: MessageStatus,
-    /// What it costs a model.
+    /// Number of model tokens.
     pub tokens: u32,
-    /// Whether that is an estimate.
+    /// True if `tokens` is an estimate.
     pub is_estimated: bool,
-    /// JSON, an array of parts.
+    /// Parts of the message, as a JSON array.
     pub parts: Bytes,
-    /// JSON, an object, or empty.
+    /// Metadata as a JSON object, or empty.
     pub metadata: Bytes,
 }
 
-/// Messages that were read.
+/// Result of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessagePage {
-    /// The number of the oldest message that is kept.
+    /// Sequence number of the oldest message retained.
     pub start: u64,
-    /// The number of the newest; 0 for none.
+    /// Sequence number of the newest message; 0 if there is none.
     pub head: u64,
-    /// The messages, in order; the last one need not be the newest.
+    /// Messages in order; the conversation may continue after the last.
     pub messages: Vec<Message>,
 }
 
 impl NewMessage {
-    /// One with an id of its own.
+    /// Creates a message with a random id.
     pub fn new(role: impl Into<String>, parts: impl Into<String>) -> Self {
         Self {
             id: format!("m-{:032x}", fastrand::u128(..)),
@@ -117,8 +117,8 @@ impl NewMessage {
 }
 
 impl Client {
-    /// The conversation of that name (`org/namespace/x`, or a bare `x`). It exists once something
-    /// was said in it.
+    /// Returns the conversation `name` (`org/namespace/x`, or just `x`). The first append creates
+    /// it.
     pub fn conversation(&self, name: &str) -> Result<Conversation, NameError> {
         Ok(Conversation {
             client: self.clone(),
@@ -129,27 +129,27 @@ impl Client {
 }
 
 impl Conversation {
-    /// Its full name.
+    /// Returns the full name.
     pub fn name(&self) -> &Name {
         &self.name
     }
 
-    /// How long appending and reading may take; `None` for ever.
+    /// Sets how long an append or a read may take; `None` for no limit.
     #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.deadline = Timeout::new(deadline.into());
         self
     }
 
-    /// Appends messages, all or none, and waits until they are on disk. It may be repeated: what is
-    /// there already under its id is not appended again.
+    /// Appends messages, all or none, and waits until they are on disk. A retry is safe: a message
+    /// whose id is stored already is not appended again.
     pub async fn append(&self, messages: &[NewMessage]) -> Result<AppendedBatch, CallError> {
         self.try_append(None, messages).await
     }
 
-    /// Appends messages if the newest message has the number `expected`, 0 for none; else it is a
-    /// `conflict`, and [`Conversation::head_of_conflict`] says which it is. A repetition of what is
-    /// there already is answered like the first.
+    /// Appends messages if the newest message has the sequence number `expected` (0 for an empty
+    /// conversation). Otherwise fails with `conflict`; [`Conversation::head_of_conflict`] returns
+    /// the actual number. A retry of an append that succeeded succeeds again.
     pub async fn append_expecting(
         &self,
         expected: u64,
@@ -158,7 +158,7 @@ impl Conversation {
         self.try_append(Some(expected), messages).await
     }
 
-    /// The number that an append would have had to expect, when that is what went wrong.
+    /// Returns the newest sequence number from a `conflict` error; `None` for other errors.
     pub fn head_of_conflict(error: &CallError) -> Option<u64> {
         number_of_conflict(error)
     }
@@ -182,12 +182,12 @@ impl Conversation {
         })
     }
 
-    /// Reads messages behind a number, as many as fit into one answer.
+    /// Reads messages after sequence number `after`, with the default [`ReadLimit`].
     pub async fn read(&self, after: u64) -> Result<MessagePage, CallError> {
         self.read_at_most(after, ReadLimit::default()).await
     }
 
-    /// Reads no more than that.
+    /// Reads messages after sequence number `after`, up to `limit`.
     pub async fn read_at_most(
         &self,
         after: u64,
@@ -204,8 +204,8 @@ impl Conversation {
         })
     }
 
-    /// Reads messages behind a number, and waits for those to come; also for the first of a
-    /// conversation that does not exist yet.
+    /// Reads messages after sequence number `after` and waits for new ones. The conversation need
+    /// not exist yet.
     pub fn follow(&self, after: u64) -> FollowMessages {
         let (client, name) = (self.client.clone(), self.name.as_str());
         let from = after.saturating_add(1);
@@ -218,16 +218,16 @@ impl Conversation {
     }
 }
 
-/// Messages of a conversation, and those to come, from [`Conversation::follow`].
+/// Existing and future messages of a conversation, from [`Conversation::follow`].
 ///
-/// It survives reconnects, and goes on behind the last message that it yielded. It ends with an
-/// error and then `None`.
+/// The stream survives reconnects and continues after the last message that it yielded. It ends
+/// with an error followed by `None`.
 #[must_use = "nothing is read unless it is polled"]
 #[derive(Debug)]
 pub struct FollowMessages(Follow);
 
 impl FollowMessages {
-    /// The next message; waits for it as long as it takes.
+    /// Returns the next message; waits without a limit.
     pub async fn next(&mut self) -> Option<Result<Message, CallError>> {
         let record = self.0.next().await?;
         Some(record.and_then(Message::decode))
@@ -259,7 +259,7 @@ fn status(number: u8) -> Result<MessageStatus, CallError> {
         2 => Ok(MessageStatus::Aborted),
         3 => Ok(MessageStatus::Stopped),
         _ => {
-            let message = format!("a message of status {number}, which is not known here");
+            let message = format!("unknown message status {number}");
             Err(CallError::new(ErrorCode::Protocol, message))
         }
     }

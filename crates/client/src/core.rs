@@ -1,7 +1,8 @@
-//! What a client's handles, its connections' tasks and its driver share: one lock.
+//! `Core`: state shared by a client's handles, the tasks of its connections and its driver, under
+//! one lock.
 //!
-//! There is at most one connection for new calls. Older ones stay while calls on them are under
-//! way (the peer asked to go away) or while outcomes wait to be fetched (it is gone).
+//! At most one connection accepts new calls. Older connections remain while calls on them are in
+//! flight (after GOAWAY) or while outcomes are not fetched yet (after a loss).
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -22,51 +23,53 @@ use crate::pending::Holder;
 use crate::queue::{Queue, earlier};
 use crate::registry::{Joining, Purpose, Receiver, Registry};
 
+/// Shared state of a client.
 pub(crate) struct Core {
     pub(crate) state: Mutex<State>,
     pub(crate) options: Options,
     pub(crate) events: watch::Sender<ConnectionState>,
 }
 
+/// The part of [`Core`] under the lock.
 pub(crate) struct State {
-    /// Where new calls go.
+    /// Connection for new calls.
     pub(crate) link: Option<Link>,
-    /// Connections that only finish.
+    /// Connections that accept no new calls.
     pub(crate) old: Vec<Link>,
-    /// Calls that wait for room, or for a connection.
+    /// Calls that wait for room or for a connection.
     pub(crate) calls: Queue,
-    /// One-way messages that wait for credit, or for a connection.
+    /// One-way messages that wait for credit or for a connection.
     pub(crate) sends: Queue,
-    /// One-way messages to a target of which every subscriber is full.
+    /// One-way messages to a target whose subscribers are all full.
     pub(crate) flows: Queue,
     pub(crate) registry: Registry,
-    /// Why there is no connection, when there is none.
+    /// Reason for the missing connection.
     pub(crate) down: String,
     pub(crate) life: Life,
-    /// Wakes the driver.
+    /// Waker of the driver.
     pub(crate) driver: Option<Waker>,
     links_opened: u64,
 }
 
-/// Whether the client goes on.
+/// Life cycle of the client: `Open => Closing => Closed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Life {
-    /// As long as there are handles.
+    /// The client accepts calls.
     Open,
-    /// What is under way is finished, nothing new begins.
+    /// Calls in flight complete; new calls fail.
     Closing,
-    /// Nothing is left.
+    /// All connections are closed.
     Closed,
 }
 
-/// Whether something may be queued now.
+/// Decision whether a call may be queued now.
 pub(crate) enum Admission {
     Open,
-    /// Later: the peer or the own window is full.
+    /// Not now: the window of the peer or of this client is full.
     Full,
-    /// Later: there is no connection.
+    /// Not now: there is no connection.
     Down,
-    /// Never again.
+    /// Never: the client is closed.
     Closed,
 }
 
@@ -91,7 +94,7 @@ impl Core {
         })
     }
 
-    /// Makes a connection the one for new calls, and subscribes on it to everything again.
+    /// Makes a new connection the current one and repeats all subscriptions on it.
     pub(crate) fn open_link(&self, peer: Peer) -> u64 {
         let mut completed = Completed::default();
         let (id, state) = {
@@ -116,7 +119,8 @@ impl Core {
         id
     }
 
-    /// The peer asked to go away: new calls wait for the next connection.
+    /// Moves a connection whose peer sent GOAWAY to the old ones. New calls wait for the next
+    /// connection.
     pub(crate) fn retire_link(&self, id: u64, reason: &str) {
         let mut state = self.state.lock();
         if let Some(link) = state.link.take_if(|link| link.id == id) {
@@ -129,7 +133,7 @@ impl Core {
         }
     }
 
-    /// A connection is gone.
+    /// Fails the calls of a lost connection.
     pub(crate) fn lose_link(&self, id: u64, is_last_unwritten: bool, reason: &str) {
         let mut completed = Completed::default();
         {
@@ -148,7 +152,7 @@ impl Core {
         completed.finish(&[]);
     }
 
-    /// The driver ends: nobody waits for anything any more.
+    /// Ends the client: fails all calls, waiting callers and subscriptions.
     pub(crate) fn shut(&self, code: ErrorCode, reason: &str) {
         let mut completed = Completed::default();
         let ended: Vec<_> = {
@@ -172,7 +176,7 @@ impl Core {
         self.events.send_replace(ConnectionState::Closed);
     }
 
-    /// No further calls; what is under way is finished.
+    /// Begins to close the client: no new calls, calls in flight complete.
     pub(crate) fn begin_close(&self) {
         let mut completed = Completed::default();
         {
@@ -190,7 +194,7 @@ impl Core {
         completed.finish(&[]);
     }
 
-    /// Who gets what is sent to a name that was subscribed here.
+    /// Returns the receiver of messages to a subscribed name.
     pub(crate) fn receiver(&self, name: &str) -> Option<Receiver> {
         let state = self.state.lock();
         let registration = state.registry.get(name)?;
@@ -199,7 +203,7 @@ impl Core {
 }
 
 impl State {
-    /// Whether a call may be queued now by somebody who has not waited.
+    /// Decides whether a caller that has not waited may queue a call now.
     pub(crate) fn admits_call(&self) -> Admission {
         match &self.link {
             _ if self.life != Life::Open => Admission::Closed,
@@ -211,7 +215,7 @@ impl State {
         }
     }
 
-    /// Offers room to those who wait for it.
+    /// Offers free room to waiting callers.
     pub(crate) fn settle(&mut self, completed: &mut Completed) {
         let Some(link) = &self.link else { return };
         if self.calls.has_waiting() {
@@ -224,19 +228,19 @@ impl State {
         }
     }
 
-    /// Everybody looks again.
+    /// Wakes all waiting callers.
     fn wake_all(&mut self, completed: &mut Completed) {
         for queue in [&mut self.calls, &mut self.sends, &mut self.flows] {
             queue.wake(usize::MAX, &mut completed.wakers);
         }
     }
 
-    /// Whether new calls go to this connection.
+    /// True if `id` is the connection for new calls.
     pub(crate) fn is_current(&self, id: u64) -> bool {
         self.link.as_ref().is_some_and(|link| link.id == id)
     }
 
-    /// A connection that still has something to finish, or the current one.
+    /// Returns the connection `id`, current or old.
     pub(crate) fn link_mut(&mut self, id: u64) -> Option<&mut Link> {
         match &mut self.link {
             Some(link) if link.id == id => Some(link),
@@ -244,19 +248,19 @@ impl State {
         }
     }
 
-    /// All that have something to finish, or can begin something.
+    /// Iterates over the current and the old connections.
     pub(crate) fn links_mut(&mut self) -> impl Iterator<Item = &mut Link> {
         self.link.iter_mut().chain(&mut self.old)
     }
 
-    /// After outcomes were fetched.
+    /// Removes old connections without calls.
     pub(crate) fn forget_spent(&mut self) {
         if !self.old.is_empty() {
             self.old.retain(|link| !link.is_spent());
         }
     }
 
-    /// Completes what a change of a connection led to while the lock is still held.
+    /// Completes the consequences of a change of a connection while the lock is still held.
     pub(crate) fn finish_change(&mut self, id: u64, completed: &mut Completed) {
         if !completed.joined.is_empty() {
             self.finish_joining(id, completed);
@@ -271,7 +275,7 @@ impl State {
         }
     }
 
-    /// Subscriptions that were confirmed or refused.
+    /// Processes confirmed and refused subscriptions.
     fn finish_joining(&mut self, id: u64, completed: &mut Completed) {
         for (joining, outcome) in std::mem::take(&mut completed.joined) {
             let Joining {
@@ -288,13 +292,13 @@ impl State {
                 }
                 (Purpose::Unwanted, Ok(name)) => self.unsubscribe(id, &name),
                 (Purpose::Again(name), Ok(_)) => {
-                    // It may have been given up while it was made again.
+                    // The subscription may have been dropped in the meantime.
                     if self.registry.get(&name).is_none() {
                         self.unsubscribe(id, &name);
                     }
                 }
                 (Purpose::Again(name), Err(code)) => {
-                    // A lost connection is tried again; only a refusal ends the subscription.
+                    // After a lost connection the subscription is repeated; only a refusal ends it.
                     let is_refusal =
                         !matches!(code, ErrorCode::Unconfirmed | ErrorCode::Unavailable);
                     if is_refusal && let Some(ended) = self.registry.remove(&name) {
@@ -307,7 +311,7 @@ impl State {
         }
     }
 
-    /// Tells the node that a subscription is not wanted any more.
+    /// Sends UNSUBSCRIBE to the node.
     pub(crate) fn unsubscribe(&mut self, id: u64, name: &str) {
         if let Some(link) = self.link_mut(id) {
             link.ask(Timeout::NONE, Holder::Nobody, |correlation, out| {
@@ -316,20 +320,20 @@ impl State {
         }
     }
 
-    /// The earliest deadline of anybody who waits in a queue.
+    /// Returns the earliest deadline in the three queues.
     pub(crate) fn queue_deadline_min(&self) -> Option<Instant> {
         let sends = earlier(self.sends.deadline_min(), self.flows.deadline_min());
         earlier(self.calls.deadline_min(), sends)
     }
 
-    /// Wakes those in the queues whose time is up.
+    /// Wakes waiting callers whose deadline has passed.
     pub(crate) fn sweep_queues(&mut self, now: Instant, completed: &mut Completed) {
         for queue in [&mut self.calls, &mut self.sends, &mut self.flows] {
             queue.sweep(now, &mut completed.wakers);
         }
     }
 
-    /// Whoever looks after the queues' deadlines must look again.
+    /// Wakes the task that checks the deadlines of the queues.
     pub(crate) fn wake_sweeper(&mut self) {
         match &mut self.link {
             Some(link) => link.wake(),
@@ -341,13 +345,13 @@ impl State {
         }
     }
 
-    /// Why there is no connection, as the outcome of a call.
+    /// Returns the error for a missing connection.
     pub(crate) fn unavailable(&self) -> CallError {
         CallError::new(ErrorCode::Unavailable, self.down.clone())
     }
 }
 
-/// Subscribes again to everything that was subscribed on an earlier connection.
+/// Repeats all subscriptions on a new connection.
 fn rejoin(link: &mut Link, registry: &Registry) {
     for (name, registration) in registry.iter() {
         let subscribe = Subscribe {

@@ -1,8 +1,8 @@
-//! The task behind a client: keeps a connection, and makes the next one when it is lost.
+//! `Driver`: the task of a client, which keeps a connection and reconnects after a loss.
 //!
-//! Calls that are under way when a connection is lost end; subscriptions are made again on the
-//! next one; calls that have not begun wait for it within their deadlines, which are watched here
-//! while there is no connection.
+//! When a connection is lost, its calls in flight fail and its subscriptions are repeated on the
+//! next one. Calls that were not sent wait for the next connection within their deadlines; the
+//! driver checks those while there is no connection.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -25,24 +25,25 @@ use crate::intake::{Asker, Departure};
 use crate::port::Port;
 use crate::server::{Resolver, Responder};
 
+/// The task of a client.
 struct Driver {
     core: Arc<Core>,
     address: Address,
-    /// What the other end is, and must be again.
+    /// Role of the peer; a later connection must have the same.
     role: Role,
     pauses: Pauses,
-    /// Attempts since a connection last held.
+    /// Connection attempts since a connection lasted for `pause_max`.
     attempt: u32,
-    /// Refusals of our token in a row.
+    /// Consecutive refusals of the token.
     refusals: u32,
     opened: Instant,
 }
 
-/// How often in a row a token is refused before it is taken for revoked: a node that is being set
-/// up may refuse one that is right.
+/// Consecutive refusals after which the token counts as revoked. A single refusal may come from a
+/// node that is still starting.
 const REFUSALS_MAX: u32 = 2;
 
-/// Ends whatever is under way when the task ends, however it ends: with its runtime, even.
+/// Ends the client's state when the task ends, even when its runtime is dropped.
 struct Shut {
     core: Arc<Core>,
     code: ErrorCode,
@@ -69,7 +70,7 @@ impl Driver {
         }
     }
 
-    /// Runs until the client is closed, or its token is refused.
+    /// Runs until the client is closed or its token is refused.
     async fn run(mut self, first: Engine) {
         let mut shut = Shut {
             core: self.core.clone(),
@@ -122,7 +123,7 @@ impl Driver {
         Engine::new(source, writer, responder, Some(asker), limit, keepalive_ms)
     }
 
-    /// Lets the old connection finish by itself. Returns where to go.
+    /// Drains the old connection in a task of its own. Returns the address in the GOAWAY.
     fn depart(&self, mut engine: Engine, departure: Departure) -> Option<Address> {
         let Departure {
             reason,
@@ -145,16 +146,16 @@ impl Driver {
         address.parse().ok()
     }
 
-    /// The next connection; `None` when the client is closed or its token refused.
+    /// Returns the next connection; `None` when the client is closed or its token is refused.
     async fn reconnect(&mut self, elsewhere: Option<Address>) -> Option<Established> {
         let core = self.core.clone();
         let mut first_choice = elsewhere;
-        // Who takes connections and drops them at once is not tried without a pause either.
+        // A peer that accepts connections and drops them at once also gets growing pauses.
         if self.opened.elapsed() > core.options.pause_max {
             self.attempt = 0;
         }
         loop {
-            // Another address was named for going there at once; the same one needs time.
+            // The address in a GOAWAY is tried at once; the old address gets a pause.
             let pause = match &first_choice {
                 Some(_) => Duration::ZERO,
                 None => self.pauses.next(self.attempt),
@@ -173,7 +174,9 @@ impl Driver {
                     self.refusals = 0;
                     return Some(established);
                 }
-                Ok(_) => self.note(format!("{address} is not what it was")),
+                Ok(_) => self.note(format!(
+                    "{address} has changed its role between node and RPC server"
+                )),
                 Err(error) => {
                     self.note(error.brief());
                     self.refusals = match is_refused_token(&error) {
@@ -193,7 +196,7 @@ impl Driver {
     }
 }
 
-/// How much longer than announced a peer is given to finish: it closes by itself.
+/// Time added to the announced drain time of a peer, which closes the connection itself.
 const DRAIN_GRACE: Duration = Duration::from_secs(1);
 
 fn is_refused_token(error: &ConnectError) -> bool {
@@ -219,8 +222,8 @@ async fn close(core: &Core, engine: Engine, end: End) {
     }
 }
 
-/// Runs `future` while there is no connection, and looks after the deadlines of those who wait
-/// for one. `None` when the client is closed.
+/// Runs `future` while there is no connection and checks the deadlines of waiting callers. Returns
+/// `None` when the client is closed.
 async fn while_down<T>(core: &Core, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     let mut alarm = pin!(sleep_until(Instant::now()));
@@ -255,8 +258,8 @@ async fn while_down<T>(core: &Core, future: impl Future<Output = T>) -> Option<T
     .await
 }
 
-/// How long to wait before each attempt: exponential with full jitter, which spreads a crowd that
-/// lost the same node (AWS Architecture Blog, "Exponential Backoff And Jitter").
+/// Pauses between connection attempts: exponential backoff with full jitter, which spreads the
+/// clients of a lost node (AWS Architecture Blog, "Exponential Backoff And Jitter").
 struct Pauses {
     random: fastrand::Rng,
     min: Duration,
@@ -281,7 +284,7 @@ impl Pauses {
     }
 }
 
-/// A random part of `min` doubled `attempt` times, at most of `max`.
+/// Returns a random duration below `min * 2^attempt`, and below `max`.
 pub(crate) fn full_jitter(
     random: &mut fastrand::Rng,
     min: Duration,
@@ -292,7 +295,8 @@ pub(crate) fn full_jitter(
     ceiling.mul_f64(random.f64())
 }
 
-/// Connects for the first time: an error here is the caller's, who is there to see it.
+/// Connects for the first time and starts the task. Errors go to the caller; only later connections
+/// are retried.
 pub(crate) async fn start(core: Arc<Core>, address: Address) -> Result<Role, ConnectError> {
     let established = handshake::connect(&core.options, &address).await?;
     let role = established.peer.role;

@@ -1,8 +1,8 @@
-//! One connection's task: it alone reads, writes and watches the clock.
+//! `Engine`: the task of one connection, which reads, writes and checks deadlines.
 //!
-//! A turn writes what came together, reads until there is nothing more, and rests. Callers and
-//! streaming handlers append to buffers and wake it; nobody else touches the socket. Read buffers
-//! belong to the thread, so a connection that rests holds nothing but its state.
+//! A turn writes the queued frames, reads until no more bytes are available, and rests. Callers and
+//! streaming handlers append to buffers and wake the task; only the task uses the socket. Read
+//! buffers belong to the thread, so a resting connection has no buffers.
 
 use std::io;
 use std::task::{Context, Poll, Waker};
@@ -22,25 +22,26 @@ use crate::timer::{Beat, Heartbeat, Timer};
 use crate::writer::Writer;
 use crate::{buffers, handshake};
 
-/// Bytes of answers that the peer has not taken from which on it is not read from.
+/// Size of unwritten answers in bytes at which the task stops reading from the peer.
 const HIGH_MARK: usize = 1 << 20;
 
-/// Chunks that are read in one turn before other tasks of the thread get theirs.
+/// Chunks read per turn before other tasks of the thread run.
 const CHUNKS_PER_TURN: usize = 8;
 
+/// The task of one connection.
 pub(crate) struct Engine {
     source: Box<dyn Source>,
     inbox: Inbox,
     writer: Writer,
-    /// The batch that is being written contains calls.
+    /// True if the batch being written contains calls.
     batch_has_calls: bool,
-    /// Something was written since the last read.
+    /// True if bytes were written since the last read.
     has_written: bool,
     responder: Responder,
     asker: Option<Asker>,
-    /// Answers that wait to be written.
+    /// Answers to be written.
     out: Vec<u8>,
-    /// What was read and not looked at, because the peer does not take its answers.
+    /// Bytes read but not processed, because the peer does not read its answers.
     backlog: Vec<u8>,
     frame_size_max: u32,
     completed: Completed,
@@ -48,25 +49,26 @@ pub(crate) struct Engine {
     timer: Timer,
     heartbeat: Heartbeat,
     task: Option<Waker>,
-    /// What is under way is finished until then, and nothing else.
+    /// Deadline of draining; while draining only calls in flight complete.
     drain_until: Option<Instant>,
 }
 
-/// What a connection's owner must act upon.
+/// Event that the owner of the connection must handle.
 pub(crate) enum Event {
-    /// The peer asks to go away; the engine goes on.
+    /// The peer sent GOAWAY; the engine continues.
     Goaway(Departure),
-    /// The connection is over.
+    /// The connection has ended.
     End(End),
 }
 
+/// End of a connection.
 pub(crate) struct End {
     pub(crate) reason: String,
-    /// Nothing was written of the last batch of calls.
+    /// True if no byte of the last batch of calls was written.
     pub(crate) is_last_unwritten: bool,
-    /// All that was under way has ended, and all that was to be said is written.
+    /// True if all calls in flight completed and all answers were written.
     pub(crate) is_finished: bool,
-    /// The peer broke the protocol, and is told so.
+    /// Error to send to a peer that violated the protocol.
     pub(crate) verdict: Option<(ErrorCode, String)>,
 }
 
@@ -100,22 +102,22 @@ impl Engine {
         }
     }
 
-    /// Runs until there is something to act upon.
+    /// Runs until there is an event for the owner.
     pub(crate) async fn run(&mut self) -> Event {
         std::future::poll_fn(|cx| self.poll(cx)).await
     }
 
-    /// The link of the asking half.
+    /// Returns the id of the [`Link`], if the connection has one.
     pub(crate) fn link(&self) -> Option<u64> {
         self.asker.as_ref().map(|asker| asker.link)
     }
 
-    /// From now on only what is under way is finished, at most for so long.
+    /// Begins to drain: only calls in flight complete, within `time`.
     pub(crate) fn begin_drain(&mut self, time: Duration) {
         self.drain_until = Some(Instant::now() + time);
     }
 
-    /// Tells the peer to go away, and drains.
+    /// Sends GOAWAY and begins to drain.
     fn send_away(&mut self, time: Duration) {
         let goaway = Goaway {
             code: ErrorCode::Unavailable,
@@ -127,13 +129,13 @@ impl Engine {
         self.begin_drain(time);
     }
 
-    /// Closes when the peer has read everything: what it sent meanwhile, credit at least, lies
-    /// unread, and closing over that would throw away what is on its way.
+    /// Closes the connection after the peer has read everything. Unread bytes from the peer, at
+    /// least credit, would otherwise make the close discard bytes in transit.
     pub(crate) async fn part(mut self) {
         handshake::linger(&mut *self.source, &self.writer).await;
     }
 
-    /// Tells a peer that broke the protocol why, and closes.
+    /// Sends an error to a peer that violated the protocol, then closes the connection.
     pub(crate) async fn say_goodbye(mut self, code: ErrorCode, message: &str) {
         Failure::new(code, message).encode(Correlation::NONE, &mut self.out);
         let out = std::mem::take(&mut self.out);
@@ -166,7 +168,7 @@ impl Engine {
         event
     }
 
-    /// Lets everybody who queues something wake this task.
+    /// Registers the waker of this task with the ports, if it has changed.
     fn register(&mut self, cx: &Context<'_>) {
         if !self
             .task
@@ -223,7 +225,7 @@ impl Engine {
         Poll::Pending
     }
 
-    /// Writes what came together, if the peer has taken what came before.
+    /// Writes the queued frames if the peer has taken the previous batch.
     fn write(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         let mut is_clear = self.writer.is_clear();
         if !is_clear && let Poll::Ready(written) = self.writer.poll(cx) {
@@ -254,7 +256,7 @@ impl Engine {
         }
     }
 
-    /// Stamps new calls with the time and takes what is to be written, if it can be.
+    /// Sets the start time of new calls and returns the bytes to write, if the writer is free.
     fn begin_turn(&mut self, cx: &Context<'_>, is_clear: bool) -> Vec<u8> {
         let Some(asker) = &self.asker else {
             return Vec::new();
@@ -323,7 +325,9 @@ impl Engine {
                     intake.take_oversize(header, fatal);
                     let limit = self.frame_size_max;
                     let size = header.length;
-                    let message = format!("a payload of {size} bytes is far above {limit}");
+                    let message = format!(
+                        "a payload of {size} bytes is too far above the limit of {limit} to be skipped (`frame_size_max`)"
+                    );
                     match fatal {
                         true => Err(Broken::Peer(ErrorCode::TooLarge, message)),
                         false => Ok(()),
@@ -343,10 +347,10 @@ impl Engine {
         outcome
     }
 
-    /// Rests, unless something came up meanwhile.
+    /// Rests, unless there is new work.
     fn rest(&mut self, cx: &mut Context<'_>) -> Option<Poll<Event>> {
         if self.out.len() < HIGH_MARK && self.responder.has_work() {
-            // It was passed over while the peer did not take what was there before.
+            // The work was skipped while the peer did not read its answers.
             return None;
         }
         let mut wake_at = earlier(Some(self.heartbeat.at), self.responder.deadline_min());
@@ -354,7 +358,8 @@ impl Engine {
         let can_write = self.writer.is_clear();
         let mut is_finished = can_write && self.out.is_empty() && self.responder.is_idle();
         match &self.asker {
-            // A server waits for the caller to hang up: it may have sent what is not here yet.
+            // A server waits for the client to close; the client may have sent frames that have not
+            // arrived.
             None => is_finished = false,
             Some(asker) => {
                 let mut guard = asker.core.state.lock();
@@ -383,17 +388,19 @@ impl Engine {
         Some(Poll::Pending)
     }
 
-    /// Looks after everything that has a time.
+    /// Handles deadlines, keepalive and draining.
     fn watch_clock(&mut self, now: Instant) -> Option<Event> {
         if self.heartbeat.at <= now {
             match self.heartbeat.beat(now) {
                 Beat::Quiet => {}
                 Beat::Ping => wire::encode_ping(Correlation::NONE, &mut self.out),
-                Beat::Dead => return Some(self.end("the peer does not answer any more")),
+                Beat::Dead => {
+                    return Some(self.end("the peer does not answer (keepalive timeout)"));
+                }
             }
         }
         if self.drain_until.is_some_and(|until| until <= now) {
-            return Some(self.end("the time to finish is over"));
+            return Some(self.end("the time to drain is over"));
         }
         self.responder.expire(now, &mut self.out);
         if let Some(asker) = &self.asker {
@@ -431,7 +438,7 @@ impl Engine {
         })
     }
 
-    /// Why the connection ends: what the peer said of it counts first.
+    /// Returns the reason for the end; an error from the peer takes precedence.
     fn reason(&mut self, otherwise: &str) -> String {
         let farewell = self.news.farewell.take();
         farewell.unwrap_or_else(|| otherwise.to_owned())
@@ -439,7 +446,7 @@ impl Engine {
 
     fn end_with_verdict(&mut self, code: ErrorCode, message: String) -> Event {
         Event::End(End {
-            reason: format!("the peer broke the protocol: {message}"),
+            reason: format!("the peer violated the protocol: {message}"),
             is_last_unwritten: self.batch_has_calls && self.writer.is_untouched(),
             is_finished: false,
             verdict: Some((code, message)),
@@ -452,7 +459,7 @@ enum Read {
     End,
 }
 
-/// Why nothing more can be read.
+/// Failure of reading.
 enum Broken {
     Io(io::Error),
     Peer(ErrorCode, String),

@@ -1,4 +1,4 @@
-//! What a subscription yields.
+//! `Envelope`: a message received by a subscription.
 
 use std::fmt;
 use std::ops::Deref;
@@ -13,12 +13,12 @@ use crate::port::Port;
 use crate::server::{encode_only_item, too_large};
 use crate::{CallError, Context, Fault};
 
-/// A message that was sent to a subscribed name, and its surroundings, which it dereferences to.
+/// A message that was sent to a subscribed name. It dereferences to its [`Context`].
 ///
-/// One that asks for an answer ([`Envelope::wants_reply`]) and is dropped without is answered
-/// with an error, so that its sender never waits in vain.
+/// If the message asks for a reply ([`Envelope::wants_reply`]) and is dropped without one, the
+/// sender gets an error at once.
 pub struct Envelope {
-    /// The bytes that were sent.
+    /// Bytes of the message.
     pub body: Bytes,
     context: Context,
     reply: Option<ReplyTo>,
@@ -33,13 +33,13 @@ impl Envelope {
         }
     }
 
-    /// Whether the sender waits for an answer.
+    /// True if the sender waits for a reply.
     pub fn wants_reply(&self) -> bool {
         self.reply.is_some()
     }
 
-    /// Answers. Does nothing for a message that wants no answer; fails with `unavailable` when
-    /// the connection is gone, and with `too_large` when the sender does not accept so much.
+    /// Sends the reply. Does nothing if the sender wants none. Fails with `unavailable` when the
+    /// connection is gone, and with `too_large` when the reply exceeds the sender's limit.
     pub fn reply(mut self, body: impl AsRef<[u8]>) -> Result<(), CallError> {
         match self.reply.take() {
             Some(reply) => reply.answer(Ok(body.as_ref())),
@@ -47,7 +47,7 @@ impl Envelope {
         }
     }
 
-    /// Answers with an error.
+    /// Replies with an error.
     pub fn refuse(mut self, fault: Fault) -> Result<(), CallError> {
         match self.reply.take() {
             Some(reply) => reply.answer(Err(fault)),
@@ -55,7 +55,7 @@ impl Envelope {
         }
     }
 
-    /// The surroundings, to be kept when the envelope is given away.
+    /// Returns the context; clone it to keep it after the envelope is gone.
     pub fn context(&self) -> &Context {
         &self.context
     }
@@ -83,12 +83,12 @@ impl fmt::Debug for Envelope {
     }
 }
 
-/// A call that is to be answered exactly once.
+/// Sends exactly one reply to a call. Dropping it unused replies with an error.
 pub(crate) struct ReplyTo {
     port: Arc<Port>,
     correlation: Correlation,
     wants_stream: bool,
-    /// Bytes of the request, held until it is answered.
+    /// Size of the request in bytes; counts as in flight until the reply.
     size: usize,
     frame_size_max: u32,
     is_answered: bool,
@@ -147,7 +147,9 @@ impl ReplyTo {
 impl Drop for ReplyTo {
     fn drop(&mut self) {
         if !self.is_answered {
-            self.send(Err(Fault::new("the request was dropped without an answer")));
+            self.send(Err(Fault::new(
+                "the handler dropped the request without a reply",
+            )));
         }
     }
 }

@@ -1,7 +1,7 @@
-//! How a call ends when it does not end well.
+//! `CallError`: the error type of all client operations.
 //!
-//! One type for every verb. Its code is stable and says whether trying again is safe; its message
-//! says what happened here; `sent` says whether the other side may have seen the call.
+//! The code is stable and says whether a retry is safe. The message says what happened in this
+//! case. `sent` says whether the peer may have received the call.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -11,14 +11,14 @@ use bytes::Bytes;
 use model::{ErrorCode, Retry};
 use wire::Failure;
 
-/// Did the call reach whoever would have executed it?
+/// Says whether the call reached the responder that would execute it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It was handed to a responder.
+    /// The call was handed to a responder.
     Yes,
-    /// Certainly not: it was not executed and will not be.
+    /// The call was certainly not sent; it was not executed and will not be.
     No,
-    /// Nobody can tell.
+    /// The call may or may not have reached a responder.
     Unknown,
 }
 
@@ -35,20 +35,20 @@ pub enum Sent {
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct CallError {
-    /// Apart, so that the outcomes that are none of this stay small.
+    /// Boxed to keep successful results small.
     parts: Box<CallErrorParts>,
 }
 
-/// What a [`CallError`] says; it dereferences to this.
+/// The fields of a [`CallError`], which dereferences to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallErrorParts {
-    /// What kind of failure.
+    /// Kind of failure.
     pub code: ErrorCode,
-    /// What happened, for people.
+    /// Description for people.
     pub message: String,
-    /// Whether the call may have been executed.
+    /// Says whether the call may have been executed.
     pub sent: Sent,
-    /// When another try makes sense, if the other side said so.
+    /// Earliest time for a retry, if the peer gave one.
     pub retry_after: Option<Duration>,
     /// Bytes that the handler attached, for programs.
     pub details: Bytes,
@@ -69,7 +69,7 @@ impl DerefMut for CallError {
 }
 
 impl CallError {
-    /// A failure on this side: nothing was sent.
+    /// Creates an error of this side; nothing was sent.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self::from_parts(CallErrorParts {
             code,
@@ -80,8 +80,8 @@ impl CallError {
         })
     }
 
-    /// Whether the call may be repeated. A code that may duplicate is safe after all when the
-    /// call never left.
+    /// Returns whether the call may be retried. A code whose retry may duplicate becomes safe when
+    /// the call was never sent.
     pub fn retry(&self) -> Retry {
         match (self.code.retry(), self.sent) {
             (Retry::MayDuplicate, Sent::No) => Retry::Safe,
@@ -89,7 +89,7 @@ impl CallError {
         }
     }
 
-    /// What to do about it, in one sentence.
+    /// Returns advice in one sentence.
     pub fn hint(&self) -> &'static str {
         hint(self.code, self.sent)
     }
@@ -99,7 +99,7 @@ impl CallError {
         self
     }
 
-    /// As the peer said it.
+    /// Converts the failure that the peer sent.
     pub(crate) fn from_wire(failure: &Failure<'_>) -> Self {
         let retry_after_ms = u64::from(failure.retry_after_ms);
         Self::from_parts(CallErrorParts {
@@ -139,40 +139,44 @@ impl std::error::Error for CallError {}
 fn hint(code: ErrorCode, sent: Sent) -> &'static str {
     match code {
         ErrorCode::NoResponder => {
-            "check the name (`telpher agents` lists who is there), or start an agent under it"
+            "check the name (`telpher agents` lists the agents that are connected), or start an agent under it"
         }
         ErrorCode::UnknownMethod => "call one of the methods that the responder registered",
-        ErrorCode::Busy => "trying again after a pause is safe; a larger window helps if it stays",
-        ErrorCode::Throttled => "trying again is safe once the limit has refilled",
+        ErrorCode::Busy => "retrying after a pause is safe; if this goes on, raise the window",
+        ErrorCode::Throttled => "retrying is safe once the limit has refilled",
         ErrorCode::TooLarge => "send less at once, or raise `frame_size_max` at the receiver",
         ErrorCode::Denied => {
             "bind the token to that name (`telpher token bind TOKEN --for PATTERN`), or use one that \
              may do this (`--role admin`)"
         }
-        ErrorCode::Cancelled => "nobody waits for it any more; it may have run part of the way",
+        ErrorCode::Cancelled => "the caller cancelled it; the handler may have run in part",
         ErrorCode::DeadlineExceeded if sent == Sent::No => {
-            "it was never sent: trying again is safe, with a longer deadline or a larger window"
+            "it was never sent; retry with a longer deadline or a larger window"
         }
         ErrorCode::DeadlineExceeded => {
-            "it may have been executed; give it a longer deadline, repeat it only if it is idempotent"
+            "it may have been executed; set a longer deadline and retry only if it is idempotent"
         }
-        ErrorCode::Unconfirmed => "it may have been executed; repeat it only if it is idempotent",
-        ErrorCode::HandlerError => "the handler ran and refused; its message says why",
+        ErrorCode::Unconfirmed => "it may have been executed; retry only if it is idempotent",
+        ErrorCode::HandlerError => "the handler ran and returned this error",
         ErrorCode::InvalidArgument => "correct the name, the option or the body",
         ErrorCode::Unauthenticated => "give a valid token; `telpher token add` makes one",
-        ErrorCode::Unsupported => "the other side does not offer this; upgrade it or do without",
-        ErrorCode::Unavailable => {
-            "it was not executed: trying again is safe once its cause has passed"
+        ErrorCode::Unsupported => {
+            "the peer does not support this; upgrade the peer or do not use it"
         }
+        ErrorCode::Unavailable => "it was not executed; retry once the cause is gone",
         ErrorCode::Protocol => "the two sides do not understand each other; compare their versions",
-        ErrorCode::Internal => "this is a defect; the log of the side that raised it says more",
-        ErrorCode::Replaced => "another connection uses the same instance; give each its own",
-        ErrorCode::Conflict => "read what others appended, decide anew, and expect the new end",
-        ErrorCode::NotFound => "check the name; whatever is kept under it is made by its first use",
-        ErrorCode::Gone => "it was erased on purpose; use another name",
-        ErrorCode::IdReused => "give what is new an id of its own",
-        ErrorCode::Trimmed => "begin at the oldest that is kept, which the details name",
-        ErrorCode::OverBudget => "allow a larger budget, or leave parts of that turn out",
+        ErrorCode::Internal => "this is a defect; the log of the side that raised it has details",
+        ErrorCode::Replaced => {
+            "another connection uses the same instance; give each connection its own"
+        }
+        ErrorCode::Conflict => {
+            "read the messages that others appended, then append with the new end as expected"
+        }
+        ErrorCode::NotFound => "check the name; the first write creates it",
+        ErrorCode::Gone => "it was deleted; use another name",
+        ErrorCode::IdReused => "use a new id for new content",
+        ErrorCode::Trimmed => "start at the oldest retained offset, which is in the details",
+        ErrorCode::OverBudget => "raise the budget, or leave out parts of that turn",
     }
 }
 

@@ -1,37 +1,37 @@
-//! What a client's connection is doing, for those who want to watch.
+//! `ConnectionState` and `Events`: the state of a client's connection, and how to watch it.
 
 use tokio::sync::watch;
 
-/// The state of a client's connection.
+/// State of a client's connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionState {
-    /// The first connection is being made.
+    /// The client makes its first connection.
     Connecting,
-    /// Calls go through.
+    /// The client is connected.
     Connected {
-        /// Where to.
+        /// Address of the peer.
         address: String,
-        /// What answers, and its version.
+        /// Software of the peer and its version.
         software: String,
     },
-    /// The peer asked to go away: what is under way is finished, new calls wait.
+    /// The peer sent GOAWAY: calls in flight complete, new calls wait for the next connection.
     Draining {
-        /// What the peer said.
+        /// Reason from the peer.
         reason: String,
     },
-    /// The connection was lost; calls wait for the next one.
+    /// The connection was lost; calls wait for the next connection.
     Reconnecting {
-        /// Attempts that failed so far.
+        /// Number of failed attempts so far.
         attempt: u32,
-        /// Why the last one failed, or why the connection was lost.
+        /// Error of the last attempt, or reason of the loss.
         reason: String,
     },
     /// The client was closed.
     Closed,
 }
 
-/// Watches a client's connection, from [`crate::Client::events`]. A state that lasted for less
-/// time than it took to look may be missed.
+/// Watches a client's connection, from [`crate::Client::events`]. A short-lived state may be
+/// missed.
 #[derive(Clone, Debug)]
 pub struct Events {
     receiver: watch::Receiver<ConnectionState>,
@@ -42,19 +42,19 @@ impl Events {
         Self { receiver }
     }
 
-    /// The present state, without waiting.
+    /// Returns the current state.
     pub fn current(&self) -> ConnectionState {
         self.receiver.borrow().clone()
     }
 
-    /// The next state that was not returned yet; `None` after the client was closed.
+    /// Waits for the next change and returns the state; `None` after the client was closed.
     pub async fn next(&mut self) -> Option<ConnectionState> {
         self.receiver.changed().await.ok()?;
         Some(self.receiver.borrow_and_update().clone())
     }
 
-    /// Waits until the state is one that `accept` accepts, and returns it; `None` when the client
-    /// was closed before.
+    /// Waits until `accept` returns true for a state and returns that state; `None` if the client
+    /// is closed first.
     pub async fn wait_for(
         &mut self,
         accept: impl FnMut(&ConnectionState) -> bool,

@@ -1,7 +1,7 @@
-//! One message and its answer: waiting for room, being under way, being given up.
+//! `Exchange`: one message and its answer, from waiting for room to the outcome.
 //!
-//! What every verb that is answered has in common. The message stays with whoever made it until
-//! there is room; dropping an exchange gives it up and tells the peer.
+//! All operations with an answer use it. The caller keeps the message until there is room. Dropping
+//! an exchange cancels it at the peer.
 
 use std::task::{Context, Poll, Waker, ready};
 
@@ -18,28 +18,28 @@ use crate::pending::{Holder, Outcome};
 use crate::queue::Ticket;
 use crate::{CallError, Sent};
 
-/// What to do while the window is full or there is no connection.
+/// Behaviour while the window is full or there is no connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// Wait, as long as the deadline allows.
+    /// Waits until the deadline.
     #[default]
     Wait,
-    /// Fail at once, with `busy` or `unavailable`.
+    /// Fails at once with `busy` or `unavailable`.
     Busy,
 }
 
-/// How long an exchange may take.
+/// Time limits of an exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
-    /// From the beginning to the answer.
+    /// Limit from the start to the answer.
     pub(crate) timeout: Timeout,
-    /// From the beginning until there is room.
+    /// Limit from the start until there is room.
     pub(crate) wait: Timeout,
     pub(crate) when_full: WhenFull,
 }
 
 impl Terms {
-    /// The same time for both.
+    /// Sets both limits to `timeout`.
     pub(crate) fn new(timeout: Timeout) -> Self {
         Self {
             timeout,
@@ -49,19 +49,20 @@ impl Terms {
     }
 }
 
-/// Of a client that is borrowed (`&Core`) or held (`Arc<Core>`).
+/// An exchange on a borrowed (`&Core`) or owned (`Arc<Core>`) client.
 pub(crate) struct Exchange<C: AsRef<Core>> {
     core: C,
     stage: Stage,
 }
 
-/// Where to find a call that is under way.
+/// Identifies a call in flight: connection and correlation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) link: u64,
     pub(crate) correlation: Correlation,
 }
 
+/// Progress of an exchange.
 #[derive(Clone, Copy)]
 enum Stage {
     New,
@@ -74,13 +75,13 @@ enum Stage {
     Over,
 }
 
-/// An exchange's outcome, and when its time would have been up if that is known.
+/// Outcome of an exchange, and its deadline if known.
 pub(crate) struct Exchanged {
     pub(crate) outcome: Outcome,
     pub(crate) deadline: Option<Instant>,
 }
 
-/// Queues the message, when there is room for it.
+/// Queues the message once there is room for it.
 pub(crate) trait Issue:
     FnOnce(&mut Link, Timeout, &Waker) -> Result<Correlation, CallError>
 {
@@ -94,13 +95,13 @@ impl<C: AsRef<Core>> Exchange<C> {
         Self { core, stage }
     }
 
-    /// Is under way already, begun by somebody else.
+    /// Creates an exchange for a call that is in flight already.
     pub(crate) fn under_way(core: C, place: Place) -> Self {
         let stage = Stage::UnderWay(place);
         Self { core, stage }
     }
 
-    /// A message with a future that waits for its one answer.
+    /// Sends a message with one answer and waits for the answer.
     pub(crate) fn poll(
         &mut self,
         outgoing: &Outgoing<'_>,
@@ -118,7 +119,7 @@ impl<C: AsRef<Core>> Exchange<C> {
         }
     }
 
-    /// Ready when the message is under way, or never will be.
+    /// Sends the message when there is room. Ready when it is queued or has failed.
     pub(crate) fn poll_begin(
         &mut self,
         terms: Terms,
@@ -170,7 +171,7 @@ impl<C: AsRef<Core>> Exchange<C> {
         }
     }
 
-    /// Woken because there is room, because the time is up, or for nothing.
+    /// Continues after a wake-up: there may be room, or the deadline may have passed.
     fn go_on(
         &mut self,
         ticket: Ticket,
@@ -197,7 +198,7 @@ impl<C: AsRef<Core>> Exchange<C> {
         if outcome.is_some() {
             state.calls.leave(ticket);
         }
-        // Whoever takes no room leaves it to the next.
+        // Room that this caller does not use is offered to the next.
         if has_room && !matches!(outcome, Some(Ok(_))) {
             state.settle(&mut completed);
         }
@@ -210,7 +211,7 @@ impl<C: AsRef<Core>> Exchange<C> {
         }
     }
 
-    /// The one answer of a message that is under way.
+    /// Waits for the one answer of a message in flight.
     pub(crate) fn poll_outcome(&mut self, place: Place, cx: &mut Context<'_>) -> Poll<Exchanged> {
         let Place { link, correlation } = place;
         let mut completed = Completed::default();
@@ -265,12 +266,12 @@ impl<C: AsRef<Core>> Drop for Exchange<C> {
     }
 }
 
-/// When a message got under way.
+/// Says when a message was queued.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Begun {
-    /// With this very poll.
+    /// In this poll.
     Now(Place),
-    /// Earlier.
+    /// In an earlier poll.
     Before(Place),
 }
 
@@ -288,7 +289,7 @@ fn start(
     Ok(Place { link, correlation })
 }
 
-/// Nobody waits for these calls any more.
+/// Gives up calls and cancels them at the peer.
 pub(crate) fn give_up(core: &Core, places: impl IntoIterator<Item = Place>) {
     let mut completed = Completed::default();
     {
@@ -307,7 +308,7 @@ pub(crate) fn give_up(core: &Core, places: impl IntoIterator<Item = Place>) {
     completed.finish(&[]);
 }
 
-/// Joins those who wait for room.
+/// Enters the queue of callers that wait for room.
 pub(crate) fn enter(state: &mut State, cx: &Context<'_>, deadline: Option<Instant>) -> Ticket {
     let earliest = state.queue_deadline_min();
     let ticket = state.calls.enter(cx.waker().clone(), deadline);
@@ -317,7 +318,7 @@ pub(crate) fn enter(state: &mut State, cx: &Context<'_>, deadline: Option<Instan
     ticket
 }
 
-/// Leaves those who wait for room; what was offered goes to the next.
+/// Leaves the queue of callers that wait for room; the offered room goes to the next.
 pub(crate) fn leave(core: &Core, ticket: Ticket) {
     let mut completed = Completed::default();
     {
@@ -330,10 +331,12 @@ pub(crate) fn leave(core: &Core, ticket: Ticket) {
 
 pub(crate) fn window_is_full(link: Option<&Link>) -> CallError {
     let count = link.map_or(0, |link| link.pending.occupied());
-    let message = format!("the window of this client is full: {count} calls are under way");
+    let message =
+        format!("the window of this client is full: {count} calls are in flight (`in_flight_max`)");
     CallError::new(ErrorCode::Busy, message)
 }
 
+/// Returns the error for a caller that has waited until its deadline.
 pub(crate) fn waited_too_long(state: &State) -> CallError {
     match &state.link {
         Some(_) => late(Sent::No),
@@ -341,6 +344,7 @@ pub(crate) fn waited_too_long(state: &State) -> CallError {
     }
 }
 
+/// Replaces the waker unless it wakes the same task.
 pub(crate) fn update(waker: &mut Option<Waker>, cx: &Context<'_>) {
     let is_same = |waker: &Waker| waker.will_wake(cx.waker());
     if !waker.as_ref().is_some_and(is_same) {

@@ -1,4 +1,4 @@
-//! How a handler says no.
+//! `Fault`: the error that a handler returns.
 
 use std::fmt;
 use std::ops::Deref;
@@ -8,10 +8,10 @@ use bytes::Bytes;
 use model::ErrorCode;
 use wire::{Correlation, Failure};
 
-/// The error answer of a handler.
+/// Error returned by a handler.
 ///
-/// Any error converts into one, so `?` works in handlers; its code is `handler_error` then. It is
-/// not an error type itself, so that the conversion can exist.
+/// Every error type converts into a fault with the code `handler_error`, so `?` works in handlers.
+/// `Fault` itself does not implement `Error`, because that would forbid the conversion.
 ///
 /// ```
 /// use telpher_client::{Fault, Server};
@@ -28,30 +28,30 @@ use wire::{Correlation, Failure};
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Apart, so that the answers that are none of this stay small.
+    /// Boxed to keep successful results small.
     parts: Box<FaultParts>,
 }
 
-/// What a [`Fault`] says; it dereferences to this.
+/// The fields of a [`Fault`], which dereferences to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultParts {
-    /// `handler_error`, or what fits better.
+    /// Error code; `handler_error` unless another one fits better.
     pub code: ErrorCode,
-    /// For people; up to 1,024 bytes of it travel.
+    /// Description for people; at most 1,024 bytes are sent.
     pub message: String,
-    /// For programs; at most 64 KiB, or they are left out.
+    /// Bytes for programs; not sent if larger than 64 KiB.
     pub details: Bytes,
-    /// When another try makes sense.
+    /// Time after which the caller may retry.
     pub retry_after: Option<Duration>,
 }
 
 impl Fault {
-    /// A `handler_error`.
+    /// Creates a fault with the code `handler_error`.
     pub fn new(message: impl Into<String>) -> Self {
         Self::with_code(ErrorCode::HandlerError, message)
     }
 
-    /// Another code than `handler_error`.
+    /// Creates a fault with another code.
     pub fn with_code(code: ErrorCode, message: impl Into<String>) -> Self {
         let parts = FaultParts {
             code,
@@ -64,14 +64,14 @@ impl Fault {
         }
     }
 
-    /// With bytes for programs.
+    /// Adds bytes for programs.
     #[must_use]
     pub fn with_details(mut self, details: impl Into<Bytes>) -> Self {
         self.parts.details = details.into();
         self
     }
 
-    /// With a pause after which another try makes sense.
+    /// Adds the time after which the caller may retry.
     #[must_use]
     pub fn with_retry_after(mut self, pause: Duration) -> Self {
         self.parts.retry_after = Some(pause);
@@ -99,7 +99,7 @@ impl Deref for Fault {
     }
 }
 
-/// Whether the handler was started.
+/// Says whether the handler was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ran {
     Yes,

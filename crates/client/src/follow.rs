@@ -1,4 +1,4 @@
-//! Following a stream of records.
+//! `Follow`: reads a stream of records and waits for new ones.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -20,11 +20,12 @@ use crate::stream::{Extract, ReadLimit, Record, outgoing};
 use crate::streaming::poll_items;
 use crate::{CallError, Client};
 
-/// Records of a stream, and those to come. From [`RecordStream::follow`](crate::RecordStream::follow).
+/// Existing and future records of a stream. From
+/// [`RecordStream::follow`](crate::RecordStream::follow).
 ///
-/// It survives reconnects: it goes on behind the last record that it yielded. It ends with an error
-/// and then `None`: when what it asks for is not kept any more, or the node refuses, or no
-/// connection can be made within the client's deadline.
+/// The stream survives reconnects and continues after the last record that it yielded. It ends with
+/// an error followed by `None` when the next record is no longer retained, when the node refuses
+/// the request, or when no connection can be made within the client's deadline.
 #[must_use = "nothing is read unless it is polled"]
 pub struct Follow {
     client: Client,
@@ -32,12 +33,12 @@ pub struct Follow {
     cast: Cast,
     limit: ReadLimit,
     exchange: Exchange<Arc<Core>>,
-    /// The record to yield next.
+    /// Offset of the record to yield next.
     next: u64,
-    /// Items that were taken and not looked at yet.
+    /// Items received and not yet decoded.
     taken: VecDeque<Bytes>,
     records: VecDeque<Record>,
-    /// Items that were used up and for which no credit was returned.
+    /// Items consumed for which no credit was returned yet.
     consumed: u32,
     is_over: bool,
 }
@@ -58,13 +59,13 @@ impl Follow {
         }
     }
 
-    /// How much the node sends at once.
+    /// Limits how much the node sends per item.
     pub fn limit(mut self, limit: ReadLimit) -> Self {
         self.limit = limit;
         self
     }
 
-    /// The next record; waits for it as long as it takes.
+    /// Returns the next record; waits without a limit.
     pub async fn next(&mut self) -> Option<Result<Record, CallError>> {
         std::future::poll_fn(|cx| self.poll_record(cx)).await
     }
@@ -97,14 +98,14 @@ impl Follow {
     fn unpack(&mut self, item: &Bytes) -> Result<(), CallError> {
         self.consumed += 1;
         let records = Extract::decode(item)?.records;
-        // After a reconnect some may come that were yielded already.
+        // After a reconnect, some records may have been yielded already.
         let next = self.next;
         self.records
             .extend(records.into_iter().filter(|record| record.offset >= next));
         Ok(())
     }
 
-    /// Whether it is worth asking again, and does.
+    /// Prepares to ask again after a lost connection. Returns false for other errors.
     fn goes_on(&mut self, error: &CallError) -> bool {
         let is_lost = error.code == ErrorCode::Unconfirmed;
         if is_lost {
@@ -114,7 +115,7 @@ impl Follow {
         is_lost
     }
 
-    /// Asks, if that was not done, and waits for items.
+    /// Sends the request if necessary and waits for items.
     fn poll_items(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
         let place = ready!(self.poll_begin(cx))?;
         let core = self.client.core();
@@ -128,7 +129,7 @@ impl Follow {
             None => Poll::Ready(Ok(())),
             Some(Err(error)) => Poll::Ready(Err(error)),
             Some(Ok(())) => {
-                let message = "the node ended the stream without a reason";
+                let message = "the node ended the stream without an error";
                 Poll::Ready(Err(CallError::new(ErrorCode::Protocol, message)))
             }
         }

@@ -1,29 +1,30 @@
-//! The functions of one connection's calls with callbacks, each kept once.
+//! `Functions`: callbacks used by the calls of one connection, each stored once.
 //!
-//! A call names its function by its place here, so that making and ending a call only changes a
-//! number under the lock that is held anyway. A function leaves when nobody can make a call with it
-//! any more *and* every call that was made has ended.
+//! A call refers to its function by index, so starting and ending a call only changes a counter
+//! under the lock that is held anyway. A function is removed when its [`Function`] is dropped *and*
+//! all its calls have ended.
 //!
-//! What is dropped here is never the last reference, because that would run code that is not ours
-//! under the lock: whoever can make calls has one, and so has whoever hears of the last end.
+//! The reference dropped here is never the last one, because dropping that would run user code
+//! under the lock: the [`Function`] owns one, and [`Completed`] owns one after the last call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::completed::{Callback, Completed};
 
-/// Where a function may stand.
+/// Index of a function in the table.
 pub(crate) type Place = u32;
 
-/// Counts functions, of all connections.
+/// Counter of functions over all connections.
 static FUNCTIONS: AtomicU64 = AtomicU64::new(1);
 
-/// A function that calls can be made with, on whichever connection.
+/// A function for calls, usable on every connection of a client.
 pub(crate) struct Function {
     id: u64,
     callback: Arc<Callback>,
 }
 
+/// Table of the functions of one connection.
 #[derive(Default)]
 pub(crate) struct Functions {
     entries: Vec<Option<Entry>>,
@@ -33,9 +34,9 @@ pub(crate) struct Functions {
 struct Entry {
     id: u64,
     callback: Arc<Callback>,
-    /// Calls that have not ended.
+    /// Number of calls in flight.
     waiting: u32,
-    /// No more calls are made.
+    /// True once no more calls will be made.
     is_closed: bool,
 }
 
@@ -47,7 +48,7 @@ impl Function {
 }
 
 impl Functions {
-    /// A call is made. `known` is where the function stood last, if it did.
+    /// Counts a new call. `known` is the function's index at its last call. Returns its index now.
     #[inline]
     pub(crate) fn enter(&mut self, function: &Function, known: Place) -> Place {
         match self.entries.get_mut(known as usize) {
@@ -59,6 +60,7 @@ impl Functions {
         }
     }
 
+    /// Adds a function with one call to the table.
     fn admit(&mut self, function: &Function) -> Place {
         let entry = Some(Entry {
             id: function.id,
@@ -78,7 +80,7 @@ impl Functions {
         }
     }
 
-    /// A call ends. Returns the number under which `completed` has its function.
+    /// Counts the end of a call. Returns the index of its function in `completed`.
     #[inline]
     pub(crate) fn leave(&mut self, place: Place, completed: &mut Completed) -> u32 {
         let slot = &mut self.entries[place as usize];
@@ -94,8 +96,8 @@ impl Functions {
         number
     }
 
-    /// No more calls are made with the function. Whoever says so still holds it: it is not dropped
-    /// here.
+    /// Closes a function, which gets no more calls. The caller holds a reference, so nothing is
+    /// dropped here.
     pub(crate) fn close(&mut self, function: &Function) {
         let mut entries = self.entries.iter_mut().zip(0..);
         let is_it = |entry: &Option<Entry>| entry.as_ref().is_some_and(|e| e.id == function.id);

@@ -1,6 +1,7 @@
-//! The first frame of each side: HELLO from who connected, WELCOME or ERROR from who accepted.
+//! Handshake: HELLO from the connecting side, WELCOME or ERROR from the accepting side.
 //!
-//! Read to the byte and no further, so that whatever follows is left to the connection's task.
+//! The first frame is read to its last byte and no further, so that all later bytes go to the
+//! connection's task.
 
 use std::future::poll_fn;
 use std::io;
@@ -19,24 +20,24 @@ use crate::options::Options;
 use crate::writer::Writer;
 use crate::{ConnectError, buffers};
 
-/// How long the other side may take to answer the first frame.
+/// Time for the peer to answer the first frame.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Largest payload of a first frame: a token and a name of the largest size, and the numbers.
+/// Maximum payload of a first frame in bytes: a token and a name of maximum size, and the numbers.
 pub(crate) const FIRST_FRAME_SIZE_MAX: u32 = 132 << 10;
 
-/// Bytes of a first frame that are read at a time: they lie in the connection's task, where they
-/// take up room as long as it lives.
+/// Bytes of a first frame read at a time. The buffer is part of the connection's task and exists as
+/// long as the task.
 const STEP_SIZE: usize = 256;
 
-/// A connection on which both sides have introduced themselves.
+/// A connection after the handshake.
 pub(crate) struct Established {
     pub(crate) source: Box<dyn Source>,
     pub(crate) writer: Writer,
     pub(crate) peer: Peer,
 }
 
-/// Connects to `address` and introduces this side.
+/// Connects to `address` and performs the handshake.
 pub(crate) async fn connect(
     options: &Options,
     address: &Address,
@@ -63,6 +64,7 @@ pub(crate) async fn connect(
     }
 }
 
+/// Sends HELLO and checks the answer.
 async fn introduce(
     options: &Options,
     address: &str,
@@ -90,7 +92,10 @@ async fn introduce(
         Ok(frame) => frame,
         Err(FirstFrame::Io(cause)) => return Err(io_error(cause)),
         Err(FirstFrame::Oversize) => {
-            return Err(protocol(address, "its first frame is too large"));
+            return Err(protocol(
+                address,
+                "the first frame is larger than {FIRST_FRAME_SIZE_MAX} bytes",
+            ));
         }
     };
     let peer = judge_welcome(address, header, &payload)?;
@@ -101,7 +106,7 @@ async fn introduce(
     })
 }
 
-/// Reads the answer to a HELLO.
+/// Checks the answer to a HELLO.
 pub(crate) fn judge_welcome(
     address: &str,
     header: Header,
@@ -111,7 +116,10 @@ pub(crate) fn judge_welcome(
         Kind::WELCOME => {
             let welcome = Welcome::decode(payload).map_err(|error| protocol(address, error))?;
             if !(VERSION_MIN..=VERSION).contains(&welcome.version) {
-                let cause = format!("it chose version {}", welcome.version);
+                let cause = format!(
+                    "the peer chose version {}, supported are {VERSION_MIN} to {VERSION}",
+                    welcome.version
+                );
                 return Err(protocol(address, cause));
             }
             Ok(Peer {
@@ -129,7 +137,10 @@ pub(crate) fn judge_welcome(
                 message: failure.message.to_owned(),
             })
         }
-        kind => Err(protocol(address, format!("its first frame is {kind:?}"))),
+        kind => Err(protocol(
+            address,
+            format!("the first frame is {kind:?}, not WELCOME"),
+        )),
     }
 }
 
@@ -140,15 +151,15 @@ fn protocol(address: &str, cause: impl ToString) -> ConnectError {
     }
 }
 
-/// What the accepting side knows of who connected.
+/// A connection after the handshake, on the accepting side.
 pub(crate) struct Accepted {
     pub(crate) source: Box<dyn Source>,
     pub(crate) writer: Writer,
-    /// What the caller takes in.
+    /// Limits of the client.
     pub(crate) window: Window,
 }
 
-/// What the accepting side says of itself.
+/// Contents of WELCOME, and the conditions for accepting a client.
 pub(crate) struct Host<'a> {
     pub(crate) window: Window,
     pub(crate) connection: u64,
@@ -156,8 +167,8 @@ pub(crate) struct Host<'a> {
     pub(crate) timeout: Duration,
 }
 
-/// Waits for a HELLO and answers it. `None` when there is nobody to serve; who sent something
-/// else was told why.
+/// Waits for a HELLO and answers it. Returns `None` if the connection failed or was refused; a
+/// refused client got the error.
 pub(crate) async fn accept(host: Host<'_>, stream: Stream) -> Option<Accepted> {
     let mut source = stream.source;
     let mut writer = Writer::new(stream.sink);
@@ -207,14 +218,14 @@ fn judge_hello(
     let hello = Hello::decode(payload).map_err(|error| (ErrorCode::Protocol, error.to_string()))?;
     let Some(version) = hello.negotiate() else {
         let message = format!(
-            "versions {} to {} are not spoken here: only {VERSION_MIN} to {VERSION}",
+            "versions {} to {} are not supported, only {VERSION_MIN} to {VERSION}",
             hello.version_min, hello.version_max
         );
         return Err((ErrorCode::Unsupported, message));
     };
     if host.admit.is_some_and(|admit| !admit(hello.token)) {
         let message = match hello.token {
-            "" => "a token is needed",
+            "" => "a token is required",
             _ => "the token is not valid",
         };
         return Err((ErrorCode::Unauthenticated, message.to_owned()));
@@ -231,14 +242,14 @@ fn judge_hello(
     Ok(hello.window)
 }
 
-/// How long somebody who was told an error may take to read it.
+/// Time for a refused peer to read its error.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Bytes that are read and ignored meanwhile, at most.
+/// Maximum number of bytes read and ignored during that time.
 const LINGER_SIZE_MAX: usize = 64 << 20;
 
-/// Ends the own direction and ignores what still comes, so that the peer can read why: closing at
-/// once would throw away what it has not read.
+/// Shuts down the sending direction and ignores incoming bytes, so that the peer can read the
+/// error. Closing at once would discard it.
 pub(crate) async fn linger(source: &mut dyn Source, writer: &Writer) {
     writer.finish();
     let draining = async {
@@ -256,11 +267,11 @@ pub(crate) async fn linger(source: &mut dyn Source, writer: &Writer) {
             }
         }
     };
-    // Whoever is still sending after this long does not listen.
+    // A peer that still sends after this time is not reading.
     let _ = tokio::time::timeout(LINGER, draining).await;
 }
 
-/// Why there is no first frame.
+/// Failure to read a first frame.
 enum FirstFrame {
     Io(io::Error),
     Oversize,

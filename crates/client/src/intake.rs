@@ -1,7 +1,7 @@
-//! One chunk that was read, frame by frame.
+//! Decodes one chunk read from a connection, frame by frame.
 //!
-//! Answers go to the table of calls, all under one lock; requests go to the answering half, which
-//! runs handlers and therefore never under that lock.
+//! Replies go to the table of calls, all under one lock. Requests go to the [`Responder`], which
+//! runs handlers and therefore never runs under that lock.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ use crate::pending::Answer;
 use crate::server::{Responder, Violation};
 use crate::{CallError, Sent};
 
-/// The asking half of a connection; a server's connections have none.
+/// The calling side of a connection; connections accepted by a server have none.
 #[derive(Clone)]
 pub(crate) struct Asker {
     pub(crate) core: Arc<Core>,
     pub(crate) link: u64,
 }
 
-/// What a peer said about the connection as a whole.
+/// Frames about the connection as a whole.
 #[derive(Debug, Default)]
 pub(crate) struct News {
-    /// It will close, and why.
+    /// Error with which the peer closes the connection.
     pub(crate) farewell: Option<String>,
-    /// It asks to go away.
+    /// The peer's request to move to another connection.
     pub(crate) goaway: Option<Departure>,
 }
 
@@ -39,6 +39,7 @@ pub(crate) struct Departure {
     pub(crate) address: String,
 }
 
+/// Processes the frames of one chunk.
 pub(crate) struct Intake<'a> {
     asker: Option<&'a Asker>,
     state: Option<MutexGuard<'a, State>>,
@@ -72,11 +73,12 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Bytes that the peer has been answered so far.
+    /// Returns the bytes of answers to the peer so far.
     pub(crate) fn out_size(&self) -> usize {
         self.out.len()
     }
 
+    /// Processes one frame.
     #[inline]
     pub(crate) fn take(&mut self, header: Header, payload: &[u8]) -> Result<(), Violation> {
         match header.kind {
@@ -86,7 +88,7 @@ impl<'a> Intake<'a> {
                 Ok(())
             }
             Kind::REQUEST => {
-                // Handlers run here: not under the lock.
+                // Handlers run here, so the lock must not be held.
                 self.unlock();
                 Ok(self.responder.take_request(header, payload, self.out)?)
             }
@@ -141,21 +143,21 @@ impl<'a> Intake<'a> {
                 });
             }
             Kind::SUBSCRIBE | Kind::UNSUBSCRIBE | Kind::WRITE => {
-                let message = "this is an RPC server: it has methods and no names";
+                let message = "this is an RPC server: it has methods, but no agent names";
                 let failure = Failure::new(ErrorCode::Unsupported, message);
                 failure.encode(header.correlation, self.out);
             }
             kind if kind.is_skippable() => {}
             kind => {
-                let message = format!("a frame of kind {kind:?} has no place here");
+                let message = format!("unexpected frame of kind {kind:?}");
                 return Err(Violation(message));
             }
         }
         Ok(())
     }
 
-    /// A frame above the limit. Unless it is so large that the connection ends with it, which is
-    /// then the answer, whoever sent it is told.
+    /// Processes the header of a frame above the size limit. The sender gets an error, except when
+    /// the frame is so large that the connection ends.
     pub(crate) fn take_oversize(&mut self, header: Header, is_fatal: bool) {
         match header.kind {
             Kind::REPLY | Kind::ERROR | Kind::RECEIPT => {
@@ -175,7 +177,7 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Completes what the chunk led to while the lock is still held.
+    /// Completes the changes of the chunk while the lock is still held, then releases it.
     pub(crate) fn finish(mut self) {
         let completed = &mut *self.completed;
         if completed.is_room || !completed.cancels.is_empty() {
@@ -198,7 +200,7 @@ impl<'a> Intake<'a> {
                 .pending
                 .answer(correlation, more, answer, chunk, completed);
             if !completed.joined.is_empty() {
-                // What was sent to the new name may stand right behind.
+                // A message to the new name may follow in the same chunk.
                 state.finish_change(link, completed);
             }
         });
@@ -206,7 +208,7 @@ impl<'a> Intake<'a> {
 
     fn end_subscription(&mut self, ended: Ended<'_>) {
         self.with_state(|state, link, completed| {
-            // An older connection loses its subscriptions to the newer one of this very client.
+            // If this client has a newer connection, that one owns the subscriptions.
             if state.is_current(link)
                 && let Some(registration) = state.registry.remove(ended.name)
             {
@@ -215,7 +217,7 @@ impl<'a> Intake<'a> {
         });
     }
 
-    /// Runs `change` under the lock, which is taken once for neighbouring answers.
+    /// Runs `change` under the lock. Consecutive calls share one acquisition of the lock.
     #[inline]
     fn with_state(&mut self, change: impl FnOnce(&mut State, u64, &mut Completed)) {
         if let Some(asker) = self.asker {

@@ -1,8 +1,7 @@
-//! What a stream's caller has received and not yet consumed.
+//! `Items`: items of a stream that were received and not consumed.
 //!
-//! The responder may be ahead of the consumer by [`WINDOW`] items and no more, so a stream that
-//! nobody reads costs a bounded amount of memory. A responder that does not keep to that ends the
-//! stream.
+//! The responder may send at most [`WINDOW`] items ahead of the consumer, which bounds the memory
+//! of a stream that is not read. More items are a protocol violation and end the stream.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -14,19 +13,20 @@ use crate::completed::Completed;
 use crate::pending::Answer;
 use crate::{CallError, Sent};
 
-/// Items a responder may send before the consumer returns credit.
+/// Number of items that a responder may send before the consumer returns credit.
 pub(crate) const WINDOW: u32 = 64;
 
-/// Consumed items after which credit is returned.
+/// Number of consumed items after which credit is returned.
 pub(crate) const CREDIT_BATCH: u32 = WINDOW / 2;
 
-/// How a stream ended.
+/// End of a stream: success or an error.
 pub(crate) type End = Result<(), CallError>;
 
+/// Receive queue of one stream.
 pub(crate) struct Items {
     pub(crate) queue: VecDeque<Bytes>,
     pub(crate) waker: Option<Waker>,
-    /// Items that the responder may still send.
+    /// Number of items that the responder may still send.
     allowed: u32,
     end: Option<End>,
 }
@@ -41,7 +41,7 @@ impl Items {
         }
     }
 
-    /// One more item; `false` when it ended the stream.
+    /// Adds an item. Returns false if it ended the stream.
     pub(crate) fn push(&mut self, item: Answer<'_>, completed: &mut Completed) -> bool {
         if self.is_ended() {
             return true;
@@ -63,7 +63,7 @@ impl Items {
         true
     }
 
-    /// No item follows.
+    /// Ends the stream; no item follows.
     pub(crate) fn end(&mut self, end: End, completed: &mut Completed) {
         self.end.get_or_insert(end);
         completed.wakers.extend(self.waker.take());
@@ -73,13 +73,13 @@ impl Items {
         self.end.is_some()
     }
 
-    /// How it ended, for whoever has consumed every item.
+    /// Returns the end of the stream, after the last item.
     pub(crate) fn take_end(&mut self) -> Option<End> {
-        // An ended stream stays ended.
+        // The stream stays ended, without the error.
         self.end.as_mut().map(|end| std::mem::replace(end, Ok(())))
     }
 
-    /// The responder may send `count` more.
+    /// Allows the responder `count` more items.
     pub(crate) fn allow(&mut self, count: u32) {
         self.allowed = self.allowed.saturating_add(count);
     }

@@ -1,7 +1,7 @@
-//! The Rust client of Telpher, and its RPC server.
+//! Rust client and RPC server of Telpher.
 //!
-//! Call a method of a process you are connected to, or of an agent behind a node: only the address
-//! differs.
+//! A client calls a method of a server that it is connected to, or of an agent behind a node. Only
+//! the address differs.
 //!
 //! ```
 //! use telpher_client::{Caller, Server};
@@ -39,13 +39,13 @@
 //! | stay within limits | [`Client::quota`] |
 //! | answer | [`Server::listen`], [`Server::attach`] |
 //!
-//! Everything has a deadline (10 s unless it says otherwise), ends in exactly one outcome, and says
-//! in a [`CallError`] what happened, whether it may have been executed, and what to do.
+//! Every operation has a deadline (10 s unless it sets another) and exactly one outcome. A
+//! [`CallError`] says what failed, whether the call may have been executed, and what to do next.
 //!
-//! A connection is one task on the caller's runtime; there are no threads. What several callers
-//! queue until that task runs leaves in one write, and the answers that one read brings are
-//! completed under one lock. Memory is bounded: by windows of calls, messages and bytes on both
-//! sides, which wait or answer `busy`.
+//! A connection is one task on the caller's runtime; the client starts no threads. Frames that
+//! several callers queue before the task runs leave in one write, and all replies of one read
+//! complete under one lock. Memory is bounded: both sides limit calls, messages and bytes in
+//! flight, and a full window makes the caller wait or fail with `busy`.
 
 mod binding;
 pub mod blocking;

@@ -1,9 +1,8 @@
-//! The asking half of one connection: calls, routes, credit, and the bytes that wait to be
-//! written.
+//! `Link`: the calling side of one connection, with calls, routes, credit, and bytes to be written.
 //!
-//! Callers change it under the client's lock and never write themselves: they append to `out` and
-//! wake the connection's task when they are the first to do so since it last looked. Everything
-//! that came together until then leaves in one write.
+//! Callers change it under the client's lock and never write themselves. They append to `out`, and
+//! the first caller since the last turn wakes the connection's task. All frames appended until the
+//! task runs leave in one write.
 
 use std::task::Waker;
 
@@ -19,13 +18,13 @@ use crate::pending::{Holder, Outcome, Pending};
 use crate::routes::{Bound, Hint, Routes, Target};
 use crate::{CallError, Sent, buffers};
 
-/// Bytes that wait to be written from which on nothing more is accepted.
+/// Size of unwritten bytes at which no more calls are accepted.
 const OUT_SIZE_MAX: usize = 4 << 20;
 
-/// Bytes of metadata that fit into a frame.
+/// Maximum size of metadata in a frame, in bytes.
 const METADATA_SIZE_MAX: usize = u16::MAX as usize;
 
-/// What the other side is and takes in.
+/// Role, limits and name of the peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) role: Role,
@@ -34,7 +33,7 @@ pub(crate) struct Peer {
     pub(crate) address: String,
 }
 
-/// A message to be sent.
+/// A message to send.
 #[derive(Clone, Copy)]
 pub(crate) struct Outgoing<'a> {
     pub(crate) kind: Kind,
@@ -45,14 +44,15 @@ pub(crate) struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    /// What it takes from the peer's window: the bytes of metadata and body.
+    /// Returns the bytes that the message uses of the peer's window: metadata and body.
     pub(crate) fn credit_size(&self) -> usize {
         self.metadata.len() + self.body.len()
     }
 }
 
+/// The calling side of one connection.
 pub(crate) struct Link {
-    /// Counts the client's connections.
+    /// Number of the connection within the client, from 1.
     pub(crate) id: u64,
     pub(crate) pending: Pending,
     pub(crate) peer: Peer,
@@ -60,14 +60,14 @@ pub(crate) struct Link {
     calls_max: usize,
     epoch: Epoch,
     out: Vec<u8>,
-    /// Counts how often `out` was taken.
+    /// Number of times that `out` was taken.
     batch: u32,
     task: Option<Waker>,
-    /// The task is at work and will look at `out` before it rests.
+    /// True while the task runs; it will check `out` before it rests.
     is_in_turn: bool,
-    /// One-way messages and bytes for which no credit came back.
+    /// One-way messages, and their bytes, for which no credit came back.
     outstanding: (u32, u64),
-    /// The connection is gone; outcomes wait to be fetched.
+    /// True once the connection is lost; only fetching outcomes remains.
     is_over: bool,
 }
 
@@ -89,7 +89,7 @@ impl Link {
         }
     }
 
-    /// How many more calls are accepted now.
+    /// Returns how many more calls are accepted now.
     pub(crate) fn room(&self) -> usize {
         match self.out.len() < OUT_SIZE_MAX {
             true => self.calls_max.saturating_sub(self.pending.occupied()),
@@ -97,7 +97,7 @@ impl Link {
         }
     }
 
-    /// How many more one-way messages are accepted now, as far as their count goes.
+    /// Returns how many more one-way messages are accepted now, by count only.
     pub(crate) fn credit(&self) -> usize {
         let credit = self.peer.window.credit_messages;
         match self.out.len() < OUT_SIZE_MAX {
@@ -106,14 +106,14 @@ impl Link {
         }
     }
 
-    /// Whether a one-way message of that size fits into the peer's window.
+    /// True if a one-way message of `size` bytes fits into the peer's window.
     pub(crate) fn fits(&self, size: usize) -> bool {
         let (messages, bytes) = self.outstanding;
         messages == 0 || bytes + size as u64 <= self.peer.window.credit_bytes
     }
 
-    /// Queues a message that will be answered, when it can be sent at all; `holder` makes who
-    /// waits for the answer. There is room.
+    /// Queues a request if the peer accepts its size and target; `holder` makes the receiver of the
+    /// reply. The caller has checked that there is room.
     #[inline]
     pub(crate) fn issue(
         &mut self,
@@ -137,7 +137,8 @@ impl Link {
         Ok(correlation)
     }
 
-    /// Queues a one-way message, when it can be sent at all. There is credit.
+    /// Queues a one-way message if the peer accepts its size and target. The caller has checked
+    /// that there is credit.
     pub(crate) fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<(), CallError> {
         self.check_size(outgoing, Timeout::NONE)?;
         let was_quiet = self.out.is_empty();
@@ -154,8 +155,8 @@ impl Link {
         Ok(())
     }
 
-    /// Queues a one-way message that is reported on, when it can be sent at all. The peer is not
-    /// told how long the report is waited for.
+    /// Queues a one-way message with a delivery report, if the peer accepts its size and target.
+    /// The deadline of the report is not sent to the peer.
     pub(crate) fn send_reported(
         &mut self,
         outgoing: &Outgoing<'_>,
@@ -176,7 +177,7 @@ impl Link {
         }))
     }
 
-    /// Whether the peer, and the protocol, take a message of that size.
+    /// Checks the size of a message against the limits of the peer and of the protocol.
     #[inline]
     fn check_size(&self, outgoing: &Outgoing<'_>, timeout: Timeout) -> Result<(), CallError> {
         let limit = self.peer.window.frame_size_max;
@@ -201,7 +202,7 @@ impl Link {
         CallError::new(ErrorCode::TooLarge, message)
     }
 
-    /// The target's route, bound first if need be.
+    /// Returns the target's route number, with a BIND frame first if necessary.
     #[inline]
     fn route(&mut self, target: Target<'_>, hint: &mut Hint) -> Result<u16, CallError> {
         match self.routes.recall(*hint) {
@@ -244,7 +245,7 @@ impl Link {
         }
     }
 
-    /// Queues something that `write` encodes with the correlation of its answer.
+    /// Queues a frame that `write` encodes with the correlation of its answer.
     pub(crate) fn ask(
         &mut self,
         timeout: Timeout,
@@ -258,26 +259,26 @@ impl Link {
         correlation
     }
 
-    /// Queues something that is not answered.
+    /// Queues a frame without an answer.
     pub(crate) fn tell(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let was_quiet = self.out.is_empty();
         write(self.out());
         self.wake_if(was_quiet);
     }
 
-    /// One-way messages take from the peer's window.
+    /// Counts a one-way message of `size` bytes against the peer's window.
     pub(crate) fn spend(&mut self, size: usize) {
         self.outstanding.0 += 1;
         self.outstanding.1 += size as u64;
     }
 
-    /// The peer returned credit.
+    /// Adds credit that the peer returned.
     pub(crate) fn credit_returned(&mut self, messages: u32, bytes: u64) {
         self.outstanding.0 = self.outstanding.0.saturating_sub(messages);
         self.outstanding.1 = self.outstanding.1.saturating_sub(bytes);
     }
 
-    /// Tells the peer of calls for which nobody waits.
+    /// Sends CANCEL for calls that were given up.
     pub(crate) fn cancel(&mut self, completed: &mut Completed) {
         for correlation in completed.cancels.drain(..) {
             let was_quiet = self.out.is_empty();
@@ -286,7 +287,7 @@ impl Link {
         }
     }
 
-    /// For the task, at the beginning of a turn: from now on it need not be woken.
+    /// Begins a turn of the task, which need not be woken until the turn ends.
     pub(crate) fn begin_turn(&mut self, task: &Waker) {
         self.is_in_turn = true;
         if !self
@@ -301,12 +302,12 @@ impl Link {
         }
     }
 
-    /// For the task: it rests, and wants to be woken.
+    /// Ends a turn of the task, which wants to be woken from now on.
     pub(crate) fn end_turn(&mut self) {
         self.is_in_turn = false;
     }
 
-    /// For the task: what is to be written next; empty when there is nothing.
+    /// Returns the bytes to write next and leaves `out` empty.
     pub(crate) fn take_out(&mut self) -> Vec<u8> {
         if !self.out.is_empty() {
             self.batch = self.batch.wrapping_add(1);
@@ -314,7 +315,7 @@ impl Link {
         std::mem::take(&mut self.out)
     }
 
-    /// Whether nobody waits for an outcome that is not here.
+    /// True if no call waits for an outcome.
     pub(crate) fn is_quiet(&self) -> bool {
         self.pending.is_quiet()
     }
@@ -323,13 +324,13 @@ impl Link {
         !self.out.is_empty()
     }
 
-    /// When the next call's time is up, or earlier.
+    /// Returns a lower bound of the deadlines.
     pub(crate) fn deadline_min(&self) -> Option<Instant> {
         let earliest = self.pending.deadline_min()?;
         self.epoch.instant(earliest)
     }
 
-    /// A call's outcome, when it is here; with a failure also when its time would have been up.
+    /// Takes the outcome of a call if it is complete. A failure comes with the call's deadline.
     pub(crate) fn take(
         &mut self,
         correlation: Correlation,
@@ -343,7 +344,7 @@ impl Link {
         Some((outcome, deadline))
     }
 
-    /// Ends the calls whose time is up, and tells the peer.
+    /// Fails the calls whose deadline has passed and cancels them at the peer.
     pub(crate) fn expire(&mut self, now: Instant, completed: &mut Completed) {
         let unsent = self.batch;
         let error = |batch| {
@@ -368,8 +369,8 @@ impl Link {
         }
     }
 
-    /// The connection is gone. `is_last_unwritten` says that nothing was written of what was
-    /// taken last.
+    /// Fails all calls of a lost connection. `is_last_unwritten` says that no byte of the last
+    /// batch was written.
     pub(crate) fn lose(
         &mut self,
         is_last_unwritten: bool,
@@ -390,7 +391,7 @@ impl Link {
         self.out = Vec::new();
     }
 
-    /// Whether nothing will ever be asked of this link again.
+    /// True if the connection is lost and all its outcomes are fetched.
     pub(crate) fn is_spent(&self) -> bool {
         self.is_over && self.pending.occupied() == 0
     }
@@ -408,7 +409,7 @@ impl Link {
         }
     }
 
-    /// Lets the task look again.
+    /// Wakes the task unless it is in a turn.
     pub(crate) fn wake(&self) {
         if !self.is_in_turn
             && let Some(task) = &self.task
@@ -419,11 +420,11 @@ impl Link {
 }
 
 pub(crate) fn not_a_node(address: &str) -> CallError {
-    let message = format!("{address} is an RPC server: it knows methods and no names");
+    let message = format!("{address} is an RPC server: it has methods, but no agent names");
     CallError::new(ErrorCode::Unsupported, message)
 }
 
-/// A call whose time was up.
+/// Returns the error for a call whose deadline has passed.
 pub(crate) fn late(sent: Sent) -> CallError {
     let message = match sent {
         Sent::No => "the deadline passed before the call could be sent",
@@ -449,8 +450,8 @@ fn payload<'a>(outgoing: &Outgoing<'a>, timeout: Timeout) -> Payload<'a> {
     }
 }
 
-/// Makes the frames of these calls requests without time and without a body. They cannot just be
-/// left out: the peer expects every slot to be used in its turn.
+/// Replaces queued frames of expired calls by requests with deadline 0 and no body. The frames
+/// cannot be removed, because the peer expects every slot to be used in its turn.
 fn strike(out: &mut Vec<u8>, struck: &[Correlation]) {
     let mut kept = Vec::with_capacity(out.len());
     let mut rest = &out[..];
@@ -482,7 +483,7 @@ fn strike(out: &mut Vec<u8>, struck: &[Correlation]) {
     *out = kept;
 }
 
-/// Where a plain message for a server's method goes.
+/// Returns the target for a method of an agent, or of a server if `name` is empty.
 pub(crate) fn to_method<'a>(name: &'a str, method: &'a str) -> Target<'a> {
     Target {
         name,

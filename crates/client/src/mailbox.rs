@@ -1,7 +1,7 @@
-//! What has arrived for a subscription and was not taken yet.
+//! Queue of messages received by a subscription and not yet taken.
 //!
-//! Bounded by the window that this side grants to the node: credit goes back only when an envelope
-//! is taken.
+//! The window that this client grants to the node bounds the queue: taking an envelope returns its
+//! credit.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::Envelope;
 
+/// Queue between the connection's task and one subscription.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     state: Mutex<State>,
@@ -20,13 +21,13 @@ pub(crate) struct Mailbox {
 struct State {
     arrived: VecDeque<Delivery>,
     reader: Option<Waker>,
-    /// Why nothing more will arrive.
+    /// Reason for the end of the subscription.
     ended: Option<ErrorCode>,
-    /// Nobody reads any more.
+    /// True once the subscription was dropped.
     is_closed: bool,
 }
 
-/// An envelope, and the bytes of window it occupies.
+/// An envelope and the bytes of window that it uses.
 #[derive(Debug)]
 pub(crate) struct Delivery {
     pub(crate) envelope: Envelope,
@@ -34,7 +35,7 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    /// Takes the envelope out and returns its credit.
+    /// Returns the envelope and its credit.
     pub(crate) fn consume(self) -> Envelope {
         if self.envelope.is_one_way() {
             let port = &self.envelope.context().binding.port;
@@ -45,6 +46,7 @@ impl Delivery {
 }
 
 impl Mailbox {
+    /// Adds an envelope and wakes the reader.
     pub(crate) fn push(&self, envelope: Envelope, size: usize) {
         let delivery = Delivery { envelope, size };
         let reader = {
@@ -62,7 +64,8 @@ impl Mailbox {
         }
     }
 
-    /// Exchanges `empty` for everything that has arrived; ready with `false` at the end.
+    /// Swaps `empty` with the received envelopes. Ready with `false` at the end of the
+    /// subscription.
     pub(crate) fn poll_arrived(
         &self,
         cx: &mut Context<'_>,
@@ -86,7 +89,7 @@ impl Mailbox {
         Poll::Pending
     }
 
-    /// Nothing more will arrive.
+    /// Ends the subscription: no more envelopes will arrive.
     pub(crate) fn end(&self, code: ErrorCode) {
         let reader = {
             let mut state = self.state.lock();
@@ -102,7 +105,7 @@ impl Mailbox {
         self.state.lock().ended
     }
 
-    /// Nobody reads any more: what has arrived goes back.
+    /// Closes the reading side and returns the credit of all queued envelopes.
     pub(crate) fn close(&self) {
         let arrived = {
             let mut state = self.state.lock();

@@ -1,4 +1,4 @@
-//! The verbs that need a node: sending, writing to memory and subscribing by name.
+//! Client operations that need a node: send, request, write to memory, subscribe.
 
 use model::{ErrorCode, Name};
 use wire::{Cast, Receipt};
@@ -10,14 +10,14 @@ use crate::routes::Target;
 use crate::{Call, CallError, Client, OneWay, SubscribeOptions, Subscription};
 
 impl Client {
-    /// Subscribes to a name. A name without an instance gets one that nobody else has; one with
-    /// an instance takes that over from whoever had it. The subscription is made again after a
-    /// reconnect, under the same instance.
+    /// Subscribes to a name. A name without an instance gets a unique instance; a name with an
+    /// instance takes that instance over from the connection that had it. After a reconnect the
+    /// client subscribes again under the same instance.
     pub async fn subscribe(&self, name: &Name) -> Result<Subscription, CallError> {
         self.subscribe_with(name, SubscribeOptions::new()).await
     }
 
-    /// Subscribes with other options.
+    /// Subscribes with options.
     pub async fn subscribe_with(
         &self,
         name: &Name,
@@ -26,9 +26,9 @@ impl Client {
         crate::subscription::subscribe(self, name, options).await
     }
 
-    /// Sends to one subscriber of the name ([`Cast::Any`]: in turn over its instances, or the one
-    /// that the name carries) or to all of them ([`Cast::All`]), and forgets it: a subscriber that
-    /// is full or not there does not get it.
+    /// Sends a message to one subscriber of the name ([`Cast::Any`]: round robin over the
+    /// instances, or the instance in the name) or to all subscribers ([`Cast::All`]). The node does
+    /// not keep the message: a subscriber that is full or not connected does not get it.
     pub fn send<'a, B: AsRef<[u8]>>(
         &'a self,
         name: &'a Name,
@@ -38,7 +38,7 @@ impl Client {
         OneWay::new(self.core(), to_name(name, cast), body)
     }
 
-    /// Sends without waiting for anything: `busy` when there is no room for it now.
+    /// Sends without waiting. Fails with `busy` when there is no room.
     pub fn try_send(
         &self,
         name: &Name,
@@ -48,8 +48,8 @@ impl Client {
         self.send(name, cast, body).now()
     }
 
-    /// Sends and waits until the node says how many subscribers it was queued for and how many
-    /// were full.
+    /// Sends and waits for the node's report: for how many subscribers the message was queued, and
+    /// how many were full.
     pub async fn send_reported(
         &self,
         name: &Name,
@@ -59,15 +59,15 @@ impl Client {
         self.send(name, cast, body).reported().await
     }
 
-    /// Sends a request to one subscriber of the name and waits for its reply. The same as a call
-    /// of the empty method.
+    /// Sends a request to one subscriber of the name and waits for its reply. Equals a call of the
+    /// method with the empty name.
     pub fn request<'a, B: AsRef<[u8]>>(&'a self, name: &'a Name, body: B) -> Call<'a, B> {
         Call::new(self.core(), to_method(name.as_str(), ""), body)
     }
 
-    /// Hands a message over to the node for one of those who are subscribed to the name at this
-    /// moment, and waits until it is queued. Returns for how many: none is as good. It is lost with
-    /// whoever has it; [`Client::write`] keeps it.
+    /// Hands a message to the node for one current subscriber of the name and waits until it is
+    /// queued. Returns the number of subscribers it was queued for; 0 is no error. The message is
+    /// in memory only and lost if the subscriber fails; [`Client::write`] stores it on disk.
     pub async fn write_to_memory(
         &self,
         name: &Name,
@@ -78,7 +78,7 @@ impl Client {
         wire::decode_copies(&payload).map_err(|error| protocol(&error))
     }
 
-    /// How long the verbs without a deadline of their own may take.
+    /// Returns the deadline of operations without one of their own.
     pub(crate) fn patience(&self) -> Timeout {
         self.core().options.deadline
     }

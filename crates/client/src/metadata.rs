@@ -1,11 +1,11 @@
-//! Entries beside a body: trace context, the sender's name, whatever an agent adds.
+//! `Metadata`: key-value entries sent with a body, such as trace context and the sender's name.
 
 use std::fmt;
 
 use bytes::{Bytes, BytesMut};
 use wire::encode_metadata;
 
-/// Keys with values, in the order in which they were added; kept in the form that travels.
+/// Keys with values in insertion order, stored in the wire format.
 ///
 /// ```
 /// let metadata = telpher_client::Metadata::new().with("run", "42").with("traceparent", "00-ab-cd-01");
@@ -19,16 +19,15 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Without entries.
+    /// Creates metadata without entries.
     pub const fn new() -> Self {
         Self {
             block: Bytes::new(),
         }
     }
 
-    /// With one more entry. A key travels with up to 255 bytes and a value with up to 65,535;
-    /// all entries together, with 3 bytes more for each, must stay below 65,536 bytes, or the
-    /// message is refused with `too_large`.
+    /// Adds an entry. A key has at most 255 bytes, a value at most 65,535; the sum of all keys and
+    /// values plus 3 bytes per entry must be below 65,536 bytes, or sending fails with `too_large`.
     #[must_use]
     pub fn with(self, key: &str, value: impl AsRef<[u8]>) -> Self {
         let mut block = Vec::from(BytesMut::from(self.block));
@@ -38,25 +37,25 @@ impl Metadata {
         }
     }
 
-    /// The first value of `key`.
+    /// Returns the first value of `key`.
     pub fn get(&self, key: &str) -> Option<&[u8]> {
         wire::Metadata::new(&self.block).get(key)
     }
 
-    /// The first value of `key`, when it is text.
+    /// Returns the first value of `key` if it is valid UTF-8.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.get(key)
             .and_then(|value| std::str::from_utf8(value).ok())
     }
 
-    /// Every entry, up to the first that is malformed.
+    /// Iterates over the entries up to the first malformed one.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         wire::Metadata::new(&self.block)
             .iter()
             .map_while(Result::ok)
     }
 
-    /// Whether there is no entry.
+    /// True without entries.
     pub fn is_empty(&self) -> bool {
         self.block.is_empty()
     }

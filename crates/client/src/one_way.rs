@@ -1,4 +1,4 @@
-//! Messages without an answer, and those that are only reported on.
+//! `OneWay`: messages without a reply, and messages of which the node reports the delivery.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,10 +21,10 @@ use crate::queue::{Queue, Ticket};
 use crate::routes::Target;
 use crate::{CallError, Metadata};
 
-/// A message that is being sent; awaiting it waits for room and for nothing else.
+/// A message to be sent. Awaiting it waits for room and for nothing else.
 ///
-/// Room is what the other side granted: when it is used up, or every subscriber of the name is
-/// full, sending waits until the deadline. Nothing happens before it is polled.
+/// The peer grants room. When that is used up, or every subscriber of the name is full, sending
+/// waits until the deadline. The message is sent at the first poll.
 #[must_use = "a message is not sent unless it is awaited"]
 pub struct OneWay<'a, B> {
     core: &'a Arc<Core>,
@@ -36,7 +36,7 @@ pub struct OneWay<'a, B> {
     place: Option<Waiting>,
 }
 
-/// A place in one of the queues.
+/// A ticket in one of the two waiting queues, and its deadline.
 #[derive(Clone, Copy)]
 struct Waiting {
     line: Line,
@@ -44,16 +44,16 @@ struct Waiting {
     until: Option<Instant>,
 }
 
-/// What is waited for.
+/// Waiting queue of senders, by the reason for waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
-    /// The other side's window.
+    /// The credit of the peer's window is used up.
     Credit,
-    /// A subscriber that is not full.
+    /// Every subscriber of the name is full.
     Flow,
 }
 
-/// What came of trying to send.
+/// Result of an attempt to send.
 enum Attempt {
     Sent,
     Issued(Place),
@@ -61,16 +61,16 @@ enum Attempt {
     Failed(CallError),
 }
 
-/// What is sent, and what is waited for.
+/// Kind of message, by the answer that the sender waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
-    /// A message, and nothing.
+    /// A message; no answer.
     Send,
-    /// A message, and what became of its copies.
+    /// A message; waits for the delivery report.
     SendReported,
-    /// A write, and that it is on disk.
+    /// A write; waits until it is on disk.
     Write,
-    /// A write, and that the node has it.
+    /// A write; waits until the node has queued it.
     WriteToMemory,
 }
 
@@ -87,32 +87,32 @@ impl<'a, B: AsRef<[u8]>> OneWay<'a, B> {
         }
     }
 
-    /// Names a method of the agent; a message to an agent is for none unless it says so.
+    /// Sets the method. A message to an agent has no method by default.
     pub fn method(mut self, method: &'a str) -> Self {
         self.target.method = method;
         self
     }
 
-    /// How long to wait for room, and for the report if there is one; `None` for ever.
+    /// Sets how long to wait for room and for the delivery report; `None` for no limit.
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.wait = Timeout::new(deadline.into());
         self
     }
 
-    /// What to do while there is no room; waiting is the default.
+    /// Sets what happens while there is no room. Default: wait.
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
         self.when_full = when_full;
         self
     }
 
-    /// Sends entries along with the body.
+    /// Sends metadata entries with the body.
     pub fn metadata(mut self, metadata: Metadata) -> Self {
         self.metadata = metadata;
         self
     }
 
-    /// Sends it now or not at all, without waiting for anything: `busy` when there is no room,
-    /// `unavailable` when there is no connection.
+    /// Sends without waiting. Fails with `busy` when there is no room, and with `unavailable` when
+    /// there is no connection.
     pub fn now(mut self) -> Result<(), CallError> {
         self.when_full = WhenFull::Busy;
         let waker = std::task::Waker::noop();
@@ -123,14 +123,14 @@ impl<'a, B: AsRef<[u8]>> OneWay<'a, B> {
         }
     }
 
-    /// Sends it and waits until the node says how many subscribers it was queued for and how many
-    /// were full.
+    /// Sends and waits for the node's report: for how many subscribers the message was queued, and
+    /// how many were full.
     pub async fn reported(self) -> Result<Receipt, CallError> {
         let payload = self.answered(Verb::SendReported).await?;
         Receipt::decode(&payload).map_err(|error| protocol(&error))
     }
 
-    /// Waits for what the node says to it.
+    /// Sends and waits for the node's answer.
     pub(crate) async fn answered(mut self, verb: Verb) -> Result<Bytes, CallError> {
         let core = self.core;
         let sent = std::future::poll_fn(|cx| self.poll_send(verb, cx)).await?;
@@ -228,7 +228,7 @@ impl Line {
     }
 }
 
-/// Somebody who waited looks again: what is left of the time is for the answer.
+/// Tries again for a sender that has waited. The time left is the timeout of the answer.
 fn go_on(state: &mut State, outgoing: &Outgoing<'_>, waiting: Waiting) -> Attempt {
     let now = Instant::now();
     if waiting.until.is_some_and(|until| until <= now) {
@@ -282,7 +282,7 @@ fn attempt(
     sent.unwrap_or_else(Attempt::Failed)
 }
 
-/// Waits on, or in another queue.
+/// Enters the queue `line`, or stays in it.
 fn wait(
     state: &mut State,
     line: Line,
@@ -315,7 +315,7 @@ fn wait(
 
 fn no_room(line: Line) -> CallError {
     let message = match line {
-        Line::Credit => "the other side has not taken what was sent before",
+        Line::Credit => "the peer's window is full: it has not consumed the messages sent before",
         Line::Flow => "every subscriber of the name is full",
     };
     CallError::new(ErrorCode::Busy, message)

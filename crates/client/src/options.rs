@@ -1,4 +1,4 @@
-//! What a client can be told before it connects.
+//! Options of a client, set before it connects.
 
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -15,12 +15,13 @@ use crate::{Caller, Client, ConnectError};
 /// Opens a byte stream to an address, in place of a socket: see [`Builder::connector`].
 pub type Connector = dyn Fn(&Address) -> Connecting + Send + Sync;
 
-/// What a [`Connector`] returns.
+/// Future that a [`Connector`] returns.
 pub type Connecting = Pin<Box<dyn Future<Output = std::io::Result<net::Stream>> + Send>>;
 
-/// A call's time, unless it says otherwise.
+/// Default deadline of a call.
 const DEADLINE: Duration = Duration::from_secs(10);
 
+/// Validated options of a [`Builder`].
 pub(crate) struct Options {
     pub(crate) token: String,
     pub(crate) name: String,
@@ -35,7 +36,7 @@ pub(crate) struct Options {
     pub(crate) connector: Option<Arc<Connector>>,
 }
 
-/// Prepares a [`Client`], from [`Client::builder`].
+/// Builds a [`Client`]. From [`Client::builder`].
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), telpher_client::ConnectError> {
@@ -87,27 +88,27 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The bearer token that the other side asks for.
+    /// Sets the bearer token for a node or server that requires one.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = token.into();
         self
     }
 
-    /// The name under which this client sends: subscribers that ask for it see it as the source.
+    /// Sets the name under which this client sends. Receivers see it as the source of a message.
     pub fn name(mut self, name: &str) -> Result<Self, ConnectError> {
         self.name = Name::parse(name)?.to_string();
         Ok(self)
     }
 
-    /// The PEM file of the certificates that are trusted behind `tls://`.
+    /// Sets the PEM file of the certificate authorities trusted for `tls://` addresses.
     #[must_use]
     pub fn authorities(mut self, path: impl AsRef<Path>) -> Self {
         self.authorities = Some(path.as_ref().to_owned());
         self
     }
 
-    /// The largest payload that is accepted. Default 8 MiB.
+    /// Sets the size of the largest payload that this client accepts. Default 8 MiB.
     #[must_use]
     pub fn frame_size_max(mut self, size: ByteSize) -> Self {
         let size = size.as_u64().min(limits::FRAME_SIZE_CEILING.as_u64());
@@ -115,9 +116,9 @@ impl Builder {
         self
     }
 
-    /// How many one-way messages, and bytes of them, the other side may send ahead of what the
-    /// subscriptions of this client have taken. Default 16,384 and 16 MiB; never less than two of
-    /// the largest payloads.
+    /// Sets how many one-way messages, and bytes of them, the peer may send before the
+    /// subscriptions of this client take them. Default 16,384 messages and 16 MiB; never less than
+    /// twice the largest payload.
     #[must_use]
     pub fn window(mut self, messages: u32, bytes: ByteSize) -> Self {
         self.credit_messages = messages.max(1);
@@ -125,40 +126,40 @@ impl Builder {
         self
     }
 
-    /// How many bytes of requests to the subscriptions of this client may be under way; above
-    /// that they are answered `busy`. Default 64 MiB.
+    /// Sets how many bytes of requests to this client's subscriptions may be in flight; further
+    /// requests are answered with `busy`. Default 64 MiB.
     #[must_use]
     pub fn requests_size_max(mut self, size: ByteSize) -> Self {
         self.requests_size_max = size.as_usize();
         self
     }
 
-    /// How many calls may be under way at once. Default 16,384; the other side may allow less.
-    /// Further calls wait, or answer `busy` if they are told to.
+    /// Sets how many calls may be in flight. Default 16,384; the peer may allow fewer. Further
+    /// calls wait, or fail with `busy` if they are set to.
     #[must_use]
     pub fn in_flight_max(mut self, count: usize) -> Self {
         self.in_flight_max = count.max(1);
         self
     }
 
-    /// How long a call may take unless it says otherwise, from being made to its answer; `None`
-    /// for ever. Default 10 s.
+    /// Sets the default deadline of a call, from its start to its reply; `None` for no limit.
+    /// Default 10 s.
     #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.deadline = deadline.into();
         self
     }
 
-    /// How long the connection may be silent before the other side is asked whether it is there.
-    /// After two and a half times as much it is taken for dead. Default 15 s.
+    /// Sets how long the connection may be silent before the client sends a keepalive. After 2.5
+    /// times as long without an answer the connection counts as lost. Default 15 s.
     #[must_use]
     pub fn keepalive(mut self, interval: Duration) -> Self {
         self.keepalive = interval;
         self
     }
 
-    /// The pause before a lost connection is tried again: up to `min` at first, doubled with
-    /// every attempt up to `max`, and each a random part of it. Default 50 ms and 5 s.
+    /// Sets the pauses between reconnect attempts. Each pause is random between zero and a limit
+    /// that starts at `min` and doubles with every attempt up to `max`. Default 50 ms and 5 s.
     #[must_use]
     pub fn reconnect(mut self, min: Duration, max: Duration) -> Self {
         self.pause_min = min;
@@ -166,14 +167,14 @@ impl Builder {
         self
     }
 
-    /// Makes the random parts of the pauses repeatable.
+    /// Sets the seed of the random pauses, which makes them repeatable.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Opens byte streams in another way than by sockets: a simulation, a tunnel.
+    /// Replaces sockets by another way to open byte streams, such as a simulation or a tunnel.
     #[must_use]
     pub fn connector(
         mut self,
@@ -188,14 +189,15 @@ impl Builder {
         Client::connect_with(self.finish()?, address.parse()?).await
     }
 
-    /// Connects to a callee: a server, or an agent behind a node. See [`Caller::connect`].
+    /// Connects to a server, or to an agent behind a node. See [`Caller::connect`].
     pub async fn connect_caller(self, address: &str) -> Result<Caller, ConnectError> {
         Caller::connect_with(self.finish()?, address).await
     }
 
+    /// Validates the options and reads the certificates.
     fn finish(self) -> Result<Options, ConnectError> {
-        // A frame that is larger than half of the window could wait for ever behind credit that
-        // is consumed and not yet worth returning.
+        // With a smaller window, a frame of more than half its size could wait forever: the credit
+        // for what was consumed may be too little to be returned yet.
         let credit_bytes = self.credit_bytes.max(2 * u64::from(self.frame_size_max));
         Ok(Options {
             token: self.token,

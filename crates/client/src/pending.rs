@@ -1,11 +1,11 @@
-//! The calls of one connection: who waits for which answer.
+//! `Pending`: table of the calls of one connection.
 //!
-//! A slab: a call's correlation is its slot and how often the slot was used, so a late answer
-//! never meets the wrong call and nothing is hashed. A slot is free again when nobody holds it
-//! *and* the peer has answered: a call that was given up leaves a tombstone until then.
+//! The table is a slab. A call's correlation is its slot and the generation of the slot, so a late
+//! answer never matches a newer call, and no hashing is needed. A slot becomes free when its holder
+//! is gone *and* the peer has answered; a call that was given up occupies its slot until then.
 //!
-//! The table only keeps and changes; whoever is to be woken or called back is handed out in
-//! [`Completed`] and reached after the lock is released.
+//! The table runs no user code. Wakers and callbacks are collected in [`Completed`] and run after
+//! the lock is released.
 
 use std::task::Waker;
 
@@ -20,61 +20,63 @@ use crate::functions::{Functions, Place};
 use crate::items::Items;
 use crate::registry::{Joining, Purpose};
 
-/// What a call comes to.
+/// Outcome of a call.
 pub(crate) type Outcome = Result<Bytes, CallError>;
 
-/// An answer as it lies in what was read.
+/// An answer, borrowed from the chunk that was read.
 pub(crate) type Answer<'a> = Result<&'a [u8], CallError>;
 
-/// No slot.
+/// Index for the end of the free list.
 const NONE: u32 = u32::MAX;
 
+/// Table of the calls of one connection.
 pub(crate) struct Pending {
     slots: Vec<Slot>,
-    /// The first slot that is not in use; it knows the next.
+    /// First free slot; each free slot has the index of the next.
     free: u32,
     occupied: usize,
-    /// Slots whose deadline still counts from the flush that is to come.
+    /// Slots whose deadline counts from the next flush.
     fresh: Vec<u32>,
-    /// No call's deadline is earlier. Exact after a sweep.
+    /// Lower bound of the deadlines; exact after a sweep.
     deadline_min: Option<Millis>,
-    /// The functions of [`Holder::Callback`].
+    /// Functions of [`Holder::Callback`].
     pub(crate) functions: Functions,
 }
 
+/// A slot of the table.
 struct Slot {
     generation: u32,
-    /// The batch of bytes in which the call was queued.
+    /// Batch of bytes in which the call was queued.
     batch: u32,
-    /// While the slot is fresh: how long the call may take. Afterwards: until when.
+    /// Duration of the call while the slot is fresh; its deadline afterwards.
     deadline: Millis,
-    /// The peer owes the last answer.
+    /// True until the peer has sent the last answer.
     is_open: bool,
     holder: Holder,
 }
 
-/// Who wants to know what comes of a call.
+/// Receiver of a call's outcome.
 pub(crate) enum Holder {
-    /// The slot is not in use; the next one that is not.
+    /// Free slot, with the next one in the free list.
     Free(u32),
-    /// Nobody any more.
+    /// The call was given up.
     Nobody,
-    /// A future, once it has been polled.
+    /// A future, with its waker after the first poll.
     Future(Option<Waker>),
-    /// A future, and the outcome is here.
+    /// A future that has not taken its outcome yet.
     Done(Outcome),
-    /// A function that was registered for many calls, and the call's tag.
+    /// A function registered for many calls, and the call's tag.
     Callback(Place, u64),
     /// A function for this call.
     Once(Once),
-    /// A stream.
+    /// A stream of items.
     Stream(Box<Items>),
-    /// A subscription that is being made. It has no deadline: when nobody waits for it any more
-    /// it is ended as soon as it is confirmed.
+    /// A subscription in progress. It has no deadline: if it is given up, it is ended after the
+    /// confirmation.
     Joining(Box<Joining>),
 }
 
-/// A call whose time was up.
+/// A call whose deadline has passed.
 pub(crate) struct Expired {
     pub(crate) correlation: Correlation,
     pub(crate) batch: u32,
@@ -94,17 +96,17 @@ impl Default for Pending {
 }
 
 impl Pending {
-    /// Slots in use.
+    /// Returns the number of slots in use.
     pub(crate) fn occupied(&self) -> usize {
         self.occupied
     }
 
-    /// Whether calls wait to be stamped with the time.
+    /// True if calls wait for their start time.
     pub(crate) fn has_fresh(&self) -> bool {
         !self.fresh.is_empty()
     }
 
-    /// Whether nobody waits for an outcome that is not here.
+    /// True if no call waits for an outcome.
     pub(crate) fn is_quiet(&self) -> bool {
         !self.slots.iter().any(Slot::waits)
     }
@@ -113,8 +115,8 @@ impl Pending {
         self.deadline_min
     }
 
-    /// Takes the lowest slot that is not in use, so that slots stay dense. `holder` makes who
-    /// waits, in its place: it is larger than what is known of it here.
+    /// Takes a free slot. The free list makes recently used slots come first, which keeps the slots
+    /// dense. `holder` constructs the holder in place, because it is larger than its captures.
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -147,7 +149,7 @@ impl Pending {
         }
     }
 
-    /// Lets the deadlines of fresh calls count from `start`.
+    /// Sets the deadlines of fresh calls to their duration after `start`.
     pub(crate) fn stamp(&mut self, start: Millis) {
         for index in self.fresh.drain(..) {
             let slot = &mut self.slots[index as usize];
@@ -161,12 +163,12 @@ impl Pending {
         }
     }
 
-    /// The holder of a call that has not been released.
+    /// Returns the holder of a call in the table.
     pub(crate) fn holder(&mut self, correlation: Correlation) -> Option<&mut Holder> {
         self.slot(correlation).map(|slot| &mut slot.holder)
     }
 
-    /// An answer arrived; `more` says that it is not the last.
+    /// Processes an answer; `more` says that it is not the last.
     #[inline]
     pub(crate) fn answer(
         &mut self,
@@ -179,7 +181,7 @@ impl Pending {
         let Some(slot) = self.slots.get_mut(correlation.slot as usize) else {
             return;
         };
-        // A slot that is not in use is not open either.
+        // A free slot is never open.
         if slot.generation != correlation.generation || !slot.is_open {
             return;
         }
@@ -203,7 +205,7 @@ impl Pending {
         }
     }
 
-    /// An answer arrived that is not the last.
+    /// Processes an answer that is not the last.
     fn take_item(
         &mut self,
         correlation: Correlation,
@@ -224,7 +226,7 @@ impl Pending {
         }
     }
 
-    /// Gives the holder its outcome, whatever the peer still owes.
+    /// Gives the holder its outcome, even if the peer has not sent its last answer.
     fn settle(
         &mut self,
         correlation: Correlation,
@@ -262,13 +264,13 @@ impl Pending {
                 }
                 completed.joined.push((joining, name));
             }
-            // An outcome that is here already stays the only one.
+            // The first outcome is final.
             holder @ (Holder::Done(_) | Holder::Nobody | Holder::Free(_)) => slot.holder = holder,
         }
         self.release_if_over(correlation, completed);
     }
 
-    /// The outcome and the deadline, when the outcome is here; the slot is released then.
+    /// Takes the outcome and the deadline of a completed call and frees its slot.
     pub(crate) fn take(
         &mut self,
         correlation: Correlation,
@@ -293,7 +295,7 @@ impl Pending {
         }
     }
 
-    /// The holder gives up. Returns whether the peer should be told.
+    /// Gives up a call. Returns true if the peer should get a CANCEL.
     pub(crate) fn abandon(&mut self, correlation: Correlation, completed: &mut Completed) -> bool {
         let Some(slot) = self.slot(correlation) else {
             return false;
@@ -304,7 +306,7 @@ impl Pending {
             return false;
         }
         let holder = std::mem::replace(&mut slot.holder, Holder::Nobody);
-        // A future that has its outcome because its time was up told the peer then.
+        // An expired call was cancelled at the peer when it expired.
         let is_told = matches!(&holder, Holder::Done(_))
             || matches!(&holder, Holder::Stream(items) if items.is_ended());
         let is_open = slot.is_open;
@@ -313,8 +315,8 @@ impl Pending {
         is_open && !is_told
     }
 
-    /// Ends the calls whose time is up with `error(batch)`; the peer still owes their answers. The time
-    /// of those that are fresh begins.
+    /// Fails the calls whose deadline has passed with `error(batch)`; their slots stay open until
+    /// the peer answers. Fresh calls get their start time.
     pub(crate) fn expire(
         &mut self,
         now: Millis,
@@ -325,7 +327,7 @@ impl Pending {
         if self.deadline_min.is_none_or(|earliest| now < earliest) {
             return expired;
         }
-        // `now` is rounded down, and a start is rounded up.
+        // `now` is rounded down; a start is rounded up.
         self.stamp(now + 1);
         self.deadline_min = None;
         for index in 0..self.slots.len() {
@@ -349,7 +351,8 @@ impl Pending {
         expired
     }
 
-    /// The connection is gone: every call ends with `error(batch)`, and nothing is owed any more.
+    /// Fails every call with `error(batch)` after a lost connection; no slot waits for an answer
+    /// any more.
     pub(crate) fn fail_all(
         &mut self,
         now: Millis,
@@ -408,7 +411,7 @@ impl Slot {
         }
     }
 
-    /// Whether somebody waits for an outcome that is not here.
+    /// True if the holder waits for an outcome.
     fn waits(&self) -> bool {
         match &self.holder {
             Holder::Free(_) | Holder::Nobody | Holder::Done(_) => false,

@@ -1,8 +1,9 @@
-//! The way out for whoever answers from outside of the connection's task: streaming handlers,
-//! subscribers, replies to envelopes.
+//! `Port`: output of a connection for code outside its task, such as streaming handlers and replies
+//! to envelopes.
 //!
-//! They append whole frames here and wake the task, which writes them together with its own. The
-//! port also adds up what subscribers and handlers consumed and returns it as credit.
+//! That code appends whole frames here and wakes the task, which writes them together with its own.
+//! The port also adds up the credit that subscribers and handlers consumed and returns it in
+//! batches.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -13,18 +14,19 @@ use wire::{Correlation, Credit, Window};
 
 use crate::buffers;
 
-/// Bytes queued here from which on streaming handlers wait.
+/// Size of queued bytes at which streaming handlers wait.
 const HIGH_MARK: usize = 256 << 10;
 
+/// Output of a connection for code outside its task.
 pub(crate) struct Port {
     state: Mutex<State>,
-    /// Something is queued: read without the lock, once per turn of the task.
+    /// True if frames are queued; the task reads it once per turn without the lock.
     is_dirty: AtomicBool,
-    /// Bytes of requests that subscribers have not answered.
+    /// Bytes of requests that subscribers have not answered yet.
     held_size: AtomicUsize,
-    /// The peer is to be sent away, and has so many milliseconds; [`u64::MAX`] while it is not.
+    /// Drain time in milliseconds once GOAWAY is to be sent; [`u64::MAX`] before.
     away_ms: AtomicU64,
-    /// All the credit that was ever returned.
+    /// Total credit returned.
     returned_messages: AtomicU64,
     returned_bytes: AtomicU64,
 }
@@ -33,19 +35,19 @@ struct State {
     out: Vec<u8>,
     task: Option<Waker>,
     is_closed: bool,
-    /// Streaming handlers that wait for the queue to shrink.
+    /// Streaming handlers that wait for room in the queue.
     waiting: Vec<Waker>,
     consumed: Credit,
-    /// Consumed credit that is worth returning.
+    /// Smallest credit worth a frame.
     batch: Credit,
 }
 
 impl Port {
-    /// Of a connection on which this side grants `window`.
+    /// Creates the port of a connection on which this side grants `window`.
     pub(crate) fn new(window: &Window) -> Self {
-        // A sixteenth: a node lets senders go on when three quarters are free, which what is consumed
-        // and not yet returned must not prevent; and it takes whoever returns nothing for a moment for
-        // stopped, which somebody who is merely slow must not look like.
+        // A batch is 1/16 of the window. A node lets senders continue when 3/4 of the window are
+        // free, so credit held back must stay small. A node also treats a client that returns no
+        // credit for a while as stopped, which must not happen to a client that is only slow.
         let batch = Credit {
             messages: (window.credit_messages / 16).max(1),
             bytes: (window.credit_bytes / 16).max(1),
@@ -71,7 +73,7 @@ impl Port {
         }
     }
 
-    /// Lets `write` append frames; `false` when the connection is gone.
+    /// Lets `write` append frames. Returns false when the connection is gone.
     pub(crate) fn push(&self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         let mut state = self.state.lock();
         if state.is_closed {
@@ -93,7 +95,7 @@ impl Port {
         }
     }
 
-    /// One-way messages were consumed; returns credit when enough of it has come together.
+    /// Counts consumed one-way messages and returns their credit once a batch is complete.
     pub(crate) fn consume(&self, messages: u32, bytes: u64) {
         let mut state = self.state.lock();
         state.consumed.messages += messages;
@@ -113,7 +115,7 @@ impl Port {
         self.append(&mut state, |out| credit.encode(Correlation::NONE, out));
     }
 
-    /// All the messages and bytes of credit that were ever returned.
+    /// Returns the total credit returned: messages and bytes.
     pub(crate) fn returned(&self) -> (u64, u64) {
         let messages = self.returned_messages.load(Ordering::Relaxed);
         (messages, self.returned_bytes.load(Ordering::Relaxed))
@@ -129,7 +131,7 @@ impl Port {
         Poll::Pending
     }
 
-    /// Requests of `size` bytes are with a subscriber, or were answered.
+    /// Counts a request of `size` bytes that a subscriber received and has not answered.
     pub(crate) fn hold(&self, size: usize) {
         self.held_size.fetch_add(size, Ordering::Relaxed);
     }
@@ -142,7 +144,7 @@ impl Port {
         self.held_size.load(Ordering::Relaxed)
     }
 
-    /// Lets the task send the peer away, which has so long to finish.
+    /// Asks the task to send GOAWAY with this drain time.
     pub(crate) fn send_away(&self, time: Duration) {
         let state = self.state.lock();
         let milliseconds = time.as_millis().min(u128::from(u32::MAX)) as u64;
@@ -152,7 +154,7 @@ impl Port {
         }
     }
 
-    /// For the task: how long the peer has, if it is to be sent away.
+    /// Returns the drain time if GOAWAY is to be sent.
     pub(crate) fn away(&self) -> Option<Duration> {
         match self.away_ms.load(Ordering::Relaxed) {
             u64::MAX => None,
@@ -160,7 +162,7 @@ impl Port {
         }
     }
 
-    /// For the task: whom to wake.
+    /// Sets the waker of the task.
     pub(crate) fn register(&self, task: &Waker) {
         let mut state = self.state.lock();
         if !state
@@ -172,12 +174,12 @@ impl Port {
         }
     }
 
-    /// For the task: whether something is queued.
+    /// True if frames are queued.
     pub(crate) fn is_dirty(&self) -> bool {
         self.is_dirty.load(Ordering::Acquire)
     }
 
-    /// For the task: moves what is queued behind `out`.
+    /// Appends the queued frames to `out`.
     pub(crate) fn drain_into(&self, out: &mut Vec<u8>) {
         if !self.is_dirty() {
             return;
@@ -200,7 +202,7 @@ impl Port {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// The connection is gone: nothing more is taken.
+    /// Closes the port, because the connection is gone.
     pub(crate) fn close(&self) {
         let waiting = {
             let mut state = self.state.lock();

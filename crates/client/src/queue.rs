@@ -1,15 +1,15 @@
-//! Those who wait for room, first come, first served.
+//! `Queue`: callers that wait for room, in order of arrival.
 //!
-//! Room that becomes free is given to the waiters at the front by waking them; until each has
-//! come back and taken its part, that part is spoken for ([`Queue::woken`]) and nobody who comes
-//! later may take it. The queue knows no clock and no window: its owner asks and wakes.
+//! Free room is offered to the callers at the front by waking them. Until a woken caller has come
+//! back and taken its share, that share is reserved ([`Queue::woken`]) and a later caller cannot
+//! take it. The queue has no clock and no window; its owner decides when to wake.
 
 use std::collections::VecDeque;
 use std::task::Waker;
 
 use tokio::time::Instant;
 
-/// A place in a queue.
+/// Position in a queue.
 pub(crate) type Ticket = u64;
 
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Queue {
     entries: VecDeque<Entry>,
     ticket_next: Ticket,
     woken: usize,
-    /// No waiter's deadline is earlier. Exact after a sweep.
+    /// Lower bound of the deadlines; exact after a sweep.
     deadline_min: Option<Instant>,
 }
 
@@ -30,7 +30,7 @@ struct Entry {
 }
 
 impl Queue {
-    /// Joins at the end.
+    /// Enters the queue at the end.
     pub(crate) fn enter(&mut self, waker: Waker, deadline: Option<Instant>) -> Ticket {
         let ticket = self.ticket_next;
         self.ticket_next += 1;
@@ -44,17 +44,17 @@ impl Queue {
         ticket
     }
 
-    /// Room that was offered and not yet taken.
+    /// Returns how much room is offered and not taken yet.
     pub(crate) fn woken(&self) -> usize {
         self.woken
     }
 
-    /// Whether somebody waits who was not offered room.
+    /// True if a caller waits that was not offered room.
     pub(crate) fn has_waiting(&self) -> bool {
         self.woken < self.entries.len()
     }
 
-    /// Offers room to up to `count` waiters, in order.
+    /// Offers room to up to `count` callers, in order.
     pub(crate) fn wake(&mut self, count: usize, wakers: &mut Vec<Waker>) {
         let waiting = self.entries.len() - self.woken;
         let asleep = self.entries.iter_mut().filter(|entry| !entry.is_woken);
@@ -65,7 +65,7 @@ impl Queue {
         }
     }
 
-    /// Whether `ticket` was offered room, and nobody before it waits for more than was offered.
+    /// True if `ticket` was offered room and the front of the queue does not wait for more room.
     pub(crate) fn may_try(&self, ticket: Ticket) -> bool {
         let front_is_ready = self
             .entries
@@ -75,7 +75,7 @@ impl Queue {
         front_is_ready && own.is_some_and(|entry| entry.is_woken)
     }
 
-    /// What was offered is not enough, or nothing was: wait on in the same place.
+    /// Stays in the queue at the same position, because there was no room or not enough.
     pub(crate) fn stay(&mut self, ticket: Ticket, waker: &Waker) {
         let Some(index) = self.position(ticket) else {
             return;
@@ -89,7 +89,7 @@ impl Queue {
         }
     }
 
-    /// Leaves, with or without having taken what was offered.
+    /// Leaves the queue, whether or not the offered room was taken.
     pub(crate) fn leave(&mut self, ticket: Ticket) {
         if let Some(index) = self.position(ticket)
             && let Some(entry) = self.entries.remove(index)
@@ -99,12 +99,12 @@ impl Queue {
         }
     }
 
-    /// The earliest deadline of anybody here, or an earlier moment.
+    /// Returns a lower bound of the deadlines.
     pub(crate) fn deadline_min(&self) -> Option<Instant> {
         self.deadline_min
     }
 
-    /// Wakes those whose time is up, without offering them room.
+    /// Wakes the callers whose deadline has passed, without offering them room.
     pub(crate) fn sweep(&mut self, now: Instant, wakers: &mut Vec<Waker>) {
         if self.deadline_min.is_none_or(|deadline| now < deadline) {
             return;
@@ -125,7 +125,7 @@ impl Queue {
     }
 }
 
-/// The earlier of two moments that may never come.
+/// Returns the earlier of two optional times.
 pub(crate) fn earlier(left: Option<Instant>, right: Option<Instant>) -> Option<Instant> {
     match (left, right) {
         (Some(left), Some(right)) => Some(left.min(right)),

@@ -1,4 +1,4 @@
-//! Quotas that a node keeps: taking from limits before something is done.
+//! `Quota`: takes from the limits of a node before an action.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -8,11 +8,11 @@
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let quota = Client::connect("tcp://127.0.0.1:7400").await?.quota();
-//! // What a call of a model will cost is known afterwards: it is held until then.
+//! // The cost of a model call is known afterwards: a hold reserves an estimate until then.
 //! let take = Take::of("acme/search/bot").cost("tokens", 4_000).hold(Duration::from_secs(60));
 //! match quota.take(&take).await? {
 //!     Outcome::Admitted(admitted) => {
-//!         let hold = admitted.hold.ok_or("it was to be held")?;
+//!         let hold = admitted.hold.ok_or("the take asked for a hold")?;
 //!         hold.settle(&[("tokens", 1_234)]).await?;
 //!     }
 //!     Outcome::Denied(denied) => println!("{denied}"),
@@ -45,11 +45,11 @@ pub use hold::Hold;
 pub use outcome::{Admitted, Denied, Outcome, Standing};
 pub use take::Take;
 
-/// The quotas of a node, from [`Client::quota`]. Cheap to clone.
+/// Quotas of a node, from [`Client::quota`]. Cheap to clone.
 ///
-/// Every verb ends once: with an outcome, or with an error that says whether anything may have been
-/// taken. `unconfirmed`, and a deadline that is over, leave that open: a take with an
-/// [id](Take::id) may be repeated then.
+/// Every operation ends once: with an outcome, or with an error that says whether anything may have
+/// been taken. After `unconfirmed` or `deadline_exceeded` it may have been; a take with an
+/// [id](Take::id) can be retried then.
 #[derive(Clone, Debug)]
 pub struct Quota {
     client: Client,
@@ -58,7 +58,7 @@ pub struct Quota {
 }
 
 impl Client {
-    /// The quotas of the node at the other end.
+    /// Returns the quotas of the connected node.
     pub fn quota(&self) -> Quota {
         Quota {
             client: self.clone(),
@@ -69,17 +69,17 @@ impl Client {
 }
 
 impl Quota {
-    /// How long a verb may take beside what a take [waits](Take::wait), all attempts together;
-    /// `None` for ever.
+    /// Sets how long an operation may take, including all retries and in addition to the time that
+    /// a take [waits](Take::wait); `None` for no limit.
     #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.deadline = Timeout::new(deadline.into());
         self
     }
 
-    /// Tries again after a failure, where that is safe: takes that all have an id, and whatever is
-    /// asked beside takes, also after one that leaves open what became of them. A take that is denied
-    /// has not failed.
+    /// Retries failed operations where that is safe. Batches in which every take has an id, and
+    /// operations other than takes, are also retried when they may have been executed. A denied
+    /// take is not a failure.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = Some(policy);
@@ -95,9 +95,9 @@ impl Quota {
         }
     }
 
-    /// Decides takes in order, with one question and one answer; at most 1,024, of which none waits.
-    /// Each has an outcome of its own. Takes from limits that are `sync` are answered when all of
-    /// them are on disk.
+    /// Decides up to 1,024 takes in order, with one request and one answer. A take in a batch of
+    /// several must not wait. Each take has its own outcome. Takes from limits that are `sync` are
+    /// answered when all of them are on disk.
     pub async fn take_batch(
         &self,
         takes: &[Take],
@@ -106,7 +106,10 @@ impl Quota {
             return Ok(Vec::new());
         }
         if takes.len() > TAKES_MAX {
-            let message = format!("{} takes at once: {TAKES_MAX} at most", takes.len());
+            let message = format!(
+                "{} takes in a batch are above the limit of {TAKES_MAX}",
+                takes.len()
+            );
             return Err(CallError::new(ErrorCode::TooLarge, message));
         }
         let mut body = Vec::new();
@@ -124,7 +127,7 @@ impl Quota {
         }
     }
 
-    /// How every limit stands that covers the subject; nothing is taken.
+    /// Returns the state of every limit that covers the subject; takes nothing.
     pub async fn peek(&self, subject: &str) -> Result<Vec<Standing>, CallError> {
         let mut frame = Vec::new();
         take::check_subject(subject)?;
@@ -137,12 +140,12 @@ impl Quota {
         }
     }
 
-    /// A hold that another process was given, by its id.
+    /// Returns the hold with this id, which may be from another process.
     pub fn hold(&self, id: u128) -> Hold {
         Hold::new(self.clone(), id, None)
     }
 
-    /// Asks, and asks again as long as the policy says so.
+    /// Sends a request, with retries by the policy.
     async fn ask(
         &self,
         kind: Kind,
@@ -194,7 +197,7 @@ impl Quota {
     }
 }
 
-/// Whether the peer takes that.
+/// Checks that the peer is a node and accepts a request of `size` bytes.
 fn check(link: &Link, size: usize) -> Result<(), CallError> {
     let limit = link.peer.window.frame_size_max;
     match link.peer.role {
@@ -211,7 +214,7 @@ fn check(link: &Link, size: usize) -> Result<(), CallError> {
 }
 
 fn mismatch() -> CallError {
-    let message = "the answer does not fit the question";
+    let message = "the answer does not match the request";
     CallError::new(ErrorCode::Protocol, message).with_sent(crate::Sent::Yes)
 }
 

@@ -1,4 +1,4 @@
-//! The first success of many callees.
+//! `race`: calls several callees and returns the first reply.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,9 +9,9 @@ use model::ErrorCode;
 
 use crate::{Call, CallError, Caller};
 
-/// Calls the same method of every callee and returns the first reply, with the index of the
-/// callee that gave it. The other calls are cancelled; their handlers are dropped. When all fail,
-/// the error is that of the last to fail.
+/// Calls the same method of every callee and returns the first reply with the index of the callee
+/// that gave it. The other calls are cancelled, which drops their handlers. If all calls fail, the
+/// error is that of the last one to fail.
 ///
 /// ```
 /// use telpher_client::{Caller, Server};
@@ -50,6 +50,7 @@ where
     .await
 }
 
+/// The calls of [`race`]; `None` for a call that failed.
 struct Race<'a> {
     calls: Vec<Option<Call<'a, &'a [u8]>>>,
 }
@@ -73,7 +74,12 @@ impl Future for Race<'_> {
         if self.calls.iter().any(Option::is_some) {
             return Poll::Pending;
         }
-        let nobody = || CallError::new(ErrorCode::InvalidArgument, "a race of nobody");
-        Poll::Ready(Err(last_error.unwrap_or_else(nobody)))
+        let no_callers = || {
+            CallError::new(
+                ErrorCode::InvalidArgument,
+                "`race` needs at least one caller",
+            )
+        };
+        Poll::Ready(Err(last_error.unwrap_or_else(no_callers)))
     }
 }

@@ -1,4 +1,4 @@
-//! The names a client has subscribed to, kept across connections.
+//! `Registry`: subscriptions of a client, kept across connections.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::task::Waker;
 use crate::mailbox::Mailbox;
 use crate::server::Handlers;
 
-/// Who gets what is sent to a name.
+/// Receiver of the messages to a name.
 #[derive(Clone)]
 pub(crate) struct Receiver {
-    /// Where it waits to be taken; for an attached server, only the news of the end.
+    /// Queue of messages; for an attached server it only gets the end of the subscription.
     pub(crate) mailbox: Arc<Mailbox>,
-    /// The server that answers, if one was attached.
+    /// Handlers of the attached server, if there is one.
     pub(crate) handlers: Option<Arc<Handlers>>,
 }
 
@@ -24,31 +24,31 @@ pub(crate) struct Registration {
     pub(crate) receiver: Receiver,
 }
 
-/// A subscription that was asked for and not yet confirmed.
+/// A subscription that is not confirmed yet.
 pub(crate) struct Joining {
     pub(crate) registration: Registration,
     pub(crate) waker: Option<Waker>,
     pub(crate) purpose: Purpose,
 }
 
-/// Why a subscription is asked for.
+/// Reason for a subscription request.
 pub(crate) enum Purpose {
-    /// Somebody waits for it.
+    /// A caller waits for the new subscription.
     New,
-    /// Nobody waits for it any more: to be ended as soon as it is confirmed.
+    /// The caller is gone: unsubscribe after the confirmation.
     Unwanted,
-    /// It existed on an earlier connection, under this full name.
+    /// Repeats a subscription of an earlier connection with this full name.
     Again(Box<str>),
 }
 
-/// Subscriptions by full name, instance included.
+/// Subscriptions by full name, with the instance.
 #[derive(Default)]
 pub(crate) struct Registry {
     by_name: HashMap<Box<str>, Registration>,
 }
 
 impl Registry {
-    /// Returns what had the name before.
+    /// Adds a subscription and returns the previous one with this name.
     pub(crate) fn insert(
         &mut self,
         name: &str,
@@ -65,7 +65,7 @@ impl Registry {
         self.by_name.get(name)
     }
 
-    /// Every subscription.
+    /// Iterates over all subscriptions.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Registration)> {
         self.by_name
             .iter()

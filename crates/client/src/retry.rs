@@ -1,4 +1,4 @@
-//! Trying again, where that is safe.
+//! `RetryPolicy`: retries of failed calls, where a retry is safe.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use model::Retry;
 use crate::CallError;
 use crate::driver::full_jitter;
 
-/// When a failed call is repeated, within its deadline.
+/// Retry policy for failed calls, within the deadline of the call.
 ///
-/// Only failures that say that the call was not executed are repeated (`no_responder`, `busy`,
-/// `throttled`, `unavailable`, and whatever was never sent). Those after which it may have been
-/// executed are repeated too once [`RetryPolicy::idempotent`] says that twice is as good as once.
-/// The pause before each attempt is a random part of `pause_min`, doubled with every attempt up to
-/// `pause_max`, and never less than the other side asked for.
+/// Only calls that were certainly not executed are retried (`no_responder`, `busy`, `throttled`,
+/// `unavailable`, and calls that were never sent). [`RetryPolicy::idempotent`] also retries calls
+/// that may have been executed. The pause before an attempt is random between zero and a limit that
+/// starts at `pause_min` and doubles with every attempt up to `pause_max`; it is at least the time
+/// that the peer asked for.
 ///
 /// ```
 /// use telpher_client::RetryPolicy;
@@ -29,7 +29,7 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// At most `count` attempts in all, with pauses from 10 ms to 1 s.
+    /// Allows `count` attempts in total, with pauses from 10 ms to 1 s.
     pub const fn attempts(count: u32) -> Self {
         Self {
             attempts: count,
@@ -39,7 +39,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Other pauses.
+    /// Sets the limits of the pauses.
     #[must_use]
     pub const fn pauses(mut self, min: Duration, max: Duration) -> Self {
         self.pause_min = min;
@@ -47,14 +47,14 @@ impl RetryPolicy {
         self
     }
 
-    /// Twice is as good as once: repeats also what may have been executed.
+    /// Also retries calls that may have been executed, because executing them twice does no harm.
     #[must_use]
     pub const fn idempotent(mut self) -> Self {
         self.is_idempotent = true;
         self
     }
 
-    /// How long to wait before the next attempt, if there is to be one after `made` attempts.
+    /// Returns the pause before the next attempt, or `None` if `made` attempts were enough.
     pub(crate) fn pause(&self, error: &CallError, made: u32) -> Option<Duration> {
         let may_repeat = match error.retry() {
             Retry::Never => false,

@@ -1,8 +1,8 @@
-//! Route numbers of one connection: which target has which, and which is given up for a new one.
+//! `Routes`: route numbers of one connection.
 //!
-//! A number means one name, method and cast. Numbers are dense from 1; when all are used, the one
-//! that was not used for the longest time is bound anew. What a number meant before is forgotten
-//! with the connection.
+//! A number stands for a name, a method and a cast. Numbers are dense from 1. When all are used,
+//! the least recently used number is bound to the new target. The numbers are valid for one
+//! connection only.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,51 +10,53 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use model::limits::ROUTE_COUNT_MAX;
 use wire::Cast;
 
-/// Whom a message is for.
+/// Destination of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target<'a> {
-    /// The agent; empty when the peer is a server.
+    /// Agent name; empty when the peer is a server.
     pub(crate) name: &'a str,
-    /// Empty for plain messages.
+    /// Method; empty for plain messages.
     pub(crate) method: &'a str,
     pub(crate) cast: Cast,
 }
 
-/// What somebody who uses one target again and again remembers of it: the number, and which binding
-/// of it was meant, in one word. No connection is meant by 0.
+/// A cached route for a caller that uses one target repeatedly: the route number in the low 16
+/// bits, the number of its binding above. 0 matches no route.
 pub(crate) type Hint = u64;
 
-/// Counts bindings, of all connections.
+/// Counter of bindings over all connections.
 static BINDINGS: AtomicU64 = AtomicU64::new(1);
 
-/// A target's number, and whether the peer must be told of it first.
+/// Route number of a target; a new binding must be sent to the peer first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
     Already(u16),
     Newly(u16),
 }
 
+/// Route numbers of one connection.
 #[derive(Debug)]
 pub(crate) struct Routes {
     /// The entry at `index` has the number `index + 1`.
     entries: Vec<Entry>,
     numbers: HashMap<Box<str>, u16>,
-    /// The key of the target that is being looked up.
+    /// Key of the last lookup; reuses its memory.
     key: String,
-    /// Ends of the list from the newest use to the oldest; 0 when there is no entry.
+    /// Ends of the list in order of use; 0 when it is empty.
     newest: u16,
     oldest: u16,
     count_max: usize,
 }
 
+/// A bound route.
 #[derive(Debug)]
 struct Entry {
-    /// Of this binding; the number stands in the low 16 bits.
+    /// Hint of this binding.
     hint: Hint,
     name: Box<str>,
     method: Box<str>,
     cast: Cast,
-    /// The node said that every subscriber is full.
+    /// True if the node said that every subscriber is full.
     is_full: bool,
     newer: u16,
     older: u16,
@@ -78,9 +80,9 @@ impl Routes {
         }
     }
 
-    /// The number of `target`, bound if need be.
+    /// Returns the number of `target`, with a new binding if necessary.
     pub(crate) fn bind(&mut self, target: Target<'_>) -> Bound {
-        // Most callers use one target again and again: no hashing for them.
+        // A caller that uses one target repeatedly needs no hashing.
         if self
             .entry(self.newest)
             .is_some_and(|entry| entry.is(target))
@@ -96,7 +98,7 @@ impl Routes {
         Bound::Newly(self.insert(target))
     }
 
-    /// The number of a target that was bound before, if it still is.
+    /// Returns the number in `hint` if it still has the same binding.
     #[inline]
     pub(crate) fn recall(&mut self, hint: Hint) -> Option<u16> {
         let number = hint as u16;
@@ -110,12 +112,13 @@ impl Routes {
         Some(number)
     }
 
-    /// What to remember of a route that is bound.
+    /// Returns the hint of a bound route.
     pub(crate) fn hint(&self, number: u16) -> Hint {
         self.entry(number).map_or(0, |entry| entry.hint)
     }
 
-    /// Notes what the node said about a route. Returns whether it opened.
+    /// Sets whether all subscribers of a route are full. Returns true if the route was full and no
+    /// longer is.
     pub(crate) fn set_full(&mut self, number: u16, is_full: bool) -> bool {
         match self.entry_mut(number) {
             Some(entry) => std::mem::replace(&mut entry.is_full, is_full) && !is_full,
@@ -123,7 +126,7 @@ impl Routes {
         }
     }
 
-    /// Whether every subscriber of the target is full, as far as is known.
+    /// True if every subscriber of the target is full, by the node's last report.
     pub(crate) fn is_full(&mut self, target: Target<'_>) -> bool {
         if let Some(entry) = self.entry(self.newest)
             && entry.is(target)
@@ -170,7 +173,7 @@ impl Routes {
         number
     }
 
-    /// No part of a target contains a zero byte but perhaps the method, which stands last.
+    /// Writes the lookup key. Only the method, which comes last, may contain a zero byte.
     fn write_key(&mut self, target: Target<'_>) {
         self.key.clear();
         self.key.push(match target.cast {
@@ -220,8 +223,8 @@ impl Routes {
     }
 }
 
-/// Equality of short texts by whole words, in place: a call of `memcmp` costs more than all else
-/// that a lookup does.
+/// Compares short texts word by word, because a call of `memcmp` costs more than the rest of a
+/// lookup.
 #[inline]
 fn same(left: &str, right: &str) -> bool {
     let (mut left, mut right) = (left.as_bytes(), right.as_bytes());

@@ -1,10 +1,10 @@
-//! A service as a Rust trait.
+//! `service!`: declares a service as a Rust trait.
 
 /// Declares a service: a trait to implement, and a client that calls it.
 ///
-/// Arguments and replies are anything that `serde` knows; they travel as [`MessagePack`] under the
-/// method `Trait.function`. An implementation gets a [`Context`] with each call and may refuse with
-/// a [`Fault`]; a call may be given a deadline, retries and so on like any other.
+/// Arguments and replies are any types that `serde` supports. They are sent as [`MessagePack`]
+/// under the method `Trait.function`. An implementation gets a [`Context`] with each call and may
+/// return a [`Fault`]. A call accepts a deadline, a retry policy and so on like any other call.
 ///
 /// [`MessagePack`]: crate::MessagePack
 /// [`Context`]: crate::Context
@@ -92,7 +92,7 @@ macro_rules! service {
             }
         }
 
-        #[doc = concat!("Calls [`", stringify!($service), "`] wherever it is served.")]
+        #[doc = concat!("Client of the service [`", stringify!($service), "`].")]
         #[derive(Clone, Debug)]
         $vis struct $client {
             caller: $crate::Caller,

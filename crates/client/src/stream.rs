@@ -1,4 +1,4 @@
-//! Streams of records that the node keeps: appending, reading.
+//! `RecordStream`: appends to and reads from a stream of records stored at a node.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::messaging::protocol;
 use crate::routes::Target;
 use crate::{CallError, Client};
 
-/// Records of one answer, at most, unless it is said otherwise.
+/// Default limit of records per read.
 const RECORDS_MAX: u32 = 10_000;
 
-/// Bytes of one answer, at most, unless it is said otherwise.
+/// Default limit of bytes per read.
 const BYTES_MAX: u32 = 1 << 20;
 
-/// A stream of records that a node keeps, from [`Client::stream`]. Cheap to clone.
+/// A stream of records that a node stores, from [`Client::stream`]. Cheap to clone.
 ///
-/// Whatever is acknowledged is on disk. Offsets are dense from 0 and never used twice; what was
-/// appended is never changed.
+/// An acknowledged record is on disk. Offsets are dense from 0 and never reused; a record never
+/// changes.
 #[derive(Clone, Debug)]
 pub struct RecordStream {
     client: Client,
@@ -32,43 +32,43 @@ pub struct RecordStream {
     deadline: Timeout,
 }
 
-/// Where records went.
+/// Offsets assigned by an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// The offset of the first.
+    /// Offset of the first record appended.
     pub first: u64,
-    /// The offset that the next record of anybody will get.
+    /// Offset that the next record in the stream will get.
     pub next: u64,
 }
 
 /// One record of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its place.
+    /// Offset in the stream.
     pub offset: u64,
-    /// When it was appended, in milliseconds since 1970-01-01 UTC.
+    /// Time of the append, in milliseconds since 1970-01-01 UTC.
     pub time_ms: u64,
-    /// What was appended.
+    /// Bytes of the record.
     pub body: Bytes,
 }
 
-/// A part of a stream.
+/// A contiguous part of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extract {
-    /// The oldest offset that is kept.
+    /// Oldest offset retained.
     pub start: u64,
-    /// The offset behind the newest record.
+    /// Offset after the newest record of the stream.
     pub next: u64,
-    /// The records, in order; the last one need not be the newest.
+    /// Records in order; the stream may continue after the last.
     pub records: Vec<Record>,
 }
 
-/// How much one answer may hold.
+/// Limits of one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadLimit {
-    /// Records, at most.
+    /// Maximum number of records.
     pub records_max: u32,
-    /// Their bytes, at most; one record comes even if it is larger.
+    /// Maximum size of the records in bytes; the first record is returned even if it is larger.
     pub bytes_max: u32,
 }
 
@@ -82,8 +82,8 @@ impl Default for ReadLimit {
 }
 
 impl Client {
-    /// The stream of that name (`org/namespace/x`, or a bare `x`). It exists once something was
-    /// appended to it.
+    /// Returns the stream `name` (`org/namespace/x`, or just `x`). The first append creates the
+    /// stream.
     pub fn stream(&self, name: &str) -> Result<RecordStream, NameError> {
         Ok(RecordStream {
             client: self.clone(),
@@ -94,26 +94,26 @@ impl Client {
 }
 
 impl RecordStream {
-    /// Its full name.
+    /// Returns the full name.
     pub fn name(&self) -> &Name {
         &self.name
     }
 
-    /// How long appending and reading may take; `None` for ever.
+    /// Sets how long an append or a read may take; `None` for no limit.
     #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.deadline = Timeout::new(deadline.into());
         self
     }
 
-    /// Appends records, all or none, and waits until they are on disk. After `unconfirmed` nobody
-    /// knows: [`RecordStream::append_expecting`] makes a repetition safe.
+    /// Appends records, all or none, and waits until they are on disk. After `unconfirmed` they may
+    /// or may not be stored; [`RecordStream::append_expecting`] makes a retry safe.
     pub async fn append(&self, records: &[impl AsRef<[u8]>]) -> Result<Appended, CallError> {
         self.try_append(None, records).await
     }
 
-    /// Appends records if the first one gets the offset `expected`; else it is a `conflict`, and
-    /// [`RecordStream::end_of_conflict`] says where the stream ends.
+    /// Appends records if the first one gets the offset `expected`. Otherwise fails with
+    /// `conflict`; [`RecordStream::end_of_conflict`] returns the actual end of the stream.
     pub async fn append_expecting(
         &self,
         expected: u64,
@@ -122,7 +122,7 @@ impl RecordStream {
         self.try_append(Some(expected), records).await
     }
 
-    /// The offset that an append would have had to expect, when that is what went wrong.
+    /// Returns the end of the stream from a `conflict` error; `None` for other errors.
     pub fn end_of_conflict(error: &CallError) -> Option<u64> {
         number_of_conflict(error)
     }
@@ -141,19 +141,19 @@ impl RecordStream {
         Ok(Appended { first, next })
     }
 
-    /// Reads records from an offset on, as many as fit into one answer; none when the stream does
-    /// not exist or ends there.
+    /// Reads records from offset `from`, with the default [`ReadLimit`]. Returns no records when
+    /// the stream does not exist or ends before that offset.
     pub async fn read(&self, from: u64) -> Result<Extract, CallError> {
         self.read_at_most(from, ReadLimit::default()).await
     }
 
-    /// Reads no more than that.
+    /// Reads records from offset `from`, up to `limit`.
     pub async fn read_at_most(&self, from: u64, limit: ReadLimit) -> Result<Extract, CallError> {
         let payload = self.ask(Kind::READ, &limit.from(from)).await?;
         Extract::decode(&payload)
     }
 
-    /// Reads records from an offset on, and waits for those to come.
+    /// Reads records from offset `from` and waits for new ones.
     pub fn follow(&self, from: u64) -> Follow {
         Follow::new(self.client.clone(), self.name.as_str(), Cast::Stream, from)
     }
@@ -192,7 +192,7 @@ impl Extract {
     }
 }
 
-/// Asks the node for something that it keeps.
+/// Sends a request to the node and waits for its answer.
 pub(crate) async fn ask(
     client: &Client,
     deadline: Timeout,
@@ -204,7 +204,7 @@ pub(crate) async fn ask(
     exchanged.outcome
 }
 
-/// The number that an append would have had to expect, when that is what went wrong.
+/// Returns the expected number from the details of a `conflict` error.
 pub(crate) fn number_of_conflict(error: &CallError) -> Option<u64> {
     match error.code {
         ErrorCode::Conflict => Some(u64::from_le_bytes(error.details.first_chunk().copied()?)),

@@ -1,4 +1,4 @@
-//! A call with any number of replies.
+//! `Replies`: a call with any number of replies.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -20,11 +20,11 @@ use crate::link::Outgoing;
 use crate::pending::Holder;
 use crate::{CallError, Caller, Context, Metadata};
 
-/// The items of a streaming answer, from [`Caller::stream`].
+/// Items of a streaming reply, from [`Caller::stream`].
 ///
-/// The call is made when the first item is asked for. The responder is at most 64 items ahead; it
-/// waits while nobody asks for more. Ends with `None` after the last item, or with an error and
-/// then `None`. Dropping it cancels the call.
+/// Asking for the first item makes the call. The responder sends at most 64 items ahead and then
+/// waits for the consumer. The stream ends with `None` after the last item, or with an error
+/// followed by `None`. Dropping it cancels the call.
 #[must_use = "nothing is streamed unless it is polled"]
 pub struct Replies<B> {
     caller: Caller,
@@ -32,9 +32,9 @@ pub struct Replies<B> {
     body: B,
     options: CallOptions,
     exchange: Exchange<Arc<Core>>,
-    /// Items that were taken and not yet yielded.
+    /// Items received and not yet yielded.
     taken: VecDeque<Bytes>,
-    /// Items that were yielded and for which no credit was returned.
+    /// Items yielded for which no credit was returned yet.
     consumed: u32,
     is_over: bool,
 }
@@ -55,33 +55,32 @@ impl<B: AsRef<[u8]>> Replies<B> {
         }
     }
 
-    /// How long the whole stream may take. For ever, unless it is said otherwise here; waiting
-    /// for room and for a connection is bounded all the same.
+    /// Sets how long the whole stream may take. Default: no limit. Waiting for room and for a
+    /// connection is limited by the client's deadline in any case.
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.options.timeout = Timeout::new(deadline.into());
         self
     }
 
-    /// Takes no longer than the request that is being answered may take, and carries its trace
-    /// context on.
+    /// Limits the deadline to that of the request being handled, and passes on its trace context.
     pub fn within(mut self, context: &Context) -> Self {
         self.options.inherit(context);
         self
     }
 
-    /// What to do while the window is full or there is no connection; waiting is the default.
+    /// Sets what happens while the window is full or there is no connection. Default: wait.
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
         self.options.when_full = when_full;
         self
     }
 
-    /// Sends entries along with the body.
+    /// Sends metadata entries with the body.
     pub fn metadata(mut self, metadata: Metadata) -> Self {
         self.options.metadata = metadata;
         self
     }
 
-    /// The next item; `None` at the end.
+    /// Returns the next item; `None` at the end.
     pub async fn next(&mut self) -> Option<Result<Bytes, CallError>> {
         std::future::poll_fn(|cx| self.poll_item(cx)).await
     }
@@ -111,7 +110,7 @@ impl<B: AsRef<[u8]>> Replies<B> {
                 cx
             )) {
                 self.is_over = true;
-                // Its place is given back now, whenever this is dropped.
+                // Frees the slot of the call now, however long the stream object lives.
                 self.exchange = Exchange::new(self.caller.core().clone());
                 if let Err(error) = end {
                     return Poll::Ready(Some(Err(error)));
@@ -149,8 +148,8 @@ impl<B: AsRef<[u8]>> Replies<B> {
     }
 }
 
-/// Takes what has arrived for a stream, returns credit for what was consumed before. Ready with the
-/// end when nothing is left.
+/// Takes the items that have arrived for a stream and returns credit for the items consumed before.
+/// Returns the end of the stream when no items are left.
 pub(crate) fn poll_items(
     core: &Core,
     place: Place,

@@ -1,4 +1,4 @@
-//! Receiving what is sent to a name.
+//! `Subscription`: receives the messages sent to a name.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -18,19 +18,19 @@ use crate::pending::Holder;
 use crate::registry::{Joining, Purpose, Receiver, Registration};
 use crate::{CallError, Client, Envelope};
 
-/// What a subscription can be told.
+/// Options of a subscription.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubscribeOptions {
     bits: u8,
 }
 
 impl SubscribeOptions {
-    /// The usual ones.
+    /// Creates the default options.
     pub const fn new() -> Self {
         Self { bits: 0 }
     }
 
-    /// Tells with every envelope the name of its sender.
+    /// Adds the sender's name to every envelope.
     #[must_use]
     pub const fn with_source(mut self) -> Self {
         self.bits |= SUBSCRIBE_WITH_SOURCE;
@@ -38,31 +38,32 @@ impl SubscribeOptions {
     }
 }
 
-/// What arrives for one name, in order, as a stream of envelopes. From [`Client::subscribe`].
+/// Messages sent to one name, in order, as a stream of envelopes. From [`Client::subscribe`].
 ///
-/// It survives reconnects. It ends when another connection subscribes as the same instance
-/// (`replaced`), when the node refuses to make it again, and when the client is closed;
-/// [`Subscription::ended`] says why. Senders wait, or their messages are dropped, while more has
-/// arrived than the client's window allows and nobody takes it. Dropping it unsubscribes.
+/// The subscription survives reconnects. It ends when another connection subscribes with the same
+/// instance (`replaced`), when the node refuses to renew it after a reconnect, and when the client
+/// is closed; [`Subscription::ended`] returns the reason. When the messages that were not taken
+/// fill the client's window, senders wait or their messages are dropped. Dropping the subscription
+/// unsubscribes.
 #[derive(Debug)]
 pub struct Subscription {
     joined: Joined,
-    /// Envelopes that were taken and not yet yielded.
+    /// Envelopes received and not yet yielded.
     taken: VecDeque<Delivery>,
 }
 
 impl Subscription {
-    /// The full name, instance included.
+    /// Returns the full name, with its instance.
     pub fn name(&self) -> &str {
         &self.joined.name
     }
 
-    /// The next envelope; `None` at the end.
+    /// Returns the next envelope; `None` at the end.
     pub async fn next(&mut self) -> Option<Envelope> {
         poll_fn(|cx| self.poll_envelope(cx)).await
     }
 
-    /// Why nothing more will arrive, if that is so.
+    /// Returns the reason for the end of the subscription; `None` while it is active.
     pub fn ended(&self) -> Option<ErrorCode> {
         self.joined.mailbox.ended()
     }
@@ -89,14 +90,14 @@ impl Stream for Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        // What was taken and not yielded goes back; `joined` sees to the rest.
+        // Returns the credit of envelopes that were not yielded. Dropping `joined` does the rest.
         for delivery in self.taken.drain(..) {
             delivery.consume();
         }
     }
 }
 
-/// A name that is subscribed until this is dropped.
+/// An active subscription; dropping it unsubscribes.
 pub(crate) struct Joined {
     pub(crate) client: Client,
     pub(crate) name: Box<str>,
@@ -112,12 +113,14 @@ impl std::fmt::Debug for Joined {
 impl Drop for Joined {
     fn drop(&mut self) {
         self.mailbox.close();
-        // What is removed may hold handlers that are not ours: not dropped under the lock.
+        // The registration may hold handlers with user code, which must not be dropped under the
+        // lock.
         let removed;
         {
             let mut guard = self.client.core().state.lock();
             let state = &mut *guard;
-            // An instance that was subscribed anew in this client belongs to the newer one.
+            // If this client has subscribed again with the same instance, the name belongs to the
+            // newer subscription.
             let is_own = state
                 .registry
                 .get(&self.name)
@@ -134,6 +137,7 @@ impl Drop for Joined {
     }
 }
 
+/// Subscribes to a name and returns the stream of its messages.
 pub(crate) async fn subscribe(
     client: &Client,
     name: &Name,
@@ -150,7 +154,7 @@ pub(crate) async fn subscribe(
     })
 }
 
-/// Subscribes, and waits until the node has confirmed it.
+/// Subscribes to a name and waits until the node has confirmed it.
 pub(crate) async fn join(
     client: &Client,
     name: &Name,
@@ -178,6 +182,7 @@ pub(crate) async fn join(
     })
 }
 
+/// Sends SUBSCRIBE and waits for the full name in the confirmation.
 async fn joining(
     client: &Client,
     name: &Name,

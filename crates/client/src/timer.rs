@@ -1,18 +1,19 @@
-//! The one timer of a connection's task: for whatever comes next.
+//! `Timer` and `Heartbeat`: the single timer of a connection's task, and its keepalive.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
+/// The single timer of a connection's task.
 pub(crate) struct Timer {
     sleep: Pin<Box<Sleep>>,
-    /// It will wake the task by itself.
+    /// True if the timer will wake the current task.
     is_registered: bool,
 }
 
 impl Timer {
-    /// Runs out at `at`.
+    /// Creates a timer that expires at `at`.
     pub(crate) fn new(at: Instant) -> Self {
         Self {
             sleep: Box::pin(sleep_until(at)),
@@ -29,32 +30,32 @@ impl Timer {
         if !self.is_registered {
             self.is_registered = true;
             if let Poll::Ready(()) = self.sleep.as_mut().poll(cx) {
-                // The moment is here already: look once more.
+                // The time has come already: run once more.
                 cx.waker().wake_by_ref();
             }
         }
     }
 
-    /// Sets it anew after it ran out; to be armed before the task rests.
+    /// Sets a new time after the timer expired. It must be armed before the task rests.
     pub(crate) fn restart(&mut self, at: Instant) {
         self.sleep.as_mut().reset(at);
         self.is_registered = false;
     }
 
-    /// Another task looks after it now.
+    /// Forgets the registered task, because another task owns the connection now.
     pub(crate) fn forget_task(&mut self) {
         self.is_registered = false;
     }
 
-    /// Whether it ran out since it was last armed.
+    /// True if the timer expired since it was last armed.
     pub(crate) fn is_over(&self) -> bool {
         self.sleep.is_elapsed()
     }
 }
 
-/// When to ask a silent peer whether it is there, and when to give it up.
+/// Decides when to send a PING to a silent peer, and when the connection is dead.
 ///
-/// Counted in halves of the interval, so that the traffic itself costs no look at the clock.
+/// Time is counted in halves of the interval, so that sending and receiving need no clock.
 pub(crate) struct Heartbeat {
     half: std::time::Duration,
     pub(crate) at: Instant,
@@ -64,7 +65,7 @@ pub(crate) struct Heartbeat {
     unheard: u32,
 }
 
-/// What a silent half interval leads to.
+/// Action after half an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beat {
     Quiet,
@@ -72,11 +73,11 @@ pub(crate) enum Beat {
     Dead,
 }
 
-/// Half intervals without a sign of the peer after which it is dead: two and a half intervals.
+/// Half intervals without any byte from the peer after which it is dead: 2.5 intervals.
 const UNHEARD_MAX: u32 = 5;
 
 impl Heartbeat {
-    /// `interval_ms` 0 is for ever.
+    /// Creates a heartbeat. `interval_ms` 0 means no keepalive.
     pub(crate) fn new(interval_ms: u32, now: Instant) -> Self {
         let interval = match interval_ms {
             0 => u32::MAX,
@@ -101,7 +102,7 @@ impl Heartbeat {
         self.has_received = true;
     }
 
-    /// Half an interval is over.
+    /// Advances by half an interval.
     pub(crate) fn beat(&mut self, now: Instant) -> Beat {
         self.at = now + self.half;
         let count = |was: u32, happened: bool| if happened { 0 } else { was + 1 };

@@ -1,4 +1,4 @@
-//! Topics that the node keeps: what Kafka's clients produce and consume, without a Kafka client.
+//! `Topic`: appends to and reads topics, the same that Kafka clients use, without a Kafka client.
 //!
 //! ```no_run
 //! use telpher_client::Client;
@@ -9,7 +9,7 @@
 //! let orders = client.topic("orders");
 //! let places = orders.append(&[NewRecord::keyed("customer-7", "two books")]).await?;
 //! let mut records = orders.partition(places[0].partition).follow(places[0].offset);
-//! let record = records.next().await.expect("it goes on for ever")?;
+//! let record = records.next().await.expect("the stream does not end")?;
 //! assert_eq!(record.value.as_deref(), Some(&b"two books"[..]));
 //! # Ok(())
 //! # }
@@ -29,7 +29,7 @@ use crate::messaging::protocol;
 use crate::stream::{Extract, ReadLimit, ask, outgoing};
 use crate::{CallError, Client};
 
-/// What stands for the end of a partition in a question.
+/// Offset that stands for the end of a partition in a read request.
 const END: u64 = u64::MAX;
 
 /// A topic, from [`Client::topic`]. Cheap to clone.
@@ -49,58 +49,60 @@ pub struct Partition {
     deadline: Timeout,
 }
 
-/// A record that is to be appended.
+/// A record to append.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewRecord {
-    /// Records of one key lie in one partition, in their order: the one that Kafka's clients choose.
+    /// Key. It selects the partition, with the same hash as Kafka clients, so records of one key
+    /// stay in order.
     pub key: Option<Vec<u8>>,
-    /// What it says; `None` takes the key away where only the newest of each key is kept.
+    /// Value; `None` deletes the key in a compacted topic.
     pub value: Option<Vec<u8>>,
-    /// Names of at most 65,535 bytes, each perhaps with a value.
+    /// Headers: names of at most 65,535 bytes with optional values.
     pub headers: Vec<(String, Option<Vec<u8>>)>,
-    /// The partition, whatever the key says.
+    /// Partition; overrides the choice by key.
     pub partition: Option<u32>,
 }
 
-/// Where a record is.
+/// Position of a record in a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// In which partition.
+    /// Partition number.
     pub partition: u32,
-    /// Its offset there.
+    /// Offset in the partition.
     pub offset: u64,
 }
 
 /// A record of a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its place.
+    /// Offset in the partition.
     pub offset: u64,
-    /// The producer's time or the node's, as the topic has it, in milliseconds since 1970-01-01 UTC.
+    /// Time from the producer or the node, depending on the topic's configuration, in milliseconds
+    /// since 1970-01-01 UTC.
     pub timestamp_ms: i64,
-    /// What it is about.
+    /// Key.
     pub key: Option<Bytes>,
-    /// What it says.
+    /// Value.
     pub value: Option<Bytes>,
-    /// Its headers, in their order.
+    /// Headers in order.
     pub headers: Vec<(String, Option<Bytes>)>,
 }
 
 /// A part of a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The first offset there is.
+    /// First offset retained.
     pub start: u64,
-    /// Behind the last one that can be read.
+    /// Offset after the last readable record.
     pub end: u64,
-    /// The records, in order; offsets may be missing between them.
+    /// Records in order; offsets may have gaps.
     pub records: Vec<Record>,
-    /// The offset to go on from.
+    /// Offset to continue from.
     pub next: u64,
 }
 
 impl NewRecord {
-    /// One without a key.
+    /// Creates a record without a key.
     pub fn new(value: impl Into<Vec<u8>>) -> Self {
         Self {
             value: Some(value.into()),
@@ -108,7 +110,7 @@ impl NewRecord {
         }
     }
 
-    /// One with a key.
+    /// Creates a record with a key.
     pub fn keyed(key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Self {
         Self {
             key: Some(key.into()),
@@ -133,7 +135,7 @@ impl NewRecord {
 }
 
 impl Client {
-    /// The topic of that name. The node makes one that is not there by the first append, if it may.
+    /// Returns the topic `name`. The first append creates it if the node may create topics.
     pub fn topic(&self, name: &str) -> Topic {
         Topic {
             client: self.clone(),
@@ -144,21 +146,21 @@ impl Client {
 }
 
 impl Topic {
-    /// What it is called.
+    /// Returns the topic's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How long appending may take; `None` for ever.
+    /// Sets how long an append may take; `None` for no limit.
     #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.deadline = Timeout::new(deadline.into());
         self
     }
 
-    /// Appends records, and waits until they are as safe as the topic makes them: on disk, unless it is
-    /// configured otherwise. The place of each, in their order. After `unconfirmed` nobody knows, and to
-    /// try again may double some.
+    /// Appends records and waits until they are as durable as the topic is configured to make them
+    /// (default: on disk). Returns the position of each record, in order. After `unconfirmed` the
+    /// records may or may not be stored, and a retry may store them twice.
     pub async fn append(&self, records: &[NewRecord]) -> Result<Vec<Place>, CallError> {
         let records: Vec<_> = records.iter().map(NewRecord::encode).collect();
         let mut body = Vec::new();
@@ -170,7 +172,7 @@ impl Topic {
         Ok(appended.places().map(place).collect())
     }
 
-    /// The partition of that number, from 0.
+    /// Returns partition `number`, from 0.
     pub fn partition(&self, number: u32) -> Partition {
         Partition {
             client: self.client.clone(),
@@ -181,18 +183,18 @@ impl Topic {
 }
 
 impl Partition {
-    /// Where it begins, and behind which offset nothing can be read.
+    /// Returns the first offset retained and the offset after the last readable record.
     pub async fn bounds(&self) -> Result<(u64, u64), CallError> {
         let page = self.read(END).await?;
         Ok((page.start, page.end))
     }
 
-    /// Reads records from an offset on, as many as fit into one answer; none at the end.
+    /// Reads records from offset `from`, with the default [`ReadLimit`]; returns none at the end.
     pub async fn read(&self, from: u64) -> Result<Page, CallError> {
         self.read_at_most(from, ReadLimit::default()).await
     }
 
-    /// Reads no more than that.
+    /// Reads records from offset `from`, up to `limit`.
     pub async fn read_at_most(&self, from: u64, limit: ReadLimit) -> Result<Page, CallError> {
         let body = limit.from(from);
         let outgoing = outgoing(Kind::READ, Cast::Topic, &self.name, &body);
@@ -212,28 +214,28 @@ impl Partition {
         })
     }
 
-    /// Reads records from an offset on, and waits for those to come.
+    /// Reads records from offset `from` and waits for new ones.
     pub fn follow(&self, from: u64) -> FollowRecords {
         let client = self.client.clone();
         FollowRecords(Follow::new(client, &self.name, Cast::Topic, from))
     }
 }
 
-/// Records of a partition, and those to come, from [`Partition::follow`].
+/// Existing and future records of a partition, from [`Partition::follow`].
 ///
-/// It survives reconnects, and goes on behind the last record that it yielded. It ends with an error and
-/// then `None`.
+/// The stream survives reconnects and continues after the last record that it yielded. It ends with
+/// an error followed by `None`.
 #[must_use = "nothing is read unless it is polled"]
 #[derive(Debug)]
 pub struct FollowRecords(Follow);
 
 impl FollowRecords {
-    /// The next record; waits for it as long as it takes.
+    /// Returns the next record; waits without a limit.
     pub async fn next(&mut self) -> Option<Result<Record, CallError>> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// The same for whoever waits for several.
+    /// Polls for the next record.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Record, CallError>>> {
         let record = ready!(self.0.poll_record(cx));
         Poll::Ready(record.map(|record| record.and_then(Record::decode)))
@@ -248,7 +250,7 @@ impl Record {
         let headers = headers.map(|(name, value)| (name.to_owned(), value.map(slice)));
         Ok(Self {
             offset: record.offset,
-            // As it is written: in two's complement.
+            // The wire format has the two's complement of the signed time.
             timestamp_ms: record.time_ms.cast_signed(),
             key: decoded.key.map(slice),
             value: decoded.value.map(slice),

@@ -1,4 +1,4 @@
-//! Bodies as values instead of bytes.
+//! Typed calls: bodies as values instead of bytes.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -14,23 +14,24 @@ use crate::{
     Call, CallError, Caller, Context, Fault, Metadata, Request, RetryPolicy, Sent, Server, WhenFull,
 };
 
-/// How values become bytes. [`MessagePack`] and [`Json`] are here; others can be written.
+/// Converts values to bytes and back. This crate has [`MessagePack`] and [`Json`]; others can be
+/// implemented.
 pub trait Codec: Copy + Send + Sync + 'static {
-    /// For people, in error messages.
+    /// Name for error messages.
     const NAME: &'static str;
 
-    /// The bytes of a value, or why it has none.
+    /// Encodes a value; the error is a message for people.
     fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, String>;
 
-    /// The value of some bytes, or why they have none.
+    /// Decodes a value; the error is a message for people.
     fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String>;
 }
 
-/// MessagePack, with structs as arrays: compact, the usual choice.
+/// MessagePack with structs as arrays: compact; the default of [`Caller::call_typed`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessagePack;
 
-/// JSON: for callees in languages without MessagePack, and for people who read along.
+/// JSON: for callees in languages without MessagePack, and readable by people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Json;
 
@@ -58,7 +59,7 @@ impl Codec for Json {
     }
 }
 
-/// Calls with values, from [`Caller::typed`].
+/// A [`Caller`] that sends and receives values, from [`Caller::typed`].
 ///
 /// ```
 /// use telpher_client::{Caller, Json, Server};
@@ -82,7 +83,7 @@ pub struct TypedCaller<C> {
 }
 
 impl Caller {
-    /// Calls with values in place of bytes.
+    /// Returns a caller that sends and receives values in the format of `codec`.
     pub fn typed<C: Codec>(self, codec: C) -> TypedCaller<C> {
         let _ = codec;
         TypedCaller {
@@ -91,7 +92,7 @@ impl Caller {
         }
     }
 
-    /// Calls a method with a value, as [`MessagePack`].
+    /// Calls a method with a value encoded as [`MessagePack`].
     pub fn call_typed<'a, Req, Resp>(
         &'a self,
         method: &'a str,
@@ -115,13 +116,13 @@ impl<C: Codec> TypedCaller<C> {
         TypedCall::new(&self.caller, method, request)
     }
 
-    /// Calls with bytes.
+    /// Returns the underlying caller, which sends bytes.
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
 }
 
-/// A call with values that is being made; awaiting it gives the reply.
+/// A typed call in progress; awaiting it returns the decoded reply.
 #[must_use = "a call does nothing unless it is awaited"]
 pub struct TypedCall<'a, Resp, C> {
     call: Result<Call<'a, Vec<u8>>, Option<CallError>>,
@@ -134,7 +135,7 @@ impl<'a, Resp: DeserializeOwned, C: Codec> TypedCall<'a, Resp, C> {
         let call = match C::encode(request) {
             Ok(body) => Ok(caller.call(method, body)),
             Err(error) => {
-                let message = format!("the request has no {} form: {error}", C::NAME);
+                let message = format!("the request cannot be encoded as {}: {error}", C::NAME);
                 Err(Some(CallError::new(ErrorCode::InvalidArgument, message)))
             }
         };
@@ -145,27 +146,27 @@ impl<'a, Resp: DeserializeOwned, C: Codec> TypedCall<'a, Resp, C> {
         }
     }
 
-    /// As [`Call::deadline`].
+    /// Sets the deadline, as [`Call::deadline`].
     pub fn deadline(self, deadline: impl Into<Option<Duration>>) -> Self {
         self.map(|call| call.deadline(deadline))
     }
 
-    /// As [`Call::within`].
+    /// Limits the deadline to that of a request, as [`Call::within`].
     pub fn within(self, context: &Context) -> Self {
         self.map(|call| call.within(context))
     }
 
-    /// As [`Call::retry`].
+    /// Sets the retry policy, as [`Call::retry`].
     pub fn retry(self, policy: RetryPolicy) -> Self {
         self.map(|call| call.retry(policy))
     }
 
-    /// As [`Call::when_full`].
+    /// Sets what happens when the window is full, as [`Call::when_full`].
     pub fn when_full(self, when_full: WhenFull) -> Self {
         self.map(|call| call.when_full(when_full))
     }
 
-    /// As [`Call::metadata`].
+    /// Sends metadata, as [`Call::metadata`].
     pub fn metadata(self, metadata: Metadata) -> Self {
         self.map(|call| call.metadata(metadata))
     }
@@ -190,7 +191,7 @@ impl<Resp: DeserializeOwned, C: Codec> Future for TypedCall<'_, Resp, C> {
                 let method = this.method;
                 let name = C::NAME;
                 let message =
-                    format!("the reply of `{method}` is not the expected {name}: {error}");
+                    format!("the reply of `{method}` cannot be decoded as {name}: {error}");
                 CallError::new(ErrorCode::Protocol, message).with_sent(Sent::Yes)
             })
         }))
@@ -208,8 +209,8 @@ fn polled_again() -> CallError {
 }
 
 impl Server {
-    /// Answers calls of `method` with a function of values. A request that is not the expected
-    /// value is answered with `invalid_argument`.
+    /// Registers a typed handler for `method`. A request that cannot be decoded is answered with
+    /// `invalid_argument`.
     #[must_use]
     pub fn handle_typed<C, F, Fut, Req, Resp>(self, codec: C, method: &str, function: F) -> Self
     where
@@ -224,13 +225,13 @@ impl Server {
             let answer = C::decode(&request.body)
                 .map(|value| function(request.context, value))
                 .map_err(|error| {
-                    let message = format!("the request is not the expected {}: {error}", C::NAME);
+                    let message = format!("the request cannot be decoded as {}: {error}", C::NAME);
                     Fault::with_code(ErrorCode::InvalidArgument, message)
                 });
             async move {
                 let value = answer?.await?;
                 C::encode(&value).map_err(|error| {
-                    let message = format!("the reply has no {} form: {error}", C::NAME);
+                    let message = format!("the reply cannot be encoded as {}: {error}", C::NAME);
                     Fault::with_code(ErrorCode::Internal, message)
                 })
             }

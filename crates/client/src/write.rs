@@ -1,4 +1,4 @@
-//! Writing: a message that the node acknowledges.
+//! `Write`: stores a message in the mailbox of a name, until a subscriber acknowledges it.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -14,25 +14,25 @@ use crate::one_way::{OneWay, Verb};
 use crate::routes::Target;
 use crate::{CallError, Client, Metadata, RetryPolicy};
 
-/// Where a write is kept.
+/// Result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Its place in the mailbox.
+    /// Offset in the mailbox.
     pub offset: u64,
-    /// It was there already: this was a retry.
+    /// True if the message was stored already by an earlier attempt.
     pub is_duplicate: bool,
 }
 
-/// A write that is being made; awaiting it waits until it is on disk. From [`Client::write`].
+/// A write in progress; awaiting it waits until the message is on disk. From [`Client::write`].
 ///
-/// Each has an id of its own, by which the node recognises a retry: repeating the same write does
-/// not deliver it twice, as long as fewer than 1,024 others were written to the name since.
+/// Each write has an id by which the node recognises a retry. A write with the id of one of the
+/// last 1,024 writes to the name is not delivered twice.
 #[must_use = "a write does nothing unless it is awaited"]
 pub struct Write<'a> {
     client: &'a Client,
     name: &'a Name,
     method: &'a str,
-    /// Behind room for the key.
+    /// Body of the message, after space for the key.
     body: Vec<u8>,
     metadata: Metadata,
     key: Key,
@@ -41,9 +41,9 @@ pub struct Write<'a> {
 }
 
 impl Client {
-    /// Writes a message for one of the subscribers of the name, which is not lost: it waits on
-    /// disk, in the mailbox of the name, until a subscriber acknowledges it by its answer.
-    /// [`Client::write_to_memory`] promises less.
+    /// Stores a message on disk for one of the subscribers of the name. The message stays in the
+    /// mailbox of the name until a subscriber acknowledges it with a reply.
+    /// [`Client::write_to_memory`] is faster and does not store the message.
     pub fn write<'a>(&'a self, name: &'a Name, body: impl AsRef<[u8]>) -> Write<'a> {
         let body = body.as_ref();
         let mut behind_key = Vec::with_capacity(Key::SIZE + body.len());
@@ -66,40 +66,39 @@ impl Client {
 }
 
 impl<'a> Write<'a> {
-    /// What the write is called: the same for each retry of it, also by another process.
+    /// Sets the id. Retries must use the same id, also from another process.
     pub fn id(mut self, id: [u8; 16]) -> Self {
         self.key.id = id;
         self
     }
 
-    /// How long it may wait for a subscriber that acknowledges it, in milliseconds and at most 49
-    /// days; the node may allow less.
+    /// Sets how long the message may wait for an acknowledgement: 1 ms to 49 days; the node may
+    /// allow less.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         let ttl_ms = ttl.as_millis().clamp(1, u128::from(u32::MAX));
         self.key.ttl_ms = ttl_ms as u32;
         self
     }
 
-    /// Names a method of the agent; a message to an agent is for none unless it says so.
+    /// Sets the method. A message to an agent has no method by default.
     pub fn method(mut self, method: &'a str) -> Self {
         self.method = method;
         self
     }
 
-    /// Sends entries along with the body.
+    /// Sends metadata entries with the body.
     pub fn metadata(mut self, metadata: Metadata) -> Self {
         self.metadata = metadata;
         self
     }
 
-    /// How long it may take until it is acknowledged, all attempts together; `None` for ever.
+    /// Sets how long the write may take, including all retries; `None` for no limit.
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.timeout = Timeout::new(deadline.into());
         self
     }
 
-    /// Tries again after a failure: also after one that leaves open whether it is on disk, for
-    /// twice is as good as once.
+    /// Retries a failed write, also after `unconfirmed`: the id makes that safe.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = Some(policy.idempotent());
         self

@@ -1,8 +1,8 @@
-//! The writing half of a connection, owned by its task: one batch at a time.
+//! `Writer`: the writing half of a connection, owned by its task.
 //!
-//! Nobody else writes, so there is no lock: callers queue bytes elsewhere, and the task hands over
-//! what came together since its last turn. While the peer does not take a batch, the next one
-//! waits where it is.
+//! Only the task writes, so no lock is needed. Callers queue bytes in their own buffers, and the
+//! task hands over one batch per turn. While the peer does not read a batch, the next one stays in
+//! those buffers.
 
 use std::io;
 use std::sync::Arc;
@@ -12,12 +12,13 @@ use net::Sink;
 
 use crate::buffers;
 
+/// Writes one batch of bytes at a time.
 pub(crate) struct Writer {
     sink: Arc<dyn Sink>,
     batch: Vec<u8>,
-    /// Bytes of the batch that are written.
+    /// Number of bytes of the batch that are written.
     written: usize,
-    /// The sink itself holds bytes back.
+    /// True if the sink may buffer bytes itself.
     must_flush: bool,
 }
 
@@ -31,24 +32,24 @@ impl Writer {
         }
     }
 
-    /// Whether everything was written.
+    /// True if all bytes are written.
     pub(crate) fn is_clear(&self) -> bool {
         self.batch.is_empty() && !self.must_flush
     }
 
-    /// Whether not a byte of the present batch was written.
+    /// True if no byte of the current batch is written.
     pub(crate) fn is_untouched(&self) -> bool {
         !self.batch.is_empty() && self.written == 0
     }
 
-    /// Takes the next batch. Everything before it must be written.
+    /// Sets the next batch. The writer must be clear.
     pub(crate) fn load(&mut self, batch: Vec<u8>) {
         debug_assert!(self.is_clear(), "one batch at a time");
         self.batch = batch;
         self.written = 0;
     }
 
-    /// Writes on. Ready when everything is written.
+    /// Continues writing. Ready when all bytes are written.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.is_clear() {
             match self.advance() {
@@ -85,13 +86,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the own direction behind what was written.
+    /// Shuts down the sending direction after the bytes written so far.
     pub(crate) fn finish(&self) {
         self.sink.finish();
     }
 }
 
-/// The connection ends in both directions with its writer.
+/// Closes the connection in both directions.
 impl Drop for Writer {
     fn drop(&mut self) {
         self.sink.close();

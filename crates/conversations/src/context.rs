@@ -1,22 +1,23 @@
-//! The window: the messages of a conversation that a model is shown.
+//! Context windows: the messages of a conversation that are sent to a model.
 //!
-//! A window is made of whole *turns*: a turn begins with a message of somebody who is neither an
-//! assistant nor a tool and does not instruct, and goes on to the next such message. Messages that the
-//! summary stands for are not looked at. Instructions that are kept come first, however old they are.
+//! A window consists of whole *turns*. A turn begins with a message whose role is not `assistant`,
+//! `tool`, `system` or `developer`, and ends before the next such message. Messages covered by the
+//! summary are not considered. Instructions (`system`, `developer`) that the policy keeps come
+//! first, however old they are.
 //!
-//! **No call without its result.** A call whose result is not in the window is left out of its
-//! message, and so is a result whose call is not.
+//! **No call without its result.** A tool call whose result lies outside the window is left out of
+//! its message, and so is a result whose call lies outside.
 //!
-//! **The prefix is stable.** A provider caches requests that begin like the one before. So if not
-//! everything fits, the window does not begin with the oldest turn that fits, which would be another
-//! one each time, but at a *mark*: a turn is a mark if a multiple of the step lies between its
-//! beginning and that of the turn before it, counted in the tokens of the whole conversation (or in
-//! messages, if the policy bounds them), or if it is as long as a step itself. Marks never move, so
-//! the window begins at the same one until it would be over budget, and then at one about a step
-//! further on. Stubs end at a mark, too.
+//! **The prefix is stable.** A provider caches requests that begin like the previous one. If the
+//! window began with the oldest turn that fits, it would begin with another turn at almost every
+//! request. So it begins at a *mark*. A turn is a mark if a multiple of the step lies between its
+//! beginning and the beginning of the previous turn, counted in tokens of the whole conversation
+//! (or in messages, if the policy limits those), or if the turn is at least one step long. Marks
+//! never move: the window begins at the same mark until it would exceed the budget, and then at one
+//! about a step further on. The range with stubs ends at a mark, too.
 //!
-//! Invariants: *never over the budget; the same messages give the same window; while a conversation
-//! grows its window never begins earlier than before.*
+//! Invariants: *a window never exceeds its budget; the same messages give the same window; while a
+//! conversation grows, the beginning of its window never moves back.*
 
 mod bonds;
 mod cut;
@@ -30,54 +31,55 @@ pub use policy::{Kinds, Policy, PolicyProblem, STEP_PERMILLE_MAX, Strategy};
 
 use crate::record::MessageView;
 
-/// What a window is cut from.
+/// The state of a conversation that its windows depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The first message that is kept.
+    /// The first retained message.
     pub start: u64,
     /// The newest message; 0 for none.
     pub head: u64,
-    /// The newest message that instructs; 0 for none.
+    /// The newest instruction; 0 for none.
     pub instruction: u64,
-    /// What stands for older messages.
+    /// The summary of older messages.
     pub summary: Option<SummaryFact>,
-    /// Messages that are looked at, at most.
+    /// Maximum number of messages to examine.
     pub messages_max: usize,
 }
 
-/// What the engine knows of a summary.
+/// The facts about a summary that the engine needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SummaryFact {
-    /// The last message that it stands for.
+    /// The last message that the summary covers.
     pub through_seq: u64,
-    /// What it costs a model.
+    /// The summary's cost in tokens.
     pub tokens: u32,
-    /// Whether that is an estimate.
+    /// True if `tokens` is an estimate.
     pub is_estimated: bool,
 }
 
-/// A window that was cut.
+/// The window as selected: the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Whether the summary comes before the messages.
+    /// True if the summary comes before the messages.
     pub has_summary: bool,
-    /// The message the window begins with; one behind the head if there is none.
+    /// The first message of the window; `head_seq + 1` if there is none.
     pub from_seq: u64,
     /// The newest message.
     pub head_seq: u64,
-    /// What a model is shown, in order; those before `from_seq` are kept instructions.
+    /// The messages of the window in order. Those before `from_seq` are kept instructions.
     pub messages: Vec<Shown>,
-    /// What all of it costs.
+    /// The total cost in tokens.
     pub tokens: u64,
-    /// Whether that is an estimate.
+    /// True if `tokens` is an estimate.
     pub is_estimated: bool,
-    /// How many parts of each kind (by its number) are not shown as they are.
+    /// The number of parts per kind (indexed by [`PartKind`] as a number) that are omitted or
+    /// replaced by a stub.
     pub dropped: [u32; 9],
 }
 
 impl Cut {
-    /// The first message behind the summary and the instructions that are kept; one behind the head
-    /// if there is none. The message that the window begins with may have nothing to show.
+    /// Returns the first message shown after the summary and the kept instructions; `head_seq + 1`
+    /// if there is none. It can differ from `from_seq`, as that message may have nothing to show.
     pub fn first_shown_seq(&self) -> u64 {
         let mut shown = self.messages.iter().map(|it| it.seq);
         let first = shown.find(|seq| *seq >= self.from_seq);
@@ -85,83 +87,84 @@ impl Cut {
     }
 }
 
-/// A message that a model is shown.
+/// A message of the window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Which one.
+    /// The message's sequence number.
     pub seq: u64,
-    /// The parts that are not shown as they are, by index.
+    /// The parts that are omitted or replaced by a stub, by index.
     pub treated: Vec<(u16, Treatment)>,
 }
 
-/// Why there is no window.
+/// The reason why no window can be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WindowError {
-    /// Nobody said what it may cost.
+    /// The policy has no budget.
     #[error("a budget is needed")]
     NoBudget,
-    /// What has to be in it is too much.
+    /// The messages that must be in the window exceed the budget.
     #[error(
-        "messages {from_seq} to {to_seq} cannot be parted and cost {tokens} tokens, of which there are {limit}"
+        "messages {from_seq} to {to_seq} must stay together and cost {tokens} tokens (budget {limit})"
     )]
     OverBudget {
-        /// The first message that has to be in the window.
+        /// The first message that must be in the window.
         from_seq: u64,
-        /// The last one.
+        /// The last message that must be in the window.
         to_seq: u64,
-        /// What the window would cost, as far as it was added up.
+        /// The cost of the window in tokens, as far as it was added up.
         tokens: u64,
-        /// What it may cost.
+        /// The budget without the reserve, in tokens.
         limit: u64,
     },
-    /// The summary and the instructions that are kept are too much on their own.
-    #[error("the summary and the instructions cost {tokens} tokens, of which there are {limit}")]
+    /// The summary and the kept instructions alone exceed the budget.
+    #[error("the summary and the instructions cost {tokens} tokens (budget {limit})")]
     FixedOverBudget {
-        /// What they cost, as far as that was added up.
+        /// Their cost in tokens, as far as it was added up.
         tokens: u64,
-        /// What the window may cost.
+        /// The budget without the reserve, in tokens.
         limit: u64,
     },
-    /// There are too many messages to look at.
-    #[error("a window is cut from at most {max} messages")]
+    /// The window would need more messages than may be examined.
+    #[error("the window would contain more than {max} messages")]
     TooLong {
-        /// The limit.
+        /// Maximum number of messages to examine.
         max: usize,
     },
 }
 
-/// A window that is being cut: it says which message it wants to look at next, newest first.
+/// A window under construction. It requests messages one by one, newest first.
 #[derive(Clone, Debug)]
 pub struct Window {
     policy: Policy,
     bounds: Bounds,
-    /// Tokens it may cost; `None` for any.
+    /// The budget without the reserve, in tokens; `None` for no limit.
     limit: Option<u64>,
-    /// The first message that may be in it, but for instructions.
+    /// The first message that may be in the window; instructions may be older.
     floor: u64,
-    /// Looked at, newest first, without a gap.
+    /// The examined messages, newest first, without gaps.
     entries: Vec<Entry>,
-    /// Instructions before those, newest first.
+    /// Kept instructions older than `entries`, newest first.
     kept: Vec<Entry>,
-    /// Those that are not instructions, and their tokens at least.
+    /// The number of examined messages without kept instructions; `least` is the minimum of their
+    /// tokens.
     count: u64,
     least: u64,
-    /// Whether the beginning of a turn was seen.
+    /// True if the first message of a turn was examined.
     has_turn: bool,
-    /// Tokens of the instructions.
+    /// Tokens of the kept instructions.
     kept_tokens: u64,
-    /// The entry with which they became more than can fit.
+    /// Index of the entry at which the messages first exceeded what can fit.
     full_at: Option<usize>,
     next: Next,
     looked: usize,
 }
 
-/// What the beginnings of turns are measured in, the same however much is looked at.
+/// The measure of turn positions; it does not depend on how many messages are examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scale {
-    /// Of all messages before.
+    /// Tokens of all earlier messages.
     Tokens,
-    /// All messages before.
+    /// The number of earlier messages.
     Messages,
 }
 
@@ -184,14 +187,14 @@ impl Scale {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Scan(u64),
-    /// An instruction before what was scanned.
+    /// An instruction older than the scanned messages.
     Instruction(u64),
     Nothing,
     TooLong,
 }
 
 impl Window {
-    /// A window of that policy, which [`Policy::check`] let pass.
+    /// Starts a window for a policy that passed [`Policy::check`].
     pub fn new(policy: &Policy, bounds: Bounds) -> Result<Self, WindowError> {
         let limit = match policy.budget {
             0 if policy.strategy == Strategy::Budget => return Err(WindowError::NoBudget),
@@ -221,7 +224,8 @@ impl Window {
         Ok(window)
     }
 
-    /// The message to look at next; `None` when it can be cut.
+    /// Returns the message to pass to [`Window::look`] next; `None` if the window can be
+    /// [cut](Window::cut).
     pub fn wants(&self) -> Option<u64> {
         match self.next {
             Next::Scan(seq) | Next::Instruction(seq) => Some(seq),
@@ -229,10 +233,10 @@ impl Window {
         }
     }
 
-    /// Looks at the message that it wants.
+    /// Examines the requested message.
     ///
     /// # Panics
-    /// When it is another one.
+    /// If `seq` is not the requested message.
     pub fn look(&mut self, seq: u64, message: &MessageView<'_>) {
         assert_eq!(self.wants(), Some(seq), "messages are looked at in order");
         self.looked += 1;
@@ -277,8 +281,8 @@ impl Window {
         let is_far = |(scale, step): (Scale, u64)| {
             scale.begin(full).saturating_sub(scale.begin(oldest)) >= step
         };
-        // A manual window is all or nothing. For others a step more is looked at, so that it is
-        // known whether the first turn that fits is a mark.
+        // A manual window contains everything or fails. Other strategies examine one more step, to
+        // find out whether the first turn that fits is a mark.
         self.policy.strategy == Strategy::Manual || self.scales().all(is_far)
     }
 
@@ -286,7 +290,7 @@ impl Window {
         self.next = self.instruction(instruction);
     }
 
-    /// The next instruction, if any may be kept and there is room for it.
+    /// Returns the next instruction to examine, if instructions are kept and there is room.
     fn instruction(&self, seq: u64) -> Next {
         let is_over = self.limit.is_some_and(|limit| self.kept_tokens > limit);
         if self.policy.keep.is_empty() || is_over || seq == 0 || seq < self.bounds.start {
@@ -298,7 +302,7 @@ impl Window {
         }
     }
 
-    /// What a message weighs at least, whatever is replaced.
+    /// Returns the minimum cost of a message, with everything replaced that can be.
     fn least_weight(&self, entry: &Entry) -> u64 {
         match self.policy.strategy {
             Strategy::Budget | Strategy::LastN { .. } => entry.stubbed,
@@ -306,15 +310,15 @@ impl Window {
         }
     }
 
-    /// Whether no window reaches back to here.
+    /// Returns whether no window can reach further back than the examined messages.
     fn is_full(&self) -> bool {
         let is_over = self.limit.is_some_and(|limit| self.least > limit);
-        // Of the newest turn there may be more messages than are wanted.
+        // The newest turn may have more messages than the limit.
         let is_long = self.count_max().is_some_and(|max| self.count > max);
         is_over || (is_long && self.has_turn)
     }
 
-    /// How many messages it has at most, if they are counted.
+    /// Returns the maximum number of messages, if the strategy limits it.
     fn count_max(&self) -> Option<u64> {
         match self.policy.strategy {
             Strategy::LastN { count } => Some(u64::from(count)),
@@ -324,7 +328,7 @@ impl Window {
         }
     }
 
-    /// What marks are counted in, and how long a step is.
+    /// Returns the measures in which marks are computed, each with the length of a step.
     fn scales(&self) -> impl Iterator<Item = (Scale, u64)> + use<> {
         let permille = u64::from(self.policy.step_permille.min(STEP_PERMILLE_MAX));
         let step = move |whole: u64| (whole.saturating_mul(permille) / 1000).max(1);
@@ -333,10 +337,10 @@ impl Window {
         tokens.into_iter().chain(messages)
     }
 
-    /// Cuts it, when it wants to look at nothing more.
+    /// Selects the window once all requested messages were examined.
     ///
     /// # Panics
-    /// When it does.
+    /// If [`Window::wants`] still requests a message.
     pub fn cut(self) -> Result<Cut, WindowError> {
         assert_eq!(self.wants(), None, "everything was looked at");
         match self.next {

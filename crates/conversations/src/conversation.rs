@@ -1,4 +1,4 @@
-//! One conversation while it is used.
+//! The engine of one loaded conversation.
 
 mod change;
 mod find;
@@ -13,30 +13,30 @@ use crate::state::{Change, Lifecycle, State};
 
 pub use change::Update;
 
-/// See the crate's documentation. Everything here is decided under one lock, together with the
-/// appending: what is decided is what the streams will say.
+/// The engine of one conversation. The shell calls it under the conversation's lock, together with
+/// the appends, so that the engine's state always matches the streams.
 #[derive(Debug)]
 pub struct Conversation {
-    /// The first message that is kept.
+    /// The first retained message.
     start: u64,
     /// The newest message; 0 for none.
     head: u64,
     /// Tokens of all messages.
     tokens: u64,
-    /// The newest message that instructs; 0 for none.
+    /// The newest instruction; 0 for none.
     instruction: u64,
     ids: Ids,
-    /// Ids of the drafts that are open.
+    /// Message ids of the open drafts.
     drafts: Vec<Box<str>>,
     state: State,
-    /// Changes since the last snapshot.
+    /// Number of changes since the last snapshot.
     changes: u32,
 }
 
 impl Conversation {
-    /// One as its streams say: its state, the offsets of the first record of its messages that is
-    /// kept and of the next one, and its newest message if that is kept. Then
-    /// [`Conversation::restore_change`] for each change behind the snapshot.
+    /// Restores a conversation from its streams: its state, the offsets of the first retained and
+    /// of the next message record, and its newest message if it is retained. Afterwards,
+    /// [`Conversation::restore_change`] must be called for each change after the snapshot.
     pub fn load(
         state: State,
         first_offset: u64,
@@ -70,22 +70,22 @@ impl Conversation {
         }
     }
 
-    /// The newest message; 0 for none.
+    /// Returns the newest message; 0 for none.
     pub fn head(&self) -> u64 {
         self.head
     }
 
-    /// The first message that is kept; above the head if none is.
+    /// Returns the first retained message; above the head if there is none.
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Tokens of all messages, those that are not kept any more included.
+    /// Returns the tokens of all messages, including messages that were removed by retention.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// The links of the next message, whose event has that offset.
+    /// Returns the links of the next message, whose event has the offset `event`.
     pub fn links(&self, event: u64) -> Links {
         Links {
             event,
@@ -94,7 +94,7 @@ impl Conversation {
         }
     }
 
-    /// A window of the newest messages, of which at most so many are looked at.
+    /// Starts a window over the newest messages that examines at most `messages_max` of them.
     pub fn window(&self, policy: &Policy, messages_max: usize) -> Result<Window, WindowError> {
         let summary = self.state.summary.as_ref();
         let bounds = Bounds {
@@ -111,34 +111,35 @@ impl Conversation {
         Window::new(policy, bounds)
     }
 
-    /// Everything besides the messages.
+    /// Returns the state apart from the messages.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// Whether there is anything: a message that was appended, or state.
+    /// Returns whether the conversation exists: a message was appended, or it has state.
     pub fn exists(&self) -> bool {
         self.head > 0 || self.state.version > 0
     }
 
-    /// Where a message is in the stream.
+    /// Returns the offset of a message in its stream.
     pub fn offset(&self, seq: u64) -> u64 {
         seq - 1 + self.state.base
     }
 
-    /// What number the message at an offset has.
+    /// Returns the sequence number of the message at an offset.
     pub fn seq(&self, offset: u64) -> u64 {
         (offset + 1).saturating_sub(self.state.base)
     }
 
-    /// Bytes of memory that its ids take.
+    /// Returns the memory used by the ids, in bytes.
     pub fn ids_size(&self) -> usize {
         self.ids.memory_size()
     }
 
-    /// Decides about a batch that [`crate::Limits::check`] let in. `expect` is what the newest
-    /// message has to be, unless the whole batch is there already. `stored` gives the record of a
-    /// message if it is at hand; what it does not have is asked for.
+    /// Decides about a batch that passed [`crate::Limits::check`]. `expect` is the required number
+    /// of the newest message; it is ignored if the whole batch was already appended. `stored`
+    /// returns the record of a message if it is at hand; other records are requested by the
+    /// decision.
     pub fn decide<R: AsRef<[u8]>>(
         &self,
         expect: Option<u64>,
@@ -164,8 +165,8 @@ impl Conversation {
         }
     }
 
-    /// Decides whether a draft may be opened that becomes a message of that id: it may if that is
-    /// [`Lookup::Nowhere`]. Then say [`Conversation::draft_opened`].
+    /// Decides whether a draft may be opened for a message with that id. It may if the result is
+    /// [`Lookup::Nowhere`]; then [`Conversation::draft_opened`] must be called.
     pub fn decide_open<R: AsRef<[u8]>>(
         &self,
         id: &str,
@@ -188,23 +189,23 @@ impl Conversation {
         }
     }
 
-    /// A draft of that id was opened: nobody else may use it.
+    /// Reserves the message id of a draft that was opened.
     pub fn draft_opened(&mut self, id: &str) {
         self.drafts.push(id.into());
     }
 
-    /// A draft of that id has become a message, or nothing.
+    /// Releases the message id of a draft that became a message or was dropped.
     pub fn draft_closed(&mut self, id: &str) {
         self.drafts.retain(|it| **it != *id);
     }
 
-    /// Whether a draft of that id is open.
+    /// Returns whether a draft with that message id is open.
     pub fn is_streamed(&self, id: &str) -> bool {
         self.drafts.iter().any(|it| **it == *id)
     }
 
-    /// Decides about the message that a draft has become; that the conversation was archived
-    /// meanwhile does not matter. Then say [`Conversation::draft_closed`].
+    /// Decides about the message that a draft becomes. It is accepted even if the conversation was
+    /// archived meanwhile. Afterwards [`Conversation::draft_closed`] must be called.
     pub fn decide_draft<R: AsRef<[u8]>>(
         &self,
         message: &NewMessage<'_>,
@@ -213,8 +214,8 @@ impl Conversation {
         self.place(std::slice::from_ref(message), stored)
     }
 
-    /// A message was appended under that id, as the next one, with the [`Conversation::links`] of
-    /// before.
+    /// Records that a message was appended as the next one, with the [`Conversation::links`] from
+    /// before the call.
     pub fn appended(&mut self, id: &str, role: &str, tokens: u32) {
         self.head += 1;
         self.tokens = self.tokens.saturating_add(u64::from(tokens));
@@ -224,32 +225,32 @@ impl Conversation {
         self.ids.push(id_hash(id), self.start);
     }
 
-    /// The messages from `from` on have ids of these hashes ([`id_hash`]). False when that does not
-    /// adjoin what is known already.
+    /// Adds the id hashes ([`id_hash`]) of the messages from `from` on. Returns false if the range
+    /// does not adjoin the known ids.
     pub fn learn(&mut self, from: u64, hashes: &[u64]) -> bool {
         self.ids.learn(from, hashes)
     }
 
-    /// Gives back the memory of the ids of older messages.
+    /// Frees the memory of the ids of older messages.
     pub fn forget_older_ids(&mut self) {
         self.ids.forget_older();
     }
 
-    /// Messages before `start` are not kept any more.
+    /// Records that messages before `start` were removed.
     pub fn trimmed(&mut self, start: u64) {
         self.start = self.start.max(start);
         self.ids.trim(self.start);
     }
 
-    /// Reads a change back, in the order of the stream.
+    /// Restores a change, in the order of the stream.
     pub fn restore_change(&mut self, change: &StateChange<'_>) {
         let StateChange::Cursor { who, seq } = change;
         self.state.cursors.set(who, *seq);
         self.changes += 1;
     }
 
-    /// Decides about a change of the state, of the version that is expected. What is to be appended
-    /// to the stream of state is in it; then say [`Conversation::changed`].
+    /// Decides about a change of the state; `expect` is the required version. Returns the record to
+    /// append to the stream of state; then [`Conversation::changed`] must be called.
     pub fn decide_change(
         &self,
         expect: Option<u64>,
@@ -260,7 +261,7 @@ impl Conversation {
         change::decide(self, expect, change, limits, now_ms)
     }
 
-    /// An update was appended.
+    /// Applies an update that was appended.
     pub fn changed(&mut self, update: Update) {
         change::apply(self, update);
     }

@@ -1,4 +1,4 @@
-//! What is decided about a batch or a change, and why it may be refused.
+//! Decisions about batches and changes, and the reasons for refusing them.
 
 use std::ops::Range;
 
@@ -6,46 +6,46 @@ use crate::context::PolicyProblem;
 use crate::ids::MESSAGES_MAX;
 use crate::limits::WHO_LENGTH_MAX;
 
-/// What is to be done with a batch.
+/// The decision about a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Append the new messages, in order, and say [`crate::Conversation::appended`] of each.
+    /// Append the new messages in order and call [`crate::Conversation::appended`] for each.
     Append(Plan),
-    /// Read these messages, then ask again: their ids may be those of the batch.
+    /// Read these messages, then decide again: their ids may equal those of the batch.
     Read(Vec<u64>),
-    /// Read the ids of these messages, say [`crate::Conversation::learn`], then ask again. The range
-    /// may be learned in pieces, from its end on.
+    /// Read the ids of these messages, call [`crate::Conversation::learn`], then decide again. The
+    /// range may be learned in pieces, beginning at its end.
     Learn(Range<u64>),
 }
 
-/// Where each message of a batch stands.
+/// The sequence numbers of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// One for each message, in order.
+    /// The number of each message, in order.
     pub places: Vec<Place>,
-    /// The newest message when the batch is appended.
+    /// The newest message once the batch is appended.
     pub head: u64,
 }
 
 impl Plan {
-    /// How many were there already.
+    /// Returns the number of messages that were already appended.
     pub fn deduplicated(&self) -> usize {
         let is_known = |place: &&Place| matches!(place, Place::Known(_));
         self.places.iter().filter(is_known).count()
     }
 }
 
-/// Where a message of a batch stands.
+/// The sequence number of a message of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// It is to be appended with that number.
+    /// The message is new and will be appended with this number.
     New(u64),
-    /// It has that number already, or an equal one before it in the batch will.
+    /// An equal message already has this number, or will get it as an earlier message of the batch.
     Known(u64),
 }
 
 impl Place {
-    /// Its number.
+    /// Returns the number.
     pub fn seq(self) -> u64 {
         match self {
             Self::New(seq) | Self::Known(seq) => seq,
@@ -53,118 +53,118 @@ impl Place {
     }
 }
 
-/// Where the message of an id is.
+/// The result of looking up an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// There.
+    /// The message has this number.
     At(u64),
-    /// It is none of those that are kept.
+    /// No retained message has the id.
     Nowhere,
-    /// As [`Decision::Read`].
+    /// Messages must be read first, as for [`Decision::Read`].
     Read(Vec<u64>),
-    /// As [`Decision::Learn`].
+    /// Ids must be read first, as for [`Decision::Learn`].
     Learn(Range<u64>),
 }
 
-/// Why nothing is done.
+/// The reason why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The newest message is another than was expected.
+    /// The newest message is not the expected one.
     #[error("the newest message is {head}, not {expected}")]
     SeqMismatch {
         /// The newest message.
         head: u64,
-        /// What was expected.
+        /// The expected newest message.
         expected: u64,
     },
-    /// The state is another than was expected.
+    /// The version of the state is not the expected one.
     #[error("the version is {version}, not {expected}")]
     VersionMismatch {
-        /// Which it is.
+        /// The current version.
         version: u64,
-        /// What was expected.
+        /// The expected version.
         expected: u64,
     },
-    /// The id is that of another message.
-    #[error("message {index} has the id of message {seq}, which says something else")]
+    /// The id belongs to another message with different content.
+    #[error("message {index} has the id of message {seq} but different content")]
     IdReused {
-        /// Which message of the batch, from 0.
+        /// The index of the message in the batch, from 0.
         index: usize,
-        /// Whose id it is.
+        /// The message that has the id.
         seq: u64,
     },
-    /// Two messages of the batch have the same id and are not the same.
+    /// Two messages of the batch have the same id and different content.
     #[error(
-        "message {index} has the id of message {earlier} of the batch, which says something else"
+        "message {index} has the id of message {earlier} of the batch but different content"
     )]
     IdRepeated {
-        /// Which message of the batch, from 0.
+        /// The index of the message in the batch, from 0.
         index: usize,
-        /// The message before it, from 0.
+        /// The index of the earlier message, from 0.
         earlier: usize,
     },
-    /// The id is that of a draft that has not become a message yet.
-    #[error("message {index} has the id of a draft that is being streamed")]
+    /// The id belongs to an open draft.
+    #[error("message {index} has the id of an open draft")]
     IdStreamed {
-        /// Which message of the batch, from 0.
+        /// The index of the message in the batch, from 0.
         index: usize,
     },
-    /// There are too many drafts.
-    #[error("{max} drafts of the conversation are open, the limit")]
+    /// The conversation has too many open drafts.
+    #[error("too many open drafts in the conversation (limit {max}, conversation.drafts_max)")]
     Drafts {
         /// The limit.
         max: usize,
     },
-    /// It takes no messages.
+    /// The conversation is archived and accepts no messages.
     #[error("the conversation is archived")]
     Archived,
-    /// It is not complete yet.
+    /// The conversation is being copied and not yet complete.
     #[error("the conversation is being copied")]
     Copying,
-    /// It was there and will never be again.
+    /// The conversation was erased; its name cannot be used again.
     #[error("the conversation was erased")]
     Gone,
-    /// There is none of that name.
+    /// No conversation has this name.
     #[error("the conversation does not exist")]
     Missing,
-    /// There is one of that name.
-    #[error("the conversation exists")]
+    /// A conversation with this name exists.
+    #[error("a conversation with this name exists already")]
     Exists,
-    /// There is no such message.
-    #[error("the newest message is {head}")]
+    /// The message number is beyond the newest message.
+    #[error("no such message: the newest message is {head}")]
     BeyondHead {
         /// The newest message.
         head: u64,
     },
-    /// Too many participants have cursors.
-    #[error("{max} participants have cursors, the limit")]
+    /// The conversation has too many cursors.
+    #[error("too many participants with cursors (limit {max}, conversation.cursors_max)")]
     Cursors {
         /// The limit.
         max: usize,
     },
-    /// The change is larger than it may be.
-    #[error("{what} of {size} bytes: the limit is {max}")]
+    /// A field of the change is too large.
+    #[error("{what} of {size} bytes exceeds the limit of {max}")]
     Size {
-        /// What.
+        /// The field.
         what: &'static str,
-        /// Its size.
+        /// Its size in bytes.
         size: usize,
-        /// The limit.
+        /// The limit in bytes.
         max: usize,
     },
-    /// That is no name of a participant or an agent.
-    #[error("a name has 1 to {WHO_LENGTH_MAX} bytes and no control characters")]
+    /// The name of a participant or an agent is invalid.
+    #[error("invalid name: use 1 to {WHO_LENGTH_MAX} bytes without control characters")]
     Who,
-    /// Windows cannot be cut like that.
+    /// The policy for windows is invalid.
     #[error(transparent)]
     Policy(#[from] PolicyProblem),
-    /// There is no room for as many messages, ever.
-    #[error("a conversation has at most {MESSAGES_MAX} messages")]
+    /// The conversation has reached the maximum number of messages.
+    #[error("the conversation has the maximum of {MESSAGES_MAX} messages")]
     Full,
-    /// A record that is kept cannot be read.
+    /// A stored record cannot be decoded.
     #[error("message {seq} is damaged")]
     Damaged {
-        /// Which one.
+        /// The message.
         seq: u64,
     },
 }

@@ -1,22 +1,24 @@
-//! When a webhook is called for a conversation, and what becomes of the call.
+//! Webhook deliveries of one agent: when it is called for which conversation, and the retries of a
+//! failed call.
 //!
-//! An agent is called for what was said since its last answer: a little after the newest message
-//! (*debounce*), and not long after the oldest one, however many come (*maximum wait*). There is one
-//! call in flight per conversation. What comes meanwhile waits for the next one, or ends the call, or
-//! is not let in: that is [`OnBusy`]. A call that fails is made again after a pause that grows; after
-//! so many, or if that makes no sense, what it was for is a *dead letter*: it is listed, and the
-//! conversation goes on.
+//! An agent is called for all messages since its last answer: a short time after the newest message
+//! (*debounce*), but no later than the *maximum wait* after the oldest one. Each conversation has
+//! at most one call in flight. A message that arrives during a call waits for the next call,
+//! interrupts the call, or is refused: see [`OnBusy`]. A failed call is retried after a growing
+//! pause. After the maximum number of attempts, or if a retry is useless, the messages become a
+//! *dead letter*, which is listed, and the conversation continues without them.
 //!
 //! ```text
 //! Waiting => Calling => (gone | Waiting | dead letter)
 //! ```
 //!
-//! Invariants: *nothing is skipped: every message is answered, a dead letter, or waits; what is
-//! waited for moves only with an answer, in memory and in the records.*
+//! Invariants: *no message is skipped: each one is answered, a dead letter, or pending; the first
+//! pending message only moves forward with an answer or a dead letter, in memory and in the
+//! records.*
 //!
-//! The shell feeds events in order and keeps [`Change`]s and [`crate::record::AgentState`]s; an
-//! agent that was read back is fed again from the events its state names. It knows who has written a
-//! message, what an agent is to hear of, and how to call it.
+//! The shell feeds events in order and journals [`Change`]s and [`crate::record::AgentState`]s. A
+//! restored agent is fed again from the events that its state names. The shell knows the authors of
+//! messages, selects the messages for an agent, and makes the calls.
 
 mod dead;
 mod restore;
@@ -28,20 +30,20 @@ pub use terms::{
     Again, Call, Change, DeadLetter, Decision, Ended, Failure, OnBusy, Options, Refused,
 };
 
-/// Calls for the same messages that are ended by newer ones.
+/// Maximum number of calls for the same messages that newer messages may interrupt.
 const INTERRUPTS_MAX: u32 = 3;
 
-/// Longest pause that an agent may ask for.
+/// Maximum pause that an agent may request by `Retry-After`.
 const RETRY_AFTER_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
 
-/// What waits of a conversation.
+/// The pending messages of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     from_seq: u64,
     to_seq: u64,
-    /// When the oldest message came that no call was made for.
+    /// The arrival of the oldest message that no call was made for.
     since_ms: u64,
-    /// When the newest one came.
+    /// The arrival of the newest message.
     last_ms: u64,
     attempts: u32,
     interrupts: u32,
@@ -50,40 +52,41 @@ struct Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// In the queue.
+    /// The conversation is in the queue.
     Waiting {
         due_ms: u64,
-        /// The end of a pause.
+        /// The end of the pause after a failed call.
         not_before_ms: u64,
     },
     Calling {
         number: u64,
         to_seq: u64,
-        /// When an answer that was to come later is given up.
+        /// The deadline of an answer that the agent promised to send later.
         deadline_ms: Option<u64>,
     },
 }
 
-/// What one agent has to answer. See the module's documentation.
+/// The deliveries of one agent; see the module's documentation.
 #[derive(Debug)]
 pub struct Deliveries {
     options: Options,
     entries: BTreeMap<u64, Entry>,
-    /// Those that wait, by time.
+    /// Conversations in the queue, by due time.
     due: BTreeSet<(u64, u64)>,
-    /// Those that are to be answered later, by time.
+    /// Conversations with a promised answer, by deadline.
     deadlines: BTreeSet<(u64, u64)>,
     calling: u32,
     next_number: u64,
     dead: BTreeMap<u64, DeadLetter>,
-    /// The next event of each partition.
+    /// The next event to feed, by partition.
     cursors: BTreeMap<u16, u64>,
-    /// What was read back as answered, until the events before it have been fed again.
+    /// By conversation, the last message restored as answered. Needed until the earlier events have
+    /// been fed again.
     answered: HashMap<u64, u64>,
 }
 
 impl Deliveries {
-    /// Of an agent that was told nothing.
+    /// Creates the deliveries of a new agent.
     pub fn new(options: Options) -> Self {
         Self {
             options,
@@ -98,18 +101,18 @@ impl Deliveries {
         }
     }
 
-    /// From now on it is called like this.
+    /// Changes the options of the agent.
     pub fn set_options(&mut self, options: Options) {
         self.options = options;
     }
 
-    /// How it is called.
+    /// Returns the options of the agent.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// A message that it is to answer was appended. If that ends a call, says which. One that it was
-    /// told of is passed over.
+    /// Adds a message that the agent is to answer. If the message interrupts a call, returns that
+    /// call. A message that was added before is ignored.
     pub fn message(
         &mut self,
         conversation: u64,
@@ -143,7 +146,7 @@ impl Deliveries {
                 Ok(None)
             }
             Phase::Calling { number, to_seq, .. } => {
-                // The first that comes during the call.
+                // This is the first message to arrive during the call.
                 let since_ms = if before == to_seq {
                     now_ms
                 } else {
@@ -172,18 +175,19 @@ impl Deliveries {
         }
     }
 
-    /// Whether a message is not to be let into a conversation, because the agent is busy with it.
+    /// Returns whether a new message to the conversation must be refused because the agent is busy
+    /// with it.
     pub fn refuses(&self, conversation: u64) -> bool {
         self.options.on_busy == OnBusy::Reject && self.is_calling(conversation)
     }
 
-    /// Whether a call is in flight.
+    /// Returns whether a call for the conversation is in flight.
     pub fn is_calling(&self, conversation: u64) -> bool {
         let entry = self.entries.get(&conversation);
         entry.is_some_and(|entry| matches!(entry.phase, Phase::Calling { .. }))
     }
 
-    /// The next thing to do now. Ask until there is nothing.
+    /// Returns the next action that is due. Call it until it returns `None`.
     pub fn poll(&mut self, now_ms: u64) -> Option<Decision> {
         if let Some((deadline_ms, conversation)) = self.deadlines.first().copied()
             && deadline_ms <= now_ms
@@ -237,7 +241,7 @@ impl Deliveries {
         }
     }
 
-    /// When there is something to do, if nothing happens before.
+    /// Returns when the next action is due if no event arrives before.
     pub fn next_ms(&self) -> Option<u64> {
         let deadline_ms = self.deadlines.first().map(|(at_ms, _)| *at_ms);
         let due_ms = match self.calling < self.options.calls_max {
@@ -250,7 +254,7 @@ impl Deliveries {
         }
     }
 
-    /// The agent took a call and will answer later, at the latest then.
+    /// Records that the agent accepted a call and will answer later, at the latest at `until_ms`.
     pub fn accepted(&mut self, conversation: u64, number: u64, until_ms: u64) {
         if self.called_to(conversation, number).is_none() {
             return;
@@ -265,7 +269,8 @@ impl Deliveries {
         }
     }
 
-    /// A call was answered, and the answer appended. `None` if nobody waits for it any more.
+    /// Records that the answer to a call was appended. Returns `None` if the call was given up
+    /// before.
     pub fn answered(&mut self, conversation: u64, number: u64) -> Option<Change> {
         let through_seq = self.called_to(conversation, number)?;
         self.hung_up(conversation);
@@ -276,8 +281,8 @@ impl Deliveries {
         })
     }
 
-    /// A call has failed. `jitter` is a random number, so that agents that failed together are not
-    /// called together. `None` if nobody waits for it any more.
+    /// Records that a call failed. `jitter` is a random number that spreads the retries of agents
+    /// that failed together. Returns `None` if the call was given up before.
     pub fn failed(
         &mut self,
         conversation: u64,
@@ -322,7 +327,8 @@ impl Deliveries {
         }
     }
 
-    /// The pause doubles, between half of it and all of it.
+    /// Returns the pause before the next attempt. It doubles with each attempt and is randomized
+    /// between half and all of that.
     fn pause_ms(&self, attempts: u32, again: Again, jitter: u32) -> u64 {
         let doublings = attempts.saturating_sub(1).min(32);
         let Options {
@@ -340,7 +346,7 @@ impl Deliveries {
         }
     }
 
-    /// The last message of a call that is in flight.
+    /// Returns the last message of a call that is in flight.
     fn called_to(&self, conversation: u64, number: u64) -> Option<u64> {
         match self.entries.get(&conversation)?.phase {
             Phase::Calling {
@@ -350,7 +356,7 @@ impl Deliveries {
         }
     }
 
-    /// A call is not in flight any more.
+    /// Records the end of a call in flight.
     fn hung_up(&mut self, conversation: u64) {
         self.calling -= 1;
         if let Some(entry) = self.entries.get(&conversation)
@@ -363,7 +369,7 @@ impl Deliveries {
         }
     }
 
-    /// What was called for is done with; what came behind it waits for the next call.
+    /// Removes the messages up to `through_seq`; later messages wait for the next call.
     fn go_on(&mut self, conversation: u64, through_seq: u64) {
         let Some(entry) = self.entries.remove(&conversation) else {
             return;
@@ -404,7 +410,7 @@ impl Deliveries {
         }
     }
 
-    /// A conversation is gone. Says which call there is to be ended, and what is to be kept.
+    /// Removes a conversation. Returns the call to end, if there is one, and the change to journal.
     pub fn forget(&mut self, conversation: u64) -> (Option<u64>, Change) {
         let number = match self.entries.get(&conversation).map(|it| it.phase) {
             Some(Phase::Calling { number, .. }) => {
@@ -421,17 +427,17 @@ impl Deliveries {
         (number, Change::Forgotten { conversation })
     }
 
-    /// Conversations that wait or are called for.
+    /// Returns the number of conversations with pending messages.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether everything is answered or a dead letter.
+    /// Returns whether no messages are pending.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Calls in flight.
+    /// Returns the number of calls in flight.
     pub fn calling(&self) -> u32 {
         self.calling
     }

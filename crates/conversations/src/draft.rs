@@ -1,11 +1,11 @@
-//! A message that is being streamed.
+//! Drafts: messages that are being streamed.
 //!
-//! What has come is kept here, chunk by chunk, for watchers to read at their own pace, and handed to
-//! the log of drafts a little later. Chunks are numbered from 0; a draft never loses or renumbers
-//! one, so that a watcher who knows the index of the last one it saw goes on behind it.
+//! A draft holds the chunks received so far, which watchers read at their own pace and which are
+//! written to the log of drafts a little later. Chunks are numbered from 0. A draft never loses or
+//! renumbers a chunk, so a watcher that knows the index of its last chunk continues after it.
 //!
-//! Invariant: *nothing of a draft is shown before its opening is durable, and what was logged is a
-//! prefix of what has come.*
+//! Invariant: *no chunk is shown before the draft's opening is durable, and the logged chunks are a
+//! prefix of the received ones.*
 
 use std::collections::BTreeMap;
 
@@ -13,36 +13,36 @@ use crate::message::Status;
 use crate::record::{DRAFT_CARRIED, DRAFT_CHUNKS, DRAFT_CLOSE, DRAFT_ERASE, DRAFT_OPEN};
 use crate::record::{DraftCarried, DraftChunks, DraftClose, DraftOpen, Malformed};
 
-/// A draft that is open.
+/// An open draft.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// Its chunks, each with a line feed behind it.
+    /// The chunks, each followed by a line feed.
     lines: Vec<u8>,
-    /// Where each ends, its line feed included.
+    /// The end position of each chunk, including its line feed.
     ends: Vec<u32>,
-    /// Chunks that were handed to the log.
+    /// Number of chunks that were handed to the log.
     logged: u32,
     bytes_max: usize,
     is_shown: bool,
     is_stopped: bool,
 }
 
-/// Why a chunk is not taken.
+/// The reason why a chunk is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The draft would be too large.
-    #[error("a streamed message has at most {max} bytes")]
+    /// The draft would exceed its maximum size.
+    #[error("the streamed message exceeds {max} bytes (conversation.draft_size_max)")]
     Size {
         /// The limit.
         max: usize,
     },
-    /// A chunk is one line.
-    #[error("a chunk has no line feed in it")]
+    /// The chunk contains a line feed.
+    #[error("the chunk contains a line feed")]
     LineFeed,
 }
 
 impl Draft {
-    /// An empty one that takes so many bytes, at most 4 GiB.
+    /// Creates an empty draft for less than `bytes_max` bytes, at most 4 GiB.
     pub fn new(bytes_max: usize) -> Self {
         Self {
             lines: Vec::new(),
@@ -54,7 +54,7 @@ impl Draft {
         }
     }
 
-    /// Takes the next chunk, and says its index.
+    /// Adds the next chunk and returns its index.
     pub fn push(&mut self, chunk: &[u8]) -> Result<u32, Refused> {
         let max = self.bytes_max;
         if self.lines.len() + chunk.len() >= max {
@@ -70,17 +70,17 @@ impl Draft {
         Ok(index)
     }
 
-    /// How many chunks there are.
+    /// Returns the number of chunks.
     pub fn len(&self) -> u32 {
         self.ends.len() as u32
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no chunks.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Everything that has come: lines.
+    /// Returns all chunks, each followed by a line feed.
     pub fn lines(&self) -> &[u8] {
         &self.lines
     }
@@ -95,17 +95,17 @@ impl Draft {
         }
     }
 
-    /// The opening is durable: watchers may see it.
+    /// Makes the draft visible to watchers, once its opening is durable.
     pub fn show(&mut self) {
         self.is_shown = true;
     }
 
-    /// Whether watchers may see it.
+    /// Returns whether watchers may see the draft.
     pub fn is_shown(&self) -> bool {
         self.is_shown
     }
 
-    /// What a watcher has not seen, from that chunk on; nothing before the draft may be seen.
+    /// Returns the chunks from index `from` on, if the draft is visible to watchers.
     pub fn chunks(&self, from: u32) -> impl Iterator<Item = (u32, &[u8])> + '_ {
         let end = if self.is_shown { self.len() } else { 0 };
         (from..end).map(|index| {
@@ -114,8 +114,8 @@ impl Draft {
         })
     }
 
-    /// What is appended to the log when the draft is carried: everything that has come. Then say
-    /// [`Draft::logged`].
+    /// Returns all chunks, to append to the log when the draft is carried. Afterwards
+    /// [`Draft::logged`] must be called.
     pub fn all(&self, number: u64) -> DraftChunks<'_> {
         DraftChunks {
             draft: number,
@@ -124,7 +124,8 @@ impl Draft {
         }
     }
 
-    /// What is to be appended to the log, if anything has come since. Then say [`Draft::logged`].
+    /// Returns the chunks that are not logged yet, if any. Afterwards [`Draft::logged`] must be
+    /// called.
     pub fn unlogged(&self, number: u64) -> Option<DraftChunks<'_>> {
         (self.logged < self.len()).then(|| DraftChunks {
             draft: number,
@@ -133,23 +134,23 @@ impl Draft {
         })
     }
 
-    /// Chunks up to that index, but not that one, were appended to the log.
+    /// Records that the chunks before index `next` were appended to the log.
     pub fn logged(&mut self, next: u32) {
         self.logged = self.logged.max(next.min(self.len()));
     }
 
-    /// Somebody asks for it to stop. True the first time.
+    /// Requests that the author stops. Returns true for the first request.
     pub fn stop(&mut self) -> bool {
         !std::mem::replace(&mut self.is_stopped, true)
     }
 
-    /// Whether its author is to stop.
+    /// Returns whether the author was requested to stop.
     pub fn is_stopped(&self) -> bool {
         self.is_stopped
     }
 }
 
-/// How a draft's message ends when its author says no word about it.
+/// Returns the final status of a draft whose author disappeared.
 pub fn lost_status(draft: &Draft) -> Status {
     match draft.is_stopped {
         true => Status::Stopped,
@@ -157,66 +158,67 @@ pub fn lost_status(draft: &Draft) -> Status {
     }
 }
 
-/// Which drafts of a log are open, and so what of the log is needed.
+/// The open drafts of a log, which determine the part of the log that is needed.
 ///
-/// What an erased conversation streamed must leave the disk while others are being streamed. From
-/// [`Log::erase`] on, those that were open before are *carried*: written again, behind. When all of
-/// them are over or carried, the log is erased before them.
+/// Chunks of an erased conversation must leave the disk even while other drafts stay open. From
+/// [`Log::erase`] on, drafts that were opened before are *carried*: written again at the end of the
+/// log. Once all of them are closed or carried, the log is erased up to the oldest remaining one.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    /// By number, where each begins.
+    /// The offset at which each open draft begins, by draft number.
     open: BTreeMap<u64, u64>,
-    /// What is before this offset is to leave the disk.
+    /// Records before this offset must leave the disk.
     erased: Option<u64>,
 }
 
-/// What may be done about the beginning of a log, before an offset.
+/// A possible cut of the beginning of a log, up to an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// It may be trimmed.
+    /// The records may be trimmed.
     Trim(u64),
-    /// It is to leave the disk. Then say [`Log::cut`].
+    /// The records must leave the disk. Afterwards [`Log::cut`] must be called.
     Erase(u64),
 }
 
 impl Log {
-    /// A draft was opened: its record is at that offset, which is its number.
+    /// Records that a draft was opened. Its number is the offset of its record.
     pub fn opened(&mut self, number: u64) {
         self.open.insert(number, number);
     }
 
-    /// A draft begins at that offset now: it was written again there.
+    /// Records that a draft was written again and now begins at `begin`.
     pub fn carried(&mut self, number: u64, begin: u64) {
         self.open.insert(number, begin);
     }
 
-    /// What is before this offset is to leave the disk: a record of it stands there.
+    /// Records that everything before this offset, at which the erase record lies, must leave the
+    /// disk.
     pub fn erase(&mut self, before: u64) {
         self.erased = self.erased.max(Some(before));
     }
 
-    /// Whether a draft is to be carried, if it is not over soon.
+    /// Returns whether a draft must be carried unless it is closed soon.
     pub fn is_in_the_way(&self, number: u64) -> bool {
         let begin = self.open.get(&number);
         begin.is_some_and(|begin| Some(*begin) < self.erased)
     }
 
-    /// Whether something is to leave the disk.
+    /// Returns whether records must leave the disk.
     pub fn is_erasing(&self) -> bool {
         self.erased.is_some()
     }
 
-    /// A draft is over. False if it was not open.
+    /// Records that a draft was closed. Returns false if it was not open.
     pub fn closed(&mut self, number: u64) -> bool {
         self.open.remove(&number).is_some()
     }
 
-    /// Whether no draft is open.
+    /// Returns whether no draft is open.
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// What may be done about its beginning; `next` is the offset of its next record.
+    /// Returns the possible cut of the log's beginning; `next` is the offset of its next record.
     pub fn to_cut(&self, next: u64) -> Cut {
         let before = self.open.values().min().map_or(next, |oldest| *oldest);
         match self.erased {
@@ -225,7 +227,7 @@ impl Log {
         }
     }
 
-    /// That was done.
+    /// Records that the cut was done.
     pub fn cut(&mut self, cut: Cut) {
         if let Cut::Erase(_) = cut {
             self.erased = None;
@@ -233,30 +235,30 @@ impl Log {
     }
 }
 
-/// A draft that was open when its node was lost.
+/// A draft that was open when its node failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// Its number.
+    /// The draft's number.
     pub number: u64,
-    /// Where in the log it begins.
+    /// The offset at which it begins in the log.
     pub begin: u64,
-    /// The stream of the conversation's messages.
+    /// The conversation, as the stream of its messages.
     pub conversation: u64,
-    /// When it was opened, in milliseconds since 1970-01-01 UTC.
+    /// The time of its opening, in milliseconds since 1970-01-01 UTC.
     pub opened_ms: u64,
     /// The id of the message that it becomes.
     pub id: String,
-    /// What its author is in the conversation.
+    /// The author's role.
     pub role: String,
-    /// Who wrote it.
+    /// The author.
     pub from: String,
-    /// Opaque.
+    /// The metadata, as opaque bytes.
     pub metadata: Vec<u8>,
-    /// What had come and was logged.
+    /// The logged chunks.
     pub draft: Draft,
 }
 
-/// Finds the drafts that a log leaves open.
+/// Recovery of the open drafts from a log.
 #[derive(Debug)]
 pub struct Recovery {
     bytes_max: usize,
@@ -265,7 +267,7 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// Of a log whose drafts have at most so many bytes.
+    /// Starts the recovery of a log whose drafts have less than `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> Self {
         Self {
             bytes_max,
@@ -274,13 +276,13 @@ impl Recovery {
         }
     }
 
-    /// Reads a record of the log, in order.
+    /// Processes a record of the log, in order.
     pub fn record(&mut self, offset: u64, tag: u8, bytes: &[u8]) -> Result<(), Malformed> {
         match tag {
             DRAFT_OPEN => self.open(offset, offset, &DraftOpen::decode(bytes)?),
             DRAFT_CARRIED => {
                 let DraftCarried { draft, open } = DraftCarried::decode(bytes)?;
-                // Its number is where it was opened, and that lies behind us.
+                // The number is the offset of the original record, which lies before this one.
                 if draft >= offset {
                     return Err(Malformed {
                         what: "a carried draft",
@@ -317,7 +319,8 @@ impl Recovery {
         self.open.insert(number, lost);
     }
 
-    /// Chunks of a draft that is over say nothing. What was let in with a larger limit is kept.
+    /// Adds logged chunks. Chunks of a closed draft are ignored. A draft that was accepted under a
+    /// larger size limit is restored whole.
     fn chunks(&mut self, chunks: &DraftChunks<'_>) -> Result<(), Malformed> {
         let Some(lost) = self.open.get_mut(&chunks.draft) else {
             return Ok(());
@@ -338,12 +341,13 @@ impl Recovery {
         Ok(())
     }
 
-    /// What is before this offset is to leave the disk, if anything was when the node was lost.
+    /// Returns the offset before which records must leave the disk, if an erasure was not
+    /// completed.
     pub fn erased(&self) -> Option<u64> {
         self.erased
     }
 
-    /// The log was read: what is open, oldest first.
+    /// Returns the open drafts after the last record, oldest first.
     pub fn finish(self) -> impl Iterator<Item = Lost> {
         self.open.into_values()
     }

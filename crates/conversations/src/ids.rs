@@ -1,38 +1,37 @@
-//! Which number a message's id may have: what makes a retry idempotent for as long as a message is
-//! kept.
+//! The message ids of a conversation, which make retries idempotent as long as a message is
+//! retained.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use hashbrown::HashTable;
 
-/// Newest messages whose ids are known without another thought; those of the older ones cost 10 to
-/// 20 bytes each, once somebody needs them.
+/// Number of newest messages whose ids stay in memory. Ids of older messages take 10 to 20 bytes
+/// each once they are needed.
 pub const IDS_KEPT: usize = 1024;
 
-/// Numbers are counted from the first one here in 32 bits.
+/// Maximum number of messages; numbers are stored in 32 bits.
 pub(crate) const MESSAGES_MAX: u64 = u32::MAX as u64;
 
-/// What is remembered of an id, in memory only: nothing on disk depends on it.
+/// Returns the hash of an id. It is used in memory only: stored data does not depend on it.
 pub fn id_hash(id: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     id.hash(&mut hasher);
     hasher.finish()
 }
 
-/// The hashes of the ids of messages up to the newest. A hash says where an id may stand; the
-/// record says whether it does.
+/// The id hashes of the newest messages. A hash gives candidates; the message record decides.
 #[derive(Debug)]
 pub(crate) struct Ids {
     /// The first message whose id is known.
     first: u64,
-    /// The message behind the newest.
+    /// The number of the next message.
     next: u64,
-    /// Of each of those between: upper half of the hash, number.
+    /// An entry for each known id: the upper half of its hash and the message number.
     known: HashTable<u64>,
 }
 
 impl Ids {
-    /// Of a conversation whose next message is `next`: nothing is known yet.
+    /// Creates an empty set for a conversation whose next message is `next`.
     pub(crate) fn new(next: u64) -> Self {
         Self {
             first: next,
@@ -41,17 +40,17 @@ impl Ids {
         }
     }
 
-    /// The first message whose id is known; all behind it are.
+    /// Returns the first message whose id is known; all later ones are known too.
     pub(crate) fn first(&self) -> u64 {
         self.first
     }
 
-    /// The next message has that hash. `start` is the first message that is kept: when the ids of all
-    /// of those are known, none is forgotten.
+    /// Adds the id of the next message. `start` is the first retained message: if the ids of all
+    /// retained messages are known, none is dropped.
     pub(crate) fn push(&mut self, hash: u64, start: u64) {
         self.insert(hash, self.next);
         self.next += 1;
-        // Not one by one: who is to go is looked for among all of them.
+        // Old ids are dropped in batches, because finding them takes a scan of the whole table.
         if self.first > start && self.next - self.first >= 2 * IDS_KEPT as u64 {
             self.forget_older();
         }
@@ -63,8 +62,8 @@ impl Ids {
             .insert_unique(spread(packed), packed, |it| spread(*it));
     }
 
-    /// The messages that end where knowledge begins have these hashes; what is known already is
-    /// passed over. Returns whether that was new.
+    /// Adds the ids of a range of older messages, which must adjoin the known ids. Returns false if
+    /// it adds nothing.
     pub(crate) fn learn(&mut self, from: u64, hashes: &[u64]) -> bool {
         let end = from.saturating_add(hashes.len() as u64);
         if from >= self.first || end < self.first {
@@ -79,7 +78,7 @@ impl Ids {
         true
     }
 
-    /// Messages before `start` are not kept any more.
+    /// Drops the ids of messages before `start`, which are no longer retained.
     pub(crate) fn trim(&mut self, start: u64) {
         if start > self.first {
             self.known.retain(|it| u64::from(*it as u32) >= start);
@@ -89,12 +88,12 @@ impl Ids {
         }
     }
 
-    /// Forgets all but the newest.
+    /// Drops all ids but those of the newest messages.
     pub(crate) fn forget_older(&mut self) {
         self.trim(self.next.saturating_sub(IDS_KEPT as u64));
     }
 
-    /// The messages that may have an id of that hash.
+    /// Returns the messages whose id may have that hash.
     pub(crate) fn find(&self, hash: u64) -> impl Iterator<Item = u64> + '_ {
         let wanted = packed(hash, 0);
         let found = self.known.iter_hash(spread(wanted));
@@ -102,7 +101,7 @@ impl Ids {
         found.map(|it| *it & MESSAGES_MAX)
     }
 
-    /// Bytes of memory.
+    /// Returns the memory used, in bytes.
     pub(crate) fn memory_size(&self) -> usize {
         self.known.allocation_size()
     }
@@ -112,7 +111,8 @@ fn packed(hash: u64, seq: u64) -> u64 {
     hash & !MESSAGES_MAX | seq & MESSAGES_MAX
 }
 
-/// Where in the table: it wants all bits to differ, and half of them are the number's.
+/// Returns the hash for the table. The table uses all bits, and the lower half of `packed` is the
+/// message number.
 fn spread(packed: u64) -> u64 {
     // 2^64 by the golden ratio (Knuth, The Art of Computer Programming 3, 6.4).
     (packed >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)

@@ -1,17 +1,17 @@
-//! The conversation engine: which message gets which number, what of it a model is shown, and who
-//! is to be told.
+//! The conversation engine: numbers messages, recognizes retries, builds context windows and
+//! schedules webhook calls.
 //!
-//! A conversation is an append-only list of messages with a dense sequence from 1. Everything else
-//! is a view of that list or a little state beside it. The engine only decides: it is handed *facts*
-//! about a message (its role, its tokens, the kinds and sizes of its parts, the calls they belong
-//! to) and carries its parts and metadata as opaque bytes. Where records are and when they are
-//! durable is the shell's to say, and so is the time.
+//! A conversation is an append-only list of messages with dense sequence numbers from 1. All other
+//! data is derived from that list or is a small state. The engine only decides. It receives *facts*
+//! about a message (role, tokens, kinds and sizes of its parts, tool call ids) and treats parts and
+//! metadata as opaque bytes. The shell stores records, knows when they are durable, and supplies
+//! the time.
 //!
-//! Invariants: *a sequence number that was given to a message is never given to another; an id
-//! names one message for as long as that is kept; a window is never larger than its budget and
-//! never parts a tool's call from its result; an agent's cursor moves only with its answer.*
+//! Invariants: *a sequence number is never given to two messages; an id identifies one message as
+//! long as that is retained; a window never exceeds its budget and never separates a tool call from
+//! its result; an agent's cursor moves only with its answer.*
 //!
-//! What must outlive the memory are [`record`]s, which streams keep in order.
+//! Durable data is encoded as [`record`]s, which the shell appends to streams.
 
 pub mod context;
 mod conversation;

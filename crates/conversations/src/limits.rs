@@ -1,26 +1,26 @@
-//! What may be in a batch.
+//! Size limits of batches and messages.
 
 use crate::message::NewMessage;
 
-/// What a conversation takes at most, besides what is fixed: ids of 128 characters, roles of 32,
-/// authors of 256 bytes.
+/// The configurable limits of a conversation. Fixed limits are: ids of 128 characters, roles of 32
+/// characters, authors of 256 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Messages of a batch.
+    /// Maximum number of messages in a batch.
     pub batch_messages_max: usize,
-    /// Bytes of a batch: parts and metadata.
+    /// Maximum size of a batch (parts and metadata), in bytes.
     pub batch_bytes_max: usize,
-    /// Bytes of a message: parts and metadata.
+    /// Maximum size of a message (parts and metadata), in bytes.
     pub message_bytes_max: usize,
-    /// Bytes of the metadata of a message or a conversation.
+    /// Maximum size of the metadata of a message or a conversation, in bytes.
     pub metadata_bytes_max: usize,
-    /// Parts of a message.
+    /// Maximum number of parts of a message.
     pub parts_max: usize,
-    /// Participants with a cursor.
+    /// Maximum number of participants with a cursor.
     pub cursors_max: usize,
-    /// Open drafts.
+    /// Maximum number of open drafts.
     pub drafts_max: usize,
-    /// Bytes of a draft.
+    /// Maximum size of a draft, in bytes.
     pub draft_bytes_max: usize,
 }
 
@@ -39,87 +39,87 @@ impl Default for Limits {
     }
 }
 
-/// Longest id of a message.
+/// Maximum length of a message id.
 pub const ID_LENGTH_MAX: usize = 128;
-/// Longest role.
+/// Maximum length of a role.
 pub const ROLE_LENGTH_MAX: usize = 32;
-/// Longest author, participant or agent.
+/// Maximum length of the name of an author, participant or agent, in bytes.
 pub const WHO_LENGTH_MAX: usize = 256;
 
-/// What is wrong with a message of a batch.
+/// The first invalid message of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("message {index}: {problem}")]
 pub struct Invalid {
-    /// Which one, from 0; the first that is wrong.
+    /// The index of the message, from 0.
     pub index: usize,
-    /// What is wrong.
+    /// The mistake.
     pub problem: Problem,
 }
 
-/// See [`Invalid`].
+/// A mistake in a batch; see [`Invalid`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// There is none.
-    #[error("a batch has at least one message")]
+    /// The batch is empty.
+    #[error("the batch is empty")]
     Empty,
-    /// There are too many; `index` is the first that is too many.
-    #[error("a batch has at most {max} messages")]
+    /// The batch has too many messages; `index` is the first one above the limit.
+    #[error("too many messages in the batch (limit {max}, conversation.batch_messages_max)")]
     Messages {
         /// The limit.
         max: usize,
     },
-    /// Together they are too large; `index` is the first that is too much.
-    #[error("a batch has at most {max} bytes")]
+    /// The batch is too large; `index` is the first message above the limit.
+    #[error("the batch is larger than {max} bytes (conversation.batch_size_max)")]
     BatchSize {
         /// The limit.
         max: usize,
     },
-    /// It is too large.
-    #[error("a message has at most {max} bytes, this one has {size}")]
+    /// The message is too large.
+    #[error("{size} bytes exceed the limit of {max} (conversation.message_size_max)")]
     Size {
-        /// Its size.
+        /// The size in bytes.
         size: usize,
         /// The limit.
         max: usize,
     },
-    /// Its metadata are too large.
-    #[error("metadata have at most {max} bytes, these have {size}")]
+    /// The metadata is too large.
+    #[error("metadata of {size} bytes exceeds the limit of {max} (conversation.metadata_size_max)")]
     Metadata {
-        /// Their size.
+        /// The size in bytes.
         size: usize,
-        /// The limit.
+        /// The limit in bytes.
         max: usize,
     },
-    /// It has too many parts.
-    #[error("a message has at most {max} parts, this one has {count}")]
+    /// The message has too many parts.
+    #[error("{count} parts exceed the limit of {max} (conversation.parts_max)")]
     Parts {
-        /// As many.
+        /// The number of parts.
         count: usize,
         /// The limit.
         max: usize,
     },
-    /// Its id is not one.
-    #[error("an id has 1 to {ID_LENGTH_MAX} characters of A-Z a-z 0-9 . _ : -")]
+    /// The id is invalid.
+    #[error("invalid id: use 1 to {ID_LENGTH_MAX} characters of A-Z a-z 0-9 . _ : -")]
     Id,
-    /// Its role is not one.
-    #[error("a role has 1 to {ROLE_LENGTH_MAX} characters of a-z 0-9 _ -")]
+    /// The role is invalid.
+    #[error("invalid role: use 1 to {ROLE_LENGTH_MAX} characters of a-z 0-9 _ -")]
     Role,
-    /// Its author is not one.
-    #[error("an author has at most {WHO_LENGTH_MAX} bytes and no control characters")]
+    /// The author is invalid.
+    #[error("invalid author: use at most {WHO_LENGTH_MAX} bytes without control characters")]
     From,
 }
 
-/// Bytes of a record besides parts, metadata and facts, at most.
+/// Maximum size of a record apart from parts, metadata and facts, in bytes.
 const AROUND: usize = 1024;
-/// Bytes of the fact about a part.
+/// Size of the fact about a part, in bytes.
 const FACT_SIZE: usize = 13;
 
 impl Limits {
-    /// The same limits, where records have at most so many bytes: whatever message or draft they
-    /// let in can be written.
+    /// Returns the limits reduced to a maximum record size, so that every accepted message and
+    /// draft fits into a record.
     pub fn fitting(self, record_size_max: usize) -> Self {
         let room = record_size_max.saturating_sub(AROUND);
-        // A part that says what it is has 20 bytes and more.
+        // A part that contains its kind has at least 20 bytes.
         let facts = (FACT_SIZE * self.parts_max).min(room / 5 * 2);
         let message_bytes_max = self.message_bytes_max.min(room - facts);
         Self {
@@ -130,7 +130,7 @@ impl Limits {
         }
     }
 
-    /// Whether a batch may be appended at all, as far as it alone can tell.
+    /// Validates a batch against the limits, independently of the conversation.
     pub fn check(&self, batch: &[NewMessage<'_>]) -> Result<(), Invalid> {
         let invalid = |index, problem| Err(Invalid { index, problem });
         if batch.is_empty() {
@@ -184,19 +184,19 @@ impl Limits {
     }
 }
 
-/// Whether that can be an id.
+/// Returns whether the text is a valid message id.
 pub(crate) fn is_id(text: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
     (1..=ID_LENGTH_MAX).contains(&text.len()) && text.bytes().all(is_allowed)
 }
 
-/// Whether that can be a role.
+/// Returns whether the text is a valid role.
 pub(crate) fn is_role(text: &str) -> bool {
     let is_allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
     (1..=ROLE_LENGTH_MAX).contains(&text.len()) && text.bytes().all(is_allowed)
 }
 
-/// Whether that can be an author, a participant or an agent.
+/// Returns whether the text is a valid name of an author, participant or agent.
 pub(crate) fn is_who(text: &str) -> bool {
     (1..=WHO_LENGTH_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
 }

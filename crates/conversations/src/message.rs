@@ -1,26 +1,27 @@
-//! What the engine knows of a message.
+//! Messages and the facts about them that the engine uses.
 
 mod stub;
 
 pub use stub::Stub;
 
-/// How a message ended.
+/// The way a message ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Status {
-    /// As its author meant it to.
+    /// The author completed it.
     #[default]
     Complete = 0,
-    /// The author or the node was lost while it was streamed; what had come is kept.
+    /// The author or the node was lost during streaming; the chunks received until then are the
+    /// message.
     Interrupted = 1,
-    /// The author gave it up while it was streamed.
+    /// The author aborted it during streaming.
     Aborted = 2,
-    /// Somebody asked for it to stop while it was streamed.
+    /// A stop was requested during streaming.
     Stopped = 3,
 }
 
 impl Status {
-    /// All of them, by number.
+    /// All statuses, by number.
     pub const ALL: [Self; 4] = [
         Self::Complete,
         Self::Interrupted,
@@ -32,7 +33,7 @@ impl Status {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// Its published name.
+    /// Returns the published name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -43,32 +44,32 @@ impl Status {
     }
 }
 
-/// What a part of a message is.
+/// The kind of a message part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum PartKind {
     /// Text.
     Text = 0,
-    /// What a model thought before it answered.
+    /// Reasoning of a model before its answer.
     Reasoning = 1,
-    /// A call of a tool, without its result.
+    /// A tool call without its result.
     ToolCall = 2,
-    /// The result of a call that stands elsewhere.
+    /// The result of a tool call in another part.
     ToolResult = 3,
-    /// A call together with its result, or a call whose result will never stand elsewhere.
+    /// A tool call together with its result, or a call that will never have a separate result.
     ToolPair = 4,
     /// A file, an image.
     File = 5,
-    /// A source that is quoted.
+    /// A cited source.
     Source = 6,
-    /// Data for an application.
+    /// Application data.
     Data = 7,
-    /// Anything else.
+    /// Any other kind.
     Other = 8,
 }
 
 impl PartKind {
-    /// All of them, by number.
+    /// All kinds, by number.
     pub const ALL: [Self; 9] = [
         Self::Text,
         Self::Reasoning,
@@ -86,49 +87,50 @@ impl PartKind {
     }
 }
 
-/// What the engine knows of a part.
+/// The facts about a part that the engine uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartFact {
-    /// What it is.
+    /// The kind.
     pub kind: PartKind,
-    /// Bytes of the part as it stands in the message.
+    /// The size of the part in the message, in bytes.
     pub size: u32,
-    /// Which call it belongs to ([`call_hash`]); 0 for none.
+    /// The tool call that the part belongs to ([`call_hash`]); 0 for none.
     pub call: u64,
-    /// How large what stands for it is when it is old.
+    /// The size of the stub that can replace the part when it is old.
     pub stub: Stub,
 }
 
-/// How a message ended, and when it was first appended, if that was elsewhere.
+/// The status and the original time of a message that was imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Original {
-    /// How it ended.
+    /// The way the message ended.
     pub status: Status,
-    /// In milliseconds since 1970-01-01 UTC.
+    /// The time of the original append, in milliseconds since 1970-01-01 UTC; `None` if it is
+    /// appended here first.
     pub at_ms: Option<u64>,
 }
 
-/// A message that is to be appended.
+/// A message to append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewMessage<'a> {
-    /// What its author calls it; `None` if the node makes the id.
+    /// The author's id for the message; `None` if the node generates one.
     pub id: Option<&'a str>,
-    /// What its author is in the conversation: `user`, `assistant`, `system`, `tool`, …
+    /// The author's role: `user`, `assistant`, `system`, `tool`, …
     pub role: &'a str,
-    /// Who wrote it, empty for nobody in particular.
+    /// The author; empty if not named.
     pub from: &'a str,
-    /// What it costs a model, if the author knows.
+    /// The cost in tokens, if the author knows it.
     pub tokens: Option<u32>,
-    /// One for each part, in order.
+    /// The facts, one per part, in order.
     pub facts: &'a [PartFact],
-    /// The parts, opaque.
+    /// The parts, as opaque bytes.
     pub parts: &'a [u8],
-    /// Opaque.
+    /// The metadata, as opaque bytes.
     pub metadata: &'a [u8],
 }
 
 impl NewMessage<'_> {
-    /// What it costs a model, and whether that is an estimate.
+    /// Returns the cost in tokens, and whether it is an estimate.
     pub fn tokens(&self) -> (u32, bool) {
         match self.tokens {
             Some(tokens) => (tokens, false),
@@ -137,18 +139,18 @@ impl NewMessage<'_> {
     }
 }
 
-/// Whether messages of that role instruct a model instead of talking to it.
+/// Returns whether messages with that role are instructions for the model.
 pub(crate) fn is_instructing(role: &str) -> bool {
     matches!(role, "system" | "developer")
 }
 
-/// What so many bytes of parts cost a model if nobody says: a token for every 4 bytes begun, at
-/// least one.
+/// Returns the estimated cost of parts of that size: one token per 4 bytes, rounded up, at least
+/// one.
 pub fn estimated_tokens(size: usize) -> u32 {
     u32::try_from(size.div_ceil(4).max(1)).unwrap_or(u32::MAX)
 }
 
-/// A call's id as the engine knows it, the same on every machine and for ever (FNV-1a, 64 bit);
+/// Returns the hash of a tool call's id (FNV-1a, 64 bit), which is stored and so never changes;
 /// never 0.
 pub fn call_hash(id: &str) -> u64 {
     model::fnv1a_64(id.bytes()).max(1)

@@ -1,8 +1,8 @@
-//! What stands in the streams of a conversation, byte by byte.
+//! The records in the streams of a conversation, byte by byte.
 //!
-//! Records are told apart by the tag that a stream keeps beside each. All numbers are
-//! little-endian; a text is UTF-8 behind its length, `text8` and `text16`. A layout is never changed:
-//! another one gets another tag.
+//! The tag that a stream stores with each record identifies its layout. All numbers are
+//! little-endian; a text is UTF-8 after its length, `text8` or `text16`. A layout is never changed:
+//! a new one gets a new tag.
 //!
 //! ```text
 //! the messages      1 MESSAGE   status u8 | flags u8 (bit 0: tokens are estimated) | tokens u32
@@ -38,30 +38,32 @@ pub use message::{Facts, Links, MessageView, set_links};
 pub use state::StateChange;
 pub use webhook::{WebhookSettings, WebhookTarget};
 
-/// Tag of a [`MessageView`] in a stream of messages.
+/// The tag of a [`MessageView`] in a stream of messages.
 pub const MESSAGE: u8 = 1;
-/// Tag of a [`crate::State`] in a stream of state, of an [`AgentState`] in an agent's.
+/// The tag of a [`crate::State`] in a stream of state, and of an [`AgentState`] in an agent's
+/// stream.
 pub const SNAPSHOT: u8 = 1;
-/// Tag of a [`StateChange`] in a stream of state, of a [`crate::delivery::Change`] in an agent's.
+/// The tag of a [`StateChange`] in a stream of state, and of a [`crate::delivery::Change`] in an
+/// agent's stream.
 pub const CHANGE: u8 = 2;
-/// Tag of the end of an agent, in its stream.
+/// The tag of the end of an agent, in its stream.
 pub const GONE: u8 = 3;
-/// Tag of a [`DraftOpen`] in a stream of drafts.
+/// The tag of a [`DraftOpen`] in a log of drafts.
 pub const DRAFT_OPEN: u8 = 1;
-/// Tag of [`DraftChunks`] in a stream of drafts.
+/// The tag of [`DraftChunks`] in a log of drafts.
 pub const DRAFT_CHUNKS: u8 = 2;
-/// Tag of a [`DraftClose`] in a stream of drafts.
+/// The tag of a [`DraftClose`] in a log of drafts.
 pub const DRAFT_CLOSE: u8 = 3;
-/// Tag of a [`DraftCarried`] in a stream of drafts.
+/// The tag of a [`DraftCarried`] in a log of drafts.
 pub const DRAFT_CARRIED: u8 = 4;
-/// Tag of an empty record in a stream of drafts: what is before it is to leave the disk.
+/// The tag of an empty record in a log of drafts: all records before it must leave the disk.
 pub const DRAFT_ERASE: u8 = 5;
 
-/// Bytes that are no record of their tag.
+/// Bytes that are no valid record of their tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what} of a conversation")]
 pub struct Malformed {
-    /// What was being read.
+    /// The kind of record.
     pub what: &'static str,
 }
 

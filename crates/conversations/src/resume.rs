@@ -1,51 +1,51 @@
-//! Where a watcher of a conversation has arrived: what stands in the `id:` of an event and comes back
-//! as `Last-Event-ID`.
+//! The position of a watcher in a conversation: sent as the `id:` of an event, and returned as
+//! `Last-Event-ID`.
 //!
 //! ```text
 //! SEQ[:DRAFT.CHUNK[,DRAFT.CHUNK…]]
 //! ```
 //!
-//! It has seen every message up to and including `SEQ`, and of each open draft the chunks up to and
-//! including that index. A draft that is not named it has seen nothing of.
+//! The watcher has seen every message up to and including `SEQ`, and the chunks of each named draft
+//! up to and including `CHUNK`. It has seen no chunks of other drafts.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Most drafts that a position names.
+/// Maximum number of drafts in a position.
 pub const DRAFTS_MAX: usize = 32;
 
-/// See the module's documentation.
+/// The position of a watcher; see the module's documentation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// The newest message that was seen; 0 for none.
+    /// The newest message seen; 0 for none.
     pub seq: u64,
-    /// The drafts of which something was seen, each once. At most [`DRAFTS_MAX`].
+    /// The drafts with chunks seen, each once, at most [`DRAFTS_MAX`].
     pub drafts: Vec<Seen>,
 }
 
-/// How far a watcher has come in a draft.
+/// The position of a watcher in a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// The draft's number.
     pub draft: u64,
-    /// The newest chunk that was seen.
+    /// The newest chunk seen.
     pub chunk: u32,
 }
 
 /// A text that is no position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a position is SEQ or SEQ:DRAFT.CHUNK,… with at most {DRAFTS_MAX} drafts, each once")]
+#[error("invalid position: use SEQ or SEQ:DRAFT.CHUNK,… with at most {DRAFTS_MAX} drafts, each once")]
 pub struct Malformed;
 
 impl Position {
-    /// The first chunk of a draft that was not seen.
+    /// Returns the first unseen chunk of a draft.
     pub fn next_chunk(&self, draft: u64) -> u32 {
         let seen = self.drafts.iter().find(|it| it.draft == draft);
         seen.map_or(0, |it| it.chunk.saturating_add(1))
     }
 
-    /// A chunk was seen. Of too many drafts the one that was named first is forgotten: it is shown
-    /// from its beginning again.
+    /// Records that a chunk was seen. If there are too many drafts, the one named first is dropped:
+    /// its chunks are shown again from the first.
     pub fn see(&mut self, draft: u64, chunk: u32) {
         match self.drafts.iter_mut().find(|it| it.draft == draft) {
             Some(seen) => seen.chunk = chunk,
@@ -58,7 +58,7 @@ impl Position {
         }
     }
 
-    /// A draft is over: its message says all of it.
+    /// Removes a draft that ended: its message contains all of it.
     pub fn forget(&mut self, draft: u64) {
         self.drafts.retain(|it| it.draft != draft);
     }
@@ -101,7 +101,7 @@ impl FromStr for Position {
     }
 }
 
-/// Digits, and nothing else.
+/// Parses a number that consists of digits only.
 fn number(text: &str) -> Result<u64, Malformed> {
     match text.bytes().all(|byte| byte.is_ascii_digit()) {
         true => text.parse().map_err(|_| Malformed),

@@ -1,47 +1,47 @@
-//! What there is to a conversation besides its messages.
+//! The state of a conversation apart from its messages.
 
 use std::collections::BTreeMap;
 
 use crate::context::Policy;
 
-/// Everything besides the messages.
+/// The state of a conversation apart from its messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Records in the stream of messages before message 1.
+    /// Number of records in the stream of messages before message 1.
     pub base: u64,
-    /// Counts the changes of all but the cursors; 0 when there was none.
+    /// Counts all changes except those of cursors; 0 if there were none.
     pub version: u64,
-    /// When it was created, in milliseconds since 1970-01-01 UTC; 0 when that is the time of its
-    /// first message.
+    /// The time of creation, in milliseconds since 1970-01-01 UTC; 0 if the first message created
+    /// the conversation.
     pub created_ms: u64,
-    /// Whether it takes messages.
+    /// Determines whether messages are accepted.
     pub lifecycle: Lifecycle,
-    /// What it was copied from.
+    /// The origin of a copy.
     pub origin: Option<Origin>,
-    /// Opaque.
+    /// The metadata, as opaque bytes.
     pub metadata: Vec<u8>,
-    /// What its owner chose.
+    /// The owner's settings.
     pub settings: Settings,
-    /// What stands for its older messages in a window.
+    /// The summary that replaces older messages in a window.
     pub summary: Option<Summary>,
-    /// How far its participants have read.
+    /// The read positions of participants.
     pub cursors: Cursors,
 }
 
-/// Whether a conversation takes messages.
+/// The lifecycle of a conversation, which determines whether it accepts messages.
 ///
 /// `Copying => Open <=> Archived`, and each of them `=> Erased`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Lifecycle {
-    /// It does.
+    /// Messages are accepted.
     #[default]
     Open = 0,
-    /// It is read only, but for drafts that were open.
+    /// Read only, except for drafts that were open already.
     Archived = 1,
-    /// It is being copied from another and not yet to be seen.
+    /// Being copied from another conversation, and not visible yet.
     Copying = 2,
-    /// It is gone, for ever.
+    /// Erased permanently.
     Erased = 3,
 }
 
@@ -53,56 +53,56 @@ impl Lifecycle {
     }
 }
 
-/// Where a fork comes from.
+/// The origin of a fork.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The name of the other conversation.
+    /// The name of the original conversation.
     pub conversation: String,
-    /// Its last message that was copied.
+    /// The last copied message.
     pub seq: u64,
 }
 
-/// What the owner of a conversation chose.
+/// The settings made by the owner of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// It is erased that long after its last message, in milliseconds; 0 for never.
+    /// Time after the last message until the conversation is erased, in milliseconds; 0 for never.
     pub ttl_ms: u64,
-    /// So many of its newest messages are kept, and not many more; 0 for all of them.
+    /// Number of newest messages to retain, at least; 0 for all.
     pub keep_last: u64,
-    /// So many bytes of its newest messages are kept, and not many more; 0 for all of them.
+    /// Size of the newest messages to retain, at least, in bytes; 0 for all.
     pub keep_bytes: u64,
-    /// The webhook that answers it, empty for none.
+    /// The webhook that answers the conversation; empty for none.
     pub agent: String,
-    /// Who takes part, whether he wrote or read anything or not.
+    /// The participants, including those without messages and cursors.
     pub participants: Vec<String>,
-    /// How its windows are cut.
+    /// The policy of its windows.
     pub context: Policy,
 }
 
-/// What stands in a window for everything up to a message.
+/// A summary, which replaces all messages up to one in a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// The last message that it stands for.
+    /// The last message that it covers.
     pub through_seq: u64,
-    /// What it costs a model.
+    /// Its cost in tokens.
     pub tokens: u32,
-    /// Whether that is an estimate.
+    /// True if `tokens` is an estimate.
     pub is_estimated: bool,
-    /// Opaque.
+    /// The summary message, as opaque bytes.
     pub message: Vec<u8>,
 }
 
-/// How far each participant has read.
+/// The read position of each participant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursors(pub(crate) BTreeMap<Box<str>, u64>);
 
 impl Cursors {
-    /// The last message that a participant has read.
+    /// Returns the last message that a participant has read.
     pub fn get(&self, who: &str) -> Option<u64> {
         self.0.get(who).copied()
     }
 
-    /// All of them, by name.
+    /// Iterates over all cursors, by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, u64)> + '_ {
         self.0.iter().map(|(who, seq)| (&**who, *seq))
     }
@@ -120,37 +120,39 @@ impl Cursors {
 /// A change of the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A participant has read up to a message. A cursor that is there already stays.
+    /// A participant has read up to a message. Does nothing if the cursor is already at or after
+    /// it.
     Cursor {
-        /// Who.
+        /// The participant.
         who: String,
-        /// Up to which message.
+        /// The last message read.
         seq: u64,
     },
-    /// The owner chose; what is `None` stays. It creates a conversation that is not there.
+    /// The owner changed fields; `None` leaves a field unchanged. Creates the conversation if it
+    /// does not exist.
     Put {
-        /// Replaces the metadata.
+        /// The new metadata.
         metadata: Option<Vec<u8>>,
-        /// Replaces the settings.
+        /// The new settings.
         settings: Option<Settings>,
-        /// Archives it, or opens it again.
+        /// Archives or reopens the conversation.
         is_archived: Option<bool>,
     },
-    /// Something stands for older messages from now on, or nothing does.
+    /// The summary changed or was removed.
     Summarize(Option<Summary>),
-    /// It is known to be a copy, made elsewhere. What it comes from is not looked at.
+    /// Marks the conversation as a copy that was made outside this node. The origin is not checked.
     Descend(Origin),
-    /// It is made as a copy, of which messages follow.
+    /// Creates the conversation as a copy whose messages follow.
     Copy {
-        /// Where they come from.
+        /// The origin of the copy.
         origin: Origin,
-        /// Its metadata.
+        /// The metadata.
         metadata: Vec<u8>,
-        /// Its settings.
+        /// The settings.
         settings: Settings,
     },
     /// The copy is complete.
     Copied,
-    /// It is gone, for ever.
+    /// The conversation is erased permanently.
     Erase,
 }

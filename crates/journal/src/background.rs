@@ -1,13 +1,12 @@
-//! The filing and the journal that it works for, as one thing to step.
+//! Filing, together with the journal state that it updates, as one steppable value.
 
 use std::sync::Arc;
 
-use crate::figures::FilingCounts;
-use crate::filing::{Filer, Pending, Step, Totals};
+use crate::filing::{EraseBacklog, Filer, Step, Totals};
+use crate::filing_stats::FilingCounts;
 use crate::shared::Shared;
 
-/// See the module's documentation. What it does is the filing's: see
-/// [`filing`](crate::filing).
+/// Drives [`filing`](crate::filing) and publishes its results to the journal.
 #[derive(Debug)]
 pub struct Background {
     shared: Arc<Shared>,
@@ -19,7 +18,8 @@ impl Background {
         Background { shared, filer }
     }
 
-    /// Does one bounded piece of work. `now_ms` is milliseconds since 1970 and never goes back.
+    /// Does one bounded piece of work. `now_ms` is in milliseconds since 1970 and must never
+    /// decrease.
     pub fn step(&mut self, now_ms: u64) -> Step {
         if self.shared.health.is_failed() {
             return Step::Failed;
@@ -27,11 +27,11 @@ impl Background {
         let step = self.filer.step(&*self.shared, now_ms);
         if let (Step::Failed, Some(failure)) = (step, self.filer.failure()) {
             self.shared.health.fail_filing(failure.to_string());
-            // A line that waits for a segment waits in vain.
-            self.shared.doorbell.poke();
+            // A line that waits for a segment would wait forever.
+            self.shared.doorbell.signal();
         }
         self.shared.health.set_retrying(self.filer.retry_reason());
-        self.shared.feed_line();
+        self.shared.wake_starved_line();
         *self.shared.counters.filing.lock() = FilingCounts {
             totals: self.filer.totals(),
             dead_bytes: self.filer.dead_bytes(),
@@ -39,17 +39,17 @@ impl Background {
         step
     }
 
-    /// When to step again after an idle step if nothing happens until then.
+    /// Returns when to step again after an idle step, unless something happens earlier.
     pub fn due_ms(&self, now_ms: u64) -> Option<u64> {
         self.filer.due_ms(&*self.shared, now_ms)
     }
 
-    /// Erases whose bytes are not all gone from the disk.
-    pub fn erase_pending(&self) -> Option<Pending> {
+    /// Returns the erases whose bytes have not all left the disk.
+    pub fn erase_pending(&self) -> Option<EraseBacklog> {
         self.filer.erase_pending()
     }
 
-    /// What was done since the start.
+    /// Returns counters since the journal was opened.
     pub fn totals(&self) -> Totals {
         self.filer.totals()
     }

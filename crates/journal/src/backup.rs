@@ -1,10 +1,10 @@
-//! A copy of a journal that is being written, whole by itself.
+//! Online backup: copies a journal that is in use into a consistent directory.
 //!
-//! Whoever wants one seals the line ([`Journal::seal`]), waits until everything before that
-//! position is filed ([`Journal::is_filed`]), and then copies: the manifest, the extents that it
-//! names, which never change, and an empty segment that goes on where the manifest ends. What is
-//! appended meanwhile is in no copy and disturbs none. Merging may take an extent away before it
-//! was copied; then there is a newer manifest, and the copy begins again with that.
+//! The caller seals the line ([`Journal::seal`]), waits until everything before that position is
+//! filed ([`Journal::is_filed`]), and then copies. The copy has the manifest, the extents that it
+//! names, which never change, and an empty segment that continues after the filed data. Records
+//! appended meanwhile are not in the copy. A merge may remove an extent before it is copied; then
+//! there is a newer manifest, and the copy starts over with it.
 
 use std::io;
 use std::sync::Arc;
@@ -17,61 +17,61 @@ use crate::segment::{self, LINE_DIR, SEGMENT_HEADER_SIZE, Segment, SegmentError}
 use crate::zeros::write_zeros;
 use crate::{Journal, Position};
 
-/// Read and written at once.
+/// Bytes per read and write.
 const CHUNK_SIZE: u64 = 1 << 20;
 
-/// How often a copy begins again before somebody else should look.
+/// Limit on restarts of a copy.
 const ATTEMPTS_MAX: usize = 100;
 
-/// Where the copy's segment lies until it is complete.
+/// Path of the copy's segment until it is complete.
 const SEGMENT_UNFINISHED: &str = "line/spare-1.new";
 
-/// What a copy consists of.
+/// Statistics of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// Files that are shared with the journal, because they never change.
+    /// Files hard-linked to the journal's, which never change.
     pub linked: u64,
-    /// Files that were copied byte by byte.
+    /// Files copied byte by byte.
     pub copied: u64,
     /// Bytes of all extents.
     pub bytes: u64,
-    /// Everything before it is in the copy.
+    /// Everything before this position is in the copy.
     pub filed: Position,
 }
 
-/// A copy that could not be made.
+/// A failed copy.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The manifest cannot be read.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// The segment that the copy goes on with cannot be read.
+    /// The segment after the filed data cannot be read.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// An extent is not what was written, and a copy would not be either.
+    /// An extent is damaged.
     #[error(transparent)]
     Extent(#[from] ExtentError),
-    /// The disk refused something.
+    /// An I/O error.
     #[error("cannot copy {path}: {source}")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What the disk said.
+        /// The error.
         source: io::Error,
     },
-    /// Merging was faster, every time.
+    /// Merges removed extents faster than they could be copied.
     #[error("the journal changed faster than it could be copied")]
-    Restless,
+    TooManyRestarts,
 }
 
 impl Journal {
-    /// Asks for the end of the active segment. Everything that was acked before the call is
-    /// before the position that is returned.
+    /// Asks for the end of the active segment. Everything acknowledged before the call is before
+    /// the returned position.
     pub fn seal(&self) -> Position {
         self.shared().seal()
     }
 
-    /// Whether everything before the position is in extents that a durable manifest names.
+    /// Returns true if everything before the position is in extents that a durable manifest names.
     pub fn is_filed(&self, position: Position) -> bool {
         let segments = self.shared().segments.lock();
         let oldest = segments.open.front();
@@ -79,35 +79,39 @@ impl Journal {
     }
 }
 
-/// Copies what is filed into an empty directory. `link` gives a file the same path there without
-/// copying it; where it cannot, the bytes are copied.
+/// Copies the filed data into an empty directory. `link` hard-links a file to the same path there;
+/// if it fails, the bytes are copied.
 pub fn copy(
     source: &dyn Disk,
     target: &dyn Disk,
     link: &dyn Fn(&str) -> io::Result<()>,
 ) -> Result<Copied, BackupError> {
     for directory in ["", LINE_DIR, extent::DIRECTORY] {
-        target.create_dir(directory).map_err(of(directory))?;
+        target
+            .create_dir(directory)
+            .map_err(copy_error(directory))?;
     }
     for _ in 0..ATTEMPTS_MAX {
         let Some(manifest) = Manifest::load(source)? else {
-            return Err(of(crate::manifest::PATH)(io::ErrorKind::NotFound.into()));
+            return Err(copy_error(crate::manifest::PATH)(
+                io::ErrorKind::NotFound.into(),
+            ));
         };
         if let Some(copied) = copy_manifest(source, target, link, &manifest)? {
             return Ok(copied);
         }
     }
-    Err(BackupError::Restless)
+    Err(BackupError::TooManyRestarts)
 }
 
-fn of(path: &str) -> impl Fn(io::Error) -> BackupError {
+fn copy_error(path: &str) -> impl Fn(io::Error) -> BackupError {
     move |source| BackupError::Io {
         path: path.to_owned(),
         source,
     }
 }
 
-/// Copies what this manifest names; none if something of it is gone meanwhile.
+/// Copies the files of one manifest. Returns `None` if one of them has been removed meanwhile.
 fn copy_manifest(
     source: &dyn Disk,
     target: &dyn Disk,
@@ -119,7 +123,7 @@ fn copy_manifest(
         ..Copied::default()
     };
     let sequence = manifest.sequence + 1;
-    let Some(next) = look_for(Segment::open(source, sequence, manifest.journal_id))? else {
+    let Some(next) = unless_recycled(Segment::open(source, sequence, manifest.journal_id))? else {
         return Ok(None);
     };
     for identity in manifest.extents().flatten() {
@@ -127,20 +131,20 @@ fn copy_manifest(
             return Ok(None);
         }
     }
-    remove_others(target, manifest).map_err(of(extent::DIRECTORY))?;
+    remove_others(target, manifest).map_err(copy_error(extent::DIRECTORY))?;
     target
         .sync_dir(extent::DIRECTORY)
-        .map_err(of(extent::DIRECTORY))?;
-    write_segment(target, &next).map_err(of(&segment::path(sequence)))?;
+        .map_err(copy_error(extent::DIRECTORY))?;
+    write_segment(target, &next).map_err(copy_error(&segment::path(sequence)))?;
     manifest
         .prepare(target)
         .and_then(|()| Manifest::commit(target))
-        .map_err(of(crate::manifest::PATH))?;
+        .map_err(copy_error(crate::manifest::PATH))?;
     Ok(Some(copied))
 }
 
-/// The segment, unless it was filed and used again meanwhile.
-fn look_for(opened: Result<Segment, SegmentError>) -> Result<Option<Segment>, BackupError> {
+/// Returns the segment, unless it has been filed and recycled meanwhile.
+fn unless_recycled(opened: Result<Segment, SegmentError>) -> Result<Option<Segment>, BackupError> {
     match opened {
         Ok(segment) => Ok(Some(segment)),
         Err(SegmentError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -149,7 +153,7 @@ fn look_for(opened: Result<Segment, SegmentError>) -> Result<Option<Segment>, Ba
     }
 }
 
-/// False: the extent is gone.
+/// Copies one extent. Returns false if it has been removed.
 fn copy_extent(
     source: &dyn Disk,
     target: &dyn Disk,
@@ -159,24 +163,25 @@ fn copy_extent(
 ) -> Result<bool, BackupError> {
     let path = identity.path();
     if let Ok(file) = target.open(&path) {
-        // An earlier attempt brought it.
-        copied.bytes += file.size().map_err(of(&path))?;
+        // An earlier attempt copied it.
+        copied.bytes += file.size().map_err(copy_error(&path))?;
         return Ok(true);
     }
     let file = match source.open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(of(&path)(error)),
+        Err(error) => return Err(copy_error(&path)(error)),
     };
     match link(&path) {
         Ok(()) => copied.linked += 1,
         Err(_) => {
-            // Another file system, or one without links; or it is gone, and open it is still there.
-            copy_bytes(&*file, target, &path).map_err(of(&path))?;
+            // The link fails on another file system, without link support, or if the extent has
+            // been removed. The open file can still be read.
+            copy_bytes(&*file, target, &path).map_err(copy_error(&path))?;
             copied.copied += 1;
         }
     }
-    copied.bytes += file.size().map_err(of(&path))?;
+    copied.bytes += file.size().map_err(copy_error(&path))?;
     Ok(true)
 }
 
@@ -191,7 +196,7 @@ fn copy_bytes(file: &dyn File, target: &dyn Disk, path: &str) -> io::Result<()> 
     copy.sync_all()
 }
 
-/// Removes extents that only an earlier attempt wanted.
+/// Removes extents of earlier attempts that this manifest does not name.
 fn remove_others(target: &dyn Disk, manifest: &Manifest) -> io::Result<()> {
     for name in target.list(extent::DIRECTORY)? {
         let path = format!("{}/{name}", extent::DIRECTORY);
@@ -202,7 +207,7 @@ fn remove_others(target: &dyn Disk, manifest: &Manifest) -> io::Result<()> {
     Ok(())
 }
 
-/// A segment like this one in which nothing was written yet.
+/// Writes an empty segment with the same header.
 fn write_segment(target: &dyn Disk, like: &Segment) -> io::Result<()> {
     let header = &like.header;
     let file: Arc<dyn File> = target.create(SEGMENT_UNFINISHED)?;
@@ -218,7 +223,7 @@ mod tests {
     use super::*;
     use crate::disk::SimulatedDisk;
     use crate::filing::Step;
-    use crate::{LineStep, Options, ReadLimit, ShardId, Status, Stepped, StreamId};
+    use crate::{LineStep, Options, ReadLimit, ShardId, Status, SteppedJournal, StreamId};
 
     const SHARD: ShardId = ShardId(1);
     const STREAM: StreamId = StreamId(7);
@@ -227,7 +232,7 @@ mod tests {
         bytes: usize::MAX,
     };
 
-    fn open(disk: &Arc<SimulatedDisk>, entropy: u64) -> Stepped {
+    fn open(disk: &Arc<SimulatedDisk>, entropy: u64) -> SteppedJournal {
         let options = Options {
             journal_id: 0xC0FFEE,
             entropy,
@@ -239,7 +244,7 @@ mod tests {
         Journal::open_stepped(disk.clone(), &options).unwrap()
     }
 
-    fn settle(stepped: &mut Stepped) {
+    fn settle(stepped: &mut SteppedJournal) {
         loop {
             let line = stepped.line.step();
             let worked = stepped.background.step(1) == Step::Worked;
@@ -249,7 +254,7 @@ mod tests {
         }
     }
 
-    fn append(stepped: &mut Stepped, number: u64) {
+    fn append(stepped: &mut SteppedJournal, number: u64) {
         let mut guard = stepped.journal.lock(SHARD, 1000);
         let appended = guard.append(STREAM, None, 3, &[number as u8; 900]).unwrap();
         drop(guard);
@@ -275,7 +280,7 @@ mod tests {
             let target = Arc::new(SimulatedDisk::new(2));
             let copied = copy(&*disk, &*target, &no_link).unwrap();
             assert_eq!(copied.linked, 0);
-            // The power goes as soon as the copy is there.
+            // Power failure directly after the copy.
             target.crash_with(|_| crate::disk::simulated::Fate::Lost);
             let mut restored = open(&target, 2);
             let read = restored.journal.read(SHARD, STREAM, 0, ALL).unwrap();
@@ -293,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_filed_yet_is_waited_for() {
+    fn backup_waits_until_the_position_is_filed() {
         let disk = Arc::new(SimulatedDisk::new(1));
         let mut stepped = open(&disk, 1);
         append(&mut stepped, 0);
@@ -324,7 +329,7 @@ mod tests {
         );
         assert!(matches!(
             copy(&*disk, &*target, &no_link),
-            Err(BackupError::Restless)
+            Err(BackupError::TooManyRestarts)
         ));
         disk.rename(&moved, &path).unwrap();
         copy(&*disk, &*target, &no_link).unwrap();

@@ -1,11 +1,12 @@
-//! A block: what one shard wrote at once, with everything that recovery needs to judge it.
+//! Blocks: the records of one shard in one write, with the fields that recovery needs to validate
+//! them.
 //!
 //! ```text
 //!  0 | magic "TLBK"       | crc u32            |
 //!  8 | version u8 | kind u8 | shard u16 | length u32 |   length: header and body
 //! 16 | position u64                            |
 //! 24 | epoch u64                               |
-//! 32 | hint u64                                |   durable before this was written: all below
+//! 32 | hint u64                                |   everything before it was durable
 //! 40 | count u32          | 0 u32              |
 //! 48 | term u64                                |
 //! 56 | index u64                               |
@@ -14,40 +15,40 @@
 //! ```
 //!
 //! Little endian. A block begins at a multiple of 8; zeros fill the gap to the next. The CRC-32C
-//! covers everything behind it and is seeded with the journal's id and the segment's epoch, so
-//! that neither what a recycled file held before nor another journal's file is ever taken for
-//! ours. Of a block of kind [`BlockKind::Lost`] it covers the header only.
+//! covers all bytes after it. It is seeded with the journal's id and the segment's epoch, so that
+//! stale bytes of a recycled file, or a file of another journal, never pass as a valid block. For a
+//! block of kind [`BlockKind::Lost`] it covers the header only.
 
 use std::fmt;
 
 use crate::record::{shard_at, u32_at, u64_at};
 use crate::{Index, Position, ShardId};
 
-/// The version of everything in a segment.
+/// Format version of segments and blocks.
 pub const FORMAT_VERSION: u8 = 1;
 
-/// Bytes in front of a body.
+/// Size of a block's header.
 pub const BLOCK_HEADER_SIZE: usize = 72;
 
-/// Blocks begin at multiples of it.
+/// Alignment of blocks in a segment.
 pub const BLOCK_ALIGNMENT: u64 = 8;
 
-/// How a block begins.
+/// Magic bytes at the start of a block.
 pub const BLOCK_MAGIC: [u8; 4] = *b"TLBK";
 
-/// Where the CRC's cover begins.
+/// Offset of the first byte that the CRC covers.
 const COVERED_FROM: usize = 8;
 
-/// What a block is for.
+/// The purpose of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockKind {
     /// Records of a shard.
     Records,
-    /// Nothing but the hint; of no shard.
+    /// Only a hint; belongs to no shard.
     Idle,
-    /// The shard's blocks from this index on are void.
+    /// Voids the shard's blocks from this index on.
     Cut,
-    /// Stands where bytes were lost and an operator accepted it; its body means nothing.
+    /// Replaces a range of lost bytes after an operator accepted the loss; its body is meaningless.
     Lost,
 }
 
@@ -72,12 +73,12 @@ impl BlockKind {
     }
 }
 
-/// What the CRCs of one segment start from.
+/// Start value of the CRCs of one segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Seed(u32);
 
 impl Seed {
-    /// Of this journal and this life of a segment file.
+    /// Derives the seed from the journal's id and the segment file's epoch.
     pub fn new(journal_id: u64, epoch: u64) -> Self {
         let journal = crc32c::crc32c(&journal_id.to_le_bytes());
         Seed(crc32c::crc32c_append(journal, &epoch.to_le_bytes()))
@@ -93,36 +94,36 @@ impl fmt::Debug for Seed {
 /// A block's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHeader {
-    /// What it is for.
+    /// The block's purpose.
     pub kind: BlockKind,
-    /// Whose; 0 for a kind that is of no shard.
+    /// The block's shard; 0 if the kind belongs to no shard.
     pub shard: ShardId,
-    /// Bytes of header and body, without what fills the gap to the next.
+    /// Bytes of header and body, without the padding after it.
     pub length: u32,
-    /// Where it stands in the line.
+    /// Position of the block in the line.
     pub position: Position,
-    /// The life of the segment file that it was written in.
+    /// Epoch of the segment file.
     pub epoch: u64,
-    /// Everything before it was durable when this block was written.
+    /// The line was durable up to this position when the block was written.
     pub hint: Position,
-    /// Records in the body.
+    /// Number of records in the body.
     pub count: u32,
-    /// The Raft term; 0 alone.
+    /// The Raft term; 0 without a cluster.
     pub term: u64,
-    /// The block's place in its shard.
+    /// Index of the block in its shard.
     pub index: Index,
-    /// When it was begun, in milliseconds since 1970; never less than that of the one before.
+    /// Time of the block's last record, in milliseconds since 1970.
     pub time_ms: u64,
 }
 
 impl BlockHeader {
-    /// Where the next block begins.
+    /// Returns the position of the next block.
     pub fn end(&self) -> Position {
         Position(self.position.0 + aligned(u64::from(self.length)))
     }
 
-    /// Writes the header with its CRC in front of the body, for which `block` has left
-    /// [`BLOCK_HEADER_SIZE`] bytes. The length is the block's.
+    /// Writes the header with its CRC in front of the body. `block` must begin with
+    /// [`BLOCK_HEADER_SIZE`] bytes of room. The length is that of `block`.
     pub fn seal(&self, block: &mut [u8], seed: Seed) {
         let header = &mut block[..BLOCK_HEADER_SIZE];
         header[0..4].copy_from_slice(&BLOCK_MAGIC);
@@ -142,8 +143,9 @@ impl BlockHeader {
         block[4..8].copy_from_slice(&crc.to_le_bytes());
     }
 
-    /// The header at the front of `bytes`, if they begin like a block at all. Nothing in it may be
-    /// trusted, nor the length be allocated, before [`BlockHeader::is_whole`] said so.
+    /// Parses the header at the front of `bytes`; returns `None` if they do not look like a block.
+    /// Until [`BlockHeader::is_whole`] returns true, the fields are untrusted: `length` must not be
+    /// allocated.
     pub fn parse(bytes: &[u8]) -> Option<BlockHeader> {
         let header = bytes.get(..BLOCK_HEADER_SIZE)?;
         let length = u32_at(header, 12);
@@ -166,13 +168,14 @@ impl BlockHeader {
         })
     }
 
-    /// Whether `block`, which is as long as the header says, is what was written.
+    /// Returns true if the CRC of `block` matches. `block` must have the length that the header
+    /// states.
     pub fn is_whole(&self, block: &[u8], seed: Seed) -> bool {
         block.len() == self.length as usize && u32_at(block, 4) == checksum(self.kind, block, seed)
     }
 }
 
-/// Rounds a length up to where the next block may begin.
+/// Rounds a length up to the block alignment.
 pub fn aligned(length: u64) -> u64 {
     length.next_multiple_of(BLOCK_ALIGNMENT)
 }
@@ -213,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_block_comes_back_and_is_whole() {
+    fn sealed_block_parses_and_is_whole() {
         let (header, block) = sealed(BlockKind::Records, b"body");
         assert_eq!(BlockHeader::parse(&block), Some(header));
         assert!(header.is_whole(&block, Seed::new(SEED.0, SEED.1)));
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_body_of_a_lost_range_means_nothing() {
+    fn lost_block_ignores_its_body() {
         let (header, mut block) = sealed(BlockKind::Lost, b"body");
         block[BLOCK_HEADER_SIZE] ^= 1;
         assert!(header.is_whole(&block, Seed::new(SEED.0, SEED.1)));
@@ -236,21 +239,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_flipped_bit_is_seen(body in proptest::collection::vec(any::<u8>(), 0..64), place in any::<proptest::sample::Index>()) {
+        fn flipped_bit_in_a_block_is_detected(body in proptest::collection::vec(any::<u8>(), 0..64), place in any::<proptest::sample::Index>()) {
             let (header, mut block) = sealed(BlockKind::Records, &body);
             let bit = place.index(block.len() * 8);
             block[bit / 8] ^= 1 << (bit % 8);
             let seen = BlockHeader::parse(&block) != Some(header)
                 || !header.is_whole(&block, Seed::new(SEED.0, SEED.1));
             prop_assert!(seen);
-            // Nor does what the damaged header says of itself hold.
+            // The fields of a damaged header are not accepted either.
             if let Some(claimed) = BlockHeader::parse(&block) {
                 prop_assert!(!claimed.is_whole(&block, Seed::new(SEED.0, SEED.1)));
             }
         }
 
         #[test]
-        fn any_bytes_are_a_header_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+        fn parsing_any_bytes_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
             let _ = BlockHeader::parse(&bytes);
         }
     }

@@ -11,18 +11,19 @@ use crate::segment::write_at_once;
 
 const PAGE_SIZE: usize = 4096;
 
-/// Bytes that one write carries at most. A larger one is no faster.
+/// Bytes per write at most. Larger writes are not faster.
 const SIZE_MAX: usize = 1 << 20;
 
 /// Collects bytes that follow each other in a file and writes them at once.
 #[derive(Debug)]
 pub(crate) struct WriteBuffer {
-    /// Zeroed memory that nobody has touched costs nothing.
+    /// Zeroed memory; untouched pages cost nothing.
     bytes: Vec<u8>,
-    /// Where in `bytes` a page begins.
+    /// Offset of the first page boundary in `bytes`.
     page: usize,
-    /// Where what is collected goes, and how much it is.
+    /// File offset of the collected bytes.
     offset: u64,
+    /// Number of collected bytes.
     length: usize,
 }
 
@@ -37,9 +38,9 @@ impl WriteBuffer {
         }
     }
 
-    /// What follows goes there. Nothing is collected.
+    /// Sets the file offset of the next byte. The buffer must be empty.
     pub(crate) fn start_at(&mut self, offset: u64) {
-        assert_eq!(self.length, 0, "what was collected is written first");
+        assert_eq!(self.length, 0, "the buffer must be flushed first");
         self.offset = offset;
     }
 
@@ -60,7 +61,7 @@ impl WriteBuffer {
         Ok(())
     }
 
-    /// Writes what is collected.
+    /// Writes the collected bytes.
     pub(crate) fn flush(&mut self, file: &dyn File) -> io::Result<()> {
         if self.length == 0 {
             return Ok(());

@@ -1,14 +1,15 @@
-//! Buffers of blocks that nobody reads any more, for blocks to come.
+//! A pool of block buffers without readers, for reuse.
 //!
-//! A busy shard fills one buffer after the other, each for a while part of the tail: without these
-//! every block would be memory that the system has just zeroed. Bounded: what is more is freed.
+//! A busy shard fills one buffer after the other, and each is part of the tail for a while. Without
+//! the pool, each block would take memory that the kernel has to zero first. The pool is bounded;
+//! buffers beyond the bound are freed.
 
 use bytes::Bytes;
 
-/// Bytes that a shard holds at most.
+/// Bytes in the pool of one shard at most.
 const SIZE_MAX: usize = 4 << 20;
 
-/// See the module's documentation.
+/// Pooled buffers of one shard.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     held: Vec<Vec<u8>>,
@@ -16,7 +17,7 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// An empty buffer; with room for `capacity` bytes if it is a new one.
+    /// Returns an empty buffer. A newly allocated one has `capacity` bytes.
     pub(crate) fn take(&mut self, capacity: usize) -> Vec<u8> {
         match self.held.pop() {
             Some(buffer) => {
@@ -27,7 +28,7 @@ impl Buffers {
         }
     }
 
-    /// Takes the buffer of a block back, unless somebody still reads it.
+    /// Puts the buffer of a block into the pool, unless it still has a reader.
     pub(crate) fn give(&mut self, body: Bytes) {
         let Ok(mut body) = body.try_into_mut() else {
             return;
@@ -40,7 +41,7 @@ impl Buffers {
         }
     }
 
-    /// Frees what is held.
+    /// Frees all pooled buffers.
     pub(crate) fn clear(&mut self) {
         *self = Buffers::default();
     }
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_comes_back_when_nobody_reads_it_and_not_before() {
+    fn buffer_returns_to_the_pool_after_its_last_reader() {
         let mut buffers = Buffers::default();
         let mut block = buffers.take(1000);
         block.extend_from_slice(&[7; 100]);
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_bounded_and_can_be_given_up() {
+    fn pool_is_bounded_and_can_be_cleared() {
         let mut buffers = Buffers::default();
         for _ in 0..10 {
             let body = Bytes::from(vec![0; SIZE_MAX / 4]);

@@ -1,4 +1,4 @@
-//! The disk as the journal needs it: what is volatile and what is durable is part of the contract.
+//! The journal's interface to the disk. Its contract states what is volatile and what is durable.
 //!
 //! Paths are relative to the journal's directory, with `/` between the parts. A name that was
 //! created, renamed or removed is durable after [`Disk::sync_dir`] of its directory; bytes are
@@ -22,16 +22,16 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     /// Creates a file that must not exist yet, empty, for reading and writing.
     fn create(&self, path: &str) -> io::Result<Arc<dyn File>>;
 
-    /// Opens a file that exists, for reading and writing.
+    /// Opens an existing file for reading and writing.
     fn open(&self, path: &str) -> io::Result<Arc<dyn File>>;
 
-    /// Creates a directory; one that exists is as good.
+    /// Creates a directory, unless it exists.
     fn create_dir(&self, path: &str) -> io::Result<()>;
 
-    /// The names in a directory, sorted; "" is the journal's own.
+    /// Lists the names in a directory, sorted; "" is the journal's own directory.
     fn list(&self, path: &str) -> io::Result<Vec<String>>;
 
-    /// Gives a file another name; a file that has it is replaced, in one step.
+    /// Renames a file atomically. An existing file at `to` is replaced.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file.
@@ -41,32 +41,34 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn sync_dir(&self, path: &str) -> io::Result<()>;
 }
 
-/// An open file. It may be used from several threads; writes that overlap are the caller's fault.
+/// An open file. Threads may share it, but must not write overlapping ranges concurrently.
 pub trait File: Send + Sync + std::fmt::Debug {
-    /// Bytes in the file.
+    /// Returns the size in bytes.
     fn size(&self) -> io::Result<u64>;
 
-    /// Fills the buffer from there; an end before it is full is [`io::ErrorKind::UnexpectedEof`].
+    /// Fills the buffer from `offset` on. If the file ends before, the error is
+    /// [`io::ErrorKind::UnexpectedEof`].
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// Writes from there on and says how many bytes; fewer than asked for is a short write.
+    /// Writes at `offset` and returns the number of bytes written; fewer than given is a short
+    /// write.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Takes room for the bytes up to there ahead of their being written; the size stays. Without
-    /// an error there may still be no room: it is there to make writing cheap.
+    /// Allocates disk space for the first `size` bytes, without changing the file's size. It only
+    /// makes writing cheaper: success does not guarantee space.
     fn take_room(&self, size: u64) -> io::Result<()> {
         let _ = size;
         Ok(())
     }
 
-    /// Sends bytes that were written to the device and waits until it has them, so that the sync
-    /// behind it, and everybody else's meanwhile, is short. It promises nothing.
+    /// Sends written bytes to the device and waits until it has them. That shortens the next sync
+    /// of this file, and concurrent syncs of others. It does not make anything durable.
     fn write_out(&self, offset: u64, size: u64) -> io::Result<()> {
         let _ = (offset, size);
         Ok(())
     }
 
-    /// Cuts the file or extends it with zeros.
+    /// Truncates the file, or extends it with zeros.
     fn set_size(&self, size: u64) -> io::Result<()>;
 
     /// Makes the bytes durable, and the size if it is needed to read them: `fdatasync`.
@@ -76,7 +78,7 @@ pub trait File: Send + Sync + std::fmt::Debug {
     fn sync_all(&self) -> io::Result<()>;
 }
 
-/// What went wrong, and with which file.
+/// An I/O error with the path of its file.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {source}")]
 struct PathError {
@@ -84,28 +86,29 @@ struct PathError {
     source: io::Error,
 }
 
-/// The same error, of the same kind, that names the file.
-fn at(path: impl Into<String>, source: io::Error) -> io::Error {
+/// Adds the path to an error. The error's kind stays.
+fn with_path(path: impl Into<String>, source: io::Error) -> io::Error {
     let path = path.into();
     io::Error::new(source.kind(), PathError { path, source })
 }
 
-/// It is not known which names of a directory are durable, and another sync would prove nothing.
+/// A failed directory sync: it is unknown which names are durable, and another sync would prove
+/// nothing.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 struct UnsyncedDirectory(io::Error);
 
-/// Makes the names in a directory durable. An error for which [`is_unsynced`] holds must not be
-/// followed by another try.
+/// Makes the names in a directory durable. After an error for which [`is_unsynced`] is true, there
+/// must be no retry.
 pub(crate) fn sync_names(disk: &dyn Disk, path: &str) -> io::Result<()> {
     disk.sync_dir(path).map_err(|error| match error.kind() {
-        // Nothing was written, and there may be room later.
+        // Nothing was written; a retry is safe when there is space.
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => error,
         kind => io::Error::new(kind, UnsyncedDirectory(error)),
     })
 }
 
-/// Whether an error says that the sync of a directory failed.
+/// Returns true if the error is a failed directory sync.
 pub(crate) fn is_unsynced(error: &io::Error) -> bool {
     let Some(inner) = error.get_ref() else {
         return false;

@@ -1,7 +1,7 @@
-//! How the line's thread learns that there is work, and sleeps when there is none.
+//! Wakes the line's thread when there is work, and lets it sleep when there is none.
 //!
-//! One bit per shard says where blocks wait. Whoever rings pays one system call if the thread
-//! sleeps and nobody has rung since, and none otherwise.
+//! One bit per shard marks the shards with new blocks. Ringing costs one system call if the thread
+//! sleeps and has not been woken since, otherwise none.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -10,48 +10,48 @@ use crate::ShardId;
 use crate::sync::thread::{self, Thread};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// See the module's documentation.
+/// A bit set of shards with work, and the thread that sleeps until one is set.
 #[derive(Debug, Default)]
 pub(crate) struct Doorbell {
     shards: AtomicU64,
-    /// Something else than a block: a spare, a wish, the end.
+    /// Set for events other than a new block: a spare segment, a request to seal, shutdown.
     other: AtomicBool,
     is_sleeping: AtomicBool,
     sleeper: OnceLock<Thread>,
 }
 
 impl Doorbell {
-    /// A block of the shard waits.
+    /// Marks the shard as having a new block and wakes the thread.
     pub(crate) fn ring(&self, shard: ShardId) {
-        self.note(shard);
+        self.mark(shard);
         self.wake();
     }
 
-    /// A block of the shard waits; whoever says so sees to it that the thread is woken.
-    pub(crate) fn note(&self, shard: ShardId) {
+    /// Marks the shard as having a new block. The caller must wake the thread later.
+    pub(crate) fn mark(&self, shard: ShardId) {
         self.shards.fetch_or(1 << shard.0, Ordering::SeqCst);
     }
 
-    /// Wakes the thread for what was noted, if it has not seen it by itself.
+    /// Wakes the thread if work is marked that it has not seen yet.
     pub(crate) fn wake_if_rung(&self) {
         if self.has_rung() {
             self.wake();
         }
     }
 
-    /// Something else has happened.
-    pub(crate) fn poke(&self) {
+    /// Signals an event other than a new block.
+    pub(crate) fn signal(&self) {
         self.other.store(true, Ordering::SeqCst);
         self.wake();
     }
 
-    /// The shards that rang, as bits, lowest first. They are not told again.
-    pub(crate) fn answer(&self) -> u64 {
+    /// Returns and clears the marked shards, as bits, lowest first.
+    pub(crate) fn take_marked(&self) -> u64 {
         self.other.store(false, Ordering::SeqCst);
         self.shards.swap(0, Ordering::SeqCst)
     }
 
-    /// Sleeps until somebody rings, or as long as `limit`. Only one thread does.
+    /// Sleeps until the bell rings, for at most `limit`. Only one thread may call it.
     pub(crate) fn sleep(&self, limit: Option<Duration>) {
         self.sleeper.get_or_init(thread::current);
         self.is_sleeping.store(true, Ordering::SeqCst);
@@ -71,7 +71,7 @@ impl Doorbell {
     fn wake(&self) {
         if self.is_sleeping.load(Ordering::SeqCst) && self.is_sleeping.swap(false, Ordering::SeqCst)
         {
-            // Whoever sleeps has said who it is before it said that it sleeps.
+            // The sleeping thread registers in `sleeper` before it sets `is_sleeping`.
             self.sleeper.get().inspect(|sleeper| sleeper.unpark());
         }
     }

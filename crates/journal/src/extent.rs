@@ -1,4 +1,4 @@
-//! An extent: what a shard wrote over a stretch of the line, clustered by stream.
+//! Extents: the records of one shard from a range of the line, clustered by stream.
 //!
 //! ```text
 //! ┌────────┬───────────────────┬──────────────────────┬───────┬────────┐
@@ -7,11 +7,11 @@
 //! └────────┴───────────────────┴──────────────────────┴───────┴────────┘
 //! ```
 //!
-//! It is apart from the line because the two want opposite things: the line takes what comes in the
-//! order in which it comes, an extent is read by stream. It is written once, under a temporary
-//! name, and never changes; merging replaces it. Every byte of it is covered by a CRC that is
-//! checked on every read, seeded so that no other extent's page, and no page from another place,
-//! passes. It knows nothing of segments, blocks and threads.
+//! The line is written in order of arrival; an extent is read by stream. An extent is written once,
+//! under a temporary name, and never changes; merging replaces it. Every byte is covered by a CRC
+//! that is checked on every read. The CRC is seeded, so that a page of another extent, or of
+//! another place in the same extent, does not pass. This module knows nothing about segments,
+//! blocks and threads.
 
 use std::io;
 
@@ -32,7 +32,7 @@ mod varint;
 mod writer;
 
 pub use check::DamagedPage;
-pub use cursor::{Cursor, Entries, Taken};
+pub use cursor::{Cursor, CursorRecord, Entries};
 pub use reader::Extent;
 pub use records::RecordRef;
 pub use set::{ExtentSet, FiledRecord, StreamSummary, Streams};
@@ -40,49 +40,50 @@ pub use streams::Entry;
 pub use writer::Writer;
 pub(crate) use writer::write_all;
 
-/// The directory of all extents.
+/// Directory of all extents.
 pub const DIRECTORY: &str = "extents";
 
-/// An extent is never made larger than this: places in it are counted in 32 bits.
+/// Size limit of an extent: offsets of pages are stored in units of 64 bytes, in 32 bits, with a
+/// margin.
 pub const SIZE_MAX: u64 = 128 << 30;
 
-/// What makes an extent this one and no other.
+/// Identifies an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The journal it belongs to.
+    /// Id of the journal.
     pub journal_id: u64,
-    /// The shard whose records it holds.
+    /// Shard of the records.
     pub shard: ShardId,
-    /// Its number, unique in the journal.
+    /// Number of the extent, unique in the journal.
     pub number: u64,
-    /// Where the stretch of the line begins.
+    /// Start of the range of the line.
     pub begin: Position,
-    /// Where it ends.
+    /// End of the range of the line.
     pub end: Position,
-    /// The shard's last block in the stretch or before it.
+    /// Index of the shard's last block before `end`.
     pub index: Index,
-    /// The term of that block.
+    /// Term of that block.
     pub term: u64,
 }
 
 impl Identity {
-    /// Where the extent lies.
+    /// Returns the path of the extent.
     pub fn path(&self) -> String {
         path(self.shard, self.number)
     }
 
-    /// Where it lies while it is being written.
+    /// Returns the path of the extent while it is being written.
     pub fn path_unfinished(&self) -> String {
         format!("{}.new", self.path())
     }
 }
 
-/// Where an extent lies.
+/// Returns the path of an extent.
 pub fn path(shard: ShardId, number: u64) -> String {
     format!("{DIRECTORY}/{:04}-{number:012}.ext", shard.0)
 }
 
-/// Something is not as it was written, and in which way.
+/// A description of invalid data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damage(pub(crate) &'static str);
 
@@ -96,35 +97,35 @@ impl Damage {
     }
 }
 
-/// An extent that cannot be used, or a place in it.
+/// An error of an extent.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtentError {
-    /// It is not what was written.
+    /// The contents are invalid.
     #[error("{path} is damaged at byte {place}: {what}")]
     Damaged {
-        /// The file, relative to the journal's directory.
+        /// Path of the file, relative to the journal's directory.
         path: String,
-        /// Where in it.
+        /// Byte in the file.
         place: u64,
-        /// In which way.
+        /// Description of the damage.
         what: &'static str,
     },
-    /// A newer build wrote it.
+    /// A newer build wrote the extent.
     #[error("{path} has format version {found}, and this build reads up to {supported}")]
     Version {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Its version.
+        /// Format version of the file.
         found: u32,
-        /// The newest that this build reads.
+        /// Newest version that this build reads.
         supported: u32,
     },
-    /// The disk did not read it.
+    /// An I/O error.
     #[error("{path} cannot be read: {source}")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What the disk said.
+        /// The error.
         source: io::Error,
     },
 }

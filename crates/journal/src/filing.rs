@@ -1,13 +1,14 @@
-//! The background of the journal: what turns the line into extents and keeps the disk tidy.
+//! Filing: the background work that moves sealed segments into extents.
 //!
-//! A sealed segment is read back, sorted and written as one extent per shard; the manifest then
-//! names them, readers switch to them, and the file becomes a spare. Neighbouring extents are
-//! merged, dead bytes dropped, erased ones driven out, spares zeroed ahead, a reserve of room kept.
+//! A sealed segment is read back, sorted and written as one extent per shard. Then a new manifest
+//! names the extents, readers switch to them, and the file becomes a spare. The filing also merges
+//! neighbouring extents, drops trimmed records, removes erased bytes, zeroes spares ahead and
+//! maintains the reserve of disk space.
 //!
-//! [`Filer::step`] does one bounded piece of that and returns. Its invariants: nothing is removed
-//! before what replaces it is durable and named by a durable manifest; a record is dropped only if
-//! its stream starts behind it durably; what a stream's start and next were outlives its records.
-//! It knows no clock, no thread, and of the line only what [`Line`] says.
+//! [`Filer::step`] does one bounded piece of that and returns. Invariants: no file is removed
+//! before its replacement is durable and named by a durable manifest. A record is dropped only if
+//! its stream's start is durably after it. The start and next offset of a stream outlive its
+//! records. The filing knows no clock and no threads, and of the line only the [`Line`] trait.
 
 use std::io;
 use std::sync::Arc;
@@ -31,73 +32,74 @@ mod round;
 #[cfg(test)]
 mod tests;
 
-pub use erasures::{Erasures, Pending};
+pub use erasures::{EraseBacklog, Erasures};
 pub use filer::{Filer, Options, Step, Totals};
 
-/// What filing asks of the line, and tells it.
+/// The line, as seen by the filing.
 pub trait Line: Send + Sync {
-    /// The oldest segment that is sealed, all of whose blocks are committed or void, and that was
-    /// not yet filed.
+    /// Returns the oldest sealed segment that is not filed, if all of its blocks are committed or
+    /// void.
     fn sealed(&self) -> Option<Sealed>;
 
-    /// How many sealed segments there are that were not filed.
-    fn waiting(&self) -> usize;
+    /// Returns the number of sealed segments that are not filed.
+    fn sealed_count(&self) -> usize;
 
-    /// Bytes of the active segment that are durable.
-    fn used(&self) -> u64;
+    /// Returns the durable bytes of the active segment.
+    fn active_size(&self) -> u64;
 
-    /// Where a stream starts, as far as that is durable and committed; 0 if nobody ever said.
+    /// Returns the durable and committed start of a stream; 0 if it is unknown.
     fn start(&self, shard: ShardId, stream: StreamId) -> u64;
 
-    /// How many trims and erases have become durable so far; only that it changed counts.
+    /// Returns the number of durable trims and erases. Only its changes matter.
     fn trims(&self) -> u64;
 
-    /// Asks for the end of the active segment. Everything before the position that is returned
-    /// will be in sealed segments before long, in files that were taken from the spares before now.
+    /// Asks for the end of the active segment. Everything before the returned position will soon be
+    /// in sealed segments, whose files were taken from the spares before this call.
     fn seal(&self) -> Position;
 
-    /// These are the extents from now on, and this is how far each shard is filed.
-    fn filed(&self, extents: &Arc<ExtentSet>, manifest: &Manifest);
+    /// Publishes new extents and, per shard, how far it is filed.
+    fn publish(&self, extents: &Arc<ExtentSet>, manifest: &Manifest);
 
-    /// The disk is full, or no longer: appends are refused meanwhile, trims and erases are not.
-    fn disk_full(&self, is_full: bool);
+    /// Enters or leaves the disk-full state, in which appends are refused but trims and erases are
+    /// not.
+    fn set_disk_full(&self, is_full: bool);
 }
 
-/// A segment that is whole up to its end.
+/// A sealed segment, whole up to its end.
 #[derive(Clone, Debug)]
 pub struct Sealed {
     /// The segment.
     pub segment: Segment,
-    /// Where its last block ends.
+    /// End of its last block.
     pub end: Position,
-    /// How far each shard was there.
+    /// Last block of each shard.
     pub shards: Vec<ShardEnd>,
-    /// Cuts that may void blocks in it, wherever they stand.
+    /// Cuts that may void blocks in it; the cuts themselves may be later in the line.
     pub cuts: Vec<Cut>,
-    /// It was there at the start: what its file held before is not known.
+    /// The segment is of an earlier run, so the bytes that its file held before are unknown.
     pub is_inherited: bool,
 }
 
-/// Blocks of a shard from this index on, if they stand before the position, are void.
+/// A cut: voids the blocks of a shard with this index or a higher one that are before the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// The shard.
+    /// Shard of the blocks.
     pub shard: ShardId,
-    /// The first index that is void.
+    /// First void index.
     pub index: Index,
-    /// Where the cut stands.
+    /// Position of the cut.
     pub position: Position,
 }
 
-/// Why the background has stopped.
+/// Reasons for which the filing stops.
 #[derive(Debug, thiserror::Error)]
 pub enum FilingError {
-    /// A sealed segment is not what was acked.
+    /// Acknowledged data in a sealed segment is damaged.
     #[error("{path} is damaged at position {}", position.0)]
     Damaged {
-        /// The segment.
+        /// Path of the segment.
         path: String,
-        /// Where its blocks end early.
+        /// Position of the first invalid block.
         position: Position,
     },
     /// An extent cannot be read.
@@ -106,18 +108,18 @@ pub enum FilingError {
     /// The manifest cannot be read.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// The disk refused something.
+    /// An I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The next manifest may or may not have taken the place of the last.
-    #[error("the manifest was not replaced: {0}")]
+    /// Replacing the manifest failed, so it is unknown which one is on disk.
+    #[error("cannot replace MANIFEST: {0}")]
     Unconfirmed(io::Error),
 }
 
 impl FilingError {
-    /// Whether the work may succeed when it is tried again: the disk or the system refused
-    /// something, and nothing shows damage. That a file ends too early is damage; after a failed sync
-    /// of a directory it is not known what is durable.
+    /// Returns true if a retry may succeed: the disk or the system refused a call, and nothing is
+    /// known to be damaged. A file that ends too early is damaged. After a failed sync of a
+    /// directory, it is unknown what is durable.
     fn is_transient(&self) -> bool {
         let kind = match self {
             FilingError::Io(error) if is_unsynced(error) => return false,
@@ -135,7 +137,7 @@ impl FilingError {
         )
     }
 
-    /// Whether there was no room, and trying again makes sense when there is.
+    /// Returns true if there was no disk space, so that a retry makes sense when there is.
     fn is_full(&self) -> bool {
         let kind = match self {
             FilingError::Io(error) => error.kind(),

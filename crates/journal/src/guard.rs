@@ -1,108 +1,108 @@
-//! Deciding and appending under a shard's lock.
+//! Guards: decide and append under a shard's lock.
 
 use parking_lot::MutexGuard;
 
 use crate::block::BLOCK_HEADER_SIZE;
-use crate::durable::Ticket;
+use crate::publication::Ticket;
 use crate::record::{RECORD_HEADER_SIZE, RecordKind};
 use crate::shard::{Shard, State};
 use crate::shared::Shared;
 use crate::sync::Ordering;
 use crate::{Index, ShardId, StreamId};
 
-/// Holds a shard. Everything that is appended, trimmed and erased under one guard becomes durable
-/// at once or not at all. Nobody else appends to the shard meanwhile: it is held for decisions,
-/// not for waiting.
+/// The lock of a shard. Everything that is appended, trimmed and erased under one guard becomes
+/// durable together or not at all. It excludes all other writers of the shard, so hold it to
+/// decide, never to wait.
 #[derive(Debug)]
 pub struct Guard<'a> {
     shared: &'a Shared,
     state: MutexGuard<'a, State>,
-    /// Dropped behind the lock, so that the line's thread does not run into it.
+    /// Declared after the lock, so that it is dropped later and the woken line finds the lock free.
     bell: Bell<'a>,
     now_ms: u64,
-    /// What is appended is taken though the disk is full.
+    /// Appends are accepted even if the disk is full.
     is_for_room: bool,
 }
 
-/// Tells the line's thread, at the end, of what was written.
+/// Wakes the line's thread when the guard is dropped, if anything was appended.
 #[derive(Debug)]
 struct Bell<'a> {
     shared: &'a Shared,
     shard: ShardId,
-    /// When it is told.
-    told: Told,
+    /// Time of the wake-up.
+    wake: WakeLine,
     written: usize,
-    /// Bytes that are counted as queued and not written yet.
+    /// Bytes that are counted as queued and not appended yet.
     reserved: usize,
 }
 
-/// When the line's thread learns of what was appended.
+/// The moment at which a guard wakes the line's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    /// When the guard is dropped.
-    AtOnce,
-    /// When the round ends that it belongs to.
-    WithRound,
+enum WakeLine {
+    /// The drop of the guard.
+    OnDrop,
+    /// The end of the guard's round.
+    AtRoundEnd,
 }
 
-/// An append that was taken.
+/// An accepted append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// The record's offset.
     pub offset: u64,
-    /// Durable when this is; nothing may be told before.
+    /// Ticket of the record's block. Do not acknowledge the append before it is durable.
     pub ticket: Ticket,
 }
 
-/// An append, trim or erase that was not taken; it changed nothing.
+/// A refused append, trim or erase. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
-    /// The record, or what one guard appends in all, is too large.
-    #[error("{size} bytes are more than the {limit} that fit")]
+    /// The record, or everything that the guard appends, is too large.
+    #[error("{size} bytes are too large (limit {limit} bytes)")]
     TooLarge {
-        /// Bytes it would have.
+        /// Size in bytes.
         size: usize,
-        /// Bytes it may have.
+        /// Limit in bytes.
         limit: usize,
     },
-    /// The stream's next offset is another than was expected.
+    /// The stream's next offset is not the expected one.
     #[error("the next offset is {next}")]
     Conflict {
         /// The next offset.
         next: u64,
-        /// What must be durable before the answer may be told: it may rest on records that are
-        /// not yet.
+        /// Must be durable before the conflict may be reported: `next` may depend on records that
+        /// are not durable yet.
         ticket: Ticket,
     },
-    /// Too much waits for the disk.
-    #[error("too much waits for the disk")]
+    /// The write queue is full.
+    #[error("too many bytes wait for the disk")]
     Full,
-    /// The disk has no room for filing; trims, erases and what leads to them are taken.
+    /// The disk has no space for filing. Trims, erases and appends that free space are accepted.
     #[error("the disk is full")]
     DiskFull,
-    /// A write or a sync has failed and the journal takes nothing any more.
+    /// A write or a sync has failed; the journal accepts nothing any more.
     #[error("the journal has failed")]
     Failed,
 }
 
 impl<'a> Guard<'a> {
     pub(crate) fn new(shared: &'a Shared, shard: &'a Shard, now_ms: u64) -> Guard<'a> {
-        Guard::telling(Told::AtOnce, shared, shard, now_ms)
+        Guard::with_wake(WakeLine::OnDrop, shared, shard, now_ms)
     }
 
-    /// Belongs to a round, at whose end the line is woken.
+    /// Locks a shard for a round. The line is woken when the round ends.
     pub(crate) fn in_round(shared: &'a Shared, shard: &'a Shard, now_ms: u64) -> Guard<'a> {
-        Guard::telling(Told::WithRound, shared, shard, now_ms)
+        Guard::with_wake(WakeLine::AtRoundEnd, shared, shard, now_ms)
     }
 
-    fn telling(told: Told, shared: &'a Shared, shard: &'a Shard, now_ms: u64) -> Guard<'a> {
+    fn with_wake(wake: WakeLine, shared: &'a Shared, shard: &'a Shard, now_ms: u64) -> Guard<'a> {
         Guard {
             shared,
             state: shard.state.lock(),
             bell: Bell {
                 shared,
                 shard: shard.id,
-                told,
+                wake,
                 written: 0,
                 reserved: 0,
             },
@@ -111,34 +111,34 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// What is appended leads to trims, or is as little as they are and ends something: it is taken
-    /// though the disk is full, as they are.
+    /// Accepts appends although the disk is full, as trims are. For appends that lead to trims, or
+    /// that are small and end something.
     pub fn for_room(mut self) -> Self {
         self.is_for_room = true;
         self
     }
 
-    /// When it was locked, in milliseconds since 1970-01-01 UTC.
+    /// Returns the time at which the shard was locked, in milliseconds since 1970-01-01 UTC.
     pub fn now_ms(&self) -> u64 {
         self.now_ms
     }
 
-    /// The stream's next offset, whether durable or not; 0 if nothing was ever appended.
+    /// Returns the stream's next offset, durable or not; 0 if nothing was ever appended.
     pub fn next(&self, stream: StreamId) -> u64 {
         let stream = self.state.streams.get(&stream);
         stream.map_or(0, |stream| stream.next)
     }
 
-    /// What must be durable before the stream's next offset, or anything that was decided by it,
-    /// may be told.
+    /// Returns the ticket that must be durable before the stream's next offset, or a decision that
+    /// is based on it, may be reported.
     pub fn last_ticket(&self, stream: StreamId) -> Ticket {
         let stream = self.state.streams.get(&stream);
         self.ticket(stream.map_or(Index(0), |stream| stream.last_index()))
     }
 
-    /// Sees to it that `bytes` of payload in `count` records will be taken under this
-    /// guard, so that a decision of several records is appended whole or not at all. It is asked
-    /// before the first of them. An error has changed nothing.
+    /// Reserves room for `bytes` of payload in `count` records under this guard, so that a decision
+    /// of several records is appended whole or not at all. Call it before the first append. An
+    /// error has changed nothing.
     pub fn reserve(&mut self, bytes: usize, count: usize) -> Result<(), AppendError> {
         let size = count * RECORD_HEADER_SIZE + bytes;
         let limit = match count {
@@ -156,7 +156,7 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
-    /// Appends a record, if the stream's next offset is as expected.
+    /// Appends a record if the stream's next offset is `expected` (any, if `None`).
     pub fn append(
         &mut self,
         stream: StreamId,
@@ -186,20 +186,20 @@ impl<'a> Guard<'a> {
         })
     }
 
-    /// The stream starts at `start` from the moment its ticket is durable, or where it ends if
-    /// that is less. A start that it has already, or a stream that is not there, changes nothing.
+    /// Moves the stream's start to `start`, or to its end if that is less, as soon as the ticket is
+    /// durable. A start that the stream has passed already, or an unknown stream, changes nothing.
     pub fn trim(&mut self, stream: StreamId, start: u64) -> Result<Ticket, AppendError> {
         let start = start.min(self.next(stream));
         self.mark(RecordKind::Trim, stream, start)
     }
 
-    /// Trims all of the stream, and sees to it that its bytes leave the disk.
+    /// Trims the whole stream, and removes its bytes from the disk within the erase limit.
     pub fn erase(&mut self, stream: StreamId) -> Result<Ticket, AppendError> {
         self.erase_before(stream, u64::MAX)
     }
 
-    /// Trims the stream before `start`, or where it ends if that is less, and sees to it that the
-    /// bytes of everything before it leave the disk, of what was trimmed earlier too.
+    /// Trims the stream before `start`, or its end if that is less, and removes the bytes before it
+    /// from the disk, including those of earlier trims.
     pub fn erase_before(&mut self, stream: StreamId, start: u64) -> Result<Ticket, AppendError> {
         let start = start.min(self.next(stream));
         self.mark(RecordKind::Erase, stream, start)
@@ -219,12 +219,12 @@ impl<'a> Guard<'a> {
         Ok(self.written_ticket())
     }
 
-    /// Whether there is no room on the disk for what is appended.
+    /// Returns true if the disk has no space for an append.
     fn is_refused(&self) -> bool {
         !self.is_for_room && self.shared.health.is_disk_full()
     }
 
-    /// What is appended next has `size` bytes in its block: reserved ones, or there is room.
+    /// Takes `size` bytes for the next record from the reserved ones, or makes room for them.
     fn take_room(&mut self, size: usize) -> Result<(), AppendError> {
         match self.bell.reserved.checked_sub(size) {
             Some(rest) => self.bell.reserved = rest,
@@ -234,7 +234,7 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
-    /// Counts `size` bytes as queued, in a block that has room for them.
+    /// Counts `size` bytes as queued, in a block with room for them.
     fn make_room(&mut self, size: usize) -> Result<(), AppendError> {
         if self.shared.health.is_failed() {
             return Err(AppendError::Failed);
@@ -274,10 +274,10 @@ impl Drop for Bell<'_> {
             let queued_bytes = &self.shared.queued_bytes;
             queued_bytes.fetch_sub(self.reserved as u64, Ordering::Relaxed);
         }
-        match self.told {
+        match self.wake {
             _ if self.written == 0 => {}
-            Told::AtOnce => self.shared.doorbell.ring(self.shard),
-            Told::WithRound => self.shared.doorbell.note(self.shard),
+            WakeLine::OnDrop => self.shared.doorbell.ring(self.shard),
+            WakeLine::AtRoundEnd => self.shared.doorbell.mark(self.shard),
         }
     }
 }

@@ -1,37 +1,37 @@
-//! Whether the journal takes appends, and if not, why.
+//! Health of the journal: whether it accepts appends, and why not.
 //!
 //! ```text
 //! ## Serving <=> FilingRetrying | DiskFull
-//! ## Serving | FilingRetrying | DiskFull => FilingFailed      once, for good
-//! ## any => Failed                           once, for good
+//! ## Serving | FilingRetrying | DiskFull => FilingFailed      permanent
+//! ## any => Failed                           permanent
 //! ```
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// See the module's documentation.
+/// Health of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// Appends are taken.
+    /// Appends are accepted.
     Serving,
-    /// Work of the background failed and is tried again. Appends are taken until the line has no
-    /// segment to go on in, and go on when the work succeeds.
+    /// Background work failed and is retried. Appends are accepted until the line runs out of
+    /// segments, and again once the work succeeds.
     FilingRetrying {
-        /// What failed, for a person.
+        /// The error, for a person.
         reason: String,
     },
-    /// The background found no room: appends are refused, trims and erases are taken.
+    /// The filing found no disk space: appends are refused, trims and erases accepted.
     DiskFull,
-    /// The background has stopped for good. Everything is taken until the line has no segment to
-    /// go on in.
+    /// The filing has stopped permanently. Everything is accepted until the line runs out of
+    /// segments.
     FilingFailed {
-        /// What failed, for a person.
+        /// The error, for a person.
         reason: String,
     },
     /// A write or a sync failed. Nothing is written any more.
     Failed {
-        /// What failed, for a person.
+        /// The error, for a person.
         reason: String,
     },
 }
@@ -41,10 +41,10 @@ const DISK_FULL: u8 = 1;
 const FILING_FAILED: u8 = 2;
 const FAILED: u8 = 3;
 
-/// How often the journal entered each state since it was opened.
+/// Number of entries into each state since the journal was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HealthChanges {
-    /// Back to serving, from a state that passed.
+    /// Back to serving, from a temporary state.
     pub serving: u64,
     /// [`Health::FilingRetrying`].
     pub filing_retrying: u64,
@@ -56,18 +56,18 @@ pub struct HealthChanges {
     pub failed: u64,
 }
 
-/// The journal's health; reading whether appends are taken costs one load.
+/// The journal's health. Checking whether appends are accepted costs one load.
 #[derive(Debug, Default)]
 pub(crate) struct HealthCell {
     state: AtomicU8,
     reason: Mutex<String>,
-    /// Why work of the background is tried again, if it is.
+    /// The error of background work that is being retried.
     retrying: Mutex<Option<String>>,
-    changes: Changes,
+    changes: ChangeCounters,
 }
 
 #[derive(Debug, Default)]
-struct Changes {
+struct ChangeCounters {
     serving: AtomicU64,
     filing_retrying: AtomicU64,
     disk_full: AtomicU64,
@@ -102,10 +102,10 @@ impl HealthCell {
         self.state.load(Ordering::Acquire) == FILING_FAILED
     }
 
-    /// Why nothing can be written when the line needs a segment and filing has failed.
+    /// Returns the failure reason for a line that needs a segment after filing has failed.
     pub(crate) fn out_of_segments(&self) -> String {
         let reason = self.reason.lock();
-        format!("no segment is free, and filing has failed: {reason}")
+        format!("no free segment, and filing has failed: {reason}")
     }
 
     pub(crate) fn is_failed(&self) -> bool {
@@ -125,7 +125,7 @@ impl HealthCell {
         }
     }
 
-    /// Latches a failure of the background, unless everything has failed.
+    /// Latches a failure of the filing, unless the journal has failed already.
     pub(crate) fn fail_filing(&self, reason: String) {
         let mut first = self.reason.lock();
         if self.state.load(Ordering::Acquire) < FILING_FAILED {
@@ -135,7 +135,7 @@ impl HealthCell {
         }
     }
 
-    /// The disk has no room, or has some again. A failure stays.
+    /// Enters or leaves the disk-full state. A failure stays.
     pub(crate) fn set_disk_full(&self, is_full: bool) {
         let (from, to) = match is_full {
             true => (SERVING, DISK_FULL),
@@ -152,7 +152,7 @@ impl HealthCell {
         }
     }
 
-    /// Work of the background failed for this reason and is tried again, or `None` if none is.
+    /// Sets the error of background work that is being retried; `None` if none is.
     pub(crate) fn set_retrying(&self, reason: Option<&str>) {
         let mut retrying = self.retrying.lock();
         if retrying.as_deref() == reason {
@@ -166,7 +166,7 @@ impl HealthCell {
         *retrying = reason.map(str::to_owned);
     }
 
-    /// How often each state was entered.
+    /// Returns the number of entries into each state.
     pub(crate) fn changes(&self) -> HealthChanges {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         HealthChanges {
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_that_is_tried_again_is_a_state_that_passes() {
+    fn retried_work_is_a_temporary_state() {
         let health = HealthCell::default();
         health.set_retrying(Some("no descriptor"));
         health.set_retrying(Some("no memory"));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_stays_and_keeps_its_first_reason() {
+    fn failure_is_permanent_with_its_first_reason() {
         let health = HealthCell::default();
         health.set_disk_full(true);
         assert_eq!(health.get(), Health::DiskFull);

@@ -1,17 +1,18 @@
-//! Numbers that must not be taken for one another.
+//! Ids of shards and streams, and positions in the line. Newtypes, so that they cannot be confused.
 
-/// A Raft group's share of the streams; alone or clustered, from the first byte.
+/// A shard: the streams of one Raft group. A journal has shards from its creation, also on a node
+/// without a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardId(pub u16);
 
-/// A stream within its shard. Whoever appends chooses the number; 0 is a number like any other.
+/// A stream within its shard. The caller chooses the number; 0 is valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
-/// The place of a block in its shard: dense from 1, 0 is "before the first".
+/// The index of a block in its shard: dense, from 1. 0 means "before the first block".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Index(pub u64);
 
-/// A place in the line, in bytes. It grows over all segments and is never used twice.
+/// A position in the line, in bytes. Positions increase over all segments and are never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);

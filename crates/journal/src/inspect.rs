@@ -1,10 +1,10 @@
-//! Looking at a journal's directory without opening it: whether all of it is what was written,
-//! what is in it, and what depends on what is damaged.
+//! Inspects a journal's directory without opening it: validates every file, and reports contents,
+//! damage and what depends on the damaged data.
 //!
-//! It is a second opinion: it reads the format with the same decoders and judges by rules of its
-//! own, so that it does not repeat what opening may get wrong. It reads everything, every page and
-//! every block, and changes nothing; over [`ReadOnlyDisk`] it could not. It keeps the table of
-//! streams in memory and a page or a block at a time. What records mean it does not know.
+//! It is a second opinion: it uses the same decoders but its own rules, so that it does not repeat
+//! mistakes of opening. It reads every page and block, and changes nothing; on a [`ReadOnlyDisk`]
+//! it could not. In memory it holds the table of streams and one page or block at a time. It knows
+//! nothing about the meaning of records.
 
 mod claims;
 mod damage;
@@ -33,70 +33,69 @@ use crate::segment::{LINE_DIR, SegmentError};
 use crate::{Position, ShardId, StreamId};
 use table::Table;
 
-/// What is asked.
+/// Options of an inspection.
 pub struct Request<'a> {
-    /// A stream whose records are kept, for whoever knows what they mean.
+    /// A stream whose records are returned in [`Inspection::kept`].
     pub kept: Option<(ShardId, StreamId)>,
-    /// Told, now and then, how many bytes of how many have been read.
+    /// Called now and then with the bytes read and the total bytes.
     pub progress: &'a mut dyn FnMut(u64, u64),
 }
 
-/// Everything that was found.
+/// Result of an inspection.
 #[derive(Debug, Default)]
 pub struct Inspection {
-    /// Names the journal; 0 if nothing readable says it.
+    /// Id of the journal; 0 if no readable file states it.
     pub journal_id: u64,
-    /// Shards that it has.
+    /// Number of shards.
     pub shard_count: u16,
-    /// Everything before it lies in extents.
+    /// Everything before this position is in extents.
     pub filed: Position,
     /// The extents that the manifest names.
     pub extents: Vec<ExtentView>,
-    /// The line.
+    /// The write-ahead log.
     pub line: LineView,
-    /// Files that will become segments, and their bytes.
+    /// Spare files, which will become segments.
     pub spares: Files,
-    /// Files that nothing names: left by a stop, removed by the next start.
+    /// Unreferenced files, left by a crash; the next start removes them.
     pub strays: Files,
-    /// Bytes that are kept back for a full disk.
+    /// Size of the reserve for a full disk.
     pub reserve_bytes: u64,
-    /// Every stream that is known.
+    /// All known streams.
     pub streams: BTreeMap<(ShardId, StreamId), StreamView>,
-    /// Everything that is not what was written. None: the directory is whole.
+    /// All damage. If it is empty, the directory is whole.
     pub damage: Vec<Damage>,
-    /// Records that are not there and should be, unless their loss was accepted.
+    /// Missing records. An error, unless their loss was accepted.
     pub missing: Vec<Missing>,
-    /// Something was lost earlier, and that was accepted: where nothing is damaged, that is what is
-    /// missing.
+    /// An earlier loss was accepted. If nothing is damaged, it explains the missing records.
     pub is_loss_accepted: bool,
-    /// Records of the stream that was to be kept: offset to tag and bytes.
+    /// Records of the requested stream: offset to tag and bytes.
     pub kept: BTreeMap<u64, (u8, Vec<u8>)>,
 }
 
-/// Some files.
+/// Number and size of a set of files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    /// How many.
+    /// Number of files.
     pub count: u64,
-    /// Their bytes.
+    /// Total bytes.
     pub bytes: u64,
 }
 
-/// A directory that cannot be inspected at all.
+/// A directory that cannot be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
-    /// There is nothing of a journal.
-    #[error("this is no journal: there is neither a manifest nor a line")]
+    /// The directory is not a journal's.
+    #[error("this is no journal: it has neither a manifest nor a write-ahead log")]
     NoJournal,
-    /// A newer build wrote it.
+    /// A newer build wrote the journal.
     #[error("{0}")]
     Newer(String),
-    /// The disk did not read.
+    /// An I/O error.
     #[error("cannot read the journal: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Reads all of a journal's directory.
+/// Reads and validates a journal's whole directory.
 pub fn inspect(disk: &dyn Disk, request: Request<'_>) -> Result<Inspection, InspectError> {
     let names = disk.list("")?;
     let has = |name: &str| names.iter().any(|one| one == name);
@@ -135,7 +134,7 @@ pub fn inspect(disk: &dyn Disk, request: Request<'_>) -> Result<Inspection, Insp
 }
 
 impl Inspection {
-    /// Whether everything is what was written, but for losses that were accepted.
+    /// Returns true if nothing is damaged or missing, except for accepted losses.
     pub fn is_whole(&self) -> bool {
         self.damage.is_empty() && (self.missing.is_empty() || self.is_loss_accepted)
     }
@@ -148,8 +147,7 @@ fn load_manifest(
     let manifest = match Manifest::load(disk) {
         Ok(Some(manifest)) => manifest,
         Ok(None) => {
-            let what =
-                "it is missing: which extents count, and how far the line is filed, are not known";
+            let what = "it is missing: the valid extents and the end of the filed data are unknown";
             found.damage.push(Damage::of_file(manifest::PATH, 0, what));
             return Ok(None);
         }
@@ -172,7 +170,7 @@ fn load_manifest(
     Ok(Some(manifest))
 }
 
-/// Counts what is there beside segments and extents.
+/// Counts the files other than segments and valid extents.
 fn count_files(
     disk: &dyn Disk,
     manifest: Option<&Manifest>,
@@ -211,7 +209,7 @@ fn count_files(
     Ok(())
 }
 
-/// The names in a directory; none if it is not there.
+/// Lists a directory; a missing one is empty.
 fn list(disk: &dyn Disk, path: &str) -> io::Result<Vec<String>> {
     match disk.list(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),

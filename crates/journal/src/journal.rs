@@ -1,13 +1,13 @@
-//! The handle: what everybody else calls.
+//! The journal handle: the interface for writers and readers.
 
 use std::sync::Arc;
 use std::task::Waker;
 
-use crate::durable::{Status, Ticket};
 use crate::extent::ExtentError;
-use crate::follow::{Follow, Following};
+use crate::followers::{Follow, Following};
 use crate::guard::Guard;
 use crate::health::{Health, HealthChanges};
+use crate::publication::{Status, Ticket};
 use crate::read::{self, Read, ReadError, ReadLimit};
 use crate::round::Round;
 use crate::segment::ShardEnd;
@@ -17,38 +17,38 @@ use crate::sync::Ordering;
 use crate::threads::Threads;
 use crate::{Commit, Index, Position, ShardId, StreamId};
 
-/// What a block may hold beside its largest record: its header, and a few small records.
+/// Bytes that a block has for its header and a few small records besides the largest one.
 const BESIDE: usize = 1024;
 
 /// An open journal. See the crate's documentation.
 #[derive(Debug)]
 pub struct Journal {
     shared: Arc<Shared>,
-    /// Ended with the journal; a simulation has none.
+    /// Joined when the journal is dropped. `None` in a simulation.
     _threads: Option<Threads>,
 }
 
-/// How a stream stands.
+/// Offsets of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamState {
-    /// The first offset there is.
+    /// Offset of the first record.
     pub start: u64,
-    /// The next record's offset, whether the one before is durable or not.
+    /// Offset of the next record, whether the one before it is durable or not.
     pub next: u64,
-    /// Where the stream ends for readers.
+    /// End of the stream for readers.
     pub next_durable: u64,
 }
 
-/// What has been written since the journal was opened, and what waits.
+/// Write statistics since the journal was opened, and the current queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Syncs of the line.
+    /// Number of syncs of the line.
     pub syncs: u64,
-    /// Blocks, those that carry only a hint included.
+    /// Number of blocks, including those that only carry a hint.
     pub blocks: u64,
-    /// Records.
+    /// Number of records.
     pub records: u64,
-    /// Bytes of blocks.
+    /// Bytes of all blocks.
     pub bytes: u64,
     /// Bytes that wait for the disk.
     pub queued_bytes: u64,
@@ -56,17 +56,17 @@ pub struct Stats {
     pub segments: usize,
 }
 
-/// A shard's tail that cannot be cut.
+/// A refused cut of a shard's tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CutError {
-    /// A block that would be void is committed.
+    /// A block that would become void is committed.
     #[error("block {} is committed", committed.0)]
     Committed {
-        /// The last one that is.
+        /// The last committed block.
         committed: Index,
     },
-    /// A block of the shard waits for the disk; its ticket ends first.
-    #[error("a block of the shard waits for the disk")]
+    /// A block of the shard waits for the disk; wait for its ticket first.
+    #[error("a block of the shard is not on disk yet")]
     Pending,
     /// The journal has failed.
     #[error("the journal has failed")]
@@ -81,46 +81,49 @@ impl Journal {
         }
     }
 
-    /// How many shards there are. A shard that does not exist must not be named.
+    /// Returns the number of shards. Other methods panic if they are passed a shard that does not
+    /// exist.
     pub fn shard_count(&self) -> u16 {
         self.shared.shards.len() as u16
     }
 
-    /// Bytes of a record at most, with room for others beside it in its block.
+    /// Returns the limit on a record's size in bytes. A block has room for other records next to
+    /// the largest one.
     pub fn record_size_max(&self) -> usize {
         let limits = &self.shared.limits;
         limits.record.min(limits.block - BESIDE)
     }
 
-    /// Names the journal; the same for its whole life.
+    /// Returns the journal's id; it never changes.
     pub fn id(&self) -> u64 {
         self.shared.journal_id
     }
 
-    /// Which life of the journal this is. It rises with every start that follows one in which anything
-    /// became durable, and is known to be durable itself: the sequence of the first segment that this
-    /// start began, from 1.
+    /// Returns the journal's life: the sequence of the first segment that this start began, from 1.
+    /// It is durable, and it increases with every start after one in which something became
+    /// durable.
     pub fn life(&self) -> u64 {
         self.shared.segments.lock().first_own
     }
 
-    /// Locks a shard to decide and append. `now_ms` is milliseconds since 1970.
+    /// Locks a shard to decide and append. `now_ms` is in milliseconds since 1970.
     pub fn lock(&self, shard: ShardId, now_ms: u64) -> Guard<'_> {
         Guard::new(&self.shared, self.shared.shard(shard), now_ms)
     }
 
-    /// Begins a round of appends that one sync is to serve.
+    /// Begins a group of appends that share one sync.
     pub fn round(&self) -> Round {
         Round::new(self.shared.clone())
     }
 
-    /// What is known of a ticket's block now.
+    /// Returns the current state of a ticket's block.
     pub fn status(&self, ticket: Ticket) -> Status {
         self.shard(ticket.shard).publication.status(ticket.index)
     }
 
-    /// Wakes `waker` once when the ticket's block is no longer pending; if it is not now, says so
-    /// and keeps nothing. One waker per connection will do: for its last ticket.
+    /// Wakes `waker` once when the ticket's block is no longer pending. Returns the state now;
+    /// unless that is pending, the waker is not stored. A connection needs one waker only, for its
+    /// last ticket.
     pub fn notify(&self, ticket: Ticket, waker: &Waker) -> Status {
         let publication = &self.shard(ticket.shard).publication;
         publication.notify(ticket.index, waker)
@@ -131,8 +134,8 @@ impl Journal {
         self.shard(ticket.shard).publication.wait(ticket.index)
     }
 
-    /// Reads a stream's records from an offset on, as far as they are durable (committed). A
-    /// stream that is not there is empty.
+    /// Reads the durable (committed) records of a stream from an offset on. An unknown stream is
+    /// empty.
     pub fn read(
         &self,
         shard: ShardId,
@@ -143,7 +146,7 @@ impl Journal {
         read::read(&self.shared, self.shard(shard), stream, from, limit)
     }
 
-    /// The same without any access to the disk, from what is in memory; `None` if that is not
+    /// Reads like [`Journal::read`] but without disk access. Returns `None` if memory does not hold
     /// enough.
     pub fn read_in_memory(
         &self,
@@ -155,23 +158,23 @@ impl Journal {
         read::read_in_memory(self.shard(shard), stream, from, limit)
     }
 
-    /// Wakes `waker` once when the stream has something durable at `from` or behind, or starts
-    /// behind it.
+    /// Wakes `waker` once when the stream has a durable record at `from` or later, or starts after
+    /// it.
     pub fn follow(&self, shard: ShardId, stream: StreamId, from: u64, waker: &Waker) -> Follow {
-        let of = self.shard(shard);
-        of.followers.add(shard, stream, waker, || {
+        let target = self.shard(shard);
+        target.followers.add(shard, stream, waker, || {
             let state = self.stream(shard, stream);
             self.shared.health.is_failed()
                 || state.is_some_and(|state| state.next_durable > from || state.start > from)
         })
     }
 
-    /// Ends what [`Journal::follow`] began, if it has not ended by itself.
+    /// Ends a wait begun by [`Journal::follow`], if it has not ended already.
     pub fn unfollow(&self, following: &Following) {
         self.shard(following.shard).followers.remove(following);
     }
 
-    /// How a stream stands; `None` if nothing was ever appended to it.
+    /// Returns the offsets of a stream; `None` if nothing was ever appended to it.
     pub fn stream(&self, shard: ShardId, stream: StreamId) -> Option<StreamState> {
         let state = self.shard(shard).state.lock();
         let entry = state.streams.get(&stream)?;
@@ -182,7 +185,7 @@ impl Journal {
         })
     }
 
-    /// Up to `limit` streams of a shard, ascending, behind `after`.
+    /// Returns up to `limit` streams of a shard with an id above `after`, ascending.
     pub fn streams(
         &self,
         shard: ShardId,
@@ -205,8 +208,8 @@ impl Journal {
         states.collect()
     }
 
-    /// Bytes of a stream's payloads from its start on. Those that are filed are looked up on
-    /// disk.
+    /// Returns the bytes of a stream's payloads from its start on. Sizes of filed records are read
+    /// from disk.
     pub fn bytes(&self, shard: ShardId, stream: StreamId) -> Result<u64, ExtentError> {
         let state = self.shard(shard).state.lock();
         let Some(entry) = state.streams.get(&stream) else {
@@ -215,15 +218,15 @@ impl Journal {
         let start = entry.start;
         let unfiled = entry
             .runs()
-            .filter(|run| state.tail.placed(run.index).is_some());
+            .filter(|run| state.tail.location(run.index).is_some());
         let in_line = unfiled.map(|run| u64::from(run.bytes)).sum::<u64>();
         let extents = state.extents.clone();
         drop(state);
         Ok(extents.bytes(shard, stream, start)? + in_line)
     }
 
-    /// Where to trim a stream so that it keeps about `bytes_max` of its bytes: at most a record
-    /// less, at most a block's records more. Only what is durable is trimmed.
+    /// Returns the offset before which to trim a stream to about `bytes_max` bytes: at most one
+    /// record less, at most one block's records more. The offset is never beyond the durable end.
     pub fn offset_for_bytes(
         &self,
         shard: ShardId,
@@ -236,7 +239,7 @@ impl Journal {
         };
         let mut kept = 0;
         for run in entry.runs().rev() {
-            if state.tail.placed(run.index).is_none() {
+            if state.tail.location(run.index).is_none() {
                 break;
             }
             kept += u64::from(run.bytes);
@@ -254,8 +257,8 @@ impl Journal {
         Ok(offset.unwrap_or(start).max(start))
     }
 
-    /// Where to trim a stream so that it keeps every record as young as `time_ms`, and not many
-    /// older ones.
+    /// Returns the offset before which to trim a stream so that it retains every record appended at
+    /// `time_ms` or later, and not many older ones.
     pub fn offset_for_time(
         &self,
         shard: ShardId,
@@ -267,8 +270,8 @@ impl Journal {
             return Ok(0);
         };
         let young = entry.runs().find(|run| {
-            let placed = state.tail.placed(run.index);
-            placed.is_some_and(|placed| placed.time_ms >= time_ms)
+            let location = state.tail.location(run.index);
+            location.is_some_and(|location| location.time_ms >= time_ms)
         });
         let next_durable = entry.next_at(state.committed());
         let in_line = young.map_or(next_durable, |run| run.first.min(next_durable));
@@ -279,43 +282,43 @@ impl Journal {
         Ok(filed.unwrap_or(in_line).max(start))
     }
 
-    /// Blocks from now on carry this Raft term.
+    /// Sets the Raft term of future blocks.
     pub fn set_term(&self, shard: ShardId, term: u64) {
         self.shard(shard).state.lock().set_term(term);
     }
 
-    /// A shard's last block, whether durable or not.
+    /// Returns a shard's last block, durable or not.
     pub fn shard_end(&self, shard: ShardId) -> ShardEnd {
         self.shard(shard).state.lock().end()
     }
 
-    /// A shard's last block that is durable.
+    /// Returns the index of a shard's last durable block.
     pub fn durable(&self, shard: ShardId) -> Index {
         self.shard(shard).publication.durable()
     }
 
-    /// Readers see blocks of the shard up to `index`, which are durable, from now on. Only if the
-    /// options leave that to the caller.
+    /// Makes durable blocks of the shard up to `index` visible to readers. Requires
+    /// [`Commit::ByCaller`].
     pub fn commit(&self, shard: ShardId, index: Index) {
         assert_eq!(self.shared.commit, Commit::ByCaller, "{COMMIT_BY_CALLER}");
-        let of = self.shard(shard);
-        let mut state = of.state.lock();
+        let target = self.shard(shard);
+        let mut state = target.state.lock();
         let durable = state.tail.last();
         state.commit(index.min(durable), |trim| {
             self.shared.note_trim(shard, trim)
         });
         drop(state);
-        of.followers.wake_all();
+        target.followers.wake_all();
     }
 
-    /// Makes a shard's blocks from `index` on void, and appends a block that says so: what a
-    /// follower does whose tail is not its leader's.
+    /// Voids a shard's blocks from `index` on, and appends a block that says so. A follower does
+    /// this if its tail differs from the leader's.
     pub fn cut(&self, shard: ShardId, index: Index) -> Result<(), CutError> {
         if self.shared.health.is_failed() {
             return Err(CutError::Failed);
         }
-        let of = self.shard(shard);
-        let mut state = of.state.lock();
+        let target = self.shard(shard);
+        let mut state = target.state.lock();
         if index <= state.committed() {
             let committed = state.committed();
             return Err(CutError::Committed { committed });
@@ -325,40 +328,41 @@ impl Journal {
         }
         if index <= state.end().index {
             state.cut(index);
-            of.publication.start_at(Index(index.0 - 1));
+            target.publication.start_at(Index(index.0 - 1));
             drop(state);
             self.shared.doorbell.ring(shard);
         }
         Ok(())
     }
 
-    /// Everything in the line before it is durable.
+    /// Returns the position before which the line is durable.
     pub fn durable_position(&self) -> Position {
         self.shared.segments.lock().durable
     }
 
-    /// Whether appends are taken, and if not, why.
+    /// Returns whether the journal accepts appends, and why not.
     pub fn health(&self) -> Health {
         self.shared.health.get()
     }
 
-    /// How often each state of [`Journal::health`] was entered since the journal was opened.
+    /// Returns how often each state of [`Journal::health`] was entered since the journal was
+    /// opened.
     pub fn health_changes(&self) -> HealthChanges {
         self.shared.health.changes()
     }
 
-    /// Whether appends wait because no segment is free. Normal for a moment under load; filing frees
-    /// one.
+    /// Returns true if appends wait for a free segment. That is normal for a moment under load,
+    /// until filing frees one.
     pub fn is_starved(&self) -> bool {
         self.shared.is_starved.load(Ordering::SeqCst)
     }
 
-    /// Segments that are free for the line.
+    /// Returns the number of free segments.
     pub fn spare_segments(&self) -> usize {
         self.shared.spares.ready()
     }
 
-    /// What was written since the journal was opened, and what waits.
+    /// Returns write statistics since the journal was opened, and the current queue.
     pub fn stats(&self) -> Stats {
         let counters = &self.shared.counters;
         Stats {
@@ -380,4 +384,4 @@ impl Journal {
     }
 }
 
-const COMMIT_BY_CALLER: &str = "what is committed is said by the disk";
+const COMMIT_BY_CALLER: &str = "`commit` requires `Commit::ByCaller`";

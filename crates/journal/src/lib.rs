@@ -1,14 +1,15 @@
-//! The journal: every ack means it is on disk.
+//! The write-ahead log of a node: an acknowledged record is on disk.
 //!
-//! Every durable stream of a node appends to one *line*, a sequence of segment files, so that one
-//! `fdatasync` covers everybody who waits. Records of one shard that were decided while the last
-//! sync was under way form a *block*; the line orders blocks, writes them at once, syncs once and
-//! publishes how far it is durable. Sealed segments are *filed* into *extents*, clustered by
-//! stream, in the background.
+//! All durable streams of a node append to one *line*, a sequence of segment files, so that one
+//! `fdatasync` covers all waiting writers. The records that a shard accepts during one sync form a
+//! *block*. The line orders the blocks of all shards, writes them in one go, syncs once and
+//! publishes how far it is durable. Sealed segments are *filed* in the background: their records
+//! move into *extents*, clustered by stream.
 //!
-//! It knows what a record's stream and offset are and nothing of what is in it; it knows no
-//! network, no async runtime and no clock: time is handed in, files are a [`disk::Disk`], and the
-//! threads around its two cores, the line and the filing, are a loop that calls `step`.
+//! The journal knows a record's stream and offset and nothing about its payload. It knows no
+//! network, no async runtime and no clock: the caller passes the time, and files are a
+//! [`disk::Disk`]. Its two cores, the line and the filing, are driven by calls to `step`; the
+//! threads around them only loop over it.
 
 mod background;
 pub mod backup;
@@ -17,12 +18,11 @@ mod buffer;
 mod buffers;
 pub mod disk;
 mod doorbell;
-mod durable;
 pub mod extent;
-mod figures;
-mod filed;
 pub mod filing;
-mod follow;
+mod filing_port;
+mod filing_stats;
+mod followers;
 mod guard;
 mod health;
 mod ids;
@@ -30,11 +30,12 @@ pub mod inspect;
 mod journal;
 mod line;
 pub mod manifest;
-mod many;
-mod measured;
+mod measured_disk;
 mod open;
 mod options;
+mod publication;
 mod read;
+mod read_many;
 pub mod record;
 mod recovery;
 pub mod reserve;
@@ -52,18 +53,18 @@ mod threads;
 mod zeros;
 
 pub use background::Background;
-pub use durable::{Status, Ticket};
-pub use figures::FilingStats;
-pub use follow::{Follow, Following};
+pub use filing_stats::FilingStats;
+pub use followers::{Follow, Following};
 pub use guard::{AppendError, Appended, Guard};
 pub use health::{Health, HealthChanges};
 pub use ids::{Index, Position, ShardId, StreamId};
 pub use journal::{CutError, Journal, Stats, StreamState};
 pub use line::{Line, LineStep};
-pub use many::Wanted;
-pub use measured::{MeasuredDisk, SyncCounts, SyncTimes};
-pub use open::{OpenError, Stepped};
+pub use measured_disk::{MeasuredDisk, SyncCounts, SyncTimes};
+pub use open::{OpenError, SteppedJournal};
 pub use options::{AcceptLoss, Commit, Options};
+pub use publication::{Status, Ticket};
 pub use read::{Read, ReadError, ReadLimit, Record};
+pub use read_many::Wanted;
 pub use recovery::{DamageReport, DamagedRange, LineError, LostBlocks, LostRecords, Recovery};
 pub use round::Round;

@@ -1,12 +1,12 @@
-//! The line: puts the blocks of all shards into one order, on disk.
+//! The line: writes the blocks of all shards to disk in one order.
 //!
-//! One step takes every block that was built, writes them behind each other, syncs once, and
-//! publishes per shard how far it is durable. What is built meanwhile shares the next sync; there
-//! is no cap on how much and no waiting for more. The first write that fails or is short, or the
-//! first sync that fails, latches the journal: nothing is ever written behind a hole, and no sync
-//! is tried twice.
+//! One step takes all blocks that have been built, writes them back to back, syncs once, and
+//! publishes per shard how far it is durable. Blocks that are built meanwhile share the next sync.
+//! There is no cap on their size and no delay to wait for more. The first failed or short write, or
+//! the first failed sync, latches the journal: nothing is ever written after a hole, and no sync is
+//! retried.
 //!
-//! It owns the active segment and knows no threads: a simulation calls [`Line::step`] itself.
+//! The line owns the active segment and knows no threads: a simulation calls [`Line::step`] itself.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,59 +17,59 @@ use bytes::Bytes;
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
 use crate::buffer::WriteBuffer;
 use crate::segment::{self, Segment, SegmentHeader, ShardEnd};
-use crate::shard::{Built, Written};
+use crate::shard::{BuiltBlock, WrittenBlock};
 use crate::shared::{Counters, Shared};
 use crate::spares::Spare;
 use crate::sync::Ordering;
-use crate::tail::Placed;
+use crate::tail::BlockLocation;
 use crate::{Commit, Index, Position, ShardId};
 
-/// Room that every block leaves behind it for the hint: a last block without one could be damaged
-/// and be taken for torn.
+/// Room for a hint after every block. Without a hint, damage to the last block would look like a
+/// torn write.
 const HINT_SIZE: u64 = BLOCK_HEADER_SIZE as u64;
 
-/// What a step came to.
+/// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineStep {
     /// Something was written; there may be more to do.
     Worked,
     /// Nothing is queued.
     Idle,
-    /// Blocks are queued, and there is no segment for them until the filing has prepared one.
+    /// Blocks are queued, but there is no segment for them until the filing has prepared one.
     Starved,
     /// The journal has failed; nothing will be written any more.
     Failed,
 }
 
-/// See the module's documentation.
+/// The writer of the line.
 #[derive(Debug)]
 pub struct Line {
     shared: Arc<Shared>,
     epochs: Epochs,
-    queue: VecDeque<Built>,
+    queue: VecDeque<BuiltBlock>,
     buffer: WriteBuffer,
     active: Segment,
-    /// Behind the last block that was handed to the disk.
+    /// Position after the last block that was handed to the disk.
     end: Position,
-    /// Everything before it is on disk.
+    /// Position up to which everything is on disk.
     durable: Position,
-    /// The disk does not know yet that what is durable is.
+    /// True if the disk holds no hint yet that the last blocks are durable.
     owes_hint: bool,
-    /// How far each shard is in the line.
+    /// Last block of each shard in the line.
     shard_ends: Vec<ShardEnd>,
-    /// Written in this step.
-    written: Vec<(ShardId, Written)>,
-    /// Published in this step: from which index to which.
+    /// Blocks written in this step.
+    written: Vec<(ShardId, WrittenBlock)>,
+    /// Shards published in this step, with their previous and new durable index.
     advanced: Vec<(ShardId, Index, Index)>,
-    /// Blocks of this step in which followers may find something.
+    /// Bodies of this step's blocks for shards that have followers.
     touched: Vec<(ShardId, Bytes)>,
-    /// Bodies that are kept in memory, oldest first, each with what it takes there.
+    /// Bodies in memory, oldest first, each with its size in memory.
     kept: VecDeque<(ShardId, Index, usize)>,
     kept_bytes: usize,
 }
 
 impl Line {
-    /// Goes on in a segment that holds no block.
+    /// Continues in a segment that holds no block.
     pub(crate) fn new(
         shared: Arc<Shared>,
         epochs: Epochs,
@@ -97,8 +97,8 @@ impl Line {
         line
     }
 
-    /// Writes, syncs and publishes what was built since the last step; if that is nothing, sees
-    /// to the hint.
+    /// Writes, syncs and publishes the blocks that were built since the last step. If there are
+    /// none, writes the hint if it is owed.
     pub fn step(&mut self) -> LineStep {
         if self.shared.health.is_failed() {
             return LineStep::Failed;
@@ -107,12 +107,12 @@ impl Line {
         self.work().unwrap_or_else(|error| self.latch(&error))
     }
 
-    /// Whether a step without blocks would write the hint that it owes.
+    /// Returns true if the next step without blocks would write a hint.
     pub fn owes_hint(&self) -> bool {
         self.owes_hint
     }
 
-    /// Gives back the memory of blocks that are on disk.
+    /// Frees the memory of blocks that are on disk.
     pub fn forget_tail(&mut self) {
         self.keep_at_most(0);
         self.kept.shrink_to_fit();
@@ -122,7 +122,7 @@ impl Line {
     }
 
     fn gather(&mut self) {
-        let mut rung = self.shared.doorbell.answer();
+        let mut rung = self.shared.doorbell.take_marked();
         while rung != 0 {
             let shard = rung.trailing_zeros() as usize;
             rung &= rung - 1;
@@ -145,7 +145,7 @@ impl Line {
             }
         }
         if self.written.is_empty() {
-            // Whoever waits for a segment may wait for long: what is durable is said now.
+            // A segment may be a long time coming, so write the hint now.
             return match self.owes_hint {
                 true => self.write_hint(),
                 false => Ok(LineStep::Starved),
@@ -156,13 +156,13 @@ impl Line {
         Ok(LineStep::Worked)
     }
 
-    /// Whether the active segment can take a block of this size.
+    /// Returns true if the active segment has room for a block of this size.
     fn has_room(&self, size: u64) -> bool {
         self.end.0 + size + HINT_SIZE <= self.active.header.limit().0
     }
 
     fn work(&mut self) -> io::Result<LineStep> {
-        // First, so that a line that is never idle seals too.
+        // Seal first, so that a line that is never idle seals too.
         let has_rolled = self.is_to_seal() && self.roll()? == LineStep::Worked;
         if !self.queue.is_empty() {
             self.write_queue()
@@ -175,7 +175,7 @@ impl Line {
         }
     }
 
-    fn write(&mut self, mut built: Built) -> io::Result<()> {
+    fn write(&mut self, mut built: BuiltBlock) -> io::Result<()> {
         let header = BlockHeader {
             kind: built.kind,
             shard: built.shard,
@@ -203,10 +203,10 @@ impl Line {
         if built.bytes.capacity() > 2 * built.bytes.len() {
             built.bytes.shrink_to_fit();
         }
-        let written = Written {
+        let written = WrittenBlock {
             kind: built.kind,
             index: built.index,
-            placed: Placed {
+            location: BlockLocation {
                 position: header.position,
                 length: header.length,
                 time_ms: header.time_ms,
@@ -232,13 +232,16 @@ impl Line {
             index: Index(0),
             time_ms: 0,
         };
-        assert!(header.end() <= self.active.header.limit(), "room was kept");
+        assert!(
+            header.end() <= self.active.header.limit(),
+            "there is room for a hint"
+        );
         self.put(&header, &mut [0; BLOCK_HEADER_SIZE])?;
         self.buffer.flush(&*self.active.file)?;
         Ok(LineStep::Worked)
     }
 
-    /// Adds a block to what is written next.
+    /// Adds a block to the write buffer.
     fn put(&mut self, header: &BlockHeader, block: &mut [u8]) -> io::Result<()> {
         header.seal(block, self.active.header.seed());
         let file = &*self.active.file;
@@ -251,7 +254,7 @@ impl Line {
         Ok(())
     }
 
-    /// Everything written so far is on disk when this returns.
+    /// Writes the buffer and syncs. Everything written so far is on disk when it returns.
     fn sync_active(&mut self) -> io::Result<()> {
         self.buffer.flush(&*self.active.file)?;
         self.active.file.sync_data()?;
@@ -261,13 +264,13 @@ impl Line {
         Ok(())
     }
 
-    /// Whether somebody wants the active segment sealed. One without a block is sealed too: what
-    /// its file held before may have to leave the disk.
+    /// Returns true if sealing of the active segment was requested. A segment without blocks is
+    /// sealed too: its file may hold older bytes that have to leave the disk.
     fn is_to_seal(&self) -> bool {
         self.shared.seal_wanted.load(Ordering::SeqCst)
     }
 
-    /// Goes on in the next segment, if one is prepared.
+    /// Continues in the next segment, if one is prepared.
     fn roll(&mut self) -> io::Result<LineStep> {
         let Some(spare) = self.take_spare() else {
             return Ok(LineStep::Starved);
@@ -279,7 +282,7 @@ impl Line {
             sequence: self.active.header.sequence + 1,
             base: self.active.header.limit(),
             size: self.active.header.size,
-            epoch: self.epochs.of(self.active.header.sequence + 1),
+            epoch: self.epochs.for_segment(self.active.header.sequence + 1),
             previous_end: self.end,
             shards: self.shard_ends.clone(),
         };
@@ -294,27 +297,28 @@ impl Line {
             segments.durable = self.durable;
         }
         drop(segments);
-        self.shared.filing_bell.poke();
+        self.shared.filing_bell.signal();
         Ok(LineStep::Worked)
     }
 
-    /// A file for the next segment. Where there is none, the background will say when there is.
+    /// Takes a file for the next segment. If there is none, the filing wakes the line when there
+    /// is.
     fn take_spare(&self) -> Option<Spare> {
         self.shared.is_starved.store(true, Ordering::SeqCst);
         let spare = self.shared.spares.take();
         match spare {
             Some(_) => self.shared.is_starved.store(false, Ordering::SeqCst),
-            None => self.shared.filing_bell.poke(),
+            None => self.shared.filing_bell.signal(),
         }
         spare
     }
 
-    /// The header of the next segment will say that this one is whole.
+    /// Makes the segment durable. The header of the next segment will claim that it is whole.
     fn finish_segment(&mut self) -> io::Result<()> {
         self.sync_active()
     }
 
-    /// Tells shard by shard what is on disk, and wakes who waits for it.
+    /// Publishes, shard by shard, which blocks are on disk, and wakes their waiters.
     fn publish(&mut self) {
         let mut freed = 0;
         let mut written = std::mem::take(&mut self.written);
@@ -325,7 +329,7 @@ impl Line {
             let durable = loop {
                 let index = block.index;
                 freed += block.body.len() as u64;
-                // Whoever begins to follow from here on finds it by itself, under the lock.
+                // A follower that registers later finds the block itself, under the lock.
                 if !shard.followers.is_empty() {
                     self.touched.push((id, block.body.clone()));
                 }
@@ -352,8 +356,8 @@ impl Line {
         self.keep_at_most(self.shared.limits.tail);
     }
 
-    /// Wakes who waits for what this step made durable. All of it is published before: whoever
-    /// waits for several shards is woken once and finds everything.
+    /// Wakes the waiters of blocks that this step made durable. All shards are published before, so
+    /// a task that waits for several shards is woken once and finds all of them durable.
     fn wake(&mut self) {
         for (id, before, durable) in self.advanced.drain(..) {
             self.shared.shard(id).publication.wake(before, durable);
@@ -363,7 +367,7 @@ impl Line {
         }
     }
 
-    /// Forgets the oldest bodies while there are more bytes of them than that.
+    /// Drops the oldest bodies until at most `limit` bytes are in memory.
     fn keep_at_most(&mut self, limit: usize) {
         while self.kept_bytes > limit {
             let Some((shard, index, size)) = self.kept.pop_front() else {
@@ -374,18 +378,17 @@ impl Line {
         }
     }
 
-    /// The first failure is the last thing that happens.
+    /// Latches the journal. The first failure ends the line.
     fn latch(&mut self, error: &io::Error) -> LineStep {
         let path = segment::path(self.active.header.sequence);
         self.shared
-            .fail(format!("the line stopped at {path}: {error}"));
+            .fail(format!("the write-ahead log failed at {path}: {error}"));
         self.queue.clear();
         LineStep::Failed
     }
 }
 
-/// Numbers for the lives of segment files: never the same twice, given a seed that is random at
-/// every start.
+/// Epochs of segment files: never the same twice, if the seed is random at every start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Epochs {
     seed: u64,
@@ -396,8 +399,8 @@ impl Epochs {
         Epochs { seed }
     }
 
-    /// The epoch of the segment with this sequence (the finalizer of splitmix64).
-    pub(crate) fn of(&self, sequence: u64) -> u64 {
+    /// Returns the epoch of the segment with this sequence (the finalizer of splitmix64).
+    pub(crate) fn for_segment(&self, sequence: u64) -> u64 {
         let mut mixed = self.seed ^ sequence.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

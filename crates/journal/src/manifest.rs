@@ -1,4 +1,4 @@
-//! What the journal consists of: the extents of every shard and how far the line is filed.
+//! The manifest: names the extents of every shard and states how far the line is filed.
 //!
 //! ```text
 //!  0 │ "TLMF"         │ version u32
@@ -9,9 +9,9 @@
 //!    │            × ( number u64 │ begin u64 │ end u64 │ index u64 │ term u64 ) )
 //! ```
 //!
-//! Little endian; the CRC-32C covers all but itself. It is replaced as a whole, by a file that is
-//! synced before it takes the name, so it is always the old one or the new one. A file of the
-//! journal that it does not name is nobody's. It knows nothing of what an extent holds.
+//! Little endian; the CRC-32C covers everything but itself. The manifest is replaced as a whole by
+//! a rename of a synced file, so it is always the old or the new one. Files of the journal that it
+//! does not name are garbage. It knows nothing about the contents of extents.
 
 use std::io;
 
@@ -20,13 +20,13 @@ use crate::extent::{Identity, write_all};
 use crate::record::{u16_at, u32_at, u64_at};
 use crate::{Index, Position, ShardId};
 
-/// The newest format this build reads, and the one it writes.
+/// Format version that this build writes, and the newest one that it reads.
 pub const VERSION: u32 = 1;
 
-/// Where it lies.
+/// Path of the manifest.
 pub const PATH: &str = "MANIFEST";
 
-/// Where the next one lies until it is durable.
+/// Path of the next manifest until it is durable.
 const PATH_UNFINISHED: &str = "MANIFEST.new";
 
 const MAGIC: [u8; 4] = *b"TLMF";
@@ -36,58 +36,58 @@ const HEAD_SIZE: usize = 48;
 const SHARD_SIZE: usize = 24;
 const EXTENT_SIZE: usize = 40;
 
-/// The whole journal but for what is still in the line.
+/// The state of the journal, apart from the unfiled part of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// Stands in every file of this journal and of no other.
+    /// Id of the journal; it is in every file of the journal.
     pub journal_id: u64,
-    /// Everything before it lies in extents.
+    /// Everything before this position is in extents.
     pub filed: Position,
-    /// The last segment that was filed; 0 before the first.
+    /// Sequence of the last filed segment; 0 before the first.
     pub sequence: u64,
-    /// The number of the next extent.
+    /// Number of the next extent.
     pub extent_next: u64,
-    /// A part of the line was lost, knowingly, and is filed: what is not filed yet may not continue
-    /// what is.
+    /// A lost part of the line was accepted and filed. Therefore, the unfiled part may not continue
+    /// the filed one.
     pub has_lost: bool,
-    /// Records are missing in what is filed, and that was accepted. It never becomes false again.
+    /// Filed records are missing, and that was accepted. Never becomes false again.
     pub has_holes: bool,
-    /// The shards; how many there are never changes.
+    /// The shards. Their number never changes.
     pub shards: Vec<Shard>,
 }
 
-/// A shard as far as it is filed.
+/// The filed part of a shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shard {
-    /// Its last block that was filed; 0 before the first.
+    /// Index of the last filed block; 0 before the first.
     pub index: Index,
-    /// The term of that block.
+    /// Term of that block.
     pub term: u64,
-    /// Its extents, oldest first.
+    /// Extents of the shard, oldest first.
     pub extents: Vec<Identity>,
 }
 
 /// A manifest that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// It is not what was written.
+    /// The contents are invalid.
     #[error("MANIFEST is damaged: {0}")]
     Damaged(&'static str),
-    /// A newer build wrote it.
+    /// A newer build wrote the manifest.
     #[error("MANIFEST has format version {found}, and this build reads up to {supported}")]
     Version {
-        /// Its version.
+        /// Version of the manifest.
         found: u32,
-        /// The newest that this build reads.
+        /// Newest version that this build reads.
         supported: u32,
     },
-    /// The disk did not read it.
+    /// An I/O error.
     #[error("MANIFEST cannot be read: {0}")]
     Io(#[from] io::Error),
 }
 
 impl Manifest {
-    /// A journal in which nothing is filed.
+    /// Creates the manifest of a journal in which nothing is filed.
     pub fn new(journal_id: u64, shard_count: u16) -> Manifest {
         Manifest {
             journal_id,
@@ -100,8 +100,8 @@ impl Manifest {
         }
     }
 
-    /// Reads the manifest of a directory, if there is one, and makes sure that it is durable
-    /// before anything is removed on its word.
+    /// Reads the manifest of a directory, if there is one. Syncs it first, because files are
+    /// removed if it does not name them.
     pub fn load(disk: &dyn Disk) -> Result<Option<Manifest>, ManifestError> {
         let file = match disk.open(PATH) {
             Ok(file) => file,
@@ -115,7 +115,7 @@ impl Manifest {
         Manifest::decode(&bytes).map(Some)
     }
 
-    /// Makes the next manifest durable, under another name. An error has changed nothing.
+    /// Writes and syncs the next manifest under a temporary name. An error has changed nothing.
     pub fn prepare(&self, disk: &dyn Disk) -> io::Result<()> {
         match disk.remove(PATH_UNFINISHED) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -126,14 +126,14 @@ impl Manifest {
         file.sync_all()
     }
 
-    /// Puts what was prepared in the place of the last one. After an error it is not known which
-    /// of the two there is.
+    /// Replaces the manifest with the prepared one. After an error it is unknown which of the two
+    /// is durable.
     pub fn commit(disk: &dyn Disk) -> io::Result<()> {
         disk.rename(PATH_UNFINISHED, PATH)?;
         disk.sync_dir("")
     }
 
-    /// The extents of every shard.
+    /// Returns the extents of each shard.
     pub fn extents(&self) -> impl Iterator<Item = &[Identity]> {
         self.shards.iter().map(|shard| &shard.extents[..])
     }
@@ -178,7 +178,7 @@ impl Manifest {
 
     fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
         if bytes.len() < HEAD_SIZE || bytes[0..4] != MAGIC {
-            return Err(ManifestError::Damaged("it does not begin like one"));
+            return Err(ManifestError::Damaged("the magic bytes are wrong"));
         }
         let found = u32_at(bytes, 4);
         if found > VERSION {
@@ -188,7 +188,7 @@ impl Manifest {
             });
         }
         if found == 0 || u32_at(bytes, 8) != crc(bytes) {
-            return Err(ManifestError::Damaged("its checksum does not match"));
+            return Err(ManifestError::Damaged("the checksum does not match"));
         }
         let journal_id = u64_at(bytes, 16);
         let mut rest = &bytes[HEAD_SIZE..];
@@ -198,7 +198,7 @@ impl Manifest {
         let shards = shards.filter(|_| rest.is_empty());
         let flags = u16_at(bytes, 14);
         if flags & !(HAS_LOST | HAS_HOLES) != 0 {
-            return Err(ManifestError::Damaged("its flags are unknown"));
+            return Err(ManifestError::Damaged("the flags are unknown"));
         }
         let manifest = Manifest {
             journal_id,
@@ -207,12 +207,12 @@ impl Manifest {
             filed: Position(u64_at(bytes, 24)),
             sequence: u64_at(bytes, 32),
             extent_next: u64_at(bytes, 40),
-            shards: shards.ok_or(ManifestError::Damaged("its parts do not fill it"))?,
+            shards: shards.ok_or(ManifestError::Damaged("the sections do not fill the file"))?,
         };
         let sound = manifest.shards.iter().all(|shard| manifest.is_sound(shard));
         sound
             .then_some(manifest)
-            .ok_or(ManifestError::Damaged("its extents contradict each other"))
+            .ok_or(ManifestError::Damaged("the extents contradict each other"))
     }
 
     fn is_sound(&self, shard: &Shard) -> bool {

@@ -1,4 +1,5 @@
-//! Opening a journal: manifest, extents, streams, the rest of the line, a new segment.
+//! Opening a journal: loads the manifest, extents and streams, replays the line, and begins a new
+//! segment.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::line::{Epochs, Line};
 use crate::manifest::{Manifest, ManifestError};
 use crate::options::{Commit, Options};
 use crate::record::RecordKind;
-use crate::recovery::{self, LineError, Recovered, Recovery};
+use crate::recovery::{self, LineError, Recovery, ReplayedLine};
 use crate::segment::{self, LINE_DIR, Segment, SegmentHeader, ShardEnd};
 use crate::shard::Shard;
 use crate::shared::{Segments, Shared};
@@ -21,45 +22,45 @@ use crate::sync::Mutex;
 use crate::threads::Threads;
 use crate::{Index, Journal, ShardId};
 
-/// A journal that cannot be opened. Nothing was changed but what every start changes.
+/// A journal that cannot be opened. Nothing was changed except what every start changes.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Options that contradict themselves.
-    #[error("the journal's options are wrong: {0}")]
+    /// Invalid options.
+    #[error("invalid journal options: {0}")]
     Options(&'static str),
     /// The manifest cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// There is a line but no manifest: it was removed, or the directory is not a journal's.
-    #[error("MANIFEST is missing, and there are segments")]
+    /// There are segments but no manifest: it was removed, or the directory is not a journal's.
+    #[error("MANIFEST is missing, but there are segments")]
     NoManifest,
     /// An extent cannot be used.
     #[error(transparent)]
     Extent(#[from] ExtentError),
-    /// The line cannot be read back.
+    /// The line cannot be replayed.
     #[error(transparent)]
     Line(#[from] LineError),
-    /// The disk said so.
+    /// An I/O error.
     #[error("cannot open the journal: {0}")]
     Io(#[from] io::Error),
 }
 
-/// A journal without threads: whoever holds it calls the steps. For simulations.
+/// A journal without threads, for simulations: the owner calls the steps.
 #[derive(Debug)]
-pub struct Stepped {
-    /// The handle.
+pub struct SteppedJournal {
+    /// The journal handle.
     pub journal: Journal,
     /// The line.
     pub line: Line,
     /// The filing.
     pub background: Background,
-    /// What was found.
+    /// Report of the recovery.
     pub recovery: Recovery,
 }
 
 impl Journal {
-    /// Opens a journal, or forms one where there is none, and starts its threads. `now_ms` tells
-    /// the milliseconds since 1970.
+    /// Opens a journal, or creates one in an empty directory, and starts its threads. `now_ms`
+    /// returns the milliseconds since 1970.
     pub fn open(
         disk: Arc<dyn Disk>,
         options: &Options,
@@ -70,10 +71,13 @@ impl Journal {
         Ok((Journal::new(shared, Some(threads)), recovery))
     }
 
-    /// Opens a journal, or forms one where there is none, without threads.
-    pub fn open_stepped(disk: Arc<dyn Disk>, options: &Options) -> Result<Stepped, OpenError> {
+    /// Opens a journal, or creates one in an empty directory, without threads.
+    pub fn open_stepped(
+        disk: Arc<dyn Disk>,
+        options: &Options,
+    ) -> Result<SteppedJournal, OpenError> {
         let (shared, line, background, recovery) = open(disk, options)?;
-        Ok(Stepped {
+        Ok(SteppedJournal {
             journal: Journal::new(shared, None),
             line,
             background,
@@ -93,11 +97,11 @@ fn open(
     let (shards, has_erased) = load_shards(&manifest, &extents, &erasures)?;
     let epochs = Epochs::new(options.entropy ^ manifest.journal_id);
     let recovered = recovery::recover(&*disk, &manifest, &shards, epochs, options.accept_loss)?;
-    commit_what_is_known(&manifest, &shards, options.commit, &erasures);
+    commit_known(&manifest, &shards, options.commit, &erasures);
     let spares = Arc::new(Spares::open(disk.clone(), options.segment_size)?);
     reuse_filed(&*disk, &spares, &recovered.filed)?;
     if !has_erased {
-        // An erase that is not filed yet is pending, and has them zeroed when it is carried out.
+        // An erase that is not filed yet is pending, and zeroes them when it is carried out.
         spares.trust_used();
     }
     let mut segments = recovered.segments.clone();
@@ -151,7 +155,7 @@ fn open(
     Ok((shared, line, background, recovered.recovery))
 }
 
-/// The manifest of the directory; where there is nothing at all, a first one.
+/// Loads the manifest, or creates the first one in an empty directory.
 fn load_or_form(disk: &dyn Disk, options: &Options) -> Result<Manifest, OpenError> {
     for directory in ["", LINE_DIR, extent::DIRECTORY] {
         disk.create_dir(directory)?;
@@ -173,7 +177,7 @@ fn load_or_form(disk: &dyn Disk, options: &Options) -> Result<Manifest, OpenErro
     Ok(manifest)
 }
 
-/// The shards as they were when the last segment was filed, and whether anything was erased until
+/// Loads the shards as of the last filed segment. The flag is true if anything had been erased by
 /// then.
 fn load_shards(
     manifest: &Manifest,
@@ -206,13 +210,9 @@ fn load_shards(
     Ok((shards, has_erased))
 }
 
-/// What was read back is durable. What of it is committed, the manifest knows at least in part.
-fn commit_what_is_known(
-    manifest: &Manifest,
-    shards: &[Shard],
-    commit: Commit,
-    erasures: &Erasures,
-) {
+/// Publishes the replayed blocks as durable, and commits those that are known to be committed. With
+/// [`Commit::ByCaller`] those are the ones in the manifest.
+fn commit_known(manifest: &Manifest, shards: &[Shard], commit: Commit, erasures: &Erasures) {
     for (shard, filed) in shards.iter().zip(&manifest.shards) {
         let mut state = shard.state.lock();
         let durable = state.end().index;
@@ -229,8 +229,8 @@ fn commit_what_is_known(
     }
 }
 
-/// The files of segments that are filed already become spares. What they hold may have been
-/// erased.
+/// Turns the files of filed segments into spares. Their bytes may have been erased, so they are
+/// zeroed first.
 fn reuse_filed(disk: &dyn Disk, spares: &Spares, filed: &[String]) -> io::Result<()> {
     for path in filed {
         let file = disk.open(path)?;
@@ -243,21 +243,22 @@ fn reuse_filed(disk: &dyn Disk, spares: &Spares, filed: &[String]) -> io::Result
     Ok(())
 }
 
-/// Nothing is ever appended behind what an earlier run wrote: stale bytes never meet new ones.
+/// Begins a new segment. Nothing is ever appended to a segment of an earlier run, so stale bytes
+/// never follow new ones.
 fn begin_segment(
     disk: &dyn Disk,
     manifest: &Manifest,
     options: &Options,
     spares: &Spares,
     shards: &[Shard],
-    recovered: &Recovered,
+    recovered: &ReplayedLine,
 ) -> io::Result<Segment> {
     if spares.ready() == 0 {
         spares.prepare()?;
     }
     let spare = spares.take().ok_or(io::ErrorKind::NotFound)?;
-    // A last segment without a block is replaced, under its name: what its file held before it was
-    // one is not known, and some of that may have been erased.
+    // A last segment without a block is replaced under the same name: the bytes that its file held
+    // before are unknown, and some may have been erased.
     let (sequence, base, previous_end) = match recovered.segments.back().map(|last| &last.header) {
         Some(last) if recovered.is_last_empty => (last.sequence, last.base, last.previous_end),
         Some(last) => (last.sequence + 1, last.limit(), recovered.end),
@@ -268,7 +269,7 @@ fn begin_segment(
         sequence,
         base,
         size: options.segment_size,
-        epoch: Epochs::new(options.entropy ^ manifest.journal_id).of(sequence),
+        epoch: Epochs::new(options.entropy ^ manifest.journal_id).for_segment(sequence),
         previous_end,
         shards: shards.iter().map(end_of).collect(),
     };

@@ -1,61 +1,61 @@
-//! What a journal is told when it is opened.
+//! Options for opening a journal.
 
 use crate::segment::{SEGMENT_HEADER_SIZE, SHARD_COUNT_MAX};
 use crate::shared::Limits;
 
-/// Bytes of a record at most, whatever the segment's size.
+/// Bytes per record at most, for any segment size.
 const RECORD_SIZE_MAX: u64 = 32 << 20;
 
-/// Bytes of a block at most, unless it holds one record only.
+/// Bytes per block at most, unless it holds a single record.
 const BLOCK_SIZE_MAX: u64 = 8 << 20;
 
 const SEGMENT_SIZE_MAX: u64 = 1 << 30;
 
-/// See the module's documentation.
+/// Options for opening a journal.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// A random number that names a journal that is formed now. One that exists keeps its own.
+    /// Random id for a new journal. An existing journal has its own.
     pub journal_id: u64,
-    /// A random number, another one at every start.
+    /// A random number, different at each start.
     pub entropy: u64,
-    /// Shards of a journal that is formed now, 1 to 64. One that exists keeps its own.
+    /// Number of shards of a new journal, 1 to 64. An existing journal has its own.
     pub shard_count: u16,
-    /// Bytes of a segment from now on: a multiple of 4096, 16 KiB to 1 GiB.
+    /// Bytes per new segment: a multiple of 4096, 16 KiB to 1 GiB.
     pub segment_size: u64,
     /// Bytes that may wait for the disk.
     pub queue_bytes_max: u64,
-    /// Bytes of blocks that stay in memory for readers.
+    /// Bytes of blocks to hold in memory for readers.
     pub tail_bytes_max: usize,
-    /// Within this time of an erase, its bytes have left the disk.
+    /// Time limit for an erase to remove its bytes from the disk, in milliseconds.
     pub erase_within_ms: u64,
-    /// Bytes kept back on the disk, for filing and trimming when it is full.
+    /// Bytes to reserve on the disk, for filing and trimming when it is full.
     pub reserve_size: u64,
-    /// Who says what is committed.
+    /// Decides which blocks are committed.
     pub commit: Commit,
-    /// Whether to go on without data that was acked and is damaged.
+    /// Opens the journal even if acknowledged data is damaged.
     pub accept_loss: AcceptLoss,
 }
 
-/// Who says what is committed: what readers see and what can no longer be cut.
+/// Decides which blocks are committed: visible to readers and no longer removable by a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Commit {
-    /// The disk: what is durable is committed.
+    /// Durable blocks are committed.
     WithDurable,
-    /// The caller, by [`Journal::commit`](crate::Journal::commit).
+    /// The caller commits blocks with [`Journal::commit`](crate::Journal::commit).
     ByCaller,
 }
 
 /// See [`Options::accept_loss`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcceptLoss {
-    /// Refuse to open, and say what is damaged.
+    /// Refuse to open, and report the damage.
     No,
-    /// Go on without it, mark where it was, and say what was lost.
+    /// Open without the damaged data, mark its range, and report the loss.
     Yes,
 }
 
 impl Default for Options {
-    /// Those of a node that stands alone. The two random numbers are 0 and must be set.
+    /// Options of a standalone node. The two random numbers are 0 and must be set.
     fn default() -> Options {
         Options {
             journal_id: 0,
@@ -73,19 +73,20 @@ impl Default for Options {
 }
 
 impl Options {
-    /// What is wrong with them, if anything.
+    /// Checks the options. The error describes the first invalid one.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         if self.shard_count == 0 || self.shard_count > SHARD_COUNT_MAX {
-            return Err("a journal has 1 to 64 shards");
+            return Err("shard_count must be 1 to 64");
         }
         let is_round = self.segment_size.is_multiple_of(SEGMENT_HEADER_SIZE);
         if !is_round || !(4 * SEGMENT_HEADER_SIZE..=SEGMENT_SIZE_MAX).contains(&self.segment_size) {
-            return Err("a segment has 16 KiB to 1 GiB, a multiple of 4 KiB");
+            return Err("segment_size must be a multiple of 4 KiB, 16 KiB to 1 GiB");
         }
         Ok(())
     }
 
-    /// A block with the largest record fits in a segment beside its header.
+    /// Returns the size limits. A block with the largest record fits into a segment next to its
+    /// header.
     pub(crate) fn limits(&self) -> Limits {
         let half = self.segment_size / 2;
         Limits {

@@ -1,8 +1,8 @@
-//! Reading a stream back: from memory, from segments, from extents.
+//! Reading a stream from memory, segments and extents.
 //!
-//! Only what is committed is shown. Every byte was checked by a CRC on this read, or has been in
-//! memory since it was written. A segment may be filed and recycled while it is being read; then
-//! what was read does not match, and the read starts over and finds the extent.
+//! Only committed records are returned. Every byte was checked by a CRC on this read, or has been
+//! in memory since it was written. A segment may be filed and recycled while it is being read. Then
+//! the check fails, and the read starts over and finds the extent.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::record::{self, RecordKind};
 use crate::shard::{Shard, State};
 use crate::shared::Shared;
 use crate::stream::Stream;
-use crate::tail::Placed;
+use crate::tail::BlockLocation;
 use crate::{Index, Position, StreamId};
 
-/// How much a read brings at most; at least one record, if there is any.
+/// Limits of a read. At least one record is returned, if there is any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadLimit {
-    /// Records.
+    /// Number of records.
     pub records: usize,
     /// Bytes of payloads.
     pub bytes: usize,
@@ -30,55 +30,56 @@ pub struct ReadLimit {
 /// A record that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its place in the stream.
+    /// Offset of the record in the stream.
     pub offset: u64,
-    /// When it was appended, in milliseconds since 1970, or a little later: the time of its block.
+    /// Time of its block in milliseconds since 1970: the time of its append, or a little later.
     pub time_ms: u64,
-    /// The caller's.
+    /// The caller's tag.
     pub tag: u8,
-    /// A part of the block or page that it lies in; whoever keeps it for long copies it.
+    /// A slice of the block or page that contains it. Copy it to hold it for long.
     pub payload: Bytes,
 }
 
-/// What a read brought.
+/// Result of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// Ascending, without a gap but where loss was accepted.
+    /// Records in ascending order, without a gap except where a loss was accepted.
     pub records: Vec<Record>,
-    /// Where the stream starts.
+    /// Start of the stream.
     pub start: u64,
-    /// Where it ends for readers; to follow it, ask from the offset behind the last record.
+    /// End of the stream for readers. To follow the stream, read from the offset after the last
+    /// record.
     pub next_durable: u64,
 }
 
 /// A read that could not be served.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// What was asked for is gone.
+    /// The requested records were trimmed.
     #[error("the stream starts at {start}")]
     Trimmed {
-        /// The first offset there is.
+        /// Offset of the first record.
         start: u64,
     },
-    /// What was written is not what was read.
+    /// A block does not match its checksum.
     #[error("the block at position {} is damaged", position.0)]
     Damaged {
-        /// Where the block stands.
+        /// Position of the block.
         position: Position,
     },
     /// An extent could not be read, or is damaged.
     #[error(transparent)]
     Extent(#[from] ExtentError),
-    /// The disk did not read.
-    #[error("cannot read the line: {0}")]
+    /// An I/O error.
+    #[error("cannot read the write-ahead log: {0}")]
     Io(#[from] std::io::Error),
 }
 
-/// Where to find records, as the shard's lock knew it at one moment.
+/// Locations of the wanted records, taken under the shard's lock.
 struct Plan {
     start: u64,
     next_durable: u64,
-    /// Where unfiled records begin: what is before is in the extents.
+    /// Offset at which unfiled records begin. Records before it are in the extents.
     unfiled: u64,
     extents: Arc<ExtentSet>,
     runs: Vec<PlannedRun>,
@@ -87,14 +88,14 @@ struct Plan {
 struct PlannedRun {
     index: Index,
     place: usize,
-    /// Behind the last offset in the block.
+    /// Offset after the last one in the block.
     end: u64,
-    placed: Placed,
-    /// If it is in memory.
+    location: BlockLocation,
+    /// The body, if it is in memory.
     body: Option<Bytes>,
 }
 
-/// Reads on from an offset.
+/// Reads records from an offset on.
 pub(crate) fn read(
     shared: &Shared,
     shard: &Shard,
@@ -107,13 +108,13 @@ pub(crate) fn read(
         if from < plan.start {
             return Err(ReadError::Trimmed { start: plan.start });
         }
-        let mut taken = Taken::new(limit);
+        let mut collector = RecordCollector::new(limit);
         if from < plan.unfiled {
             let _ended = plan.extents.read(shard.id, stream, from, &mut |filed| {
                 if filed.offset >= plan.unfiled {
                     return ControlFlow::Break(());
                 }
-                taken.take(Record {
+                collector.push(Record {
                     offset: filed.offset,
                     time_ms: filed.time_ms,
                     tag: filed.tag,
@@ -121,18 +122,18 @@ pub(crate) fn read(
                 })
             })?;
         }
-        if read_runs(shared, shard, stream, from, &plan.runs, &mut taken)?.is_recycled() {
+        if read_runs(shared, shard, stream, from, &plan.runs, &mut collector)?.is_recycled() {
             continue;
         }
         return Ok(Read {
-            records: taken.records,
+            records: collector.records,
             start: plan.start,
             next_durable: plan.next_durable,
         });
     }
 }
 
-/// The same without the disk; `None` if that is not enough.
+/// Reads like [`read`] but without the disk. Returns `None` if memory does not hold enough.
 pub(crate) fn read_in_memory(
     shard: &Shard,
     stream: StreamId,
@@ -150,15 +151,15 @@ pub(crate) fn read_in_memory(
     if from < plan.unfiled {
         return Ok(None);
     }
-    let mut taken = Taken::new(limit);
+    let mut collector = RecordCollector::new(limit);
     for (run, body) in bodies {
-        if taken.is_full() {
+        if collector.is_full() {
             break;
         }
-        take_run(body, stream, from, run, &mut taken);
+        collect_run(body, stream, from, run, &mut collector);
     }
     Ok(Some(Read {
-        records: taken.records,
+        records: collector.records,
         start: plan.start,
         next_durable: plan.next_durable,
     }))
@@ -167,7 +168,7 @@ pub(crate) fn read_in_memory(
 fn plan(state: &State, stream: StreamId, from: u64, limit: ReadLimit) -> Plan {
     let none = Stream::default();
     let entry = state.streams.get(&stream).unwrap_or(&none);
-    // A run that is filed already and not yet dropped is in the extents.
+    // The first runs may be filed already and not dropped yet; the extents have them.
     let (unfiled, runs) = entry.runs_from(state.tail.first(), from);
     let mut plan = Plan {
         start: entry.start,
@@ -181,7 +182,7 @@ fn plan(state: &State, stream: StreamId, from: u64, limit: ReadLimit) -> Plan {
     while let Some(run) = runs.next() {
         let end = runs.peek().map_or(entry.next, |next| next.first);
         let is_wanted = records < limit.records.max(1) as u64 && bytes < limit.bytes.max(1) as u64;
-        let Some(placed) = state.tail.placed(run.index) else {
+        let Some(location) = state.tail.location(run.index) else {
             break;
         };
         if run.index > state.committed() || !is_wanted {
@@ -198,23 +199,23 @@ fn plan(state: &State, stream: StreamId, from: u64, limit: ReadLimit) -> Plan {
             index: run.index,
             place: run.place as usize,
             end,
-            placed,
+            location,
             body: state.tail.body(run.index),
         });
     }
     plan
 }
 
-/// What came of reading a block from a segment.
-enum Found {
-    Read,
-    /// Its segment has been filed meanwhile.
+/// Outcome of reading the unfiled part.
+enum RunsRead {
+    Complete,
+    /// A segment was filed meanwhile.
     Recycled,
 }
 
-impl Found {
+impl RunsRead {
     fn is_recycled(&self) -> bool {
-        matches!(self, Found::Recycled)
+        matches!(self, RunsRead::Recycled)
     }
 }
 
@@ -224,49 +225,58 @@ fn read_runs(
     stream: StreamId,
     from: u64,
     runs: &[PlannedRun],
-    taken: &mut Taken,
-) -> Result<Found, ReadError> {
+    collector: &mut RecordCollector,
+) -> Result<RunsRead, ReadError> {
     for run in runs {
-        if taken.is_full() {
+        if collector.is_full() {
             break;
         }
         let body = match &run.body {
             Some(body) => body.clone(),
-            None => match read_block(shared, run.placed)? {
+            None => match read_block(shared, run.location)? {
                 Some(body) => body,
-                None if shard.state.lock().tail.placed(run.index).is_none() => {
-                    return Ok(Found::Recycled);
+                None if shard.state.lock().tail.location(run.index).is_none() => {
+                    return Ok(RunsRead::Recycled);
                 }
                 None => {
                     return Err(ReadError::Damaged {
-                        position: run.placed.position,
+                        position: run.location.position,
                     });
                 }
             },
         };
-        take_run(&body, stream, from, run, taken);
+        collect_run(&body, stream, from, run, collector);
     }
-    Ok(Found::Read)
+    Ok(RunsRead::Complete)
 }
 
-/// The body of the block there, if it is whole.
-pub(crate) fn read_block(shared: &Shared, placed: Placed) -> std::io::Result<Option<Bytes>> {
-    let segment = shared.segments.lock().find(placed.position).cloned();
+/// Reads the body of a block; `None` if it is not whole.
+pub(crate) fn read_block(
+    shared: &Shared,
+    location: BlockLocation,
+) -> std::io::Result<Option<Bytes>> {
+    let segment = shared.segments.lock().find(location.position).cloned();
     let Some(segment) = segment else {
         return Ok(None);
     };
-    let mut block = vec![0; placed.length as usize];
-    let offset = placed.position.0 - segment.header.base.0;
+    let mut block = vec![0; location.length as usize];
+    let offset = location.position.0 - segment.header.base.0;
     segment.file.read_at(&mut block, offset)?;
     let is_it = BlockHeader::parse(&block).is_some_and(|header| {
-        header.position == placed.position
+        header.position == location.position
             && header.epoch == segment.header.epoch
             && header.is_whole(&block, segment.header.seed())
     });
     Ok(is_it.then(|| Bytes::from(block).slice(BLOCK_HEADER_SIZE..)))
 }
 
-fn take_run(body: &Bytes, stream: StreamId, from: u64, run: &PlannedRun, taken: &mut Taken) {
+fn collect_run(
+    body: &Bytes,
+    stream: StreamId,
+    from: u64,
+    run: &PlannedRun,
+    collector: &mut RecordCollector,
+) {
     let mut at = run.place;
     while let Ok(record) = record::decode(body, at) {
         at += record.size();
@@ -274,9 +284,9 @@ fn take_run(body: &Bytes, stream: StreamId, from: u64, run: &PlannedRun, taken: 
             continue;
         }
         if record.offset >= from {
-            let flow = taken.take(Record {
+            let flow = collector.push(Record {
                 offset: record.offset,
-                time_ms: run.placed.time_ms,
+                time_ms: run.location.time_ms,
                 tag: record.tag,
                 payload: body.slice(at - record.bytes.len()..at),
             });
@@ -290,16 +300,16 @@ fn take_run(body: &Bytes, stream: StreamId, from: u64, run: &PlannedRun, taken: 
     }
 }
 
-/// Records that fit in a limit.
-struct Taken {
+/// Collects records up to a limit.
+struct RecordCollector {
     records: Vec<Record>,
     limit: ReadLimit,
     bytes: usize,
 }
 
-impl Taken {
-    fn new(limit: ReadLimit) -> Taken {
-        Taken {
+impl RecordCollector {
+    fn new(limit: ReadLimit) -> RecordCollector {
+        RecordCollector {
             records: Vec::new(),
             limit,
             bytes: 0,
@@ -311,12 +321,12 @@ impl Taken {
             && (self.records.len() >= self.limit.records || self.bytes >= self.limit.bytes)
     }
 
-    fn take(&mut self, record: Record) -> ControlFlow<()> {
+    fn push(&mut self, record: Record) -> ControlFlow<()> {
         let bytes = self.bytes + record.payload.len();
         if !self.records.is_empty()
             && (self.records.len() >= self.limit.records || bytes > self.limit.bytes)
         {
-            // What follows does not fit either: a read has no gap.
+            // Later records must not be taken either: a read has no gap.
             self.bytes = self.limit.bytes;
             return ControlFlow::Break(());
         }

@@ -1,26 +1,26 @@
-//! What a block's body is made of: records, one behind the other.
+//! Records: the contents of a block's body, back to back.
 //!
 //! ```text
 //! | stream u64 | offset u64 | length u32 | kind u8 | tag u8 | 0 u16 | bytes ... |
 //! ```
 //!
-//! Little endian, not aligned. The same bytes stand in extents. A body that is parsed has passed
-//! its CRC, so a record that does not fit in it is our own mistake or a CRC that matched by
-//! chance; it is an error all the same, never a panic.
+//! Little endian, not aligned. Extents use the same layout. A body has passed its CRC before it is
+//! parsed, so a record that does not fit is a bug or a CRC collision; it is an error, never a
+//! panic.
 
 use crate::{ShardId, StreamId};
 
-/// Bytes in front of a record's own.
+/// Size of a record's header.
 pub const RECORD_HEADER_SIZE: usize = 24;
 
-/// What a record does to its stream.
+/// The effect of a record on its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RecordKind {
-    /// Carries bytes at an offset.
+    /// Stores bytes at an offset.
     Data,
-    /// The stream starts at the offset from now on.
+    /// Moves the start of the stream to the offset.
     Trim,
-    /// Like a trim of everything so far, and the bytes must leave the disk.
+    /// Trims the stream like `Trim`, and the bytes must leave the disk.
     Erase,
 }
 
@@ -43,54 +43,54 @@ impl RecordKind {
     }
 }
 
-/// A record as it stands in a body.
+/// A record in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordView<'a> {
-    /// Whose.
+    /// The record's stream.
     pub stream: StreamId,
-    /// Data: its offset. Trim and erase: the stream's new start.
+    /// Data: the record's offset. Trim and erase: the stream's new start.
     pub offset: u64,
-    /// What it does.
+    /// The record's effect.
     pub kind: RecordKind,
-    /// The caller's; opaque here.
+    /// A tag of the caller; opaque to the journal.
     pub tag: u8,
     /// Data: the payload. Trim and erase: empty.
     pub bytes: &'a [u8],
 }
 
 impl RecordView<'_> {
-    /// Bytes that it takes in a body.
+    /// Returns the bytes that the record takes in a body.
     pub fn size(&self) -> usize {
         RECORD_HEADER_SIZE + self.bytes.len()
     }
 }
 
-/// A body that does not hold what it says.
+/// An invalid record in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// The body ends within a record.
-    #[error("the record at byte {at} ends behind its block")]
+    #[error("the record at byte {at} does not fit into its block")]
     Short {
-        /// Where the record begins in the body.
+        /// Byte in the body at which the record begins.
         at: usize,
     },
-    /// A kind that this version does not know.
+    /// The record's kind is unknown to this version.
     #[error("the record at byte {at} has the unknown kind {kind}")]
     Kind {
-        /// Where the record begins in the body.
+        /// Byte in the body at which the record begins.
         at: usize,
         /// The kind.
         kind: u8,
     },
-    /// A number that must be 0 is not, or a trim carries bytes.
+    /// A reserved field is not 0, or a trim has a payload.
     #[error("the record at byte {at} is malformed")]
     Malformed {
-        /// Where the record begins in the body.
+        /// Byte in the body at which the record begins.
         at: usize,
     },
 }
 
-/// Appends a record. Its bytes are fewer than 4 GiB.
+/// Appends a record to `body`. Its payload must be smaller than 4 GiB.
 pub fn encode(record: &RecordView<'_>, body: &mut Vec<u8>) {
     let mut header = [0; RECORD_HEADER_SIZE];
     header[0..8].copy_from_slice(&record.stream.0.to_le_bytes());
@@ -102,7 +102,7 @@ pub fn encode(record: &RecordView<'_>, body: &mut Vec<u8>) {
     body.extend_from_slice(record.bytes);
 }
 
-/// The record that begins at `at` in a body.
+/// Decodes the record at byte `at` of a body.
 pub fn decode(body: &[u8], at: usize) -> Result<RecordView<'_>, RecordError> {
     let rest = body.get(at..).ok_or(RecordError::Short { at })?;
     let (header, rest) = rest
@@ -126,12 +126,13 @@ pub fn decode(body: &[u8], at: usize) -> Result<RecordView<'_>, RecordError> {
     })
 }
 
-/// The records of a body, each with the byte where it begins. Ends after the first error.
+/// Iterates over the records of a body, each with the byte at which it begins. Ends after the first
+/// error.
 pub fn records(body: &[u8]) -> Records<'_> {
     Records { body, at: 0 }
 }
 
-/// See [`records`].
+/// Iterator of [`records`].
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     body: &'a [u8],
@@ -159,22 +160,22 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// A little-endian number within bytes that are known to be there.
+/// Reads a little-endian `u64`. Panics if `bytes` is too short.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(array_at(bytes, at))
 }
 
-/// Like [`u64_at`].
+/// Reads a `u32` like [`u64_at`].
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(array_at(bytes, at))
 }
 
-/// Like [`u64_at`].
+/// Reads a `u16` like [`u64_at`].
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(array_at(bytes, at))
 }
 
-/// Like [`u64_at`].
+/// Reads a shard's number like [`u64_at`].
 pub(crate) fn shard_at(bytes: &[u8], at: usize) -> ShardId {
     ShardId(u16_at(bytes, at))
 }
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_back_in_order_with_their_places() {
+    fn records_are_decoded_in_order_with_their_positions() {
         let trim = RecordView {
             kind: RecordKind::Trim,
             bytes: &[],
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trim_that_carries_bytes_is_malformed() {
+    fn trim_with_a_payload_is_malformed() {
         let mut body = Vec::new();
         encode(&data(1, 8, b"one"), &mut body);
         body[20] = 1;
@@ -229,13 +230,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_records_or_an_error(body in proptest::collection::vec(any::<u8>(), 0..200), at in 0usize..300) {
+        fn decoding_any_body_does_not_panic(body in proptest::collection::vec(any::<u8>(), 0..200), at in 0usize..300) {
             let _ = decode(&body, at);
             let _ = records(&body).count();
         }
 
         #[test]
-        fn a_body_that_is_cut_within_a_record_is_an_error(
+        fn body_that_ends_within_a_record_is_an_error(
             bytes in proptest::collection::vec(any::<u8>(), 0..40),
             cut in 1usize..24,
         ) {

@@ -1,12 +1,14 @@
-//! Reading the line back after a stop, and judging where it ends.
+//! Recovery: replays the unfiled part of the line after a stop and finds its end.
 //!
-//! Nothing is trusted that may not be on disk. A segment that has a successor was synced and must be
-//! whole up to where the successor says that it ends. What no hint in the last one tells to be
-//! durable is written again and synced, because the sync that it waited for may have failed. There, the first place without a whole block
-//! is the end, *unless* a whole block behind it says that this place was durable: then what is
-//! missing was acked, and the journal is not opened unless the loss is accepted. So it is with a
-//! segment that is missing or has no header. A loss that is accepted is marked in the line, so that
-//! it is accepted once.
+//! A segment that has a successor was synced, so it must be whole up to the end that its successor
+//! states. In the last segment, the first position without a whole block is the end of the line,
+//! *unless* a later whole block has a hint that this position was durable. Then acknowledged data
+//! is missing, and the journal is not opened unless the loss is accepted. A missing segment, or one
+//! without a header, is treated the same way. An accepted loss is marked in the line, so that it
+//! needs to be accepted only once.
+//!
+//! Bytes that may not be on disk are not trusted: the part of the last segment that no hint
+//! declares durable is written again and synced, because the sync that covered it may have failed.
 
 mod damage;
 mod files;
@@ -28,64 +30,64 @@ use crate::options::AcceptLoss;
 use crate::segment::{self, Segment, SegmentError, SegmentHeader};
 use crate::shard::Shard;
 
-/// What was found when the journal was opened.
+/// Report of the recovery when a journal was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Segments that were read back.
+    /// Number of replayed segments.
     pub segments: usize,
-    /// Blocks in them.
+    /// Number of replayed blocks.
     pub blocks: u64,
     /// Bytes of all blocks.
     pub bytes: u64,
-    /// Bytes at the end of the line that were being written when it stopped, and were not acked.
+    /// Bytes at the end of the line that were torn by the stop, and never acknowledged.
     pub torn_bytes: u64,
-    /// What was damaged, if the loss was accepted.
+    /// Damaged data, if its loss was accepted.
     pub lost: DamageReport,
 }
 
-/// The line cannot be read back.
+/// Errors of the recovery.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
-    /// A file of it is not what it must be.
+    /// A file is not a valid segment.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// Two segments in a row are missing or have no header, so that it is not known where one ended.
-    #[error("{path} and the segment behind it are missing, or their headers are damaged")]
-    SideBySide {
-        /// The first.
+    /// Two consecutive segments are missing or have no header, so the end of the first is unknown.
+    #[error("{path} and the segment after it are missing, or their headers are damaged")]
+    TwoMissing {
+        /// Path of the first one.
         path: String,
     },
-    /// Data that was acked is damaged.
-    #[error("data that was acked is damaged: {0}")]
+    /// Acknowledged data is damaged.
+    #[error("acknowledged data is damaged: {0}")]
     Damaged(Box<DamageReport>),
-    /// Parts of it contradict each other, though every one of them is whole.
-    #[error("{path} contradicts what is before it at byte {offset}: {what}")]
+    /// Valid blocks contradict each other.
+    #[error("{path} contradicts earlier data at byte {offset}: {what}")]
     Contradiction {
-        /// The file.
+        /// Path of the segment.
         path: String,
-        /// Where in it.
+        /// Byte in the file.
         offset: u64,
-        /// In which way.
+        /// Description of the contradiction.
         what: &'static str,
     },
-    /// The disk said so.
+    /// An I/O error.
     #[error("cannot recover {path}: {error}")]
     Io {
-        /// The file.
+        /// Path of the segment.
         path: String,
-        /// What the disk said.
+        /// The error.
         error: io::Error,
     },
 }
 
-/// The line as it was read back.
+/// The replayed line.
 #[derive(Debug)]
-pub(crate) struct Recovered {
-    /// Ascending; none is filed.
+pub(crate) struct ReplayedLine {
+    /// The unfiled segments, ascending.
     pub(crate) segments: VecDeque<Segment>,
-    /// Where the last one ends.
+    /// End of the last segment's blocks.
     pub(crate) end: Position,
-    /// Nothing was ever written to the last one, so that it can be gone on with.
+    /// Nothing was ever written to the last segment, so it can be replaced.
     pub(crate) is_last_empty: bool,
     /// Paths of segments that are filed already.
     pub(crate) filed: Vec<String>,
@@ -93,20 +95,20 @@ pub(crate) struct Recovered {
     pub(crate) recovery: Recovery,
 }
 
-/// Reads the unfiled part of the line back into the shards. `epochs` are this start's.
+/// Replays the unfiled part of the line into the shards. `epochs` are those of this start.
 pub(crate) fn recover(
     disk: &dyn Disk,
     manifest: &Manifest,
     shards: &[Shard],
     epochs: Epochs,
     accept_loss: AcceptLoss,
-) -> Result<Recovered, LineError> {
+) -> Result<ReplayedLine, LineError> {
     let names = files::list(disk, manifest)?;
     let mut found = files::find(disk, manifest, &names.unfiled, epochs)?;
     let mut replay = Replay::new(manifest, shards);
     let (mut end, mut is_last_empty) = (manifest.filed, false);
     if found.is_empty() && manifest.sequence > 0 {
-        replay.nothing_behind(manifest);
+        replay.report_missing_end(manifest);
     }
     for place in 0..found.len() {
         let next = found.get(place + 1).filter(|next| next.has_header());
@@ -135,7 +137,7 @@ pub(crate) fn recover(
         let known = replay.durable.max(last.header.first());
         files::write_again(last, known, end)?;
     }
-    Ok(Recovered {
+    Ok(ReplayedLine {
         segments,
         end,
         is_last_empty,

@@ -1,7 +1,8 @@
-//! Room that is kept for the moment at which the disk is full.
+//! A file that reserves disk space for the moment when the disk is full.
 //!
-//! Trimming and merging make room, and need some first. The reserve is a file of real bytes that is
-//! removed then, and made again when there is room. It knows nothing of who needs it.
+//! Trimming and merging free space, but need some first. The reserve is a file of allocated bytes.
+//! It is removed when the disk is full and created again when there is space. It does not know who
+//! uses the space.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use crate::disk::{Disk, sync_names};
 use crate::zeros::write_zeros;
 
-/// Where it lies.
+/// Path of the reserve file.
 pub const PATH: &str = "reserve";
 
 const PATH_UNFINISHED: &str = "reserve.new";
@@ -23,7 +24,8 @@ pub struct Reserve {
 }
 
 impl Reserve {
-    /// Looks what is there. A reserve of another size is removed; 0 means that none is wanted.
+    /// Looks for an existing reserve. One of another size is removed; `size` 0 disables the
+    /// reserve.
     pub fn open(disk: Arc<dyn Disk>, size: u64) -> io::Result<Reserve> {
         let mut reserve = Reserve {
             disk,
@@ -39,12 +41,12 @@ impl Reserve {
         Ok(reserve)
     }
 
-    /// Whether the room is there.
+    /// Returns true if the space is reserved.
     pub fn is_held(&self) -> bool {
         self.is_held
     }
 
-    /// Takes the room, if it is not held. An error leaves it free.
+    /// Reserves the space, unless it is reserved already. An error leaves it free.
     pub fn hold(&mut self) -> io::Result<()> {
         if self.is_held {
             return Ok(());
@@ -57,7 +59,7 @@ impl Reserve {
         filled
     }
 
-    /// Gives the room to whoever needs it.
+    /// Frees the reserved space.
     pub fn release(&mut self) -> io::Result<()> {
         if self.is_held && self.size > 0 {
             self.disk.remove(PATH)?;

@@ -1,8 +1,8 @@
-//! Appends that one sync is to serve.
+//! A group of appends that share one sync.
 //!
-//! The line takes what is there when it looks. Were it woken by the first append of many, that one
-//! would have a sync to itself and the others would wait for the next. Whoever knows that more is
-//! coming, and when that was all, appends in a round: what waits is told when the round ends.
+//! The line takes all blocks that wait when it wakes up. If the first append of a group woke it,
+//! that append would get a sync of its own and the others would wait for the next. A caller that
+//! knows the extent of a group appends in a `Round`: the line is woken when the round ends.
 
 use std::sync::Arc;
 
@@ -10,8 +10,7 @@ use crate::ShardId;
 use crate::guard::Guard;
 use crate::shared::Shared;
 
-/// See the module's documentation. Nothing that was appended in it is sure to become durable
-/// before it is dropped.
+/// A group of appends; dropping it wakes the line. Appends of a round may stay pending until then.
 #[derive(Debug)]
 pub struct Round {
     shared: Arc<Shared>,
@@ -22,7 +21,8 @@ impl Round {
         Round { shared }
     }
 
-    /// Like [`Journal::lock`](crate::Journal::lock); the line is told at the round's end.
+    /// Locks a shard like [`Journal::lock`](crate::Journal::lock), but wakes the line only at the
+    /// end of the round.
     pub fn lock(&self, shard: ShardId, now_ms: u64) -> Guard<'_> {
         Guard::in_round(&self.shared, self.shared.shard(shard), now_ms)
     }

@@ -1,4 +1,4 @@
-//! A segment: one file of the line.
+//! Segments: the files of the line.
 //!
 //! ```text
 //!    0 | magic "TLSG"  | crc u32             |
@@ -13,9 +13,9 @@
 //! 4096 | blocks ...                          |
 //! ```
 //!
-//! Its size never changes: it is filled with zeros, or recycled, and synced before it gets a
-//! header. The header is durable before the file gets its name, and the segment before it is
-//! synced before that: *that a segment exists proves that the one before it is whole up to
+//! A segment's size never changes: the file is filled with zeros, or recycled, and synced before it
+//! gets a header. The header is durable before the file gets its name, and the previous segment is
+//! synced before that. So *the existence of a segment proves that the previous one is whole up to
 //! `previous_end`*.
 
 mod scan;
@@ -30,103 +30,103 @@ use crate::disk::{Disk, File};
 use crate::record::{u16_at, u32_at, u64_at};
 use crate::{Index, Position};
 
-/// Bytes in front of a segment's first block.
+/// Size of a segment's header.
 pub const SEGMENT_HEADER_SIZE: u64 = 4096;
 
-/// The directory that segments and spares are in.
+/// Directory of segments and spares.
 pub const LINE_DIR: &str = "line";
 
-/// Shards that a journal can have: a header has room for so many.
+/// Shards per journal at most: a segment's header has room for so many.
 pub const SHARD_COUNT_MAX: u16 = 64;
 
 const MAGIC: [u8; 4] = *b"TLSG";
 const SHARDS_AT: usize = 64;
 const SHARD_SIZE: usize = 16;
 
-/// How far a shard was when a segment began.
+/// Last block of a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardEnd {
-    /// Its last block before the segment.
+    /// Index of the block.
     pub index: Index,
-    /// That block's term.
+    /// Term of the block.
     pub term: u64,
 }
 
 /// A segment's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentHeader {
-    /// Of the journal it belongs to.
+    /// Id of the journal.
     pub journal_id: u64,
-    /// Its number in the line, from 1.
+    /// Sequence of the segment in the line, from 1.
     pub sequence: u64,
-    /// The position of the file's first byte.
+    /// Position of the file's first byte.
     pub base: Position,
-    /// Bytes in the file.
+    /// Size of the file in bytes.
     pub size: u64,
-    /// The life of this file; random, never used twice.
+    /// Random id of this use of the file, never reused.
     pub epoch: u64,
-    /// Where the segment before it ends; the base for the first.
+    /// End of the previous segment; for the first segment its own base.
     pub previous_end: Position,
-    /// How far each shard was.
+    /// Each shard's last block before the segment.
     pub shards: Vec<ShardEnd>,
 }
 
-/// Why a file is not taken for a segment.
+/// Reasons to refuse a file as a segment.
 #[derive(Debug, thiserror::Error)]
 pub enum SegmentError {
-    /// The disk said so.
+    /// An I/O error.
     #[error("cannot read {path}: {error}")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What the disk said.
+        /// The error.
         error: io::Error,
     },
-    /// It does not begin like one, or its header's CRC does not match.
+    /// The magic, the CRC or a field of the header is wrong.
     #[error("the header of {path} is damaged")]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: String,
     },
-    /// A later version wrote it.
+    /// A later version wrote the file.
     #[error("{path} has format version {found}; this program knows up to {known}")]
     Newer {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Its version.
+        /// Format version of the file.
         found: u8,
-        /// Ours.
+        /// Highest supported format version.
         known: u8,
     },
-    /// It is another journal's.
+    /// The file belongs to another journal.
     #[error("{path} belongs to journal {found:016x}, not to {expected:016x}")]
     OtherJournal {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Whose it is.
+        /// Id of the journal that the file belongs to.
         found: u64,
-        /// Who we are.
+        /// Id of this journal.
         expected: u64,
     },
 }
 
 impl SegmentHeader {
-    /// Where its first block begins.
+    /// Returns the position of the first block.
     pub fn first(&self) -> Position {
         Position(self.base.0 + SEGMENT_HEADER_SIZE)
     }
 
-    /// Behind its last byte: the base of the next.
+    /// Returns the position after the last byte: the base of the next segment.
     pub fn limit(&self) -> Position {
         Position(self.base.0 + self.size)
     }
 
-    /// What its blocks' CRCs start from.
+    /// Returns the start value of the blocks' CRCs.
     pub fn seed(&self) -> Seed {
         Seed::new(self.journal_id, self.epoch)
     }
 
-    /// The bytes at the front of the file. There are at most [`SHARD_COUNT_MAX`] shards.
+    /// Encodes the header. There are at most [`SHARD_COUNT_MAX`] shards.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; SEGMENT_HEADER_SIZE as usize];
         bytes[0..4].copy_from_slice(&MAGIC);
@@ -155,7 +155,7 @@ impl SegmentHeader {
         bytes
     }
 
-    /// Reads what [`SegmentHeader::encode`] wrote; `path` is for the error.
+    /// Decodes a header; `path` is used in errors.
     pub fn decode(bytes: &[u8], path: &str) -> Result<SegmentHeader, SegmentError> {
         let damaged = || SegmentError::Damaged { path: path.into() };
         let bytes = bytes
@@ -193,17 +193,17 @@ impl SegmentHeader {
     }
 }
 
-/// An open file of the line.
+/// An open segment.
 #[derive(Clone, Debug)]
 pub struct Segment {
     /// The file.
     pub file: Arc<dyn File>,
-    /// What stands at its front.
+    /// The header.
     pub header: Arc<SegmentHeader>,
 }
 
 impl Segment {
-    /// Opens a segment and checks that its header is what its name says.
+    /// Opens a segment and checks its header against its name.
     pub fn open(disk: &dyn Disk, sequence: u64, journal_id: u64) -> Result<Segment, SegmentError> {
         let path = path(sequence);
         let file = disk
@@ -212,7 +212,7 @@ impl Segment {
         Segment::read(file, sequence, journal_id)
     }
 
-    /// Takes an open file for a segment if its header is what it must be.
+    /// Reads and checks the header of an open file.
     pub fn read(
         file: Arc<dyn File>,
         sequence: u64,
@@ -244,8 +244,8 @@ impl Segment {
     }
 }
 
-/// Makes a segment of a file that is filled or recycled and durable under `spare`. The segment
-/// before it is whole and durable.
+/// Turns a spare into a segment. The file must be filled or recycled and durable under `spare`; the
+/// previous segment must be whole and durable.
 pub fn begin(
     disk: &dyn Disk,
     file: Arc<dyn File>,
@@ -262,29 +262,29 @@ pub fn begin(
     })
 }
 
-/// A segment is never seen without its header.
+/// Syncs the header before the file gets its name, so that no segment lacks a header.
 fn sync_header(file: &dyn File) -> io::Result<()> {
     file.sync_data()
 }
 
-/// A segment that may hold acked data is still there after a crash.
+/// Syncs the rename before the segment takes data, so that it is still there after a crash.
 fn sync_names(disk: &dyn Disk) -> io::Result<()> {
     disk.sync_dir(LINE_DIR)
 }
 
-/// The path of a segment; paths sort as sequences do.
+/// Returns the path of a segment. Paths sort in the order of sequences.
 pub fn path(sequence: u64) -> String {
     format!("{LINE_DIR}/{sequence:020}.seg")
 }
 
-/// The sequence that a name within [`LINE_DIR`] stands for, if it is a segment's.
+/// Parses the name of a segment within [`LINE_DIR`]; `None` for other names.
 pub fn sequence_of(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".seg")?;
     (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))
         .then(|| digits.parse().ok())?
 }
 
-/// Writes everything at once: on the line a short write is an error, and not gone on with.
+/// Writes all bytes in one call. A short write to the line is an error and is not continued.
 pub(crate) fn write_at_once(file: &dyn File, bytes: &[u8], offset: u64) -> io::Result<()> {
     let written = file.write_at(bytes, offset)?;
     if written == bytes.len() {

@@ -1,8 +1,8 @@
-//! A shard: its streams, and the block that is being built.
+//! A shard: its streams, its durable blocks and the block that is being built.
 //!
-//! One lock. Whoever appends decides and encodes under it, so the order of decisions is the order
-//! of records in the line. What is durable is published under it too, so that a reader sees a
-//! stream's table, the places of its blocks and the extents of one moment.
+//! One lock guards all of it. A writer decides and encodes under the lock, so records are in the
+//! line in the order of decisions. Durable blocks are published under the lock too, so a reader
+//! sees streams, block positions and extents of the same moment.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,30 +11,30 @@ use bytes::Bytes;
 
 use crate::block::{BLOCK_HEADER_SIZE, BlockKind};
 use crate::buffers::Buffers;
-use crate::durable::Publication;
 use crate::extent::ExtentSet;
-use crate::follow::Followers;
+use crate::followers::Followers;
+use crate::publication::Publication;
 use crate::record::{self, RecordKind, RecordView};
 use crate::segment::ShardEnd;
 use crate::stream::Stream;
 use crate::sync::Mutex;
-use crate::tail::{Placed, Tail};
+use crate::tail::{BlockLocation, Tail};
 use crate::{Index, Position, ShardId, StreamId};
 
-/// A block that has this size is closed when the next writer comes: who reads one record back
-/// reads its block.
+/// Size at which a block is closed when the next writer comes. Reading one record reads its whole
+/// block.
 const BLOCK_SIZE_CLOSE: usize = 1 << 20;
 
-/// A new block has room for as much as the last one held, up to here: what comes while the disk is
-/// busy is not copied again and again as it grows.
+/// Capacity limit of a new block. Otherwise a block is allocated as large as the last one was, so
+/// that it is not copied repeatedly while it grows.
 const BLOCK_CAPACITY_MAX: usize = BLOCK_SIZE_CLOSE + BLOCK_SIZE_CLOSE / 4;
 
-/// Time of records goes back when the caller's clock is this many milliseconds behind the last
-/// record: one minute. Below that it stands still, so that small corrections keep records in the
-/// order of their times.
+/// Milliseconds by which the caller's clock may be behind the last record without record times
+/// going back: one minute. Up to that they stand still, so that small corrections of the clock
+/// leave records in time order.
 const TIME_BACK_MS_MAX: u64 = 60_000;
 
-/// See the module's documentation.
+/// A shard of the journal.
 #[derive(Debug)]
 pub(crate) struct Shard {
     pub(crate) id: ShardId,
@@ -43,27 +43,27 @@ pub(crate) struct Shard {
     pub(crate) followers: Followers,
 }
 
-/// What the lock guards.
+/// The part of a shard that the lock guards.
 #[derive(Debug)]
 pub(crate) struct State {
     id: ShardId,
     pub(crate) streams: BTreeMap<StreamId, Stream>,
     pub(crate) tail: Tail,
     pub(crate) extents: Arc<ExtentSet>,
-    building: Option<Built>,
+    building: Option<BuiltBlock>,
     buffers: Buffers,
-    closed: Vec<Built>,
-    /// The next block's.
+    closed: Vec<BuiltBlock>,
+    /// Index of the next block.
     next: Index,
     term: u64,
-    /// Blocks' times never go back.
+    /// Time of the newest record.
     time_ms: u64,
     capacity: usize,
-    /// Readers see blocks up to here.
+    /// Readers see blocks up to this index.
     committed: Index,
-    /// In blocks that are not committed, in order.
+    /// Trims in blocks that are not committed, in order.
     trims: VecDeque<Trim>,
-    /// Cuts that are not in the line yet.
+    /// Number of cuts that are not in the line yet.
     cuts_pending: usize,
 }
 
@@ -77,26 +77,26 @@ pub(crate) struct Trim {
     pub(crate) time_ms: u64,
 }
 
-/// A block that waits for its place in the line.
+/// A block that is built and not written yet.
 #[derive(Debug)]
-pub(crate) struct Built {
+pub(crate) struct BuiltBlock {
     pub(crate) kind: BlockKind,
     pub(crate) shard: ShardId,
     pub(crate) index: Index,
     pub(crate) term: u64,
     pub(crate) count: u32,
     pub(crate) time_ms: u64,
-    /// Room for the header, then the body.
+    /// Room for the header, followed by the body.
     pub(crate) bytes: Vec<u8>,
 }
 
 /// A block that is on disk.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenBlock {
     pub(crate) kind: BlockKind,
     pub(crate) index: Index,
-    pub(crate) placed: Placed,
-    /// Bytes of memory that the body takes.
+    pub(crate) location: BlockLocation,
+    /// Bytes of memory that the body occupies.
     pub(crate) room: usize,
     pub(crate) body: Bytes,
 }
@@ -133,7 +133,7 @@ impl State {
         }
     }
 
-    /// Its last block, whether on disk or not.
+    /// Returns the shard's last block, on disk or not.
     pub(crate) fn end(&self) -> ShardEnd {
         ShardEnd {
             index: Index(self.next.0 - 1),
@@ -141,27 +141,27 @@ impl State {
         }
     }
 
-    /// Readers see blocks up to here.
+    /// Returns the index up to which readers see blocks.
     pub(crate) fn committed(&self) -> Index {
         self.committed
     }
 
-    /// Blocks that are begun from now on carry this term.
+    /// Sets the term of blocks that are begun from now on.
     pub(crate) fn set_term(&mut self, term: u64) {
         self.term = term;
     }
 
-    /// Bytes that the block being built has already.
+    /// Returns the size of the block being built; 0 if there is none.
     pub(crate) fn building_size(&self) -> usize {
         self.building.as_ref().map_or(0, |built| built.bytes.len())
     }
 
-    /// Whether the next writer should find an empty block.
+    /// Returns true if the next writer should begin a new block.
     pub(crate) fn is_due_to_close(&self) -> bool {
         self.building_size() >= BLOCK_SIZE_CLOSE
     }
 
-    /// Closes the block being built; the next record begins another.
+    /// Closes the block being built; the next record begins a new one.
     pub(crate) fn close_block(&mut self) {
         if let Some(built) = self.building.take() {
             self.capacity = built.bytes.len().min(BLOCK_CAPACITY_MAX);
@@ -169,14 +169,14 @@ impl State {
         }
     }
 
-    /// The next record's block.
+    /// Returns the index of the block that the next record goes into.
     pub(crate) fn building_index(&self) -> Index {
         self.building
             .as_ref()
             .map_or(self.next, |built| built.index)
     }
 
-    /// Appends a record to a stream, whose next offset it gets.
+    /// Appends a record to a stream. `offset` must be the stream's next offset.
     pub(crate) fn append(
         &mut self,
         stream: StreamId,
@@ -197,7 +197,7 @@ impl State {
         entry.push(index, place, payload.len() as u32);
     }
 
-    /// Adds a trim or an erase; it counts when its block is committed.
+    /// Appends a trim or an erase. It takes effect when its block is committed.
     pub(crate) fn mark(&mut self, kind: RecordKind, stream: StreamId, start: u64, now_ms: u64) {
         let record = RecordView {
             stream,
@@ -217,7 +217,7 @@ impl State {
     }
 
     fn encode(&mut self, record: &RecordView<'_>, now_ms: u64) -> (Index, u32) {
-        // A clock that was ahead for a while, and is right again, is followed back.
+        // If the clock was ahead for a while and is right again, the record times follow it back.
         if now_ms > self.time_ms || self.time_ms - now_ms > TIME_BACK_MS_MAX {
             self.time_ms = now_ms;
         }
@@ -237,10 +237,10 @@ impl State {
         (built.index, place as u32)
     }
 
-    fn begin(&mut self, kind: BlockKind, index: Index, capacity: usize) -> Built {
+    fn begin(&mut self, kind: BlockKind, index: Index, capacity: usize) -> BuiltBlock {
         let mut bytes = self.buffers.take(capacity.max(BLOCK_HEADER_SIZE));
         bytes.resize(BLOCK_HEADER_SIZE, 0);
-        Built {
+        BuiltBlock {
             kind,
             shard: self.id,
             index,
@@ -251,39 +251,40 @@ impl State {
         }
     }
 
-    /// Hands over what is built, in order. The table keeps nothing of it but places.
-    pub(crate) fn take_built(&mut self, queue: &mut VecDeque<Built>) {
+    /// Moves the built blocks to `queue`, in order.
+    pub(crate) fn take_built(&mut self, queue: &mut VecDeque<BuiltBlock>) {
         self.close_block();
         queue.extend(self.closed.drain(..));
     }
 
-    /// A block is on disk; it follows the last one that was. Returns the index up to which the
-    /// shard is durable.
-    pub(crate) fn place(&mut self, written: Written) -> Index {
+    /// Records that a block is on disk, directly after the previous one. Returns the index up to
+    /// which the shard is durable.
+    pub(crate) fn place(&mut self, written: WrittenBlock) -> Index {
         match written.kind {
             BlockKind::Cut => {
                 self.cuts_pending -= 1;
                 Index(written.index.0 - 1)
             }
             _ => {
-                self.tail.push(written.placed, written.body);
+                self.tail.push(written.location, written.body);
                 written.index
             }
         }
     }
 
-    /// Blocks up to `index` need not be in memory any more.
+    /// Drops the bodies of blocks up to `index` from memory.
     pub(crate) fn forget(&mut self, index: Index) {
         self.tail.forget(index, |body| self.buffers.give(body));
     }
 
-    /// Gives back the memory that is held for blocks to come.
+    /// Frees the memory that is held for future blocks.
     pub(crate) fn rest(&mut self) {
         self.buffers.clear();
         self.capacity = 0;
     }
 
-    /// Readers see blocks up to `index`. Shows what is trimmed by it.
+    /// Shows blocks up to `index` to readers and applies their trims, each of which is passed to
+    /// `visit`.
     pub(crate) fn commit(&mut self, index: Index, mut visit: impl FnMut(&Trim)) {
         self.committed = self.committed.max(index);
         let committed = self.trims.partition_point(|trim| trim.index <= index);
@@ -296,8 +297,8 @@ impl State {
         }
     }
 
-    /// Blocks from `index` on are void, and a block that says so is built. They are above the
-    /// committed index, and none of the shard's blocks waits for its place.
+    /// Voids the blocks from `index` on and builds a block that says so. They must be above the
+    /// committed index, and no block of the shard may be pending.
     pub(crate) fn cut(&mut self, index: Index) {
         self.void_from(index);
         let built = self.begin(BlockKind::Cut, index, 0);
@@ -305,13 +306,13 @@ impl State {
         self.cuts_pending += 1;
     }
 
-    /// Whether everything of the shard before a position is committed, or void by a cut that is in
-    /// the line.
+    /// Returns true if all blocks of the shard before a position are committed, or voided by a cut
+    /// that is in the line.
     pub(crate) fn is_settled_before(&self, position: Position) -> bool {
         self.cuts_pending == 0 && self.last_before(position) <= self.committed
     }
 
-    /// Forgets blocks from `index` on.
+    /// Drops all blocks from `index` on.
     pub(crate) fn void_from(&mut self, index: Index) {
         for stream in self.streams.values_mut() {
             stream.cut(index);
@@ -321,12 +322,12 @@ impl State {
         self.next = index;
     }
 
-    /// Takes back in a block that recovery found. Its records' offsets were checked.
-    pub(crate) fn replay(&mut self, index: Index, term: u64, placed: Placed, body: &[u8]) {
+    /// Adds a block that recovery found. The offsets of its records must have been checked.
+    pub(crate) fn replay(&mut self, index: Index, term: u64, location: BlockLocation, body: &[u8]) {
         self.next = Index(index.0 + 1);
         self.term = term;
-        self.time_ms = self.time_ms.max(placed.time_ms);
-        self.tail.push_unread(placed);
+        self.time_ms = self.time_ms.max(location.time_ms);
+        self.tail.push_unread(location);
         for (place, record) in record::records(body).map_while(Result::ok) {
             let stream = self.streams.entry(record.stream).or_default();
             match record.kind {
@@ -339,16 +340,16 @@ impl State {
                     stream: record.stream,
                     start: record.offset,
                     kind: record.kind,
-                    time_ms: placed.time_ms,
+                    time_ms: location.time_ms,
                 }),
             }
         }
     }
 
-    /// Blocks up to `last` are not there; nothing will be looked for in them.
+    /// Adds empty entries for missing blocks up to `last`; they have no records.
     pub(crate) fn skip_to(&mut self, last: Index, position: Position) {
         while self.next <= last {
-            self.tail.push_unread(Placed {
+            self.tail.push_unread(BlockLocation {
                 position,
                 length: 0,
                 time_ms: self.time_ms,
@@ -357,7 +358,7 @@ impl State {
         }
     }
 
-    /// Where the shard's last block before a position is.
+    /// Returns the index of the shard's last block before a position.
     fn last_before(&self, position: Position) -> Index {
         self.tail.last_before(position)
     }

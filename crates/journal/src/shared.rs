@@ -1,12 +1,12 @@
-//! What the handle, the line, the filing and every guard have in common.
+//! State shared by the journal handle, the line, the filing and all guards.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::disk::Disk;
 use crate::doorbell::Doorbell;
-use crate::figures::FilingCounts;
 use crate::filing::{Cut, Erasures};
+use crate::filing_stats::FilingCounts;
 use crate::health::HealthCell;
 use crate::record::RecordKind;
 use crate::segment::Segment;
@@ -15,7 +15,7 @@ use crate::spares::Spares;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use crate::{Commit, Position, ShardId};
 
-/// See the module's documentation.
+/// State shared by the journal handle, the line, the filing and all guards.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) disk: Arc<dyn Disk>,
@@ -28,22 +28,22 @@ pub(crate) struct Shared {
     pub(crate) segments: Mutex<Segments>,
     pub(crate) spares: Arc<Spares>,
     pub(crate) erasures: Arc<Erasures>,
-    /// Rung when there may be work for the background.
+    /// Rung when there may be work for the filing.
     pub(crate) filing_bell: Doorbell,
-    /// The line waits for a spare.
+    /// True while the line waits for a spare segment.
     pub(crate) is_starved: AtomicBool,
-    /// Bytes that are built and not yet on disk.
+    /// Bytes in blocks that are not on disk yet.
     pub(crate) queued_bytes: AtomicU64,
-    /// The active segment is to be closed soon.
+    /// Asks the line to seal the active segment soon.
     pub(crate) seal_wanted: AtomicBool,
-    /// The threads are to end when nothing is queued.
+    /// Asks the threads to end once nothing is queued.
     pub(crate) is_closing: AtomicBool,
-    /// The line's thread has ended.
+    /// True once the line's thread has ended.
     pub(crate) is_line_closed: AtomicBool,
     pub(crate) counters: Counters,
 }
 
-/// What is refused above which size, in bytes.
+/// Size limits, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) record: usize,
@@ -52,7 +52,7 @@ pub(crate) struct Limits {
     pub(crate) tail: usize,
 }
 
-/// Counted since the journal was opened.
+/// Counters since the journal was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) syncs: AtomicU64,
@@ -63,33 +63,34 @@ pub(crate) struct Counters {
     pub(crate) filing: Mutex<FilingCounts>,
 }
 
-/// The segments that are not filed, ascending; the last one is active.
+/// The segments that are not filed, ascending; the last is the active one.
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
     pub(crate) open: VecDeque<Segment>,
-    /// Where the line ends, as far as it is durable and published.
+    /// End of the durable and published part of the line.
     pub(crate) durable: Position,
-    /// The first that this run began; what a file before it held earlier is not known.
+    /// Sequence of the first segment that this run began. Earlier files may have held bytes that
+    /// this run knows nothing about.
     pub(crate) first_own: u64,
-    /// Cuts in the unfiled line.
+    /// Cuts in the unfiled part of the line.
     pub(crate) cuts: Vec<Cut>,
 }
 
 impl Segments {
-    /// Bytes of the line that are durable and not filed.
+    /// Returns the bytes of the line that are durable and not filed.
     pub(crate) fn size(&self) -> u64 {
         let ends = self.open.iter().skip(1);
         let ends = ends.map(|successor| successor.header.previous_end);
-        let of =
+        let size_of =
             |(segment, end): (&Segment, Position)| end.0.saturating_sub(segment.header.first().0);
         self.open
             .iter()
             .zip(ends.chain([self.durable]))
-            .map(of)
+            .map(size_of)
             .sum()
     }
 
-    /// The segment that holds a position.
+    /// Returns the segment that contains a position.
     pub(crate) fn find(&self, position: Position) -> Option<&Segment> {
         let behind = self
             .open
@@ -100,12 +101,12 @@ impl Segments {
 }
 
 impl Shared {
-    /// The shard; the caller knows how many there are.
+    /// Returns a shard. Panics if there is no such shard.
     pub(crate) fn shard(&self, shard: ShardId) -> &Shard {
         &self.shards[usize::from(shard.0)]
     }
 
-    /// A trim has been committed.
+    /// Records that a trim was committed, and wakes the filing.
     pub(crate) fn note_trim(&self, shard: ShardId, trim: &Trim) {
         Counters::add(&self.counters.trims, 1);
         if trim.kind == RecordKind::Erase {
@@ -117,32 +118,31 @@ impl Shared {
             } = *trim;
             self.erasures.note(shard, stream, start, time_ms);
         }
-        self.filing_bell.poke();
+        self.filing_bell.signal();
     }
 
-    /// Wakes the line if it waits for a spare and there is one.
-    pub(crate) fn feed_line(&self) {
-        let can_eat = self.spares.ready() > 0;
-        if can_eat && self.is_starved.swap(false, Ordering::SeqCst) {
-            self.doorbell.poke();
+    /// Wakes the line if it waits for a spare and one is ready.
+    pub(crate) fn wake_starved_line(&self) {
+        let has_spare = self.spares.ready() > 0;
+        if has_spare && self.is_starved.swap(false, Ordering::SeqCst) {
+            self.doorbell.signal();
         }
     }
 
-    /// Latches a failure: nothing is written any more, and whoever waits learns that it is not
-    /// known whether its block is on disk.
+    /// Latches a failure: nothing is written any more, and all waiting tickets end as failed.
     pub(crate) fn fail(&self, reason: String) {
         self.health.fail(reason);
         for shard in &self.shards {
             shard.publication.fail();
             shard.followers.wake_all();
         }
-        self.doorbell.poke();
-        self.filing_bell.poke();
+        self.doorbell.signal();
+        self.filing_bell.signal();
     }
 }
 
 impl Counters {
-    /// Adds to one of them.
+    /// Adds to a counter.
     pub(crate) fn add(counter: &AtomicU64, amount: u64) {
         counter.fetch_add(amount, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Files that wait to become segments.
+//! Spares: files that wait to become segments.
 //!
 //! ```text
 //!                 ┌── zeroing ──┐
@@ -8,11 +8,11 @@
 //!                                  └──▸ taken by the line as it is
 //! ```
 //!
-//! A segment's size must never change while it is written, so its file is filled with zeros and
-//! synced ahead, or is one that was a segment before. What an old one still holds is harmless to
-//! recovery (blocks are salted) but not to an erase: while one is due, and after a start unless it is
-//! known that nothing was ever erased, no file is used again before it was zeroed. It knows nothing
-//! of what segments hold.
+//! A segment's size must never change while it is written. So its file is filled with zeros and
+//! synced in advance, or was a segment before. Stale bytes are harmless for recovery, because CRCs
+//! are seeded per use, but not for an erase. While an erase is due, and after a start unless
+//! nothing was ever erased, files are zeroed before they are reused. This module knows nothing
+//! about the contents of segments.
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,20 +24,20 @@ use crate::disk::{Disk, File, sync_names};
 use crate::segment::LINE_DIR;
 use crate::zeros::write_zeros;
 
-/// What one step of zeroing sends to the device: as much as the line's own syncs may wait for.
+/// Bytes per step of zeroing. The line's own syncs may have to wait behind that much.
 const ZERO_SIZE: u64 = 256 << 10;
 
-/// A file of the right size, synced, that holds nothing anybody needs.
+/// A synced file of the right size without needed contents.
 #[derive(Clone, Debug)]
 pub struct Spare {
-    /// Where it lies; whoever takes it gives it another name.
+    /// Path of the file; the line renames it.
     pub path: String,
     /// The file.
     pub file: Arc<dyn File>,
 }
 
 impl Spare {
-    /// Whether it holds what a segment held.
+    /// Returns true if the file holds bytes of an earlier segment.
     fn is_used(&self) -> bool {
         self.path.contains("/used-")
     }
@@ -54,13 +54,13 @@ pub struct Spares {
 #[derive(Debug, Default)]
 struct State {
     ready: VecDeque<Spare>,
-    /// Must be zeroed before they are used; by number, ascending.
+    /// Files to zero before their next use; by number, ascending.
     dirty: VecDeque<(u64, Spare)>,
-    /// Files that the line took with old bytes in them and has not given back; by number.
+    /// Files with old bytes that the line has taken and not given back; by number.
     stale: Vec<(u64, Arc<dyn File>)>,
-    /// A file that is being zeroed is in neither list.
+    /// The file that is being zeroed; it is in no other list.
     zeroing: Option<Zeroing>,
-    /// Whether everything that comes back must be zeroed.
+    /// True if every returned file must be zeroed.
     all_dirty: bool,
     next: u64,
 }
@@ -80,7 +80,7 @@ impl State {
 }
 
 impl Spares {
-    /// Takes over what an earlier run left behind. `size` is what segments have from now on.
+    /// Takes over the spares of an earlier run. `size` is the size of new segments.
     pub fn open(disk: Arc<dyn Disk>, size: u64) -> io::Result<Spares> {
         let mut state = State {
             next: 1,
@@ -116,19 +116,19 @@ impl Spares {
         })
     }
 
-    /// Nothing was erased before this run: what was left behind is as good as it is.
+    /// Makes used files available without zeroing, because nothing was erased before this run.
     pub fn trust_used(&self) {
         let mut state = self.state.lock();
         let used = std::mem::take(&mut state.dirty);
         state.ready.extend(used.into_iter().map(|(_, spare)| spare));
     }
 
-    /// Bytes of every spare.
+    /// Returns the size of each spare in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// One for the line to use at once. The directory is synced by whoever renames it.
+    /// Takes a spare for the line. The caller renames it and syncs the directory.
     pub fn take(&self) -> Option<Spare> {
         let mut state = self.state.lock();
         let spare = state.ready.pop_front()?;
@@ -139,7 +139,7 @@ impl Spares {
         Some(spare)
     }
 
-    /// Whether this file is one of them.
+    /// Returns true if `file` is one of the spares.
     pub fn holds(&self, file: &Arc<dyn File>) -> bool {
         let state = self.state.lock();
         let dirty = state.dirty.iter().map(|(_, spare)| spare);
@@ -147,18 +147,18 @@ impl Spares {
         all.any(|spare| Arc::ptr_eq(&spare.file, file))
     }
 
-    /// How many could be taken.
+    /// Returns the number of spares that can be taken.
     pub fn ready(&self) -> usize {
         self.state.lock().ready.len()
     }
 
-    /// How many must be zeroed first.
+    /// Returns the number of files that must be zeroed first.
     pub fn dirty(&self) -> usize {
         let state = self.state.lock();
         state.dirty.len() + usize::from(state.zeroing.is_some())
     }
 
-    /// How far the file is that is being zeroed, if there is one.
+    /// Returns the number of bytes zeroed of the current file, if there is one.
     pub fn zeroed(&self) -> Option<u64> {
         self.state
             .lock()
@@ -167,12 +167,12 @@ impl Spares {
             .map(|zeroing| zeroing.done)
     }
 
-    /// A number that every file has that comes back or is begun from now on, or a larger one.
+    /// Returns a lower bound of the numbers of files that are returned or begun from now on.
     pub fn mark(&self) -> u64 {
         self.state.lock().next
     }
 
-    /// Whether a file must still be zeroed whose number is smaller.
+    /// Returns true if a file with a number below `mark` is not zeroed yet.
     pub fn is_dirty_before(&self, mark: u64) -> bool {
         let state = self.state.lock();
         let zeroing = state.zeroing.as_ref().map(|zeroing| zeroing.number);
@@ -182,7 +182,7 @@ impl Spares {
             .any(|number| number < mark)
     }
 
-    /// Whether the line still has a file that it took, with old bytes in it, before then.
+    /// Returns true if the line still uses a file with old bytes whose number is below `mark`.
     pub fn is_stale_before(&self, mark: u64) -> bool {
         self.state
             .lock()
@@ -191,14 +191,14 @@ impl Spares {
             .any(|(number, _)| *number < mark)
     }
 
-    /// Makes a new one at once.
+    /// Creates a zeroed spare at once.
     pub fn prepare(&self) -> io::Result<()> {
         self.begin()?;
         while self.zero()? {}
         Ok(())
     }
 
-    /// Begins to make a new one, unless one is being zeroed already; [`Spares::zero`] goes on.
+    /// Begins a new file, unless one is being zeroed. [`Spares::zero`] continues it.
     pub fn begin(&self) -> io::Result<()> {
         let mut state = self.state.lock();
         if state.zeroing.is_some() {
@@ -215,7 +215,7 @@ impl Spares {
         Ok(())
     }
 
-    /// Writes some zeros: to the file that was begun, else to a dirty one. False: there is none.
+    /// Writes some zeros, to the begun file or else to a dirty one. Returns false if there is none.
     pub fn zero(&self) -> io::Result<bool> {
         let mut zeroing = {
             let mut state = self.state.lock();
@@ -251,7 +251,7 @@ impl Spares {
         Ok(true)
     }
 
-    /// Takes back the file of a segment that was filed.
+    /// Takes back the file of a filed segment.
     pub fn give_back(
         &self,
         path: String,
@@ -266,7 +266,7 @@ impl Spares {
         self.rename(Spare { path, file }, kind)
     }
 
-    /// Removes the file of a segment that was filed.
+    /// Removes the file of a filed segment.
     pub fn discard(&self, path: &str, file: &Arc<dyn File>) -> io::Result<()> {
         match self.disk.remove(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -280,7 +280,7 @@ impl Spares {
         Ok(())
     }
 
-    /// From now on, or no longer, no file that held anything is used before it was zeroed.
+    /// Sets whether every file with old bytes must be zeroed before it is used.
     pub fn zero_all(&self, all: bool) {
         let mut state = self.state.lock();
         state.all_dirty = all;
@@ -295,7 +295,7 @@ impl Spares {
         }
     }
 
-    /// Removes all but `count` that are ready, and what would have to be zeroed: makes room.
+    /// Removes dirty files and all but `count` ready ones, to free disk space.
     pub fn shrink(&self, count: usize) -> io::Result<()> {
         let removed = {
             let mut state = self.state.lock();
@@ -330,7 +330,7 @@ impl Spares {
         Ok(())
     }
 
-    /// Gives a file the name that says what it is, and queues it.
+    /// Renames a file by its kind and queues it.
     fn rename(&self, spare: Spare, kind: Kind) -> io::Result<()> {
         let mut state = self.state.lock();
         let number = state.number();
@@ -355,8 +355,7 @@ impl Spares {
         sync_names(&*self.disk, LINE_DIR)
     }
 
-    /// A file that could not be zeroed is of no use; if it cannot be removed either, the next
-    /// start will.
+    /// Removes a file that could not be zeroed. If that fails, the next start removes it.
     fn abandon(&self, path: &str) {
         let _ = self.disk.remove(path);
     }

@@ -1,32 +1,32 @@
-//! What the journal keeps in memory of a stream.
+//! In-memory state of a stream.
 //!
-//! A stream whose records are all filed costs its entry in the shard's table and nothing else.
+//! A stream whose records are all filed costs one entry in the shard's table and nothing else.
 
 use std::collections::VecDeque;
 
 use crate::Index;
 
-/// Records of one stream in one block.
+/// Consecutive records of one stream in one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// The offset of the first; the others follow.
+    /// Offset of the first record; the others follow without a gap.
     pub(crate) first: u64,
-    /// The block.
+    /// Index of the block.
     pub(crate) index: Index,
-    /// Where in the block's body the first begins.
+    /// Byte in the block's body at which the first record begins.
     pub(crate) place: u32,
     /// Bytes of all payloads.
     pub(crate) bytes: u32,
 }
 
-/// A stream's entry.
+/// Start, end and unfiled runs of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
-    /// Records below are gone, as far as that is committed.
+    /// Offset of the first record, as far as trims are committed.
     pub(crate) start: u64,
-    /// The next record's offset.
+    /// Offset of the next record.
     pub(crate) next: u64,
-    /// Runs that are not filed, ascending; in a box because most streams have none.
+    /// Unfiled runs, ascending. Boxed, because most streams have none.
     #[expect(
         clippy::box_collection,
         reason = "a million idle streams pay 8 bytes, not 32"
@@ -35,7 +35,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// A stream whose records, if any, are all filed.
+    /// Creates a stream whose records are all filed.
     pub(crate) fn filed(start: u64, next: u64) -> Stream {
         Stream {
             start,
@@ -44,13 +44,14 @@ impl Stream {
         }
     }
 
-    /// The runs that are not filed.
+    /// Returns the unfiled runs.
     pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = &Run> + ExactSizeIterator {
         self.unfiled().iter()
     }
 
-    /// The first record in a block from `index` on, and the runs in such blocks from the one on that
-    /// has `offset`. There may be very many before: they are not gone through.
+    /// Returns the offset of the first record in a block from `index` on, and the runs in such
+    /// blocks, starting with the one that contains `offset`. Binary search: there may be very many
+    /// earlier runs.
     pub(crate) fn runs_from(
         &self,
         index: Index,
@@ -83,18 +84,18 @@ impl Stream {
         self.next += 1;
     }
 
-    /// The last block that it has an unfiled record in; 0 if there is none.
+    /// Returns the last block with an unfiled record of the stream; 0 if there is none.
     pub(crate) fn last_index(&self) -> Index {
         self.runs().next_back().map_or(Index(0), |run| run.index)
     }
 
-    /// The offset that follows the last record in a block up to `index`.
+    /// Returns the offset after the last record in a block up to `index`.
     pub(crate) fn next_at(&self, index: Index) -> u64 {
         let later = self.runs().rev().take_while(|run| run.index > index).last();
         later.map_or(self.next, |run| run.first)
     }
 
-    /// Records in blocks up to `index` are filed.
+    /// Drops the runs of blocks up to `index`, which are filed.
     pub(crate) fn file(&mut self, index: Index) {
         let Some(runs) = &mut self.runs else { return };
         let filed = runs.partition_point(|run| run.index <= index);
@@ -105,7 +106,7 @@ impl Stream {
         }
     }
 
-    /// Records in blocks from `index` on are void.
+    /// Drops the records of blocks from `index` on, which are void.
     pub(crate) fn cut(&mut self, index: Index) {
         let Some(runs) = &mut self.runs else { return };
         let kept = runs.partition_point(|run| run.index < index);
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_visible_ends_with_the_last_durable_block() {
+    fn visible_end_is_the_last_durable_block() {
         let stream = example();
         let next: Vec<_> = [4, 5, 6, 7, 8]
             .map(|index| stream.next_at(Index(index)))
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn filing_and_cutting_drop_their_ends() {
+    fn filing_drops_the_front_and_cutting_the_end() {
         let mut stream = example();
         stream.file(Index(6));
         stream.cut(Index(8));

@@ -39,17 +39,17 @@ fn disk() -> Arc<SimulatedDisk> {
     Arc::new(SimulatedDisk::new(1))
 }
 
-fn open(disk: &Arc<SimulatedDisk>, entropy: u64) -> Stepped {
+fn open(disk: &Arc<SimulatedDisk>, entropy: u64) -> SteppedJournal {
     Journal::open_stepped(disk.clone(), &options(entropy)).unwrap()
 }
 
-impl Stepped {
+impl SteppedJournal {
     fn append(&self, stream: StreamId, payload: &[u8]) -> Appended {
         let mut guard = self.journal.lock(SHARD, 1000);
         guard.append(stream, None, 3, payload).unwrap()
     }
 
-    /// Appends and makes it durable, with the hint that says so.
+    /// Appends a record, and makes it durable with its hint.
     fn append_durably(&mut self, stream: StreamId, payload: &[u8]) -> Appended {
         let appended = self.append(stream, payload);
         self.settle();
@@ -57,7 +57,7 @@ impl Stepped {
         appended
     }
 
-    /// Steps until there is nothing to do.
+    /// Steps until the line is idle.
     fn settle(&mut self) {
         loop {
             match self.line.step() {
@@ -88,7 +88,7 @@ impl Stepped {
     }
 }
 
-/// Counts how often it was woken.
+/// Counts its wake-ups.
 #[derive(Default)]
 struct Bell(AtomicUsize);
 

@@ -1,5 +1,5 @@
-//! The threads around the two cores: each is a loop that calls `step` and sleeps when there is
-//! nothing to do.
+//! The threads that drive the line and the filing. Each is a loop that calls `step` and sleeps when
+//! there is nothing to do.
 
 use std::io;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use crate::line::{Line, LineStep};
 use crate::shared::Shared;
 use crate::sync::Ordering;
 
-/// The hint is written when nothing has come for so long: a busy line carries it in its blocks.
+/// Idle time before the hint is written. A busy line carries the hint in its blocks.
 const HINT_DELAY: Duration = Duration::from_millis(1);
 
-/// Memory is given back when nothing has come for so long.
+/// Idle time before memory is freed.
 const IDLE_DELAY: Duration = Duration::from_secs(5);
 
-/// Time is looked at again when something waits for it.
+/// Interval of retries when the disk is full.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Ends and joins the threads when it is dropped: what is queued is on disk then.
+/// The line's and the filing's threads. Dropping it writes what is queued, then joins them.
 #[derive(Debug)]
 pub(crate) struct Threads {
     shared: Arc<Shared>,
@@ -51,11 +51,11 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         self.shared.is_closing.store(true, Ordering::SeqCst);
-        self.shared.doorbell.poke();
-        // A panic has latched the journal; whoever waited knows.
+        self.shared.doorbell.signal();
+        // A panic of the thread has latched the journal, so all waiters know.
         let _ = self.line.take().map(JoinHandle::join);
         self.shared.is_line_closed.store(true, Ordering::SeqCst);
-        self.shared.filing_bell.poke();
+        self.shared.filing_bell.signal();
         let _ = self.filing.take().map(JoinHandle::join);
     }
 }
@@ -91,15 +91,15 @@ fn run_line(mut line: Line, shared: &Shared) {
                 }
             }
             LineStep::Starved if is_closing => {
-                // The filing makes a segment free before long, if it still can.
+                // The filing frees a segment soon, if it still can.
                 if shared.health.is_serving() {
                     bell.sleep(Some(IDLE_DELAY));
                 }
                 if !bell.has_rung() {
-                    shared.fail("closed while no segment was free".into());
+                    shared.fail("shut down while no segment was free".into());
                 }
             }
-            // Nothing frees a segment any more: those who wait must not wait for ever.
+            // No segment will be freed any more: fail, so that writers do not wait forever.
             LineStep::Starved if shared.health.is_filing_failed() => {
                 shared.fail(shared.health.out_of_segments());
             }
@@ -122,11 +122,11 @@ fn run_filing(mut background: Background, shared: &Shared, now_ms: impl Fn() -> 
                 shared.filing_bell.sleep(wait);
             }
         }
-        shared.filing_bell.answer();
+        shared.filing_bell.take_marked();
     }
 }
 
-/// A thread that panics must not leave anybody waiting.
+/// Latches the journal if its thread panics, so that no writer waits forever.
 struct LatchOnPanic {
     shared: Arc<Shared>,
     name: &'static str,

@@ -1,4 +1,4 @@
-//! Zeros for files, without memory of their own: a node that rests keeps what it once allocated.
+//! Writes zeros to files from one static buffer, so that an idle node holds no memory for it.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use crate::extent::write_all;
 
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// Writes so many zeros from there on. A short write is gone on with.
+/// Writes `size` zero bytes from `offset` on. A short write is continued.
 pub(crate) fn write_zeros(file: &dyn File, offset: u64, size: u64) -> io::Result<()> {
     for done in (0..size).step_by(ZEROS.len()) {
         let length = (size - done).min(ZEROS.len() as u64) as usize;

@@ -1,5 +1,5 @@
-//! The simulated disk does what the real one does, as long as nothing fails.
-#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+//! The simulated disk behaves like the real one, as long as nothing fails.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use std::io;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use journal::disk::{Disk, File, RealDisk, SimulatedDisk};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Files and directories have different names; a path may lead through a file all the same.
+/// Files and directories have different names, but a path may lead through a file.
 const FILES: [&str; 6] = ["a", "b", "line/a", "line/b", "far/a", "a/b"];
 const DIRECTORIES: [&str; 4] = ["", "line", "far", "line/deep"];
 const SLOTS: usize = 3;
 
-/// Every result of it can be compared: what it read, or what kind of error it was.
+/// A step whose result can be compared: bytes read, or the kind of error.
 #[derive(Clone, Debug)]
 enum Step {
     Create(usize, usize),
@@ -56,7 +56,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A disk and the files that are open on it.
+/// A disk and its open files.
 struct Side {
     disk: Arc<dyn Disk>,
     slots: [Option<Arc<dyn File>>; SLOTS],
@@ -68,7 +68,7 @@ impl Side {
         Self { disk, slots }
     }
 
-    /// What there is to see of a step.
+    /// Returns the observable result of a step.
     fn run(&mut self, step: &Step) -> Result<String, io::ErrorKind> {
         self.attempt(step).map_err(|error| error.kind())
     }
@@ -115,7 +115,7 @@ impl Side {
         self.slots[slot].as_deref().map_or(Ok(()), act)
     }
 
-    /// Every file by its name, and what is in it.
+    /// Returns every file by name, with its contents.
     fn contents(&self) -> Vec<(&'static str, Option<Vec<u8>>)> {
         let read = |path: &'static str| {
             let file = self.disk.open(path).ok()?;
@@ -131,7 +131,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn both_disks_give_the_same_results(steps in vec(step(), 1..80)) {
+    fn simulated_and_real_disk_give_the_same_results(steps in vec(step(), 1..80)) {
         let directory = tempfile::tempdir().unwrap();
         let mut real = Side::new(Arc::new(RealDisk::new(directory.path())));
         let mut simulated = Side::new(Arc::new(SimulatedDisk::new(1)));

@@ -1,65 +1,65 @@
-//! The one table of what is served: each API's key, its versions, and the first that is flexible.
+//! Table of the supported APIs: key, version range and first flexible version of each.
 //!
-//! To serve another API: a file in `messages`, its line in `messages.rs`, a row here, and one in
+//! To add an API: a file in `messages`, its line in `messages.rs`, a row here, and a row in
 //! `oracle.rs`, without which the tests fail.
 
 use crate::field::Field;
 use crate::reader::{DecodeError, Reader};
 
-/// One row of the table.
+/// A row of the API table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Api {
-    /// Which API.
+    /// API key.
     pub key: ApiKey,
-    /// Its name in Kafka.
+    /// Name in Kafka.
     pub name: &'static str,
-    /// The lowest version.
+    /// Lowest supported version.
     pub version_min: i16,
-    /// The highest version.
+    /// Highest supported version.
     pub version_max: i16,
-    /// The first version that writes sizes compactly and has tagged fields.
+    /// First flexible version: compact sizes and tagged fields.
     pub flexible_min: Option<i16>,
 }
 
 impl Api {
-    /// Whether a version writes sizes compactly and has tagged fields.
+    /// True if `version` is flexible: compact sizes and tagged fields.
     #[inline]
     pub fn is_flexible(&self, version: i16) -> bool {
         self.flexible_min.is_some_and(|min| min <= version)
     }
 
-    /// Whether a version is served.
+    /// True if `version` is supported.
     #[inline]
     pub fn serves(&self, version: i16) -> bool {
         (self.version_min..=self.version_max).contains(&version)
     }
 
-    /// Whether a version's answer has tagged fields in its header: that of ApiVersions never has,
-    /// since who asks does not know yet what it will be told (KIP-511).
+    /// True if the response header of `version` has tagged fields. ApiVersions never has, because
+    /// the client does not know the broker's versions yet (KIP-511).
     #[inline]
     pub fn has_tagged_response_header(&self, version: i16) -> bool {
         self.is_flexible(version) && self.key != ApiKey::ApiVersions
     }
 }
 
-/// The body of a request.
+/// Body of a request.
 pub trait RequestBody: Field {
-    /// Its API.
+    /// API key.
     const KEY: ApiKey;
-    /// What answers it.
+    /// Body of the response.
     type Response: ResponseBody;
 }
 
-/// The body of an answer.
+/// Body of a response.
 pub trait ResponseBody: Field {
-    /// Its API.
+    /// API key.
     const KEY: ApiKey;
 }
 
 macro_rules! apis {
     ($($name:ident = $code:literal: $module:ident, $min:literal..=$max:literal
         $(, flexible $flexible:literal)?;)*) => {
-        /// The number in front of every request.
+        /// Key of an API: the first number of every request.
         #[allow(missing_docs, reason = "the names are Kafka's")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(i16)]
@@ -68,7 +68,7 @@ macro_rules! apis {
         }
 
         impl ApiKey {
-            /// The API of a number, if it is served.
+            /// Returns the API of a key, if it is supported.
             pub fn from_code(code: i16) -> Option<Self> {
                 match code {
                     $( $code => Some(Self::$name), )*
@@ -76,12 +76,12 @@ macro_rules! apis {
                 }
             }
 
-            /// The number on the wire.
+            /// Returns the key on the wire.
             pub fn code(self) -> i16 {
                 self as i16
             }
 
-            /// Its row in the table.
+            /// Returns the row of the table.
             #[inline]
             pub fn api(self) -> &'static Api {
                 match self {
@@ -98,10 +98,10 @@ macro_rules! apis {
             }
         }
 
-        /// What is served, by number. Whatever says so elsewhere is made from it.
+        /// Supported APIs by key. All other lists of APIs are made from it.
         pub static API_KEYS: &[ApiKey] = &[$( ApiKey::$name, )*];
 
-        /// A request whose header said which it is.
+        /// A decoded request body.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[allow(missing_docs, reason = "the names are Kafka's")]
         pub enum Request {
@@ -109,14 +109,14 @@ macro_rules! apis {
         }
 
         impl Request {
-            /// Reads the body of an API's request.
+            /// Decodes the body of a request.
             pub(crate) fn read(key: ApiKey, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
                 match key {
                     $( ApiKey::$name => Field::read(reader).map(Self::$name), )*
                 }
             }
 
-            /// Which API it belongs to.
+            /// Returns the API of the request.
             pub fn key(&self) -> ApiKey {
                 match self {
                     $( Self::$name(_) => ApiKey::$name, )*
@@ -139,13 +139,16 @@ macro_rules! apis {
     (@flexible $min:literal) => { Some($min) };
 }
 
-// Versions are those of Kafka 4.1 that it calls stable. Produce starts at 0, because librdkafka
-// before 2.8.1 compresses nothing for a broker that does not claim it (KAFKA-18659); below
-// `produce::VERSION_MIN` a request is to be answered with an error. So is SaslHandshake 0, behind which
-// bare bytes would follow, in no frame: it stands here because librdkafka does no SCRAM without it. EndTxn 5 and TxnOffsetCommit 5 belong to the second version of
-// transactions (KIP-890), which nobody asks for where a broker does not say that it has it.
-// ConsumerGroupHeartbeat is advertised so that it can be refused: librdkafka waits for ever for a broker
-// that does not claim version 1. franz-go goes on with the classic protocol when it is refused.
+// Versions are the stable ones of Kafka 4.1, with these exceptions:
+//
+// Produce starts at 0, because librdkafka before 2.8.1 does not compress for a broker without it
+// (KAFKA-18659); requests below `produce::VERSION_MIN` must be answered with an error.
+// SaslHandshake 0 must be answered with an error too, because unframed bytes would follow; it is in
+// the table because librdkafka uses no SCRAM without it. EndTxn 5 and TxnOffsetCommit 5 are left
+// out: they belong to transactions version 2 (KIP-890), which clients only use with brokers that
+// advertise it. ConsumerGroupHeartbeat is advertised so that it can be refused: librdkafka waits for
+// ever for a broker that does not claim version 1. franz-go goes on with the classic protocol when it is
+// refused.
 apis! {
     Produce = 0: produce, 0..=13, flexible 9;
     Fetch = 1: fetch, 4..=18, flexible 12;

@@ -1,7 +1,7 @@
-//! What consumers put into the opaque bytes of their groups: the protocol type `consumer`.
+//! Consumer group metadata of the protocol type `consumer`: subscriptions and assignments.
 //!
-//! A version of two bytes, then a message that is never flexible. Brokers look inside only to know
-//! which topics a group is subscribed to. Source: `ConsumerProtocolSubscription.json` and
+//! A version of two bytes precedes a message that is never flexible. A broker decodes it only to
+//! learn the subscribed topics of a group. Source: `ConsumerProtocolSubscription.json` and
 //! `ConsumerProtocolAssignment.json` in Apache Kafka 4.1.
 
 use bytes::Bytes;
@@ -11,11 +11,11 @@ use crate::message::message;
 use crate::reader::{DecodeError, Fault, Reader};
 use crate::writer::{EncodeError, Writer};
 
-/// The highest version that is known. Later ones begin with the same fields.
+/// Highest known version. Later versions begin with the same fields.
 pub const VERSION_MAX: i16 = 3;
 
 message! {
-    /// What a member tells the leader.
+    /// Subscription that a member sends to the group leader.
     struct Subscription {
         topics: Vec<String>,
         user_data: Option<Bytes>,
@@ -24,7 +24,7 @@ message! {
         rack_id: Option<String> [3..],
     }
 
-    /// What the leader gives to a member.
+    /// Assignment that the group leader sends to a member.
     struct Assignment {
         assigned_partitions: Vec<TopicPartitions>,
         user_data: Option<Bytes>,
@@ -38,19 +38,19 @@ message! {
 }
 
 impl Subscription {
-    /// Reads what a member said when it joined.
+    /// Decodes the subscription in a member's JoinGroup request.
     pub fn decode(metadata: &Bytes) -> Result<Self, DecodeError> {
         decode(metadata)
     }
 
-    /// Appends what a member says when it joins.
+    /// Encodes a subscription and appends it to `out`.
     pub fn encode(&self, version: i16, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         encode(self, version, out)
     }
 }
 
 impl Assignment {
-    /// Reads what a member got. No bytes at all are an assignment of nothing.
+    /// Decodes an assignment. No bytes mean an empty assignment.
     pub fn decode(assignment: &Bytes) -> Result<Self, DecodeError> {
         match assignment.len() {
             0 => Ok(Self::default()),
@@ -58,13 +58,13 @@ impl Assignment {
         }
     }
 
-    /// Appends what a member gets.
+    /// Encodes an assignment and appends it to `out`.
     pub fn encode(&self, version: i16, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         encode(self, version, out)
     }
 }
 
-/// Bytes behind the known fields belong to a later version and are left alone.
+/// Decodes a message; ignores bytes after the known fields, which belong to later versions.
 fn decode<T: Field>(bytes: &Bytes) -> Result<T, DecodeError> {
     let mut reader = Reader::new(bytes, 0, false);
     reader.at("version");

@@ -1,10 +1,10 @@
-//! Kafka's error codes, and which of them a client tries again by itself.
+//! Kafka's error codes, with those that clients retry by themselves.
 //!
 //! Codes and flags are those of Kafka 4.1: <https://kafka.apache.org/protocol#protocol_error_codes>.
 
 macro_rules! error_codes {
     ($($(#[$default:meta])? $code:literal $name:ident $($retriable:ident)?;)*) => {
-        /// What became of a request, or of a part of it.
+        /// Error code of a request or of a part of it.
         #[allow(missing_docs, reason = "named as in Kafka's list, which says what each means")]
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         pub enum ErrorCode {
@@ -14,10 +14,10 @@ macro_rules! error_codes {
         }
 
         impl ErrorCode {
-            /// Every code of the list, in its order.
+            /// All codes of the list, in order.
             pub const ALL: &[Self] = &[$( Self::$name, )*];
 
-            /// The number on the wire.
+            /// Returns the code on the wire.
             pub fn code(self) -> i16 {
                 match self {
                     $( Self::$name => $code, )*
@@ -25,7 +25,7 @@ macro_rules! error_codes {
                 }
             }
 
-            /// Whether clients try again by themselves.
+            /// True if clients retry by themselves.
             pub fn is_retriable(self) -> bool {
                 match self {
                     $( Self::$name => error_codes!(@ $($retriable)?), )*
@@ -186,7 +186,7 @@ error_codes! {
 }
 
 impl ErrorCode {
-    /// Whether it stands for an error at all.
+    /// True unless the code is `None`.
     pub fn is_error(self) -> bool {
         self != Self::None
     }

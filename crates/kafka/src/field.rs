@@ -1,4 +1,4 @@
-//! How each type of Kafka's schemas is read and written.
+//! Encoding and decoding of the field types in Kafka's schemas.
 //!
 //! Types: <https://kafka.apache.org/protocol#protocol_types>.
 
@@ -9,30 +9,30 @@ use crate::reader::{DecodeError, Fault, Reader, Width};
 use crate::values::{Double, Records, Secret, Uuid};
 use crate::writer::Writer;
 
-/// What can stand in a message.
+/// A type of a message field.
 pub trait Field: Sized {
-    /// Takes one from where the reader is.
+    /// Decodes a value at the reader's position.
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError>;
 
-    /// Appends it.
+    /// Encodes the value.
     fn write(&self, writer: &mut Writer<'_>);
 }
 
-/// What has a way to say *null* on the wire.
+/// A type with a null encoding.
 pub trait Nullable: Field + Default {
-    /// Takes one, or null.
+    /// Decodes a value or null.
     fn read_nullable(reader: &mut Reader<'_>) -> Result<Option<Self>, DecodeError>;
 
-    /// Appends it, or null.
+    /// Encodes a value or null.
     fn write_nullable(value: Option<&Self>, writer: &mut Writer<'_>);
 }
 
-/// Reads a field that must not be null.
+/// Decodes a field that must not be null.
 fn read_present<T: Nullable>(reader: &mut Reader<'_>) -> Result<T, DecodeError> {
     T::read_nullable(reader)?.ok_or_else(|| reader.error(Fault::Null))
 }
 
-/// Reads a field that only some versions allow to be null.
+/// Decodes a field that may be null in some versions only.
 pub(crate) fn read_optional<T: Nullable>(
     reader: &mut Reader<'_>,
     is_nullable: bool,
@@ -44,7 +44,7 @@ pub(crate) fn read_optional<T: Nullable>(
     }
 }
 
-/// Writes a field that only some versions allow to be null; the others have it empty.
+/// Encodes a field that may be null in some versions only; in the others null becomes empty.
 pub(crate) fn write_optional<T: Nullable>(
     value: Option<&T>,
     writer: &mut Writer<'_>,
@@ -186,8 +186,8 @@ impl Nullable for Secret {
 }
 
 impl<T: Field> Nullable for Vec<T> {
-    /// What is reserved ahead takes no more memory than the bytes that are left; beyond that the
-    /// array grows with the elements that are really there, up to what was announced.
+    /// Reserves at first no more memory than the bytes left in the frame; the array then grows with
+    /// its elements, up to the announced count.
     fn read_nullable(reader: &mut Reader<'_>) -> Result<Option<Self>, DecodeError> {
         let Some(count) = reader.count(size_of::<T>())? else {
             return Ok(None);

@@ -1,6 +1,6 @@
-//! Frames: a size of four bytes, a header, a body.
+//! Frames: a size of four bytes, a header and a body.
 //!
-//! The size never reserves anything: a frame is taken from what has arrived once it is whole.
+//! A size never reserves memory: a frame is split off once it has arrived completely.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -13,51 +13,51 @@ use crate::writer::{EncodeError, Writer};
 
 const SIZE_SIZE: usize = size_of::<i32>();
 
-/// A frame that is not taken in. Nothing behind it can be read.
+/// A frame above the size limit. The connection cannot be read further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a frame of {size} bytes, where {size_max} are allowed")]
+#[error("frame size {size} is not between 0 and {size_max}")]
 pub struct FrameError {
-    /// What the frame announces.
+    /// Announced size.
     pub size: i32,
-    /// What is allowed.
+    /// Maximum size.
     pub size_max: usize,
 }
 
-/// A request that is not understood.
+/// A request that cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// There is not even a header: nothing can be answered.
+    /// The header is incomplete, so no response is possible.
     #[error(transparent)]
     Header(DecodeError),
-    /// An API that is not in the table: clients expect the connection to be closed.
-    #[error("unknown api key {0}")]
+    /// The API is not in the table. Clients expect the connection to be closed.
+    #[error("unknown API key {0}")]
     UnknownApi(i16),
-    /// A version that is not in the table. ApiVersions is answered with
-    /// [`encode_api_versions_refusal`]; for others clients expect the connection to be closed.
-    #[error("{name} is not served in version {version}", name = key.api().name)]
+    /// The version is not in the table. ApiVersions is answered with
+    /// [`encode_api_versions_refusal`]; for other APIs clients expect the connection to be closed.
+    #[error("{name} version {version} is not supported", name = key.api().name)]
     UnsupportedVersion {
-        /// Which API.
+        /// API key.
         key: ApiKey,
-        /// The version that was asked for.
+        /// Version of the request.
         version: i16,
-        /// The client's number for the request.
+        /// Correlation id of the request.
         correlation_id: i32,
     },
-    /// The header is right, what follows is not.
+    /// The header is valid, the rest is not.
     #[error("{name}, version {version}: {error}", name = key.api().name)]
     Body {
-        /// Which API.
+        /// API key.
         key: ApiKey,
-        /// Its version.
+        /// Version of the request.
         version: i16,
-        /// The client's number for the request.
+        /// Correlation id of the request.
         correlation_id: i32,
-        /// What is wrong.
+        /// Decoding error.
         error: DecodeError,
     },
 }
 
-/// Takes the first frame from what has arrived, without its size; `None` when more must come.
+/// Splits the first frame, without its size, off the received bytes; `None` if it is incomplete.
 pub fn take_frame(arrived: &mut BytesMut, size_max: usize) -> Result<Option<Bytes>, FrameError> {
     let Some(announced) = arrived.first_chunk() else {
         return Ok(None);
@@ -77,14 +77,14 @@ pub fn take_frame(arrived: &mut BytesMut, size_max: usize) -> Result<Option<Byte
     Ok(Some(arrived.split_to(size).freeze()))
 }
 
-/// Which API the request at the start of what has arrived is for, as soon as that is there and
-/// known: only Produce has a reason to be large, so that a broker may limit other frames more.
+/// Returns the API key of the request at the start of the received bytes, if it has arrived and is
+/// known. Only Produce requests need to be large, so a broker may set a lower limit for others.
 pub fn peek_api_key(arrived: &[u8]) -> Option<ApiKey> {
     let key = arrived.get(SIZE_SIZE..)?.first_chunk()?;
     ApiKey::from_code(i16::from_be_bytes(*key))
 }
 
-/// Reads a request. Bytes behind it are left alone, as Kafka's own broker does.
+/// Decodes a request. Extra bytes at the end are ignored, as in Kafka's broker.
 pub fn decode_request(frame: &Bytes) -> Result<(RequestHeader<'_>, Request), RequestError> {
     let mut reader = Reader::new(frame, 0, false);
     let prefix = Prefix::read(&mut reader).map_err(RequestError::Header)?;
@@ -112,7 +112,7 @@ pub fn decode_request(frame: &Bytes) -> Result<(RequestHeader<'_>, Request), Req
     Ok((header, request))
 }
 
-/// Appends a request, as a whole frame. On an error nothing has been appended.
+/// Appends a request as a whole frame. On an error `out` is unchanged.
 pub fn encode_request<R: RequestBody>(
     out: &mut Vec<u8>,
     version: i16,
@@ -133,12 +133,12 @@ pub fn encode_request<R: RequestBody>(
     written.map(drop)
 }
 
-/// The number of the request that an answer belongs to.
+/// Returns the correlation id of a response.
 pub fn response_correlation_id(frame: &[u8]) -> Option<i32> {
     frame.first_chunk().copied().map(i32::from_be_bytes)
 }
 
-/// Reads the answer to a request that was sent in `version`, and the number of that request.
+/// Decodes the response to a request of `version`. Returns the correlation id and the body.
 pub fn decode_response<R: RequestBody>(
     frame: &Bytes,
     version: i16,
@@ -155,13 +155,14 @@ pub fn decode_response<R: RequestBody>(
     Ok((correlation_id, response))
 }
 
-/// A broker that does not know the version of ApiVersions it is asked in answers in version 0.
+/// True for a version 0 response to ApiVersions, sent by a broker that does not support the version
+/// of the request.
 fn is_refusal(api: &Api, body: &[u8]) -> bool {
     let refusal = ErrorCode::UnsupportedVersion.code().to_be_bytes();
     api.key == ApiKey::ApiVersions && body.starts_with(&refusal)
 }
 
-/// Appends an answer, as a whole frame. On an error nothing has been appended.
+/// Appends a response as a whole frame. On an error `out` is unchanged.
 pub fn encode_response<R: ResponseBody>(
     out: &mut Vec<u8>,
     version: i16,
@@ -171,7 +172,7 @@ pub fn encode_response<R: ResponseBody>(
     encode_response_with_errors(out, version, correlation_id, response).map(drop)
 }
 
-/// The same; and the errors that the answer says, of whatever in it.
+/// Appends a response like [`encode_response`], and returns all error codes in it.
 pub fn encode_response_with_errors<R: ResponseBody>(
     out: &mut Vec<u8>,
     version: i16,
@@ -184,8 +185,8 @@ pub fn encode_response_with_errors<R: ResponseBody>(
     })
 }
 
-/// Appends what answers ApiVersions in a version that is not served: version 0 of the answer, with
-/// an error and what is served, so that the client asks again in a version of the table.
+/// Appends the response to ApiVersions in an unsupported version: version 0, with an error and the
+/// supported versions, so that the client tries again with one of these.
 pub fn encode_api_versions_refusal(
     out: &mut Vec<u8>,
     correlation_id: i32,

@@ -1,32 +1,32 @@
-//! What stands in front of every request and every answer.
+//! Headers of requests and responses.
 //!
 //! ```text
 //! request   api_key i16 | api_version i16 | correlation_id i32 | client_id text | [tagged fields]
 //! answer    correlation_id i32 | [tagged fields]
 //! ```
 //!
-//! The tagged fields are there in the versions that are flexible (header versions 2 and 1). The
-//! client id is written the old way in both. Request header version 0, without a client id,
-//! belonged to ControlledShutdown alone, which brokers sent each other.
+//! Flexible versions have tagged fields (header versions 2 and 1). The client id has the old
+//! encoding in both. Request header version 0, without a client id, was used only by
+//! ControlledShutdown between brokers.
 
 use crate::api::{Api, ApiKey};
 use crate::reader::{DecodeError, Reader};
 use crate::writer::Writer;
 
-/// What stands in front of a request.
+/// Header of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHeader<'a> {
-    /// Which API.
+    /// API key.
     pub key: ApiKey,
-    /// Which version of it; the answer is written in the same.
+    /// Version of the request and of its response.
     pub version: i16,
-    /// The client's number for the request, which the answer repeats.
+    /// Number from the client, which the response repeats.
     pub correlation_id: i32,
-    /// What the client calls itself.
+    /// Name of the client.
     pub client_id: Option<&'a str>,
 }
 
-/// The part that stands at the same place in all versions of all APIs.
+/// The fields with the same position in all versions of all APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prefix {
     pub(crate) key: i16,
@@ -46,7 +46,7 @@ impl Prefix {
 }
 
 impl<'a> RequestHeader<'a> {
-    /// Reads what follows `prefix`, and leaves the reader at the body.
+    /// Decodes the header after `prefix`; the reader is at the body afterwards.
     pub(crate) fn read(
         key: ApiKey,
         prefix: Prefix,
@@ -74,7 +74,7 @@ impl<'a> RequestHeader<'a> {
     }
 }
 
-/// Reads what stands in front of an answer, and leaves the reader at the body.
+/// Decodes the header of a response; the reader is at the body afterwards.
 pub(crate) fn read_response_header(
     api: &Api,
     version: i16,
@@ -88,7 +88,7 @@ pub(crate) fn read_response_header(
     Ok(correlation_id)
 }
 
-/// Writes what stands in front of an answer.
+/// Encodes the header of a response.
 pub(crate) fn write_response_header(
     api: &Api,
     version: i16,

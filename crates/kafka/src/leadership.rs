@@ -1,16 +1,16 @@
-//! Who leads a partition: what Produce and Fetch say beside an error, so that a client need not ask
-//! for metadata first (KIP-951).
+//! Current leader of a partition, which Produce and Fetch return with an error so that clients need
+//! no Metadata request (KIP-951).
 
 use crate::message::message;
 
 message! {
-    /// The leader of a partition; -1 is unknown.
+    /// Leader of a partition; -1 if unknown.
     struct CurrentLeader {
         leader_id: i32 = -1,
         leader_epoch: i32 = -1,
     }
 
-    /// Where a leader is reached.
+    /// Address of a broker.
     struct NodeEndpoint {
         node_id: i32,
         host: String,

@@ -1,18 +1,18 @@
-//! The Kafka protocol: every message at every version that is served, in both directions.
+//! The Kafka protocol: encoding and decoding of every supported message in every supported version.
 //!
-//! A frame is a size, a header and a body. [`take_frame`] cuts it out of what has arrived,
-//! [`decode_request`] and [`encode_response`] are the broker's side, [`encode_request`] and
-//! [`decode_response`] the client's. Each API has a module with its `Request` and `Response`, written
-//! in a small schema language (`message.rs`) from which reading, writing and comparing follow;
-//! [`ApiKey`] and its table say which versions there are.
+//! A frame is a size, a header and a body. [`take_frame`] splits it off the received bytes.
+//! [`decode_request`] and [`encode_response`] are for the broker, [`encode_request`] and
+//! [`decode_response`] for the client. Each API has a module with its `Request` and `Response`,
+//! written in a small schema language (`message.rs`) from which decoding, encoding and comparing
+//! are generated. [`ApiKey`] and its table define the versions.
 //!
-//! Invariant: *a size from the wire is compared with the bytes that are there before anything is
-//! done with it.* A count never reserves more memory than the bytes that follow it; the arrays
-//! of a message take at most 1 MiB and four times its frame, though the shortest text is one byte on
-//! the wire and 24 in memory. Texts are copied, bytes and records share the frame's memory: whoever
-//! keeps them for long keeps the frame.
+//! Invariant: *a size from the wire is compared with the available bytes before it is used.* A
+//! count never reserves more memory than the bytes that follow it. The arrays of a message use at
+//! most 1 MiB plus four times the frame size, although the shortest text has one byte on the wire
+//! and 24 in memory. Texts are copied; bytes and records share the frame's memory, so keeping them
+//! keeps the whole frame.
 //!
-//! It knows no sockets and nothing of what a broker does with a message; records are opaque here.
+//! This crate knows no sockets and no broker logic; records are opaque.
 
 mod api;
 pub mod consumer_protocol;

@@ -1,4 +1,4 @@
-//! The schema language: a structure, its fields, and the versions that have them.
+//! Schema language: structures, their fields, and the versions of each field.
 //!
 //! ```text
 //! message! {
@@ -14,8 +14,8 @@
 //! }
 //! ```
 //!
-//! Fields are named and stand as in Kafka's schemas, so that whoever knows those knows these. A
-//! field that a version does not have is left out, and comes back as what it is by default.
+//! Fields have the names and the order of Kafka's schemas. A field that a version lacks is not
+//! written, and has its default value after reading.
 
 macro_rules! message {
     ($(

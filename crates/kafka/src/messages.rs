@@ -1,4 +1,4 @@
-//! A file for each API: what is asked, what is answered, and which versions have which field.
+//! Messages: a file for each API with its request, its response and the versions of their fields.
 //!
 //! Source: the schemas in Apache Kafka 4.1, `clients/src/main/resources/common/message`.
 

@@ -1,5 +1,5 @@
-//! Every message at every version beside the `kafka-protocol` crate, which is generated from Kafka's
-//! schemas: what we write it reads as the same fields, and what it writes of them we read back.
+//! Comparison of every message in every version with the `kafka-protocol` crate, which is generated
+//! from Kafka's schemas: each side decodes what the other side encodes, with equal fields.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -18,13 +18,13 @@ use crate::reader::{DecodeError, Reader};
 use crate::sample::{Sample, Source};
 use crate::writer::Writer;
 
-/// A message of ours, and the same one of theirs.
+/// A message type with its counterpart in `kafka-protocol`.
 trait Twin: Field + Sample + Debug + PartialEq {
     const KEY: ApiKey;
     type Theirs: Decodable + Encodable + Debug;
 }
 
-/// What is to hold for every message at every version.
+/// A property of every message in every version.
 trait Check {
     fn check<Ours: Twin>(&self, version: i16);
 }
@@ -197,9 +197,10 @@ struct UnknownIsSkipped<'a>(&'a [u8]);
 
 impl Check for UnknownIsSkipped<'_> {
     fn check<Ours: Twin>(&self, version: i16) {
-        /// Tags 999 with three bytes, and 1000 with none.
+        /// Tag 999 with three bytes, and tag 1000 with none.
         const UNKNOWN: [u8; 10] = [2, 0xe7, 0x07, 3, 1, 2, 3, 0xe8, 0x07, 0];
-        // The outermost structure ends with its tagged fields. Only these APIs know some there.
+        // The outermost structure ends with its tagged fields. Only these APIs have known ones
+        // there.
         let knows_some = matches!(
             Ours::KEY,
             ApiKey::Produce | ApiKey::Fetch | ApiKey::ApiVersions
@@ -251,8 +252,8 @@ fn read<T: Twin>(bytes: &Bytes, version: i16) -> Result<T, DecodeError> {
     Ok(value)
 }
 
-/// The same fields with the same values. A text that a version does not have is null on our side,
-/// and may be empty on theirs.
+/// Asserts equal fields and values. A text that a version lacks is null on our side and may be
+/// empty on the other.
 fn assert_same(key: ApiKey, version: i16, ours: &str, theirs: &str) {
     let ours = fields(ours);
     let theirs = served(key, fields(theirs));
@@ -271,13 +272,13 @@ fn assert_same(key: ApiKey, version: i16, ours: &str, theirs: &str) {
     }
 }
 
-/// Fields that hold bytes.
+/// Fields with bytes.
 const OPAQUE: &[&str] = &["records:", "auth_bytes:", "salt:", "salted_password:"];
 
-/// The names and values in what `Debug` shows, without what the two sides call their types.
+/// Returns the field names and values in a `Debug` output, without type names.
 ///
-/// Theirs has error codes as numbers, shows bytes where ours only counts them, and keeps unknown
-/// tagged fields, of which there are none.
+/// The other side shows error codes as numbers, shows bytes where ours only counts them, and has a
+/// list of unknown tagged fields, which is empty.
 fn fields(shown: &str) -> Vec<String> {
     let mut fields: Vec<String> = Vec::new();
     let mut rest = shown;
@@ -296,14 +297,14 @@ fn fields(shown: &str) -> Vec<String> {
         } else if OPAQUE.contains(&name) && token != "None" {
             fields.push("opaque".to_owned());
         } else {
-            // Where a name is a word of Rust theirs has an underscore.
+            // Field names that are Rust keywords have a leading underscore on the other side.
             fields.push(token.trim_start_matches('_').to_owned());
         }
     }
     fields
 }
 
-/// What is left without the fields of versions that Kafka 4.1 calls unstable.
+/// Removes the fields of versions that Kafka 4.1 marks as unstable.
 fn served(key: ApiKey, fields: Vec<String>) -> Vec<String> {
     let unstable: &[&str] = match key {
         ApiKey::OffsetCommit | ApiKey::OffsetFetch => &["topic_id:"],
@@ -327,7 +328,8 @@ fn served(key: ApiKey, fields: Vec<String>) -> Vec<String> {
     served
 }
 
-/// A name with its colon, a number or word, a text or bytes in quotes, or a bracket.
+/// Returns the next token: a name with its colon, a number or word, a text or bytes in quotes, or a
+/// bracket.
 fn next_token<'a>(rest: &mut &'a str) -> Option<&'a str> {
     *rest = rest.trim_start_matches([' ', ',', '(', ')']);
     let text = *rest;
@@ -356,7 +358,7 @@ fn next_token<'a>(rest: &mut &'a str) -> Option<&'a str> {
     Some(token)
 }
 
-/// Which messages were looked at.
+/// Collects the messages that were checked.
 #[derive(Default)]
 struct Seen(RefCell<Vec<(ApiKey, i16)>>);
 
@@ -373,7 +375,7 @@ fn nothing_in_the_table_is_left_out_here() {
     let all = API_KEYS
         .iter()
         .flat_map(|&key| versions(key).map(move |version| (key, version)));
-    // Each is there twice: the request, the answer.
+    // Each version occurs twice: request and response.
     let all: Vec<_> = all.flat_map(|message| [message, message]).collect();
     assert_eq!(seen.0.into_inner(), all);
 }
@@ -414,7 +416,7 @@ fn error_codes_and_who_tries_again_are_those_of_kafka() {
     for &code in ErrorCode::ALL {
         if let Some(theirs) = kafka_protocol::ResponseError::try_from_code(code.code()) {
             assert_eq!(format!("{code:?}"), format!("{theirs:?}"));
-            // Kafka 4.1 has clients try this one again; the crate's list is older there.
+            // Kafka 4.1 makes this code retriable; the crate's list is older.
             let is_newer = code == ErrorCode::ConcurrentTransactions;
             assert_eq!(
                 code.is_retriable(),

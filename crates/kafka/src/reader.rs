@@ -1,79 +1,78 @@
-//! Bounded reading: every size is checked against the bytes that are left before it is used.
+//! Bounded decoding: every size is checked against the remaining bytes before it is used.
 
 use bytes::Bytes;
 
-/// Bytes that are not what their place in the protocol demands.
+/// Error of decoding a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {fault}")]
 pub struct DecodeError {
-    /// The field, by its name in Kafka's schema.
+    /// Name of the field in Kafka's schema.
     pub field: &'static str,
-    /// What is wrong there.
+    /// Kind of error.
     pub fault: Fault,
 }
 
-/// What is wrong with a field.
+/// Kind of a decoding error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The bytes end before the field does.
+    /// The bytes end before the field.
     #[error("{needed} bytes needed, {left} left")]
     Truncated {
-        /// What the field announces.
+        /// Size of the field in bytes.
         needed: usize,
-        /// What is there.
+        /// Remaining bytes.
         left: usize,
     },
-    /// More elements are announced than there are bytes, and each takes one at least.
+    /// An array announces more elements than there are bytes; each element has at least one byte.
     #[error("{count} elements announced, {left} bytes left")]
     Count {
-        /// What the array announces.
+        /// Announced number of elements.
         count: usize,
-        /// What is there.
+        /// Remaining bytes.
         left: usize,
     },
-    /// The elements of all arrays together would take more memory than a message of this size has
-    /// a reason to.
+    /// The arrays of the message exceed the memory limit for a frame of this size.
     #[error("{needed} bytes of memory needed, {left} left")]
     Memory {
-        /// What the array would take.
+        /// Memory of the array in bytes.
         needed: usize,
-        /// What is left of what the frame is allowed.
+        /// Memory left for the frame in bytes.
         left: usize,
     },
-    /// A negative size that does not stand for null, or one above what the type allows.
+    /// A size that is negative and not null, or above the maximum of its type.
     #[error("size {0} is not allowed")]
     Size(i64),
-    /// Null where this version has none.
+    /// Null in a version that does not allow it.
     #[error("null is not allowed")]
     Null,
     /// A variable-length integer above 32 bits.
     #[error("variable-length integer above 32 bits")]
     Varint,
-    /// Text that is no UTF-8.
+    /// Text that is not UTF-8.
     #[error("text is not UTF-8")]
     Utf8,
-    /// The message ends before the bytes do.
+    /// Bytes remain after the message.
     #[error("{0} bytes too many")]
     Surplus(usize),
 }
 
-/// What the arrays of any message may take in memory.
+/// Memory limit in bytes for the arrays of any message.
 const ARRAYS_SIZE_BASE: usize = 1 << 20;
 
-/// What they may take more for each byte of the frame. The shortest text is one byte on the wire and
-/// 24 in memory; real messages are far from full of those.
+/// Additional memory per byte of the frame. The shortest text has one byte on the wire and 24 in
+/// memory; real messages contain few of those.
 const ARRAYS_SIZE_FACTOR: usize = 4;
 
-/// What a size on the wire is written as in the versions before the compact ones.
+/// Encoding of a size in versions that are not flexible.
 #[derive(Clone, Copy)]
 pub enum Width {
-    /// Texts.
+    /// Two bytes, for texts.
     Short,
-    /// Bytes and arrays.
+    /// Four bytes, for bytes and arrays.
     Long,
 }
 
-/// A position in a frame, and how the frame's version writes things.
+/// Position in a frame, with the version of the message.
 #[derive(Debug)]
 pub struct Reader<'a> {
     frame: &'a Bytes,
@@ -81,12 +80,12 @@ pub struct Reader<'a> {
     version: i16,
     is_flexible: bool,
     field: &'static str,
-    /// What the arrays that are still to come may take in memory.
+    /// Memory left for arrays, in bytes.
     arrays_size_left: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `frame` from its start.
+    /// Creates a reader at the start of `frame`.
     pub fn new(frame: &'a Bytes, version: i16, is_flexible: bool) -> Self {
         Self {
             frame,
@@ -98,25 +97,25 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// From here on the body of a message: its version decides what is there.
+    /// Sets the version of the following body.
     pub fn set_version(&mut self, version: i16, is_flexible: bool) {
         self.version = version;
         self.is_flexible = is_flexible;
     }
 
-    /// The version of the message.
+    /// Returns the version of the message.
     #[inline]
     pub fn version(&self) -> i16 {
         self.version
     }
 
-    /// Names what is read next, for errors.
+    /// Sets the name of the next field, for errors.
     #[inline]
     pub fn at(&mut self, field: &'static str) {
         self.field = field;
     }
 
-    /// An error at the field that is being read.
+    /// Creates an error at the current field.
     pub fn error(&self, fault: Fault) -> DecodeError {
         DecodeError {
             field: self.field,
@@ -124,12 +123,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The bytes that nobody has read.
+    /// Returns the unread bytes.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Everything has been read.
+    /// Fails if bytes are left.
     pub fn end(&self) -> Result<(), DecodeError> {
         match self.rest.len() {
             0 => Ok(()),
@@ -137,7 +136,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next `size` bytes.
+    /// Takes the next `size` bytes.
     #[inline]
     pub fn take(&mut self, size: usize) -> Result<&'a [u8], DecodeError> {
         let left = self.rest.len();
@@ -149,13 +148,13 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// The next `size` bytes, sharing the frame's memory.
+    /// Takes the next `size` bytes, sharing the frame's memory.
     #[inline]
     pub fn take_shared(&mut self, size: usize) -> Result<Bytes, DecodeError> {
         self.take(size).map(|taken| self.frame.slice_ref(taken))
     }
 
-    /// The next `N` bytes, for a number.
+    /// Takes the next `N` bytes.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         let left = self.rest.len();
@@ -167,7 +166,7 @@ impl<'a> Reader<'a> {
         Ok(*taken)
     }
 
-    /// A text that this version writes with the size in two bytes, or compactly.
+    /// Reads a text, with a compact size or a size of two bytes depending on the version.
     #[inline]
     pub fn text(&mut self) -> Result<Option<&'a str>, DecodeError> {
         let Some(size) = self.size(Width::Short)? else {
@@ -183,8 +182,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many elements of `element_size` bytes in memory an array announces: never more than
-    /// there are bytes left, since each takes one at least, nor than may be kept in memory.
+    /// Reads the number of elements of an array; an element has `element_size` bytes in memory.
+    /// Fails if it exceeds the remaining bytes or the memory limit.
     #[inline]
     pub fn count(&mut self, element_size: usize) -> Result<Option<usize>, DecodeError> {
         let Some(count) = self.size(Width::Long)? else {
@@ -202,7 +201,7 @@ impl<'a> Reader<'a> {
         Ok(Some(count))
     }
 
-    /// A size, or `None` for null.
+    /// Reads a size; `None` for null.
     #[inline]
     pub fn size(&mut self, width: Width) -> Result<Option<usize>, DecodeError> {
         if self.is_flexible {
@@ -219,7 +218,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An unsigned variable-length integer: seven bits a byte, the lowest first.
+    /// Reads an unsigned variable-length integer: seven bits per byte, lowest first.
     #[inline]
     pub fn uvarint(&mut self) -> Result<u32, DecodeError> {
         let mut value = 0;
@@ -236,8 +235,8 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// The tagged fields at the end of a structure, in the versions that have them. `known` reads
-    /// a field's value if it knows the tag; what nobody knows is skipped.
+    /// Reads the tagged fields at the end of a structure in flexible versions. `known` reads the
+    /// value of a tag and returns true if it knows the tag; other fields are skipped.
     #[inline]
     pub fn tagged(
         &mut self,

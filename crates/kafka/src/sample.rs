@@ -1,12 +1,13 @@
-//! Arbitrary messages for tests: each field is drawn from a source of bytes, and one that a version
-//! does not have stays what it is by default, as it would come back from the wire.
+//! Arbitrary messages for tests. Each field is generated from a source of bytes; a field that the
+//! version lacks keeps its default, as after decoding.
 
 use bytes::Bytes;
 
 use crate::error_code::ErrorCode;
 use crate::values::{Double, Records, Secret, Uuid};
 
-/// Bytes that decide what is drawn. When they are used up everything is nought, empty or null.
+/// Bytes that determine the generated values. When they are used up, values are zero, empty or
+/// null.
 pub(crate) struct Source<'a> {
     bytes: &'a [u8],
     version: i16,
@@ -30,7 +31,7 @@ impl<'a> Source<'a> {
     }
 
     fn bytes(&mut self) -> Vec<u8> {
-        // Long ones have sizes of two bytes in the compact form.
+        // The compact size of longer values has two bytes.
         let size = match self.byte() {
             250.. => 300,
             size => usize::from(size % 12),
@@ -39,7 +40,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What can be drawn.
+/// A type with generated values.
 pub(crate) trait Sample {
     fn sample(source: &mut Source<'_>) -> Self;
 }
@@ -50,7 +51,7 @@ macro_rules! numbers {
             fn sample(source: &mut Source<'_>) -> Self {
                 match source.byte() {
                     0..200 => Self::from_be_bytes(std::array::from_fn(|_| source.byte())),
-                    // What fields are by default must not be rare.
+                    // The default values of fields must occur often.
                     200..228 => -1,
                     228..242 => 0,
                     242..249 => Self::MAX,

@@ -1,18 +1,18 @@
-//! What messages carry besides numbers, texts and arrays.
+//! Types of fields other than numbers, texts and arrays.
 
 use std::fmt;
 
 use bytes::Bytes;
 
-/// A topic's id, as 16 bytes.
+/// UUID of a topic.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uuid(pub [u8; 16]);
 
 impl Uuid {
-    /// No id.
+    /// UUID for *none*.
     pub const ZERO: Self = Self([0; 16]);
 
-    /// Whether it stands for no id.
+    /// True if this is [`Uuid::ZERO`].
     pub fn is_zero(self) -> bool {
         self == Self::ZERO
     }
@@ -32,10 +32,10 @@ impl fmt::Debug for Uuid {
     }
 }
 
-/// Record batches, one after the other, as they are stored: opaque here.
+/// Record batches in their stored format; opaque in this crate.
 ///
-/// What is read shares the frame's memory. What is written may come in pieces, so that nobody
-/// has to join them first.
+/// Decoded records share the frame's memory. Records to encode may consist of several pieces, which
+/// are not joined first.
 #[derive(Clone, Default)]
 pub struct Records {
     first: Bytes,
@@ -52,22 +52,22 @@ impl Records {
         }
     }
 
-    /// The pieces, in their order.
+    /// Iterates over the pieces in order.
     pub fn pieces(&self) -> impl Iterator<Item = &Bytes> {
         std::iter::once(&self.first).chain(&self.more)
     }
 
-    /// Bytes in all pieces together.
+    /// Returns the size of all pieces in bytes.
     pub fn size(&self) -> usize {
         self.pieces().map(Bytes::len).sum()
     }
 
-    /// Whether there is no batch.
+    /// True without any bytes.
     pub fn is_empty(&self) -> bool {
         self.size() == 0
     }
 
-    /// Everything in one piece: as it is if it was read from a frame, else joined.
+    /// Returns the records in one piece; joins them only if there are several.
     pub fn into_bytes(self) -> Bytes {
         if self.more.is_empty() {
             return self.first;
@@ -99,7 +99,7 @@ impl fmt::Debug for Records {
     }
 }
 
-/// A number of 64 bits with a fraction, as IEEE 754 writes it: it goes as it came.
+/// A 64-bit floating-point number (IEEE 754), kept as its bits.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Double(pub u64);
 
@@ -109,7 +109,7 @@ impl fmt::Debug for Double {
     }
 }
 
-/// What a client proves itself with. It is never shown.
+/// Credentials of a client. `Debug` shows only their size.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(pub Bytes);
 

@@ -1,31 +1,31 @@
-//! Writing: what cannot be said in the protocol is remembered, and refused at the end.
+//! Encoding: an error is stored and returned at the end.
 
 use crate::error_code::ErrorCode;
 
-/// A message that the protocol cannot carry.
+/// A value that the protocol cannot represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// A text has a size of at most 32,767 bytes.
-    #[error("a text of {0} bytes is above {max}", max = i16::MAX)]
+    /// A text above 32,767 bytes.
+    #[error("text of {0} bytes is above the limit of {max}", max = i16::MAX)]
     Text(usize),
-    /// An array, bytes or a frame have a size of at most 2,147,483,647.
-    #[error("a size of {0} is above {max}", max = i32::MAX)]
+    /// An array, byte string or frame above 2,147,483,647.
+    #[error("size {0} is above the limit of {max}", max = i32::MAX)]
     Size(usize),
 }
 
-/// The end of a buffer, and how the message's version writes things.
+/// Output buffer with the version of the message.
 #[derive(Debug)]
 pub struct Writer<'a> {
     out: &'a mut Vec<u8>,
     version: i16,
     is_flexible: bool,
     fault: Option<EncodeError>,
-    /// Those that the message says.
+    /// Error codes in the message so far.
     errors: Vec<ErrorCode>,
 }
 
 impl<'a> Writer<'a> {
-    /// Appends to `out`.
+    /// Creates a writer that appends to `out`.
     pub fn new(out: &'a mut Vec<u8>, version: i16, is_flexible: bool) -> Self {
         Self {
             out,
@@ -36,24 +36,24 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// From here on the body of a message: its version decides what is there.
+    /// Sets the version of the following body.
     pub fn set_version(&mut self, version: i16, is_flexible: bool) {
         self.version = version;
         self.is_flexible = is_flexible;
     }
 
-    /// The version of the message.
+    /// Returns the version of the message.
     #[inline]
     pub fn version(&self) -> i16 {
         self.version
     }
 
-    /// Whether everything could be said; the errors that the message says.
+    /// Returns the error codes in the message, or the stored error.
     pub fn finish(self) -> Result<Vec<ErrorCode>, EncodeError> {
         self.fault.map_or(Ok(self.errors), Err)
     }
 
-    /// The message says what became of something.
+    /// Writes an error code and remembers it if it is an error.
     #[inline]
     pub fn error_code(&mut self, code: ErrorCode) {
         if code.is_error() {
@@ -62,13 +62,13 @@ impl<'a> Writer<'a> {
         self.put(&code.code().to_be_bytes());
     }
 
-    /// Bytes as they are.
+    /// Writes bytes without a size.
     #[inline]
     pub fn put(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
     }
 
-    /// A text, or null.
+    /// Writes a text or null.
     #[inline]
     pub fn text(&mut self, text: Option<&str>) {
         let size = text.map(str::len);
@@ -80,7 +80,7 @@ impl<'a> Writer<'a> {
         self.put(text.unwrap_or_default().as_bytes());
     }
 
-    /// The size of bytes or the count of an array, or null.
+    /// Writes the size of bytes, the count of an array, or null.
     #[inline]
     pub fn size(&mut self, size: Option<usize>) {
         match size.map(i32::try_from).transpose() {
@@ -90,12 +90,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A size plus one, so that nought is null.
+    /// Writes a compact size: the size plus one, 0 for null.
     fn compact(&mut self, size: Option<usize>) {
         self.uvarint(size.map_or(0, |size| size as u32 + 1));
     }
 
-    /// An unsigned variable-length integer: seven bits a byte, the lowest first.
+    /// Writes an unsigned variable-length integer: seven bits per byte, lowest first.
     #[inline]
     pub fn uvarint(&mut self, mut value: u32) {
         while value > 0x7f {
@@ -105,8 +105,8 @@ impl<'a> Writer<'a> {
         self.out.push(value as u8);
     }
 
-    /// The tagged fields at the end of a structure, in the versions that have them: `put` adds
-    /// those that are not what they are by default, the lowest tag first.
+    /// Writes the tagged fields at the end of a structure in flexible versions. `put` adds the
+    /// fields that differ from their default, in order of their tags.
     #[inline]
     pub fn tagged(&mut self, put: impl FnOnce(&mut Tags)) {
         if !self.is_flexible {
@@ -125,7 +125,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Tagged fields on their way: each stands behind its size.
+/// Tagged fields in progress; each is preceded by its size.
 #[derive(Debug)]
 pub struct Tags {
     version: i16,
@@ -135,7 +135,7 @@ pub struct Tags {
 }
 
 impl Tags {
-    /// One more field.
+    /// Adds a field.
     pub fn put(&mut self, tag: u32, write: impl FnOnce(&mut Writer<'_>)) {
         let mut value = Vec::new();
         let mut writer = Writer::new(&mut value, self.version, true);

@@ -246,7 +246,7 @@ fn a_request_nobody_serves_says_what_it_was() {
         correlation_id: 1,
     };
     assert_eq!(decode_request(&old), Err(refused));
-    assert_eq!(refused.to_string(), "Fetch is not served in version 3");
+    assert_eq!(refused.to_string(), "Fetch version 3 is not supported");
     for size in 0..8 {
         let cut = old.slice(..size);
         assert!(
@@ -321,7 +321,7 @@ fn what_the_protocol_cannot_carry_leaves_the_buffer_as_it_was() {
     for version in [3, 4] {
         let mut out = b"before".to_vec();
         let error = encode_request(&mut out, version, 1, None, &request).unwrap_err();
-        assert_eq!(error.to_string(), "a text of 32768 bytes is above 32767");
+        assert_eq!(error.to_string(), "text of 32768 bytes is above the limit of 32767");
         assert_eq!(out, b"before");
     }
 }

@@ -1,16 +1,17 @@
-//! The ids of the newest writes: what makes a retry idempotent.
+//! The ids of the newest writes, which make retries idempotent.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// Writes whose ids are known: a retry is recognised unless this many came after its original.
+/// Number of writes whose ids are stored. A retry is recognised unless more writes came after its
+/// original.
 pub const IDS_KEPT: usize = 1024;
 
-/// What a writer calls its write; the same in each of its retries.
+/// Id that a writer gives to a write and all its retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WriteId(pub [u8; 16]);
 
-/// The newest [`IDS_KEPT`] writes, in order. One without an id takes a place too, so that how long
-/// an id is known does not depend on what others do.
+/// The newest [`IDS_KEPT`] writes, in order. A write without an id takes an entry too, so that the
+/// lifetime of an id does not depend on other writers.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
     newest: VecDeque<(u64, Option<WriteId>)>,
@@ -18,7 +19,7 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// The write of that id, while it is known.
+    /// Returns the offset of the write with that id, if stored.
     pub(crate) fn find(&self, id: WriteId) -> Option<u64> {
         self.offsets.get(&id).copied()
     }
@@ -36,7 +37,7 @@ impl Ids {
         }
     }
 
-    /// Adds any writes, some of which may be known already.
+    /// Adds older and newer writes, some of which may be stored already.
     pub(crate) fn merge(&mut self, others: BTreeMap<u64, Option<WriteId>>) {
         let mut all = others;
         all.extend(self.newest.drain(..));
@@ -46,7 +47,7 @@ impl Ids {
         }
     }
 
-    /// All of them, oldest first.
+    /// Iterates over all writes, oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, Option<WriteId>)> + '_ {
         self.newest.iter().copied()
     }
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_known_until_as_many_writes_came_after_it() {
+    fn id_is_stored_until_ids_kept_writes_later() {
         let mut ids = Ids::default();
         ids.push(7, Some(id(1)));
         for offset in 8..7 + IDS_KEPT as u64 {
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_already_is_not_added_again() {
+    fn known_ids_are_not_added_twice() {
         let mut ids = Ids::default();
         ids.push(4, Some(id(4)));
         ids.push(6, None);

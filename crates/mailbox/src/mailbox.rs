@@ -1,4 +1,4 @@
-//! One mailbox.
+//! The mailbox.
 
 mod dead;
 mod restore;
@@ -9,12 +9,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::ids::{Ids, WriteId};
 use crate::record::Note;
 use crate::senders::{SenderId, Senders};
-use crate::terms::{
+use crate::types::{
     Accepted, Again, Answer, Cause, Limits, Offer, Pending, Place, Refused, State, Written,
 };
 
-/// Pause before a message that was refused is handed out again: doubled each time up to the
-/// longest.
+/// Pause before a refused message is delivered again. It is doubled each time, up to the maximum.
 const PAUSE_MS: u64 = 1_000;
 const PAUSE_MS_MAX: u64 = 60_000;
 
@@ -23,9 +22,9 @@ struct Entry<S> {
     size: u32,
     sender: SenderId,
     deliveries: u32,
-    /// Deliveries before it was given back.
+    /// Number of deliveries before it was revived.
     forgiven: u32,
-    /// Where its bytes are.
+    /// Offset of the record with its bytes.
     record: u64,
     expires_ms: u64,
     stage: Stage<S>,
@@ -35,50 +34,50 @@ struct Entry<S> {
 enum Stage<S> {
     /// Not durable yet, or being restored.
     Unsynced,
-    /// In its sender's queue.
+    /// In its sender's queue, for its first delivery.
     First,
     /// Handed out.
     Unanswered {
         at: S,
-        /// It counts among its sender's first deliveries.
+        /// The delivery counts as one of its sender's unanswered first deliveries.
         is_first: bool,
     },
-    /// In the queue of those that go out again.
+    /// Waiting for another delivery.
     Due { due_ms: u64, not_to: Option<S> },
-    /// It goes out no more, unless it is given back.
+    /// A dead letter; not delivered unless it is revived.
     Dead(Cause),
 }
 
-/// See the crate's documentation. `S` is a subscriber.
+/// A mailbox. `S` is a subscriber.
 #[derive(Debug)]
 pub struct Mailbox<S> {
     limits: Limits,
     entries: BTreeMap<u64, Entry<S>>,
     bytes: u64,
     ids: Ids,
-    /// Ids that were read back.
+    /// Ids read back during a restore.
     restored_ids: BTreeMap<u64, Option<WriteId>>,
-    /// Messages that are not durable, in order; one that has left may still stand here.
+    /// Messages that are not durable, in order. Removed ones may still be listed.
     unsynced: VecDeque<u64>,
     senders: Senders<S>,
-    /// Messages that go out again, by time.
+    /// Messages to deliver again, by time.
     due: BTreeSet<(u64, u64)>,
     in_flight: usize,
     dead: usize,
-    /// Messages that were written once more, by where their bytes are now.
+    /// Offsets of rewritten messages, by the offset of their newest record.
     moved: BTreeMap<u64, u64>,
-    /// Every message below this was, and none from here on.
+    /// All messages below this offset have been rewritten, and none from it on.
     moved_end: u64,
-    /// No message expires before this.
+    /// Lower bound of all expiry times.
     earliest_expiry_ms: u64,
-    /// What happened since the notes were taken.
+    /// Notes since the last [`Mailbox::take_notes`].
     notes: Vec<Note>,
     expired: u64,
     died: u64,
 }
 
 impl<S: Clone + PartialEq> Mailbox<S> {
-    /// An empty one.
+    /// Creates an empty mailbox.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -100,7 +99,8 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         }
     }
 
-    /// Whether a write of that id and size may go in. A duplicate may even if there is no room.
+    /// Decides whether a write may be appended. A duplicate is accepted even if the mailbox is
+    /// full.
     pub fn accept(
         &mut self,
         id: Option<WriteId>,
@@ -114,7 +114,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         match refused(self) {
             None => Ok(Accepted::New),
             Some(_) => {
-                // What is over makes room.
+                // Expired messages make room.
                 self.expire(now_ms);
                 refused(self).map_or(Ok(Accepted::New), Err)
             }
@@ -138,7 +138,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         })
     }
 
-    /// A write was appended; it goes out once it is durable.
+    /// Adds a write that was appended. It is delivered once it is durable.
     pub fn written(&mut self, written: Written<'_>) {
         self.ids.push(written.offset, written.id);
         self.insert(written);
@@ -167,7 +167,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         self.entries.insert(offset, entry);
     }
 
-    /// Everything below `next` is durable.
+    /// Marks all writes below offset `next` as durable.
     pub fn durable(&mut self, next: u64) {
         while let Some(offset) = self.unsynced.front().copied().filter(|it| *it < next) {
             self.unsynced.pop_front();
@@ -178,20 +178,19 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         }
     }
 
-    /// Whether something waits to become durable.
+    /// Returns true if a write is not durable yet.
     pub fn is_unsynced(&self) -> bool {
         !self.unsynced.is_empty()
     }
 
-    /// Offers what may go out, until nobody has room: what goes out again first, then the senders
-    /// in turn.
+    /// Offers messages until no subscriber has room: redeliveries first, then the senders in turn.
     pub fn hand_out(&mut self, now_ms: u64, mut offer: impl FnMut(Offer<'_, S>) -> Answer<S>) {
         if self.hand_out_due(now_ms, &mut offer) {
             self.hand_out_first(now_ms, &mut offer);
         }
     }
 
-    /// False when nobody has room.
+    /// Offers due redeliveries. Returns false if no subscriber has room.
     fn hand_out_due(
         &mut self,
         now_ms: u64,
@@ -203,7 +202,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
                 return true;
             };
             let Some(entry) = self.entries.get_mut(&offset) else {
-                unreachable!("what goes out again is in the mailbox");
+                unreachable!("due messages are in the mailbox");
             };
             if entry.expires_ms <= now_ms {
                 self.expire_one(offset);
@@ -227,7 +226,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
                 return false;
             };
             self.due.remove(&(due_ms, offset));
-            self.handed(offset, at, false);
+            self.note_delivery(offset, at, false);
         }
         false
     }
@@ -239,10 +238,10 @@ impl<S: Clone + PartialEq> Mailbox<S> {
                 break;
             };
             let Some(sender) = self.senders.get_mut(id) else {
-                unreachable!("whose turn it is has messages");
+                unreachable!("a sender with a turn has messages");
             };
             let Some(offset) = sender.waiting.front().copied() else {
-                unreachable!("whose turn it is has something that waits");
+                unreachable!("a sender with a turn has a waiting message");
             };
             let entry = self.entries.get(&offset);
             let waiting = entry.filter(|entry| matches!(entry.stage, Stage::First));
@@ -272,7 +271,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
                     sender.unanswered += 1;
                     sender.at = Some(at.clone());
                     self.senders.end_turn(id);
-                    self.handed(offset, at, true);
+                    self.note_delivery(offset, at, true);
                 }
                 Answer::Full => full.push(id),
                 Answer::Nobody => {
@@ -286,7 +285,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         }
     }
 
-    fn handed(&mut self, offset: u64, at: S, is_first: bool) {
+    fn note_delivery(&mut self, offset: u64, at: S, is_first: bool) {
         let Some(entry) = self.entries.get_mut(&offset) else {
             return;
         };
@@ -299,13 +298,13 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         });
     }
 
-    /// A message was acknowledged, or is removed by hand. False when it is not there any more.
+    /// Removes a message that was acknowledged, or by hand. Returns false if it is not there.
     pub fn acknowledge(&mut self, offset: u64) -> bool {
         self.remove(offset)
     }
 
-    /// Whom a message was handed to has not acknowledged it. False when it is not out there any
-    /// more.
+    /// Schedules another delivery of an unanswered message, or makes it a dead letter. Returns
+    /// false if it is not in delivery.
     pub fn again(&mut self, offset: u64, again: Again, now_ms: u64) -> bool {
         let Some(entry) = self.entries.get_mut(&offset) else {
             return false;
@@ -322,14 +321,14 @@ impl<S: Clone + PartialEq> Mailbox<S> {
                 Again::Now => Cause::Unanswered,
                 Again::Later | Again::After { .. } => Cause::Refused,
             };
-            self.die(offset, cause);
+            self.make_dead(offset, cause);
             return true;
         }
-        self.go_again(offset, again, now_ms);
+        self.schedule_again(offset, again, now_ms);
         true
     }
 
-    fn go_again(&mut self, offset: u64, again: Again, now_ms: u64) {
+    fn schedule_again(&mut self, offset: u64, again: Again, now_ms: u64) {
         let Some(entry) = self.entries.get_mut(&offset) else {
             return;
         };
@@ -345,7 +344,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         };
         let before = std::mem::replace(&mut entry.stage, stage);
         let sender = entry.sender;
-        self.answered(sender, &before);
+        self.end_delivery(sender, &before);
         if let Stage::Unanswered { at, .. } = before
             && again == Again::Now
             && let Some(entry) = self.entries.get_mut(&offset)
@@ -358,7 +357,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         self.due.insert((due_ms, offset));
     }
 
-    /// Forgets what has expired and is not being handled.
+    /// Removes expired messages that are not in delivery.
     pub fn expire(&mut self, now_ms: u64) {
         if self.earliest_expiry_ms > now_ms {
             return;
@@ -372,7 +371,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
             } else if !is_out {
                 earliest_ms = earliest_ms.min(entry.expires_ms);
             } else {
-                // Looked at when its answer is there; until then there is nothing to do.
+                // Checked again when its answer arrives.
                 earliest_ms = earliest_ms.min(entry.expires_ms.max(now_ms + 1));
             }
         }
@@ -382,7 +381,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         }
     }
 
-    /// No message expires before this; the largest number when there is none.
+    /// Returns a lower bound of the next expiry time; the maximum if there is none.
     pub fn earliest_expiry_ms(&self) -> u64 {
         self.earliest_expiry_ms
     }
@@ -393,7 +392,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         }
     }
 
-    /// Removes the messages that wait for what is meant, and says how many there were.
+    /// Removes the messages in the selected states and returns their number.
     pub fn purge(&mut self, is_meant: impl Fn(State) -> bool) -> usize {
         let meant = self.pending(0).filter(|it| is_meant(it.state));
         let offsets: Vec<_> = meant.map(|it| it.offset).collect();
@@ -408,7 +407,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
             return false;
         };
         self.bytes -= u64::from(entry.size);
-        self.answered(entry.sender, &entry.stage);
+        self.end_delivery(entry.sender, &entry.stage);
         if let Stage::Due { due_ms, .. } = entry.stage {
             self.due.remove(&(due_ms, offset));
         }
@@ -421,8 +420,8 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         true
     }
 
-    /// What was handed out is not out there any more.
-    fn answered(&mut self, sender: SenderId, stage: &Stage<S>) {
+    /// Ends a delivery.
+    fn end_delivery(&mut self, sender: SenderId, stage: &Stage<S>) {
         let Stage::Unanswered { is_first, .. } = stage else {
             return;
         };
@@ -435,47 +434,47 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         }
     }
 
-    /// What happened since the last time, to be appended to the mailbox's stream.
+    /// Returns and clears the notes, which must be appended to the mailbox's stream.
     pub fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Messages that have expired since the last time.
+    /// Returns and clears the number of expired messages.
     pub fn take_expired(&mut self) -> u64 {
         std::mem::take(&mut self.expired)
     }
 
-    /// Unacknowledged messages, dead letters among them.
+    /// Returns the number of unacknowledged messages, including dead letters.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Those that are no dead letters.
+    /// Returns the number of unacknowledged messages without dead letters.
     pub fn live(&self) -> usize {
         self.entries.len() - self.dead
     }
 
-    /// Whether nothing is in it.
+    /// Returns true if the mailbox is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Their bytes.
+    /// Returns the bytes of all messages.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Messages that are handed out and unanswered.
+    /// Returns the number of delivered, unanswered messages.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// When the next message goes out again, if any waits for that.
+    /// Returns when the next redelivery is due, if there is one.
     pub fn next_due_ms(&self) -> Option<u64> {
         self.due.first().map(|(due_ms, _)| *due_ms)
     }
 
-    /// The unacknowledged messages from an offset on, in order.
+    /// Iterates over the unacknowledged messages from an offset on, in order.
     pub fn pending(&self, from: u64) -> impl Iterator<Item = Pending<'_>> + '_ {
         self.entries.range(from..).map(|(offset, entry)| Pending {
             offset: *offset,
@@ -494,13 +493,13 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         })
     }
 
-    /// The ids to keep when the writes themselves are forgotten, oldest first.
+    /// Iterates over the ids to store when their writes are trimmed, oldest first.
     pub fn ids(&self) -> impl Iterator<Item = (u64, Option<WriteId>)> + '_ {
         self.ids.iter()
     }
 }
 
-/// The pause before the next delivery, after that many.
+/// Returns the pause before the next delivery, after that many deliveries.
 fn pause_ms(deliveries: u32) -> u64 {
     let doublings = deliveries.saturating_sub(1).min(16);
     (PAUSE_MS << doublings).min(PAUSE_MS_MAX)

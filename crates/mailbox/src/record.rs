@@ -1,24 +1,24 @@
-//! What stands in a mailbox's stream, byte by byte.
+//! The records of a mailbox's stream, byte by byte.
 //!
-//! Four kinds of records, told apart by the tag that the stream keeps beside each. All numbers are
-//! little-endian. A layout is never changed: another one gets another tag.
+//! There are four kinds of records, distinguished by the stream's tag. All numbers are
+//! little-endian. A layout is never changed; a different layout gets a new tag.
 //!
 //! ```text
 //! 1 WRITE   flags u8 (bit 0: an id follows) | id 16 | expires_ms u64 | sender u16 + text
 //!           | method u8 + text | metadata u16 + bytes | body
-//! 2 NOTES   any number of: offset u64 | deliveries u32, or from the top of its range: 1 it has left
-//!           the mailbox, 2 it is a dead letter and was refused, 3 and was not answered, 4 it was
-//!           given back
+//! 2 NOTES   any number of: offset u64 | deliveries u32, or from the top of its range: 1 it left the
+//!           mailbox, 2 it was refused and is a dead letter, 3 it was unanswered and is a dead
+//!           letter, 4 it was revived
 //! 3 IDS     any number of: offset u64 | flags u8 (bit 0: it has an id) | id 16
 //! 4 MOVED   offset u64 | written_ms u64 | deliveries u32 | forgiven u32
-//!           | dead u8 (0 no, 1 it was refused, 2 it was not answered) | WRITE
+//!           | dead u8 (0 no, 1 it was refused, 2 it was unanswered) | WRITE
 //! ```
 //!
-//! IDS repeats the ids of the newest writes, and MOVED a write of long ago under its first offset,
-//! so that the writes themselves can be forgotten.
+//! IDS repeats the ids of the newest writes, and MOVED an old write under its original offset, so
+//! that the writes themselves can be trimmed.
 
 use crate::ids::WriteId;
-use crate::terms::{Cause, Standing};
+use crate::types::{Cause, Standing};
 
 /// Tag of a [`Write`].
 pub const WRITE: u8 = 1;
@@ -31,31 +31,31 @@ pub const MOVED: u8 = 4;
 
 const HAS_ID: u8 = 1;
 const NOTE_SIZE: usize = 12;
-/// Bytes that one id takes in [`IDS`].
+/// Bytes per id in [`IDS`].
 pub const ID_SIZE: usize = 25;
 const LEFT: u32 = u32::MAX;
 const DEAD_REFUSED: u32 = u32::MAX - 1;
 const DEAD_UNANSWERED: u32 = u32::MAX - 2;
 const REVIVED: u32 = u32::MAX - 3;
 
-/// Bytes that are no record of their tag.
+/// Invalid bytes for the tag of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what} in a mailbox")]
 pub struct Malformed {
-    /// What was being read.
+    /// Name of the structure that was being read.
     pub what: &'static str,
 }
 
-/// A message as it was written.
+/// A message as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write<'a> {
-    /// What the writer calls it.
+    /// Id given by the writer.
     pub id: Option<WriteId>,
-    /// When it is given up, in milliseconds since 1970-01-01 UTC.
+    /// Expiry time in milliseconds since 1970-01-01 UTC.
     pub expires_ms: u64,
-    /// Who wrote it. At most 65,535 bytes.
+    /// Name of the sender. At most 65,535 bytes.
     pub sender: &'a str,
-    /// For which method, empty for none. At most 255 bytes.
+    /// Method to call; empty for none. At most 255 bytes.
     pub method: &'a str,
     /// Opaque metadata entries. At most 65,535 bytes.
     pub metadata: &'a [u8],
@@ -67,7 +67,7 @@ impl<'a> Write<'a> {
     /// Appends the record.
     ///
     /// # Panics
-    /// When a part is longer than its length can say: whoever lets a write in bounds them.
+    /// If a part is longer than its length field allows: callers must bound the parts.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let short = |length: usize| {
             let length = u16::try_from(length);
@@ -90,7 +90,7 @@ impl<'a> Write<'a> {
         out.extend_from_slice(self.body);
     }
 
-    /// Reads a record back.
+    /// Decodes a record.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut rest = Rest {
             bytes,
@@ -118,41 +118,41 @@ impl<'a> Write<'a> {
     }
 }
 
-/// What became of a message.
+/// A change of a message's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// It was handed out for that time, counted from 1.
+    /// The message was delivered.
     Handed {
-        /// Which message.
+        /// Offset of the message.
         offset: u64,
-        /// How often so far.
+        /// Number of its deliveries so far.
         deliveries: u32,
     },
-    /// It has left the mailbox: acknowledged, expired or removed.
+    /// The message has left the mailbox: acknowledged, expired or removed.
     Left {
-        /// Which message.
+        /// Offset of the message.
         offset: u64,
     },
-    /// It is a dead letter.
+    /// The message became a dead letter.
     Dead {
-        /// Which message.
+        /// Offset of the message.
         offset: u64,
-        /// How its last delivery ended.
+        /// Result of its last delivery.
         cause: Cause,
     },
-    /// It is none any more: it was given back.
+    /// The dead letter was revived.
     Revived {
-        /// Which message.
+        /// Offset of the message.
         offset: u64,
     },
 }
 
-/// Appends notes, as the bytes of one record.
+/// Encodes notes as one record.
 pub fn encode_notes(notes: &[Note], out: &mut Vec<u8>) {
     out.reserve(notes.len() * NOTE_SIZE);
     for note in notes {
         let (offset, deliveries) = match *note {
-            // The count stops where the marks begin.
+            // Counts are capped below the marks.
             Note::Handed { offset, deliveries } => (offset, deliveries.min(REVIVED - 1)),
             Note::Left { offset } => (offset, LEFT),
             Note::Dead { offset, cause } => match cause {
@@ -166,7 +166,7 @@ pub fn encode_notes(notes: &[Note], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads notes back.
+/// Decodes notes.
 pub fn decode_notes(bytes: &[u8]) -> impl Iterator<Item = Result<Note, Malformed>> + '_ {
     bytes.chunks(NOTE_SIZE).map(|chunk| {
         let mut rest = Rest {
@@ -190,21 +190,21 @@ pub fn decode_notes(bytes: &[u8]) -> impl Iterator<Item = Result<Note, Malformed
     })
 }
 
-/// A write that was appended once more, and how it stood then.
+/// A write that was rewritten, with its state then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved<'a> {
-    /// Where it was written first: what everybody calls it.
+    /// Offset of the original write, which identifies the message.
     pub offset: u64,
-    /// When that was, in milliseconds since 1970-01-01 UTC.
+    /// Time of the original write in milliseconds since 1970-01-01 UTC.
     pub written_ms: u64,
-    /// How it stood.
+    /// State of the message.
     pub standing: Standing,
-    /// The bytes of its [`Write`].
+    /// Bytes of its [`Write`].
     pub write: &'a [u8],
 }
 
 impl<'a> Moved<'a> {
-    /// Bytes before those of the write.
+    /// Encoded bytes before those of the write.
     pub const HEAD_SIZE: usize = 25;
 
     /// Appends the record.
@@ -226,7 +226,7 @@ impl<'a> Moved<'a> {
         out.extend_from_slice(self.write);
     }
 
-    /// Reads a record back.
+    /// Decodes a record.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let what = "write that was moved";
         let mut rest = Rest { bytes, what };
@@ -248,7 +248,7 @@ impl<'a> Moved<'a> {
     }
 }
 
-/// Appends the ids of the newest writes, oldest first, as the bytes of one record.
+/// Encodes the ids of the newest writes, oldest first, as one record.
 pub fn encode_ids(ids: impl Iterator<Item = (u64, Option<WriteId>)>, out: &mut Vec<u8>) {
     for (offset, id) in ids {
         out.extend_from_slice(&offset.to_le_bytes());
@@ -257,7 +257,7 @@ pub fn encode_ids(ids: impl Iterator<Item = (u64, Option<WriteId>)>, out: &mut V
     }
 }
 
-/// Reads ids back.
+/// Decodes ids.
 pub fn decode_ids(
     bytes: &[u8],
 ) -> impl Iterator<Item = Result<(u64, Option<WriteId>), Malformed>> + '_ {
@@ -273,7 +273,7 @@ pub fn decode_ids(
     })
 }
 
-/// The bytes that are left; every take is checked against them.
+/// The remaining bytes. Every read is bounds-checked.
 struct Rest<'a> {
     bytes: &'a [u8],
     what: &'static str,

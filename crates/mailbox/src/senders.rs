@@ -1,8 +1,8 @@
-//! Who wrote what is still in the mailbox, and whose turn it is.
+//! Senders of the messages in a mailbox, and their turns.
 //!
-//! First deliveries go out in turn over the senders, and in order within each. A message that has
-//! left meanwhile stays in its sender's queue until it is met there: offsets are never used twice,
-//! so it is recognised.
+//! First deliveries take turns over the senders, and are in order within each. A removed message
+//! stays in its sender's queue until it is reached there. Offsets are never reused, so it is
+//! recognised.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,14 +13,14 @@ pub(crate) struct SenderId(u32);
 #[derive(Debug)]
 pub(crate) struct Sender<S> {
     name: Box<str>,
-    /// Its messages that are in the mailbox.
+    /// Number of its messages in the mailbox.
     messages: u32,
     /// Messages that wait for their first delivery, in order.
     pub(crate) waiting: VecDeque<u64>,
-    /// First deliveries that are unanswered, and with whom they all are.
+    /// Number of unanswered first deliveries; `at` has the subscriber of all of them.
     pub(crate) unanswered: u32,
     pub(crate) at: Option<S>,
-    /// Whether it is in the round.
+    /// True if the sender is in the round.
     in_round: bool,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Senders<S> {
     slots: Vec<Option<Sender<S>>>,
     free: Vec<u32>,
     by_name: HashMap<Box<str>, SenderId>,
-    /// Senders with something that waits; one that left may still stand here.
+    /// Senders with waiting messages. Removed senders may still be listed.
     round: VecDeque<SenderId>,
 }
 
@@ -45,7 +45,7 @@ impl<S> Default for Senders<S> {
 }
 
 impl<S> Senders<S> {
-    /// Notes a message of that sender.
+    /// Adds a message of a sender.
     pub(crate) fn enter(&mut self, name: &str) -> SenderId {
         let id = match self.by_name.get(name) {
             Some(id) => *id,
@@ -80,7 +80,7 @@ impl<S> Senders<S> {
         id
     }
 
-    /// One of its messages has left.
+    /// Removes a message of a sender.
     pub(crate) fn leave(&mut self, id: SenderId) {
         let Some(sender) = self.get_mut(id) else {
             return;
@@ -90,14 +90,14 @@ impl<S> Senders<S> {
             && let Some(sender) = self.slots[id.0 as usize].take()
         {
             self.by_name.remove(&sender.name);
-            // It may still stand in the round: the slot is not given to another one before that.
+            // The sender may still be in the round; then the slot is freed when its turn comes.
             if !sender.in_round {
                 self.free.push(id.0);
             }
         }
     }
 
-    /// A message waits for its first delivery.
+    /// Adds a message that waits for its first delivery.
     pub(crate) fn wait(&mut self, id: SenderId, offset: u64) {
         if let Some(sender) = self.get_mut(id) {
             sender.waiting.push_back(offset);
@@ -107,7 +107,7 @@ impl<S> Senders<S> {
         }
     }
 
-    /// Whose turn it is.
+    /// Takes the next sender off the round.
     pub(crate) fn take_turn(&mut self) -> Option<SenderId> {
         while let Some(id) = self.round.pop_front() {
             match self.get_mut(id) {
@@ -119,12 +119,12 @@ impl<S> Senders<S> {
         None
     }
 
-    /// Puts back who took its turn: behind all others.
+    /// Returns a sender to the end of the round.
     pub(crate) fn end_turn(&mut self, id: SenderId) {
         self.round.push_back(id);
     }
 
-    /// Puts back who took its turn, in front: it has had none.
+    /// Returns a sender to the front of the round, because nothing was delivered.
     pub(crate) fn keep_turn(&mut self, id: SenderId) {
         self.round.push_front(id);
     }

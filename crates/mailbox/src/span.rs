@@ -1,32 +1,33 @@
-//! How much of a mailbox's stream there is, and when it is worth cutting off.
+//! Size of a mailbox's stream, and when trimming it is worthwhile.
 
 use std::collections::VecDeque;
 
-/// Bytes of records after which the ids of the newest writes are repeated, so that what lies before
-/// can be forgotten.
+/// Bytes of records after which the ids of the newest writes are repeated, so that earlier records
+/// can be trimmed.
 const LONG_BYTES: u64 = 1 << 20;
 
-/// Writes after which they are.
+/// Number of writes after which the ids are repeated.
 const LONG_WRITES: u64 = 1024;
 
-/// Bytes between two marks: what is held is known up to as many.
+/// Bytes between two marks, which is the precision of [`Span::held_from`].
 const MARK_BYTES: u64 = 64 << 10;
 
-/// The records of a stream from its start on.
+/// Counts the records of a stream, from its start on.
 #[derive(Debug, Default)]
 pub struct Span {
     start: u64,
-    /// Bytes of everything that was ever counted.
+    /// Bytes of all records ever counted.
     counted: u64,
-    /// Offsets, and the bytes that were counted before each.
+    /// Offsets, each with the bytes counted before it.
     marks: VecDeque<(u64, u64)>,
-    /// Writes and bytes since there was nothing to do.
+    /// Number of writes since [`Span::rest`].
     writes: u64,
+    /// Bytes since [`Span::rest`].
     bytes: u64,
 }
 
 impl Span {
-    /// Nothing yet of a stream that starts there.
+    /// Creates a span of an empty stream that starts at `start`.
     pub fn new(start: u64) -> Self {
         Self {
             start,
@@ -34,7 +35,7 @@ impl Span {
         }
     }
 
-    /// A record of that size was appended, or read back.
+    /// Counts a record that was appended or read back.
     pub fn push(&mut self, offset: u64, size: usize) {
         let is_far = |(_, before): &(u64, u64)| self.counted - before >= MARK_BYTES;
         if self.marks.back().is_none_or(is_far) {
@@ -44,34 +45,35 @@ impl Span {
         self.bytes += size as u64;
     }
 
-    /// That record was a write.
+    /// Counts the last record as a write.
     pub fn count_write(&mut self) {
         self.writes += 1;
     }
 
-    /// Whether enough was appended for a cut to be worth its records.
+    /// Returns true if enough was appended to make a trim worthwhile.
     pub fn is_long(&self) -> bool {
         self.writes >= LONG_WRITES || self.bytes >= LONG_BYTES
     }
 
-    /// The oldest record.
+    /// Returns the offset of the oldest record.
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Its bytes and those of all that follow.
+    /// Returns the bytes of all records.
     pub fn held(&self) -> u64 {
         self.held_from(self.start)
     }
 
-    /// Bytes of the records from an offset on; up to 64 KiB and a record more, and no less.
+    /// Returns the bytes of the records from an offset on: at least that many, and up to 64 KiB and
+    /// one record more.
     pub fn held_from(&self, offset: u64) -> u64 {
         let behind = self.marks.partition_point(|(mark, _)| *mark <= offset);
         let mark = self.marks.get(behind.saturating_sub(1));
         self.counted - mark.map_or(self.counted, |(_, before)| *before)
     }
 
-    /// Everything before `start` was cut off.
+    /// Removes the records before `start`.
     pub fn cut(&mut self, start: u64) {
         self.start = start;
         while self
@@ -83,14 +85,14 @@ impl Span {
         }
     }
 
-    /// Everything was cut off but the last record, of that size.
+    /// Removes all records but the last, which has this size.
     pub fn cut_to_last(&mut self, offset: u64, size: usize) {
         self.start = offset;
         self.marks.clear();
         self.marks.push_back((offset, self.counted - size as u64));
     }
 
-    /// There is nothing to do until as much was appended once more.
+    /// Restarts the counts of [`Span::is_long`].
     pub fn rest(&mut self) {
         (self.writes, self.bytes) = (0, 0);
     }
@@ -101,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_is_what_was_pushed_and_not_cut_off() {
+    fn held_bytes_are_those_pushed_and_not_cut() {
         let mut span = Span::new(7);
         assert_eq!((span.start(), span.held()), (7, 0));
         for offset in 7..107 {
@@ -118,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_stream_is_its_last_record() {
+    fn cut_to_last_leaves_the_last_record() {
         let mut span = Span::new(3);
         for offset in 3..6 {
             span.push(offset, 100);
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_long_after_many_writes_or_many_bytes_until_it_rests() {
+    fn span_is_long_after_many_writes_or_bytes() {
         let mut span = Span::new(0);
         span.push(0, LONG_BYTES as usize - 1);
         assert!(!span.is_long());

@@ -1,50 +1,50 @@
-//! Every way an operation can fail, as one list that is never renumbered.
+//! Error codes: one list of all failures, which is never renumbered.
 //!
-//! The doors translate a code (to an HTTP status, a Kafka error, a native error frame) with one
-//! exhaustive `match` each. What a code means is said here, once: its cause, who raises it,
-//! whether the operation may have been executed, and whether it is safe to try again.
+//! Each protocol translates a code (to an HTTP status, a Kafka error, a native error frame) with
+//! one exhaustive `match`. Each code's meaning is defined here, once: its cause, who raises it,
+//! whether the operation may have been executed, and whether a retry is safe.
 
 use std::fmt;
 
-/// May the operation be repeated?
+/// Retry advice for a failed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// It would fail the same way.
+    /// A retry would fail the same way.
     Never,
-    /// It was not executed: repeat it after a pause.
+    /// The operation was not executed; retry after a pause.
     Safe,
-    /// It may have been executed: repeat it only if twice is as good as once.
+    /// The operation may have been executed; retry only if it is idempotent.
     MayDuplicate,
 }
 
-/// Was the operation executed?
+/// Execution state of a failed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Executed {
-    /// Certainly not.
+    /// Not executed.
     No,
-    /// The handler ran and said so itself.
+    /// Executed: the handler ran and returned the error.
     Yes,
-    /// Nobody can tell.
+    /// Unknown.
     Unknown,
 }
 
-/// A failure's stable number, name and advice.
+/// A failure's stable number, name and properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
 pub enum ErrorCode {
-    /// Nobody is subscribed to the name.
+    /// The name has no subscriber.
     NoResponder = 1,
-    /// The responder has no handler of that name.
+    /// The responder has no handler for the method.
     UnknownMethod = 2,
-    /// Every window on the way is full.
+    /// A window on the way is full.
     Busy = 3,
-    /// A limit covers the sender and is used up for now.
+    /// A limit of the sender is used up for now.
     Throttled = 4,
     /// The frame is larger than the receiver accepts.
     TooLarge = 5,
-    /// The caller has no right to do this.
+    /// The caller lacks the permission.
     Denied = 6,
-    /// The caller gave up.
+    /// The caller cancelled the operation.
     Cancelled = 7,
     /// The deadline passed.
     DeadlineExceeded = 8,
@@ -52,36 +52,36 @@ pub enum ErrorCode {
     Unconfirmed = 9,
     /// The handler answered with an error of its own.
     HandlerError = 10,
-    /// A name, an option or a body is not valid.
+    /// A name, an option or a body is invalid.
     InvalidArgument = 11,
     /// The token is missing, unknown or revoked.
     Unauthenticated = 12,
-    /// The other side does not offer this.
+    /// The peer does not support this.
     Unsupported = 13,
     /// There is no connection, or the node is draining.
     Unavailable = 14,
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     Protocol = 15,
-    /// A defect on our side.
+    /// A bug in Telpher.
     Internal = 16,
     /// Another connection subscribed as the same instance.
     Replaced = 17,
     /// The stream does not end where the writer expected.
     Conflict = 18,
-    /// There is nothing of that name.
+    /// The name does not exist.
     NotFound = 19,
-    /// It was erased, and its name is not used again.
+    /// The named object was erased; its name cannot be reused.
     Gone = 20,
-    /// The id stands for something else already.
+    /// The id was used for something else before.
     IdReused = 21,
-    /// What was asked for is not kept any more.
+    /// The requested data was trimmed.
     Trimmed = 22,
-    /// A single turn is larger than the budget.
+    /// A single turn of a conversation is larger than the budget.
     OverBudget = 23,
 }
 
 impl ErrorCode {
-    /// Every code, in the order of their numbers.
+    /// All codes, in the order of their numbers.
     pub const ALL: [Self; 23] = [
         Self::NoResponder,
         Self::UnknownMethod,
@@ -108,17 +108,17 @@ impl ErrorCode {
         Self::OverBudget,
     ];
 
-    /// The code of that number.
+    /// Returns the code with this number.
     pub fn from_u16(number: u16) -> Option<Self> {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
 
-    /// The number that stands on the wire.
+    /// Returns the number that is used on the wire.
     pub const fn as_u16(self) -> u16 {
         self as u16
     }
 
-    /// The name that people and programs read.
+    /// Returns the name, for people and programs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NoResponder => "no_responder",
@@ -147,38 +147,42 @@ impl ErrorCode {
         }
     }
 
-    /// What brings this code about.
+    /// Describes the cause of this code.
     pub const fn cause(self) -> &'static str {
         match self {
-            Self::NoResponder => "nobody is subscribed to the name, answered at once",
-            Self::UnknownMethod => "the responder has no handler of that name, answered at once",
-            Self::Busy => "a window is full: the caller's own, or that of every instance",
+            Self::NoResponder => "the name has no subscriber; answered at once",
+            Self::UnknownMethod => "the responder has no handler for the method; answered at once",
+            Self::Busy => {
+                "a window is full: the caller's own, or that of every instance of the responder"
+            }
             Self::Throttled => "a limit covers the sender; `retry_after` says when it refills",
             Self::TooLarge => "the frame is larger than the receiver's `frame_size_max`",
-            Self::Denied => "the token does not carry the right for this operation",
+            Self::Denied => "the token lacks the permission for this operation",
             Self::Cancelled => "the caller dropped the call or cancelled it",
             Self::DeadlineExceeded => {
                 "the deadline passed in a queue, on the way or in the handler"
             }
             Self::Unconfirmed => "the connection was lost after the request may have been sent",
             Self::HandlerError => "the handler ran and answered with its own error",
-            Self::InvalidArgument => "a name, an option or a body could not be understood",
+            Self::InvalidArgument => "a name, an option or a body is invalid",
             Self::Unauthenticated => "the token is missing, unknown or revoked",
-            Self::Unsupported => "the version, feature or durability is not offered here",
+            Self::Unsupported => "the version, feature or durability is not supported here",
             Self::Unavailable => "there is no connection, or the node is draining",
-            Self::Protocol => "the peer sent bytes that are not the protocol",
-            Self::Internal => "a defect; the log of the side that raised it says more",
+            Self::Protocol => "the peer violated the protocol",
+            Self::Internal => "a bug; see the log of the side that raised it",
             Self::Replaced => "the same instance subscribed again from another connection",
-            Self::Conflict => "the stream does not end where the append expected: others appended",
-            Self::NotFound => "nothing was ever kept under the name",
-            Self::Gone => "what had the name was erased; the name is not used again",
-            Self::IdReused => "the id was used before, for something else",
-            Self::Trimmed => "what was asked for lies before the oldest that is kept",
+            Self::Conflict => {
+                "the stream does not end at the expected offset, because others appended"
+            }
+            Self::NotFound => "nothing with this name exists",
+            Self::Gone => "the named object was erased; its name cannot be reused",
+            Self::IdReused => "the id was used for something else before",
+            Self::Trimmed => "the requested data was trimmed",
             Self::OverBudget => "a single turn of the conversation is larger than the budget",
         }
     }
 
-    /// Who answers with this code.
+    /// Returns the sides that answer with this code.
     pub const fn raised_by(self) -> &'static str {
         match self {
             Self::NoResponder
@@ -200,7 +204,7 @@ impl ErrorCode {
         }
     }
 
-    /// Whether the operation may have been executed.
+    /// Returns whether the operation may have been executed.
     pub const fn executed(self) -> Executed {
         match self {
             Self::HandlerError => Executed::Yes,
@@ -211,7 +215,7 @@ impl ErrorCode {
         }
     }
 
-    /// Whether it may be tried again.
+    /// Returns whether the operation may be retried.
     pub const fn retry(self) -> Retry {
         match self {
             Self::NoResponder | Self::Busy | Self::Throttled | Self::Unavailable => Retry::Safe,
@@ -259,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_names_lead_back_to_their_code() {
+    fn numbers_and_names_map_back_to_their_code() {
         for (index, code) in ErrorCode::ALL.into_iter().enumerate() {
             assert_eq!(usize::from(code.as_u16()), index + 1);
             assert_eq!(ErrorCode::from_u16(code.as_u16()), Some(code));
@@ -270,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_not_executed_is_safe_to_retry() {
+    fn only_unexecuted_operations_are_safe_to_retry() {
         for code in ErrorCode::ALL {
             if code.retry() == Retry::Safe {
                 assert_eq!(code.executed(), Executed::No, "{code}");

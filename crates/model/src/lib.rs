@@ -1,8 +1,7 @@
-//! The vocabulary every layer shares: names, error codes, units and limits.
+//! Vocabulary shared by all layers: names, error codes, units and limits.
 //!
-//! A word that two layers must agree on is defined here once and validated here once. The crate
-//! deliberately knows nothing of async code, serialization or I/O, so that anything may depend
-//! on it.
+//! A term that two layers must agree on is defined and validated here, once. The crate has no async
+//! code, no serialization and no I/O, so that every crate can depend on it.
 
 mod error_code;
 mod hash;

@@ -1,19 +1,19 @@
-//! `org/namespace/agent[/instance]`: the one kind of name there is.
+//! Names: `org/namespace/agent[/instance]`, the only kind of name.
 //!
-//! A name is validated when it is made and never again. A bare `agent` means
-//! `default/default/agent`, so that a laptop needs no hierarchy.
+//! A name is validated once, when it is created. A bare `agent` stands for `default/default/agent`,
+//! so that a small setup needs no hierarchy.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Bytes in one part of a name, at most.
+/// Bytes per part of a name at most.
 pub const PART_LENGTH_MAX: usize = 128;
 
-/// An agent's name: three parts, and a fourth when one instance is meant.
+/// An agent's name: three parts, or four with an instance.
 ///
-/// Cheap to clone. Ordered and hashed as its text.
+/// Cheap to clone. Ordered and hashed by its text.
 #[derive(Clone)]
 pub struct Name {
     text: Arc<str>,
@@ -21,37 +21,37 @@ pub struct Name {
     base_length: u16,
 }
 
-/// Why a text is not a name.
+/// Reasons to reject a text as a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// One part, or three, or four with an instance.
+    /// The number of parts is not 1, 3 or 4.
     #[error(
         "name `{text}` has {parts} parts: write agent, org/namespace/agent or org/namespace/agent/instance"
     )]
     Parts {
-        /// What was given.
+        /// The rejected text, shortened.
         text: String,
-        /// How many parts it has.
+        /// Number of parts.
         parts: usize,
     },
-    /// Nothing between two slashes, or an empty text.
+    /// The text, or a part of it, is empty.
     #[error("name `{text}` has an empty part")]
     Empty {
-        /// What was given.
+        /// The rejected text, shortened.
         text: String,
     },
-    /// Longer than [`PART_LENGTH_MAX`].
-    #[error("a part of the name is {length} bytes long, at most {PART_LENGTH_MAX} are allowed")]
+    /// A part is longer than [`PART_LENGTH_MAX`].
+    #[error("a part of the name has {length} bytes (limit {PART_LENGTH_MAX})")]
     Long {
-        /// The part's length in bytes.
+        /// Length of the part in bytes.
         length: usize,
     },
-    /// Outside `[A-Za-z0-9._:-]`.
-    #[error("name `{text}` contains {found:?}: letters, digits and . _ : - are allowed")]
+    /// A character is outside `[A-Za-z0-9._:-]`.
+    #[error("name `{text}` contains {found:?}: only letters, digits and . _ : - are allowed")]
     Character {
-        /// What was given.
+        /// The rejected text, shortened.
         text: String,
-        /// The first character that is not allowed.
+        /// The first invalid character.
         found: char,
     },
 }
@@ -77,38 +77,38 @@ impl Name {
         }
     }
 
-    /// The same agent, that instance of it.
+    /// Returns the name of an instance of this agent.
     pub fn with_instance(&self, instance: &str) -> Result<Self, NameError> {
         check_part(instance, instance)?;
         Ok(Self::from_valid(self.base().to_owned(), Some(instance)))
     }
 
-    /// `org/namespace/agent[/instance]`.
+    /// Returns the whole text, `org/namespace/agent[/instance]`.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// `org/namespace/agent`.
+    /// Returns `org/namespace/agent`.
     pub fn base(&self) -> &str {
         &self.text[..usize::from(self.base_length)]
     }
 
-    /// The instance, when one is meant.
+    /// Returns the instance, if the name has one.
     pub fn instance(&self) -> Option<&str> {
         self.text.get(usize::from(self.base_length) + 1..)
     }
 
-    /// The first part.
+    /// Returns the first part.
     pub fn org(&self) -> &str {
         self.part(0)
     }
 
-    /// The second part.
+    /// Returns the second part.
     pub fn namespace(&self) -> &str {
         self.part(1)
     }
 
-    /// The third part.
+    /// Returns the third part.
     pub fn agent(&self) -> &str {
         self.part(2)
     }
@@ -149,7 +149,7 @@ fn check_part(text: &str, part: &str) -> Result<(), NameError> {
     }
 }
 
-/// What an error repeats of a text that came from a stranger.
+/// Shortens a text of a client for an error.
 fn shorten(text: &str) -> String {
     text.chars().take(PART_LENGTH_MAX).collect()
 }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_name_is_refused_with_its_reason() {
+    fn invalid_name_is_refused_with_its_reason() {
         let long = "x".repeat(PART_LENGTH_MAX + 1);
         assert!(matches!(Name::parse(""), Err(NameError::Empty { .. })));
         assert!(matches!(Name::parse("a//c"), Err(NameError::Empty { .. })));
@@ -253,14 +253,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_valid_name_reads_back_what_it_prints(text in "[A-Za-z0-9._:-]{1,20}(/[A-Za-z0-9._:-]{1,20}){2,3}") {
+        fn valid_name_parses_its_own_display(text in "[A-Za-z0-9._:-]{1,20}(/[A-Za-z0-9._:-]{1,20}){2,3}") {
             let name = Name::parse(&text).unwrap();
             prop_assert_eq!(name.as_str(), text.as_str());
             prop_assert_eq!(Name::parse(&name.to_string()), Ok(name));
         }
 
         #[test]
-        fn any_text_at_all_is_a_name_or_an_error(text in "\\PC{0,300}") {
+        fn parsing_any_text_does_not_panic(text in "\\PC{0,300}") {
             if let Ok(name) = Name::parse(&text) {
                 prop_assert!(name.as_str().ends_with(&text));
             }

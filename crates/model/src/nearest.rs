@@ -15,7 +15,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Longer words are not compared: the cost grows with the product of the lengths.
+/// Words longer than this are not compared, because the cost grows with the product of the lengths.
 const LENGTH_MAX: usize = 256;
 
 fn edits(left: &str, right: &str) -> usize {
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_finds_its_word_and_nonsense_finds_none() {
+    fn misspelling_finds_its_word_and_nonsense_none() {
         let words = ["echo.echo", "echo.reverse", "add"];
         assert_eq!(nearest("eco.echo", words), Some("echo.echo"));
         assert_eq!(nearest("ehco.echo", words), Some("echo.echo"));

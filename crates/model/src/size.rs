@@ -1,17 +1,17 @@
-//! Sizes in bytes that people write as `8MiB` and read back the same way.
+//! Sizes in bytes, written as `8MiB`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A count of bytes.
+/// A number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(u64);
 
-/// Why a text is not a size.
+/// A text that is not a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a size: write bytes or a number with KiB, MiB, GiB, kB, MB or GB")]
 pub struct ByteSizeError {
-    /// What was given.
+    /// The rejected text.
     pub text: String,
 }
 
@@ -27,32 +27,32 @@ const UNITS: [(&str, u64); 8] = [
 ];
 
 impl ByteSize {
-    /// `count` bytes.
+    /// Returns a size of `count` bytes.
     pub const fn bytes(count: u64) -> Self {
         Self(count)
     }
 
-    /// `count` times 1,024 bytes.
+    /// Returns a size of `count` times 1,024 bytes.
     pub const fn kibibytes(count: u64) -> Self {
         Self(count << 10)
     }
 
-    /// `count` times 1,048,576 bytes.
+    /// Returns a size of `count` times 1,048,576 bytes.
     pub const fn mebibytes(count: u64) -> Self {
         Self(count << 20)
     }
 
-    /// `count` times 1,073,741,824 bytes.
+    /// Returns a size of `count` times 1,073,741,824 bytes.
     pub const fn gibibytes(count: u64) -> Self {
         Self(count << 30)
     }
 
-    /// The count of bytes.
+    /// Returns the number of bytes.
     pub const fn as_u64(self) -> u64 {
         self.0
     }
 
-    /// The count of bytes; sizes above the address space saturate.
+    /// Returns the number of bytes, capped to the address space.
     pub const fn as_usize(self) -> usize {
         if self.0 > usize::MAX as u64 {
             usize::MAX
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_reads_back_what_it_prints() {
+    fn size_parses_its_own_display() {
         for size in [0, 1, 1023, 1024, 8 << 20, 3 << 30, 1_000_001] {
             let size = ByteSize::bytes(size);
             assert_eq!(size.to_string().parse(), Ok(size));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_and_overflow_are_refused() {
+    fn invalid_and_too_large_sizes_are_refused() {
         for text in [
             "",
             "MiB",

@@ -1,10 +1,10 @@
-//! Judges the wall clock by a steady clock, so that a step of it deletes nothing.
+//! A wall clock that ignores wrong steps, so that they delete nothing.
 //!
 //! Retention, time-to-live and erasure compare the time of a record with the wall clock. A wall
 //! clock that steps forward by mistake would delete everything at once. [`WallClock`] takes
-//! readings of both clocks. It follows small corrections, and every step back, at once. After a
-//! larger step forward it goes on as if the step had not happened, until the step has lasted
-//! [`CONFIRM_MS`] of steady time. So it is never ahead of the wall clock.
+//! readings of the wall clock and a steady clock. It follows small corrections, and every step
+//! back, at once. After a larger step forward it continues as if the step had not happened, until
+//! the step has lasted [`CONFIRM_MS`] of steady time. So it is never ahead of the wall clock.
 
 /// A step forward of at most this many milliseconds is followed at once: 5 minutes, more than time
 /// synchronization corrects without notice, and less than any useful retention.
@@ -14,68 +14,74 @@ pub const STEP_MS_MAX: u64 = 5 * 60_000;
 /// time synchronization takes to correct a clock that was wrong at boot or resume.
 pub const CONFIRM_MS: u64 = 10 * 60_000;
 
-/// The wall clock without unconfirmed steps forward. Reading it is pure: callers pass both clocks.
+/// A wall clock without unconfirmed steps forward. It is pure: callers pass the readings of both
+/// clocks.
 ///
 /// ```text
-/// ## Following => Doubting        the wall clock stepped forward by more than STEP_MS_MAX
-/// ## Doubting => Following        it stepped back, or the step lasted CONFIRM_MS
+/// ## Following => Unconfirmed        the wall clock stepped forward by more than STEP_MS_MAX
+/// ## Unconfirmed => Following        it stepped back, or the step lasted CONFIRM_MS
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WallClock {
-    /// Wall minus steady, as it is followed; `None` before the first reading.
+    /// The accepted difference between wall and steady clock; `None` before the first reading.
     offset_ms: Option<i128>,
-    doubt: Option<Doubt>,
+    unconfirmed: Option<UnconfirmedStep>,
 }
 
-/// A step that is not confirmed.
+/// An unconfirmed step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Doubt {
+struct UnconfirmedStep {
     offset_ms: i128,
     since_steady_ms: u64,
 }
 
 impl WallClock {
-    /// A clock that follows the first reading, whatever it is.
+    /// Creates a clock that accepts its first reading.
     #[must_use]
     pub const fn new() -> Self {
         Self {
             offset_ms: None,
-            doubt: None,
+            unconfirmed: None,
         }
     }
 
-    /// Milliseconds since 1970 by which records may expire, at most `wall_ms`. `steady_ms` never
-    /// goes back and `wall_ms` may step; both are read at the same moment.
+    /// Returns the time for expiry decisions, in milliseconds since 1970, at most `wall_ms`.
+    /// `steady_ms` never decreases, `wall_ms` may step; both must be read at the same moment.
     pub fn read(&mut self, steady_ms: u64, wall_ms: u64) -> u64 {
         let seen = i128::from(wall_ms) - i128::from(steady_ms);
         let followed = match self.offset_ms {
             Some(offset) if seen - offset > i128::from(STEP_MS_MAX) => {
-                self.doubt(steady_ms, seen).unwrap_or(offset)
+                self.confirm(steady_ms, seen).unwrap_or(offset)
             }
             _ => seen,
         };
         if followed == seen {
-            self.doubt = None;
+            self.unconfirmed = None;
         }
         self.offset_ms = Some(followed);
         u64::try_from(followed + i128::from(steady_ms)).unwrap_or(0)
     }
 
-    /// Whether the last reading showed a step that is not confirmed.
+    /// Returns true if the last reading showed an unconfirmed step.
     #[must_use]
     pub const fn is_doubted(&self) -> bool {
-        self.doubt.is_some()
+        self.unconfirmed.is_some()
     }
 
-    /// The offset behind a step forward if the step is confirmed.
-    fn doubt(&mut self, steady_ms: u64, seen_ms: i128) -> Option<i128> {
-        let same = |doubt: &Doubt| seen_ms.abs_diff(doubt.offset_ms) <= u128::from(STEP_MS_MAX);
-        let doubt = *self.doubt.as_ref().filter(|it| same(it)).unwrap_or(&Doubt {
-            offset_ms: seen_ms,
-            since_steady_ms: steady_ms,
-        });
-        self.doubt = Some(doubt);
-        let lasted_ms = steady_ms.saturating_sub(doubt.since_steady_ms);
+    /// Returns the offset after a step forward if the step is confirmed.
+    fn confirm(&mut self, steady_ms: u64, seen_ms: i128) -> Option<i128> {
+        let same =
+            |step: &UnconfirmedStep| seen_ms.abs_diff(step.offset_ms) <= u128::from(STEP_MS_MAX);
+        let step = *self
+            .unconfirmed
+            .as_ref()
+            .filter(|it| same(it))
+            .unwrap_or(&UnconfirmedStep {
+                offset_ms: seen_ms,
+                since_steady_ms: steady_ms,
+            });
+        self.unconfirmed = Some(step);
+        let lasted_ms = steady_ms.saturating_sub(step.since_steady_ms);
         (lasted_ms >= CONFIRM_MS).then_some(seen_ms)
     }
 }
@@ -101,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_is_taken_back_changes_nothing() {
+    fn temporary_step_forward_changes_nothing() {
         let mut clock = WallClock::new();
         clock.read(0, START_MS);
         for steady_ms in (10_000..CONFIRM_MS).step_by(10_000) {
@@ -118,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_forward_that_lasts_is_followed() {
+    fn lasting_step_forward_is_followed() {
         let mut clock = WallClock::new();
         clock.read(0, START_MS);
         let stepped = |steady_ms: u64| START_MS + steady_ms + 30 * DAY_MS;
@@ -133,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_back_is_followed_at_once() {
+    fn step_back_is_followed_at_once() {
         let mut clock = WallClock::new();
         clock.read(0, START_MS);
         let back_ms = START_MS - 30 * DAY_MS;
@@ -142,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_step_begins_the_confirmation_anew() {
+    fn second_step_restarts_the_confirmation() {
         let mut clock = WallClock::new();
         clock.read(0, START_MS);
         clock.read(1_000, START_MS + DAY_MS);

@@ -1,22 +1,22 @@
-//! Where a node or a server is: `tcp://`, `tls://`, `unix://` or `inproc://`.
+//! Addresses of nodes and servers: `tcp://`, `tls://`, `unix://` or `inproc://`.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// One end of a connection, as a URL.
+/// Address of a connection's other end, as a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// `tcp://HOST:PORT`
     Tcp {
-        /// Name or number; an IPv6 number without its brackets.
+        /// Host name or IP address; an IPv6 address without its brackets.
         host: String,
         /// Port.
         port: u16,
     },
     /// `tls://HOST:PORT`
     Tls {
-        /// Name or number, checked against the certificate.
+        /// Host name or IP address, checked against the certificate.
         host: String,
         /// Port.
         port: u16,
@@ -33,27 +33,27 @@ pub enum Address {
     },
 }
 
-/// Why a text is not an address.
+/// Reasons to reject a text as an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// No scheme we know.
+    /// The scheme is missing or unknown.
     #[error("address `{text}` does not start with tcp://, tls://, unix:// or inproc://")]
     Scheme {
-        /// What was given.
+        /// The rejected text.
         text: String,
     },
-    /// No host and port.
+    /// Host or port is missing.
     #[error("address `{text}` needs a host and a port, like tcp://127.0.0.1:7400")]
     HostPort {
-        /// What was given.
+        /// The rejected text.
         text: String,
     },
-    /// Nothing behind the scheme.
-    #[error("address `{text}` names no {what}")]
+    /// There is nothing after the scheme.
+    #[error("address `{text}` has no {what}")]
     Empty {
-        /// What was given.
+        /// The rejected text.
         text: String,
-        /// What is missing.
+        /// The missing part.
         what: &'static str,
     },
 }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_reads_back_what_it_prints() {
+    fn address_parses_its_own_display() {
         for text in [
             "tcp://127.0.0.1:7400",
             "tls://[::1]:1",
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_address_is_refused() {
+    fn invalid_address_is_refused() {
         for text in [
             "",
             "127.0.0.1:1",

@@ -39,7 +39,7 @@ struct Counts {
 }
 
 impl SocketBudget {
-    /// A budget of `limit` sockets.
+    /// Creates a budget of `limit` sockets.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         let counts = Arc::new(Counts {
@@ -53,7 +53,7 @@ impl SocketBudget {
         }
     }
 
-    /// A budget without a limit.
+    /// Creates a budget without a limit.
     #[must_use]
     pub fn unlimited() -> Self {
         Self::new(usize::MAX)
@@ -123,13 +123,13 @@ impl SocketBudget {
         self.counts.limit.load(Ordering::Acquire)
     }
 
-    /// Sockets that are open.
+    /// Returns the number of open sockets.
     #[must_use]
     pub fn open(&self) -> usize {
         self.counts.open.load(Ordering::Acquire)
     }
 
-    /// Sockets that were refused since the start.
+    /// Returns the number of sockets refused since the start.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.counts.refused.load(Ordering::Relaxed)
@@ -165,7 +165,7 @@ pub struct Permitted<I> {
 }
 
 impl<I> Permitted<I> {
-    /// Keeps `permit` as long as `io`.
+    /// Binds `permit` to the lifetime of `io`.
     pub fn new(io: I, permit: SocketPermit) -> Self {
         Self {
             io,
@@ -175,7 +175,7 @@ impl<I> Permitted<I> {
 }
 
 impl Stream {
-    /// Keeps `permit` as long as the reading half.
+    /// Binds `permit` to the lifetime of the reading half.
     #[must_use]
     pub fn with_permit(self, permit: SocketPermit) -> Self {
         let source = Box::new(Permitted::new(self.source, permit));
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permits_are_counted_until_they_are_dropped() {
+    fn permits_count_until_they_are_dropped() {
         let budget = SocketBudget::new(2);
         let first = budget.admit().unwrap();
         let second = budget.admit().unwrap();
@@ -252,7 +252,7 @@ mod tests {
         let third = budget.admit().unwrap();
         budget.set_limit(1);
         drop(third);
-        assert!(budget.admit().is_none(), "one is open, and one may be");
+        assert!(budget.admit().is_none(), "the limit is 1");
         drop(second);
         assert!(budget.admit().is_some());
         assert_eq!((budget.open(), budget.refused()), (0, 2));

@@ -1,8 +1,8 @@
-//! Looks at a socket before it is reported readable.
+//! Eager reads: tries a socket before the reactor reports it readable.
 //!
-//! Where both ends share a CPU, the peer often runs and answers while the own write is still under
-//! way. Whoever looks again at once then saves a round through the reactor; where the peer has a
-//! CPU of its own, the look is in vain. So it is tried, and rarely tried where it was in vain.
+//! If both ends share a CPU, the peer often runs and answers during the write. An immediate read
+//! then saves a pass through the reactor. If the peer has a CPU of its own, such a read finds
+//! nothing. So reads are tried, and rarely tried after failures.
 
 use std::io::{self, Read};
 use std::marker::PhantomData;
@@ -16,14 +16,14 @@ use tokio::io::AsyncRead;
 use crate::Source;
 use crate::tcp::poll_read;
 
-/// Looks in vain in a row after which there are pauses between them.
-const VAIN_MAX: u32 = 4;
+/// Consecutive failed tries, after which there are pauses between tries.
+const FAILURES_MAX: u32 = 4;
 
-/// Reads between two looks, at first and at most; each look in vain doubles them.
+/// Reads between two tries, at first and at most. Each failed try doubles the pause.
 const PAUSE_MIN: u32 = 32;
 const PAUSE_MAX: u32 = 1024;
 
-/// The reading half `R` of a socket `S`, which is looked at where it is worth a try.
+/// The reading half `R` of a socket `S`, with eager reads.
 pub(crate) struct EagerSource<R, S> {
     read: R,
     eager: Eager,
@@ -57,44 +57,44 @@ impl<R: AsyncRead + AsRef<S> + Send + Unpin, S: AsFd> Source for EagerSource<R, 
     }
 }
 
-/// Whether looks were worth it so far.
+/// Success of earlier tries.
 #[derive(Debug, Default)]
 struct Eager {
-    /// Looks in vain since the last that was not.
-    vain: u32,
-    /// Reads until the next look.
+    /// Failed tries since the last success.
+    failures: u32,
+    /// Reads until the next try.
     pause: u32,
 }
 
 impl Eager {
-    /// Reads from a non-blocking socket of which nothing is reported, if that is worth a try. The
-    /// task that reads must be registered with the reactor already: what comes after a look in vain
+    /// Reads from a non-blocking socket that is not reported readable, if a try is worthwhile. The
+    /// reading task must be registered with the reactor already, so that data after a failed try
     /// wakes it.
     fn poll_read(&mut self, socket: &impl AsFd, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        if !self.is_worth_it() {
+        if !self.is_due_now() {
             return Poll::Pending;
         }
         match (&*SockRef::from(socket)).read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.looked_in_vain();
+                self.note_failure();
                 Poll::Pending
             }
             outcome => {
-                self.vain = 0;
+                self.failures = 0;
                 Poll::Ready(outcome)
             }
         }
     }
 
-    fn is_worth_it(&mut self) -> bool {
+    fn is_due_now(&mut self) -> bool {
         let is_due = self.pause == 0;
         self.pause = self.pause.saturating_sub(1);
         is_due
     }
 
-    fn looked_in_vain(&mut self) {
-        self.vain = self.vain.saturating_add(1);
-        if let Some(doubled) = self.vain.checked_sub(VAIN_MAX) {
+    fn note_failure(&mut self) {
+        self.failures = self.failures.saturating_add(1);
+        if let Some(doubled) = self.failures.checked_sub(FAILURES_MAX) {
             self.pause = PAUSE_MAX.min(PAUSE_MIN << doubled.min(16));
         }
     }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_read_and_so_is_the_end() {
+    fn eager_read_returns_bytes_and_the_end() {
         let (near, mut far) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
         let mut eager = Eager::default();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_in_vain_become_rare_and_one_that_is_not_makes_them_usual() {
+    fn failed_eager_reads_become_rare_until_one_succeeds() {
         let (near, mut far) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
         let mut eager = Eager::default();
@@ -136,7 +136,7 @@ mod tests {
             looks += u32::from(eager.pause == 0);
             assert_eq!(look(&mut eager, &near), None);
         }
-        assert!((VAIN_MAX..30).contains(&looks), "{looks} looks");
+        assert!((FAILURES_MAX..30).contains(&looks), "{looks} looks");
         far.write_all(b"a").unwrap();
         let found = (0..=PAUSE_MAX).find_map(|_| look(&mut eager, &near));
         assert_eq!(found, Some(1));

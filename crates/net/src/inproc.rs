@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 
 use crate::{Sink, Source, Stream};
 
-/// Bytes a pipe holds before its writer must wait.
+/// Bytes in a pipe before its writer must wait.
 pub const PIPE_SIZE_MAX: usize = 1 << 20;
 
-/// Connections that wait to be accepted before further ones are refused.
+/// Connections that wait to be accepted at most. Further ones are refused.
 pub const BACKLOG_MAX: usize = 1024;
 
 static LISTENERS: LazyLock<Mutex<HashMap<String, Weak<Mutex<Queue>>>>> =
@@ -24,12 +24,12 @@ struct Queue {
     waker: Option<Waker>,
 }
 
-/// Accepts connections to one name until it is dropped.
+/// Accepts connections to a name until it is dropped.
 pub struct Listener {
     queue: Arc<Mutex<Queue>>,
 }
 
-/// Takes a name that no listener of this process has.
+/// Listens on a name. Fails if the process has a listener with this name.
 pub fn listen(name: &str) -> io::Result<Listener> {
     let mut listeners = LISTENERS.lock();
     if listeners
@@ -43,7 +43,7 @@ pub fn listen(name: &str) -> io::Result<Listener> {
     Ok(Listener { queue })
 }
 
-/// Connects to a name; refused when nobody listens.
+/// Connects to a name. Refused without a listener.
 pub fn connect(name: &str) -> io::Result<Stream> {
     let queue = LISTENERS.lock().get(name).and_then(Weak::upgrade);
     let queue = queue.ok_or(io::ErrorKind::ConnectionRefused)?;
@@ -60,7 +60,7 @@ pub fn connect(name: &str) -> io::Result<Stream> {
 }
 
 impl Listener {
-    /// The next connection.
+    /// Waits for the next connection.
     pub async fn accept(&self) -> Stream {
         std::future::poll_fn(|cx| self.poll_accept(cx)).await
     }
@@ -77,7 +77,7 @@ impl Listener {
     }
 }
 
-/// Two connected streams.
+/// Creates two connected streams.
 pub fn pair(name: &str) -> (Stream, Stream) {
     let (left, right) = (Pipe::new(), Pipe::new());
     let stream = |read: &Arc<Pipe>, write: &Arc<Pipe>| {
@@ -97,7 +97,7 @@ pub fn pair(name: &str) -> (Stream, Stream) {
 #[derive(Default)]
 struct PipeState {
     bytes: VecDeque<u8>,
-    closed: bool,
+    is_closed: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
@@ -111,7 +111,7 @@ impl Pipe {
 
     fn close(&self) {
         let mut state = self.0.lock();
-        state.closed = true;
+        state.is_closed = true;
         for waker in [state.reader.take(), state.writer.take()]
             .into_iter()
             .flatten()
@@ -121,7 +121,7 @@ impl Pipe {
     }
 }
 
-/// Closes both directions when the last half of one side is gone.
+/// Closes both directions when the last half of one side is dropped.
 struct Ends {
     read: Arc<Pipe>,
     write: Arc<Pipe>,
@@ -140,7 +140,7 @@ impl Source for PipeSource {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut state = self.0.read.0.lock();
         if state.bytes.is_empty() {
-            if state.closed {
+            if state.is_closed {
                 return Poll::Ready(Ok(0));
             }
             state.reader = Some(cx.waker().clone());
@@ -159,7 +159,7 @@ struct PipeSink(Arc<Ends>);
 impl Sink for PipeSink {
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.0.write.0.lock();
-        if state.closed {
+        if state.is_closed {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         let count = bytes.len().min(PIPE_SIZE_MAX - state.bytes.len());
@@ -175,7 +175,7 @@ impl Sink for PipeSink {
 
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.0.write.0.lock();
-        if state.closed || state.bytes.len() < PIPE_SIZE_MAX {
+        if state.is_closed || state.bytes.len() < PIPE_SIZE_MAX {
             return Poll::Ready(Ok(()));
         }
         state.writer = Some(cx.waker().clone());
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_pipe_carries_bytes_until_one_side_is_gone() {
+    async fn pipe_carries_bytes_until_one_side_is_dropped() {
         let listener = listen("carries").unwrap();
         let near = connect("carries").unwrap();
         let mut far = listener.accept().await;
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_pipe_blocks_and_a_name_has_one_listener() {
+    fn full_pipe_blocks_and_a_name_has_one_listener() {
         let (near, _far) = pair("full");
         assert_eq!(
             near.sink.try_write(&vec![0; PIPE_SIZE_MAX + 9]).unwrap(),

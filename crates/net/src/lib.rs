@@ -1,12 +1,12 @@
-//! Byte streams, and the queue in front of each.
+//! Byte streams, each with a bounded queue for writing.
 //!
-//! A connection is split into a [`Source`], owned by the one task that reads it, and a [`Sink`],
-//! shared by everybody who has something for the peer. In front of the sink stands an [`Outbox`]:
-//! whoever appends first after it was flushed is told so and flushes it at the end of its turn,
-//! from its own thread, so that a message never waits for another task to be scheduled.
+//! A connection is split into a [`Source`], owned by the one task that reads, and a [`Sink`],
+//! shared by all writers. An [`Outbox`] queues bytes in front of the sink. The first writer after a
+//! flush is told so; it flushes at the end of its turn, on its own thread. So a message never waits
+//! until another task is scheduled.
 //!
-//! The crate knows bytes and readiness. It does not know frames, names or clocks; a simulated
-//! network implements the same traits.
+//! The crate knows bytes and readiness. It knows no frames, names or clocks. A simulated network
+//! implements the same traits.
 
 mod address;
 mod budget;
@@ -31,13 +31,13 @@ pub use tls::{
 };
 pub use unix::{connect_unix, listen_unix, split_unix};
 
-/// The reading half, owned by one task.
+/// The reading half of a connection, owned by one task.
 pub trait Source: Send {
     /// Reads into `buffer`. `Ok(0)` means that the peer will send no more.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
 
-    /// Like [`Source::poll_read`], right after a write that the peer may have answered already: a
-    /// socket may be looked at before it is reported readable.
+    /// Reads like [`Source::poll_read`], right after a write that the peer may have answered
+    /// already. It may try the socket before it is reported readable.
     fn poll_read_answer(
         &mut self,
         cx: &mut Context<'_>,
@@ -47,28 +47,29 @@ pub trait Source: Send {
     }
 }
 
-/// The writing half, shared.
+/// The writing half of a connection, shared by several tasks.
 pub trait Sink: Send + Sync {
-    /// Writes what fits now; `WouldBlock` when nothing does. Callable from any thread.
+    /// Writes as many bytes as possible now; `WouldBlock` if that is none. Callable from any
+    /// thread.
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Hands on what the sink itself still holds back (TLS records); `WouldBlock` when the peer
-    /// does not take it now.
+    /// Writes bytes that the sink has buffered itself (TLS records); `WouldBlock` if the peer does
+    /// not take them now.
     fn try_flush(&self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Ready when a write that would have blocked may be tried again. One task at a time.
+    /// Becomes ready when a blocked write can be retried. For one task at a time.
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Has the peer told now that what it sent has arrived, and not with what is written next: one that
-    /// holds back small pieces until then (Nagle's algorithm) goes on.
+    /// Acknowledges received bytes now instead of with the next write. A peer that delays small
+    /// writes until then (Nagle's algorithm) continues.
     fn acknowledge(&self) {}
 
-    /// Ends the own direction after what was written: the peer reads that and then the end.
+    /// Ends this direction after the bytes written so far: the peer reads them and then the end.
     fn finish(&self);
 
-    /// Ends the connection in both directions: the peer sees the end, the own source too.
+    /// Ends both directions: the peer and the own source see the end.
     fn close(&self);
 }
 
@@ -78,7 +79,7 @@ pub struct Stream {
     pub source: Box<dyn Source>,
     /// The writing half.
     pub sink: Arc<dyn Sink>,
-    /// Where the peer is, for people.
+    /// Address of the peer, for people.
     pub peer: String,
 }
 
@@ -88,7 +89,7 @@ impl std::fmt::Debug for Stream {
     }
 }
 
-/// Opens the address, in plain text or inside TLS as it says.
+/// Connects to the address, over TLS for `tls://`.
 ///
 /// `tls` is needed for `tls://` only; see [`client_config`].
 pub async fn connect(

@@ -1,9 +1,9 @@
 //! The bounded queue of bytes in front of a [`Sink`].
 //!
-//! Two buffers: one that is being filled and one that is being written. Whoever flushes takes the
-//! filled one and writes it outside the lock; who comes meanwhile only appends, and the writer
-//! takes that along before it leaves. No byte waits for another task unless the peer does not
-//! read; then the connection's own task goes on when the sink is writable.
+//! It has two buffers: one is filled while the other is written. A flush takes the filled one and
+//! writes it outside the lock. Writers that come meanwhile only append, and the flushing thread
+//! writes their bytes too before it returns. No byte waits for another task unless the peer does
+//! not read; then the connection's own task continues when the sink is writable.
 
 use std::cell::RefCell;
 use std::io;
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::Sink;
 
-/// Buffers up to this size go back to the thread's pool; larger ones are freed.
+/// Size limit of buffers in the thread's pool; larger ones are freed.
 const POOLED_SIZE_MAX: usize = 256 << 10;
 const POOL_LENGTH_MAX: usize = 16;
 
@@ -38,12 +38,12 @@ fn give_buffer(mut buffer: Vec<u8>) {
     });
 }
 
-/// What became of an append.
+/// Outcome of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
-    /// Queued, and nobody has promised to flush: the caller must, at the end of its turn.
+    /// Queued, and no flush is pending: the caller must flush at the end of its turn.
     First,
-    /// Queued; somebody will flush.
+    /// Queued; a flush is pending.
     Queued,
     /// The connection has ended; nothing was queued.
     Closed,
@@ -52,21 +52,22 @@ pub enum Pushed {
 #[derive(Default)]
 struct State {
     filling: Vec<u8>,
-    /// Being written, from `written` on. Empty while `writing`: the writer holds it.
+    /// Bytes being written, from `written` on. Empty while `is_writing`, because the writer
+    /// holds them.
     current: Vec<u8>,
     written: usize,
     /// Size of the buffer that the writer holds.
     held: usize,
-    /// Somebody promised to flush what is in `filling`.
-    promised: bool,
-    writing: bool,
-    /// The sink would block; the connection's task waits for it.
-    blocked: bool,
-    closed: bool,
+    /// A writer will flush the bytes in `filling`.
+    is_flush_pending: bool,
+    is_writing: bool,
+    /// The sink would block; the connection's task waits until it is writable.
+    is_blocked: bool,
+    is_closed: bool,
     waker: Option<Waker>,
 }
 
-/// See the module's documentation.
+/// The queue of one connection.
 pub struct Outbox {
     state: Mutex<State>,
     sink: Arc<dyn Sink>,
@@ -79,7 +80,7 @@ impl std::fmt::Debug for Outbox {
 }
 
 impl Outbox {
-    /// In front of `sink`.
+    /// Creates an empty outbox in front of `sink`.
     pub fn new(sink: Arc<dyn Sink>) -> Self {
         Self {
             state: Mutex::default(),
@@ -87,20 +88,20 @@ impl Outbox {
         }
     }
 
-    /// Lets `write` append bytes. It is not called on a closed outbox.
+    /// Appends bytes with `write`, which is not called if the outbox is closed.
     pub fn push(&self, write: impl FnOnce(&mut Vec<u8>)) -> Pushed {
         self.push_if(|_| true, write).unwrap_or(Pushed::Closed)
     }
 
-    /// Like [`Outbox::push`], when `admit` accepts the count of bytes that are queued; `None` when
-    /// it does not.
+    /// Appends like [`Outbox::push`] if `admit` returns true for the number of queued bytes;
+    /// otherwise returns `None`.
     pub fn push_if(
         &self,
         admit: impl FnOnce(usize) -> bool,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Option<Pushed> {
         let mut state = self.state.lock();
-        if state.closed {
+        if state.is_closed {
             return Some(Pushed::Closed);
         }
         if !admit(state.queued_size()) {
@@ -110,45 +111,45 @@ impl Outbox {
             state.filling = take_buffer();
         }
         write(&mut state.filling);
-        Some(match std::mem::replace(&mut state.promised, true) {
+        Some(match std::mem::replace(&mut state.is_flush_pending, true) {
             true => Pushed::Queued,
             false => Pushed::First,
         })
     }
 
-    /// Bytes that the peer has not taken yet.
+    /// Returns the number of bytes that are not written yet.
     pub fn queued_size(&self) -> usize {
         self.state.lock().queued_size()
     }
 
-    /// Whether the sink would block and the connection's task waits for it.
+    /// Returns true if the sink would block and the connection's task waits for it.
     pub fn is_blocked(&self) -> bool {
-        self.state.lock().blocked
+        self.state.lock().is_blocked
     }
 
-    /// Whether the outbox takes nothing more.
+    /// Returns true if the outbox is closed.
     pub fn is_closed(&self) -> bool {
-        self.state.lock().closed
+        self.state.lock().is_closed
     }
 
-    /// Writes until nothing is left or the sink would block.
+    /// Writes until the queue is empty or the sink would block.
     pub fn flush(&self) {
         let mut state = self.state.lock();
-        if state.writing || state.blocked || state.closed {
-            // Whoever writes takes along what is queued; a blocked sink wakes the task.
+        if state.is_writing || state.is_blocked || state.is_closed {
+            // The current writer also writes what is queued; a blocked sink wakes the task.
             return;
         }
         while state.load() {
             let mut buffer = std::mem::take(&mut state.current);
             let mut written = state.written;
-            state.writing = true;
+            state.is_writing = true;
             state.held = buffer.len();
             drop(state);
             let outcome = self.write(&buffer, &mut written);
             state = self.state.lock();
-            state.writing = false;
+            state.is_writing = false;
             state.held = 0;
-            if state.closed {
+            if state.is_closed {
                 return;
             }
             match outcome {
@@ -164,7 +165,7 @@ impl Outbox {
                     }
                     state.current = buffer;
                     state.written = written;
-                    state.blocked = true;
+                    state.is_blocked = true;
                     state.wake();
                     return;
                 }
@@ -190,12 +191,12 @@ impl Outbox {
         self.sink.try_flush()
     }
 
-    /// For the connection's task: goes on with what a blocked sink left, and registers to be
-    /// woken when one blocks or the outbox is closed. Ready when the outbox is closed.
+    /// Continues the write that a blocked sink interrupted, and registers the connection's task to
+    /// be woken when the sink blocks or the outbox is closed. Ready when the outbox is closed.
     pub fn poll_drain(&self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let mut state = self.state.lock();
-            if state.closed {
+            if state.is_closed {
                 return Poll::Ready(());
             }
             if !state
@@ -205,7 +206,7 @@ impl Outbox {
             {
                 state.waker = Some(cx.waker().clone());
             }
-            if !state.blocked {
+            if !state.is_blocked {
                 return Poll::Pending;
             }
             drop(state);
@@ -216,10 +217,10 @@ impl Outbox {
                     return Poll::Ready(());
                 }
                 Poll::Ready(Ok(())) => {
-                    self.state.lock().blocked = false;
+                    self.state.lock().is_blocked = false;
                     match self.sink.try_flush() {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                            self.state.lock().blocked = true;
+                            self.state.lock().is_blocked = true;
                         }
                         _ => self.flush(),
                     }
@@ -228,7 +229,7 @@ impl Outbox {
         }
     }
 
-    /// Wakes the connection's task, so that it flushes.
+    /// Wakes the connection's task so that it flushes.
     pub fn wake(&self) {
         let waker = self.state.lock().waker.clone();
         if let Some(waker) = waker {
@@ -236,13 +237,13 @@ impl Outbox {
         }
     }
 
-    /// Takes nothing more; the peer reads what was written and then the end.
+    /// Closes the outbox. The peer reads the bytes written so far and then the end.
     pub fn finish(&self) {
         self.state.lock().close();
         self.sink.finish();
     }
 
-    /// Takes nothing more, forgets what is queued and ends the connection.
+    /// Closes the outbox, discards queued bytes and ends the connection.
     pub fn close(&self) {
         self.state.lock().close();
         self.sink.close();
@@ -254,10 +255,10 @@ impl State {
         self.filling.len() + self.held.max(self.current.len()) - self.written
     }
 
-    /// Makes `current` the next bytes to write; false when there are none.
+    /// Makes `current` the next bytes to write. Returns false if there are none.
     fn load(&mut self) -> bool {
         if self.current.is_empty() {
-            self.promised = false;
+            self.is_flush_pending = false;
             let emptied = std::mem::replace(&mut self.current, std::mem::take(&mut self.filling));
             give_buffer(emptied);
             self.written = 0;
@@ -275,7 +276,7 @@ impl State {
     }
 
     fn close(&mut self) {
-        self.closed = true;
+        self.is_closed = true;
         self.filling = Vec::new();
         self.current = Vec::new();
         self.written = 0;

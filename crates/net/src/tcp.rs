@@ -1,4 +1,4 @@
-//! TCP, always without Nagle's delay.
+//! TCP sockets, always without Nagle's delay.
 
 use std::io;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ pub async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     TcpStream::connect((host, port)).await
 }
 
-/// Listens on `HOST:PORT`, with a backlog that survives ten thousand agents arriving at once.
+/// Listens on `HOST:PORT`, with a backlog for ten thousand agents that connect at once.
 pub async fn listen_tcp(address: &str) -> io::Result<TcpListener> {
     let address = tokio::net::lookup_host(address)
         .await?
@@ -44,7 +44,7 @@ pub fn split_tcp(socket: TcpStream) -> io::Result<Stream> {
     })
 }
 
-/// [`AsyncRead::poll_read`] with a plain slice and a count.
+/// Calls [`AsyncRead::poll_read`] with a plain slice, and returns a count.
 pub(crate) fn poll_read<R: AsyncRead>(
     reader: Pin<&mut R>,
     cx: &mut Context<'_>,
@@ -56,10 +56,10 @@ pub(crate) fn poll_read<R: AsyncRead>(
         .map_ok(|()| buffer.filled().len())
 }
 
-/// Sends what acknowledgement is due, where the system can be asked for that.
+/// Sends a pending acknowledgement now, where the system supports it.
 pub(crate) fn acknowledge(socket: &TcpStream) {
     #[cfg(target_os = "linux")]
-    // It is of no use to a socket that is not connected any more.
+    // Fails only on a socket that is not connected any more.
     let _ = socket2::SockRef::from(socket).set_tcp_quickack(true);
     #[cfg(not(target_os = "linux"))]
     let _ = socket;

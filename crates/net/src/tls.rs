@@ -1,8 +1,8 @@
-//! TLS by `rustls`, on the same readiness interface as a plain socket.
+//! TLS by `rustls`, with the same readiness interface as a plain socket.
 //!
-//! Both halves share one `rustls` connection behind a lock. Plain text that a write hands in is
-//! encrypted at once; records that the socket does not take stay inside `rustls` (its buffer is
-//! bounded) and block the sink until they are gone.
+//! Both halves share one `rustls` connection behind a lock. A write encrypts its bytes immediately.
+//! Records that the socket does not take stay in `rustls`, whose buffer is bounded, and block the
+//! sink until they are written.
 
 mod identity;
 mod self_signed;
@@ -26,31 +26,31 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use crate::tcp::acknowledge;
 use crate::{Sink, Source, Stream};
 
-/// Plain and encrypted bytes that `rustls` may hold back for a peer that does not read.
+/// Limit on plain and encrypted bytes that `rustls` buffers for a peer that does not read.
 const BUFFER_SIZE_MAX: usize = 256 << 10;
 
-/// Why a TLS configuration cannot be used.
+/// Errors of a TLS configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file that cannot be read or is not PEM.
+    /// A file cannot be read or is not PEM.
     #[error("cannot read {path}: {cause}")]
     File {
-        /// Which file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// The error.
         cause: String,
     },
-    /// Certificate and key do not fit, or similar.
-    #[error("the TLS configuration is not usable: {0}")]
+    /// Certificate and key do not match, or `rustls` rejects them.
+    #[error("invalid TLS configuration: {0}")]
     Config(#[from] rustls::Error),
 }
 
-/// The server side from PEM files: a certificate chain and its private key.
+/// Builds a server configuration from PEM files: a certificate chain and its private key.
 pub fn load_server_config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
     server_config(certificate, key, None)
 }
 
-/// The same, for clients that show a certificate of an authority of the PEM file.
+/// Builds a server configuration that requires client certificates of an authority in the PEM file.
 pub fn load_mutual_server_config(
     certificate: &Path,
     key: &Path,
@@ -67,13 +67,13 @@ fn server_config(
     ServerIdentity::load(certificate, key)?.server_config(authorities)
 }
 
-/// The client side: trusts the certificates of the PEM file, or none at all when there is none
-/// (then every handshake fails; there is no way to skip verification).
+/// Builds a client configuration that trusts the certificates of the PEM file. Without a file it
+/// trusts none, and every handshake fails; verification cannot be skipped.
 pub fn client_config(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
     Ok(Arc::new(client_builder(authorities)?.with_no_client_auth()))
 }
 
-/// The same, which shows a certificate to servers that ask for one.
+/// Builds a client configuration that also presents a client certificate.
 pub fn load_mutual_client_config(
     authorities: Option<&Path>,
     certificate: &Path,
@@ -135,14 +135,14 @@ fn file_error(path: &Path, cause: impl std::fmt::Display) -> TlsError {
     }
 }
 
-/// Splits an accepted socket; the handshake runs with the first reads.
+/// Splits an accepted socket. The handshake runs with the first reads.
 pub fn split_tls_accepted(socket: TcpStream, config: Arc<ServerConfig>) -> io::Result<Stream> {
     let connection = rustls::ServerConnection::new(config).map_err(io::Error::other)?;
     split(socket, Connection::Server(connection))
 }
 
-/// Splits a connected socket after the handshake, so that a certificate that is not trusted is
-/// the error of connecting.
+/// Runs the handshake on a connected socket and splits it. An untrusted certificate is an error of
+/// this call.
 pub async fn split_tls_connected(
     socket: TcpStream,
     host: &str,
@@ -156,7 +156,7 @@ pub async fn split_tls_connected(
     Ok(stream)
 }
 
-/// An empty read drives the handshake: nothing can be lost in it.
+/// Drives the handshake by an empty read, which consumes no data.
 fn poll_handshake(stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
     match stream.source.poll_read(cx, &mut []) {
         Poll::Ready(outcome) => Poll::Ready(outcome.map(|_| ())),
@@ -194,12 +194,12 @@ fn split(socket: TcpStream, mut connection: Connection) -> io::Result<Stream> {
 struct Shared {
     session: Mutex<Connection>,
     write: OwnedWriteHalf,
-    /// Woken when a write completes a handshake that the reader waits for.
+    /// The reader's waker, woken when the sink is closed.
     reader: Mutex<Option<Waker>>,
 }
 
 impl Shared {
-    /// Hands encrypted records to the socket; `WouldBlock` when some remain.
+    /// Writes encrypted records to the socket; `WouldBlock` if some remain.
     fn flush(&self, session: &mut Connection) -> io::Result<()> {
         while session.wants_write() {
             session.write_tls(&mut SocketWriter(&self.write))?;
@@ -256,7 +256,7 @@ impl Source for TlsSource {
                 Ok(_) => {}
             }
             let processed = session.process_new_packets();
-            // Handshake answers and alerts go out even when the records were bad.
+            // Handshake answers and alerts are sent even if the records were invalid.
             if let Err(error) = shared.flush(&mut session)
                 && error.kind() != io::ErrorKind::WouldBlock
             {
@@ -269,7 +269,7 @@ impl Source for TlsSource {
     }
 }
 
-/// Gives `rustls` a blocking-style reader over a poll-style socket.
+/// Adapts a poll-based socket to the `Read` interface of `rustls`.
 struct SocketReader<'a, 'c> {
     read: &'a mut OwnedReadHalf,
     cx: &'a mut Context<'c>,
@@ -315,7 +315,7 @@ impl Sink for TlsSink {
     fn finish(&self) {
         let mut session = self.0.session.lock();
         session.send_close_notify();
-        // The peer may be gone already: then there is nobody to be told.
+        // The peer may have disconnected already; then the alert cannot be sent.
         let _ = self.0.flush(&mut session);
         let _ = socket2::SockRef::from(self.0.write.as_ref()).shutdown(std::net::Shutdown::Write);
     }

@@ -17,8 +17,8 @@ pub async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(path).await
 }
 
-/// Listens at `path`. A socket file that a dead process left is replaced; one that answers is
-/// in use, and anything that is not a socket is left alone.
+/// Listens at `path`. The socket file of a dead process is replaced. If a process answers there, or
+/// the file is not a socket, the call fails.
 pub async fn listen_unix(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_stale_socket_is_replaced_and_anything_else_is_left_alone() {
+    async fn stale_socket_is_replaced_other_files_are_not() {
         let dir = std::env::temp_dir().join(format!("telpher-unix-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let path = dir.join("socket");

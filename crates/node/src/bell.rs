@@ -1,7 +1,7 @@
-//! One bell for many that wait within one task: whoever may go on rings it, which wakes the task, and the
-//! task looks after all of them.
+//! A bell: one wake-up flag for many operations that wait within one task. Ringing it wakes the
+//! task, which then checks all of them.
 //!
-//! It does not know who has rung.
+//! The bell does not know which operation rang it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use std::task::{Wake, Waker};
 
 use parking_lot::Mutex;
 
-/// See the module's documentation.
+/// A wake-up flag shared by the operations of one task.
 #[derive(Debug, Default)]
 pub struct Bell {
     has_rung: AtomicBool,
@@ -17,14 +17,14 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// One that has rung already: nobody has been looked after yet.
+    /// Creates a bell that has already rung, because nothing was checked yet.
     pub fn rung() -> Arc<Self> {
         let bell = Self::default();
         bell.note();
         Arc::new(bell)
     }
 
-    /// From now on that task is woken.
+    /// Sets the task to wake.
     pub fn listen(&self, task: &Waker) {
         let mut known = self.task.lock();
         if !known.as_ref().is_some_and(|known| known.will_wake(task)) {
@@ -32,12 +32,12 @@ impl Bell {
         }
     }
 
-    /// Rings for a task that is awake.
+    /// Rings without waking the task, which is awake.
     pub fn note(&self) {
         self.has_rung.store(true, Ordering::Release);
     }
 
-    /// Rings, and wakes the task.
+    /// Rings and wakes the task.
     pub fn ring(&self) {
         self.note();
         let task = self.task.lock().clone();
@@ -46,7 +46,7 @@ impl Bell {
         }
     }
 
-    /// Whether it has rung since this was last asked.
+    /// Returns whether the bell has rung since the last call.
     pub fn has_rung(&self) -> bool {
         self.has_rung.swap(false, Ordering::AcqRel)
     }

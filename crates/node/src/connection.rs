@@ -1,4 +1,4 @@
-//! A client's own side of its connection: owned by the door's task that reads from it.
+//! The connection of a client, owned by the edge's task that reads from it.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -32,22 +32,22 @@ pub(crate) enum Route {
     /// A stream of records.
     Stream {
         name: Name,
-        /// Where it is, once it was found: it never moves.
+        /// The stream's location, once it was looked up; it never changes.
         location: Option<Location>,
     },
     /// A conversation.
     Conversation {
         name: Name,
-        /// Where it is in memory, once it was appended to.
+        /// The loaded conversation, once it was appended to.
         slot: Option<Arc<Conversation>>,
     },
     /// A topic, or one of its partitions.
     Topic(TopicRoute),
-    /// The name was not valid; whoever uses the route is told why.
+    /// The name was invalid; requests on the route fail with this reason.
     Invalid { reason: String },
 }
 
-/// Where a call of this client went.
+/// The responder that a call of this client was routed to.
 #[derive(Clone, Copy)]
 pub(crate) struct Path {
     pub(crate) generation: u32,
@@ -55,29 +55,29 @@ pub(crate) struct Path {
     pub(crate) ticket: Ticket,
 }
 
-/// What only the reading task touches.
+/// State that only the reading task uses.
 #[derive(Default)]
 pub(crate) struct Local {
-    /// Index is the route's number less one.
+    /// The routes; the index is the route number minus one.
     pub(crate) routes: Vec<Route>,
-    /// Counts bindings.
+    /// Number of bindings made.
     pub(crate) bindings: u64,
-    /// Index is the slot of the client's own number.
+    /// The calls of the client; the index is the slot of the tag.
     pub(crate) paths: Vec<Option<Path>>,
-    /// What waits until it is durable.
+    /// Answers that wait until they are durable.
     pub(crate) answers: Answers,
-    /// What was appended and the line has not been told of.
+    /// The appends that the journal's writer was not notified of yet.
     pub(crate) round: Option<Round>,
-    /// The door says when a round ends; else each turn is one.
+    /// True if the edge ends rounds; otherwise each turn is one round.
     pub(crate) keeps_rounds: bool,
     pub(crate) followers: Followers,
-    /// What waits until it has been read.
+    /// Reads that wait for the disk.
     pub(crate) reads: Reads,
-    /// What waits until a conversation has been read.
+    /// Requests that wait until a conversation is loaded.
     pub(crate) cold: Cold,
-    /// What was said to messages from mailboxes in this turn.
+    /// Answers to messages from mailboxes in this turn.
     pub(crate) outcomes: Vec<(Arc<Slot>, u64, Outcome)>,
-    /// Names that were subscribed to in this turn.
+    /// Names subscribed to in this turn.
     pub(crate) joined: Vec<Name>,
     pub(crate) dirty: Vec<Arc<Peer>>,
     pub(crate) tally: Tally,
@@ -85,7 +85,7 @@ pub(crate) struct Local {
     pub(crate) consumed_bytes: u64,
 }
 
-/// An open connection. Dropping it closes it: subscriptions end, calls it had to answer end as
+/// An open connection. Dropping it closes it: its subscriptions end, calls it has to answer fail as
 /// `unconfirmed`, and calls it made are cancelled.
 pub struct Connection {
     pub(crate) inner: Arc<Inner>,
@@ -102,24 +102,24 @@ impl Connection {
         }
     }
 
-    /// The connection's number.
+    /// Returns the connection's number.
     pub fn id(&self) -> ConnectionId {
         self.peer.id
     }
 
-    /// The proven identity of the client.
+    /// Returns the authenticated identity of the client.
     pub fn principal(&self) -> &Principal {
         &self.peer.facts.principal
     }
 
-    /// Begins to hand in what one read brought.
+    /// Begins a turn for the frames of one read.
     pub fn turn(&mut self) -> Turn<'_> {
         Turn::new(&self.inner, &self.peer, &mut self.local)
     }
 
-    /// Answers what has become durable and sends on what is followed; `task` is woken when there
-    /// may be more. The task that reads calls it each time before it rests. True when the client
-    /// leaves so much unread that something has to wait for that.
+    /// Sends answers that have become durable, and new records to followers. `task` is woken when
+    /// there may be more. The reading task calls this each time before it suspends. Returns true if
+    /// output has to wait because the client leaves too much unread.
     pub fn settle(&mut self, task: &Waker) -> bool {
         let Local {
             answers,
@@ -135,30 +135,30 @@ impl Connection {
         }
     }
 
-    /// From now on what is appended in a turn goes to the disk when the door ends the round, so
-    /// that what other connections append meanwhile goes there with it.
+    /// Makes appends wait for [`Connection::end_round`], so that they share a sync with the appends
+    /// of other connections.
     pub fn keep_rounds(&mut self) {
         self.local.keeps_rounds = true;
     }
 
-    /// Whether something waits for the end of the round.
+    /// Returns whether appends wait for the end of the round.
     pub fn is_in_round(&self) -> bool {
         self.local.round.is_some()
     }
 
-    /// Has the disk take what was appended.
+    /// Ends the round: notifies the journal's writer of the appends.
     pub fn end_round(&mut self) {
         self.local.round = None;
     }
 
-    /// Whether so much waits for the disk that nothing should be read from the client until
-    /// some of them are [settled](Self::settle).
+    /// Returns whether so many answers wait for the disk that the edge must not read from the
+    /// client until some of them are [settled](Self::settle).
     pub fn is_full(&self) -> bool {
         let local = &self.local;
         local.answers.is_full() || local.reads.is_full() || local.cold.is_full()
     }
 
-    /// Counts something that only the door can see.
+    /// Counts an event that only the edge can see.
     pub fn count(&self, counter: Counter) {
         self.inner.counters.count(counter);
     }
@@ -207,7 +207,7 @@ impl Drop for Connection {
 }
 
 impl Peer {
-    /// Has a route wait for this peer.
+    /// Pauses a route until this peer has room.
     pub(crate) fn press(
         self: &Arc<Self>,
         route: &Arc<Throttle>,
@@ -219,8 +219,8 @@ impl Peer {
         self.list(&mut lane.listed, inner);
     }
 
-    /// The peer has given up a subscription, or lost it to another: nobody waits for it on account
-    /// of that name, unless it has other instances of the same agent.
+    /// Removes a subscription that ended or was replaced. Routes to that name no longer wait for
+    /// this peer, unless it has other instances of the same agent.
     pub(crate) fn part_with(&self, name: &Name) {
         let mut held = self.subscriptions.lock();
         held.remove(name);
@@ -235,14 +235,14 @@ impl Peer {
         }
     }
 
-    /// Puts the peer on the list of those to sweep.
+    /// Adds the peer to the list of peers to sweep.
     pub(crate) fn list(self: &Arc<Self>, listed: &mut bool, inner: &Inner) {
         if !std::mem::replace(listed, true) {
             inner.list(self.clone());
         }
     }
 
-    /// Notes a call that this peer has to answer; `None` when it answers as many as it can.
+    /// Adds a call for this peer to answer; `None` if it has the maximum number of calls.
     pub(crate) fn admit_call(
         self: &Arc<Self>,
         caller: Caller,

@@ -1,4 +1,4 @@
-//! What the node counts. A turn counts for itself and adds up once, at its end.
+//! The counters of a node. A turn counts locally and adds its counts once, at its end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use model::ErrorCode;
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident => $text:literal;)+) => {
-        /// One of the node's counters.
+        /// A counter of the node.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(usize)]
         pub enum Counter {
@@ -17,12 +17,12 @@ macro_rules! counters {
             /// Every counter.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
-            /// Its name in metrics, without prefix and `_total`.
+            /// Returns the name in metrics, without prefix and `_total`.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)+ }
             }
 
-            /// What it counts.
+            /// Returns the help text.
             pub const fn help(self) -> &'static str {
                 match self { $(Self::$name => concat!($($doc),+).trim_ascii(),)+ }
             }
@@ -43,9 +43,9 @@ counters! {
     Replies => "replies";
     /// Items of streams handed to callers.
     Items => "stream_items";
-    /// Replies that nobody waited for any more.
+    /// Replies that arrived after the call had ended.
     LateReplies => "late_replies";
-    /// Calls whose caller gave up.
+    /// Calls cancelled by their caller.
     Cancelled => "cancelled";
     /// One-way messages accepted from senders.
     Sends => "sends";
@@ -57,7 +57,7 @@ counters! {
     Dropped => "dropped";
     /// Messages that found no subscriber.
     Undeliverable => "undeliverable";
-    /// Writes to disk that were retries of others.
+    /// Writes to disk that were retries of stored writes.
     Duplicates => "mailbox_duplicates";
     /// Messages of mailboxes handed to subscribers.
     Deliveries => "mailbox_deliveries";
@@ -65,55 +65,55 @@ counters! {
     Acknowledged => "mailbox_acknowledged";
     /// Deliveries that were refused, lost or not answered in time.
     Unacknowledged => "mailbox_unacknowledged";
-    /// Messages of mailboxes that nobody took in time.
+    /// Messages that expired in mailboxes.
     Expired => "mailbox_expired";
-    /// Messages of mailboxes that were delivered as often as is allowed.
+    /// Messages of mailboxes that became dead letters after the maximum number of deliveries.
     DeadLetters => "mailbox_dead_letters";
-    /// Mailboxes that could not be read when somebody subscribed to their name.
+    /// Mailboxes that could not be read for delivery.
     Unreadable => "mailbox_unreadable";
     /// Records appended to streams.
     Appends => "stream_records";
     /// Messages appended to conversations.
     Messages => "conversation_messages";
-    /// Messages for conversations that were there already.
+    /// Retries of messages that were already in their conversation.
     MessageDuplicates => "conversation_duplicates";
-    /// Calls of agents for what was written in conversations.
+    /// Webhook calls made.
     WebhookCalls => "webhook_calls";
-    /// Calls of agents that were answered.
+    /// Webhook calls that were answered.
     WebhookAnswers => "webhook_answers";
-    /// Calls of agents that failed.
+    /// Webhook calls that failed.
     WebhookFailures => "webhook_failures";
-    /// Calls of agents that are not made again: dead letters.
+    /// Webhook calls that are not retried: dead letters.
     WebhookDead => "webhook_dead_letters";
-    /// Conversations whose views were brought up to date.
+    /// Conversations updated in the views.
     ViewUpdates => "view_updates";
-    /// Times that the views of conversations could not be read or written.
+    /// Failures to read or write the views of conversations.
     ViewFailures => "view_failures";
-    /// Conversations that ended by themselves and were found by the views.
+    /// Conversations erased because they expired.
     ConversationsExpired => "conversations_expired";
     /// Changes of the state of conversations.
     ConversationChanges => "conversation_changes";
-    /// Messages of conversations that began to be streamed.
+    /// Streamed messages (drafts) opened in conversations.
     Drafts => "conversation_drafts";
     /// Message bytes accepted.
     Bytes => "message_bytes";
-    /// Frames above the limit.
+    /// Frames larger than the limit.
     Oversize => "oversize_frames";
-    /// Connections that broke the protocol.
+    /// Connections that violated the protocol.
     ProtocolErrors => "protocol_errors";
-    /// Connections that were given up because the client did not read.
+    /// Connections closed because the client did not read.
     SlowClosed => "slow_clients_closed";
-    /// Peers that were silent for too long.
+    /// Connections closed because the peer was silent too long.
     Silent => "silent_peers_closed";
-    /// Tokens that were missing, unknown or revoked.
+    /// Authentications that failed: tokens that were missing, unknown or revoked.
     Unauthenticated => "unauthenticated";
-    /// Messages from SLIM clients that were none.
+    /// Invalid messages from SLIM clients.
     SlimMalformed => "slim_malformed_messages";
-    /// Messages from SLIM clients whose header had another MAC than their link's.
+    /// Messages from SLIM clients with a wrong header MAC.
     SlimBadMacs => "slim_bad_macs";
-    /// Messages from SLIM clients that had made their last hop.
+    /// Messages from SLIM clients that exceeded their hop limit.
     SlimExpired => "slim_expired_messages";
-    /// Messages and subscriptions of SLIM clients that the rules do not allow.
+    /// Messages and subscriptions of SLIM clients that the rules forbid.
     SlimForbidden => "slim_forbidden";
 }
 
@@ -137,12 +137,12 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// The value now.
+    /// Returns the current value.
     pub fn get(&self, counter: Counter) -> u64 {
         self.values[counter as usize].load(Ordering::Relaxed)
     }
 
-    /// Failures of that kind that were answered.
+    /// Returns the number of failures with that code that were sent as answers.
     pub fn failures(&self, code: ErrorCode) -> u64 {
         self.failures[usize::from(code.as_u16())].load(Ordering::Relaxed)
     }
@@ -152,7 +152,7 @@ impl Counters {
         self.values[counter as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds some.
+    /// Adds `count`.
     pub fn add_to(&self, counter: Counter, count: u64) {
         if count > 0 {
             self.values[counter as usize].fetch_add(count, Ordering::Relaxed);
@@ -164,7 +164,7 @@ impl Counters {
         self.failures[usize::from(code.as_u16())].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds what a turn counted, and empties it.
+    /// Adds the counts of a turn and resets them.
     pub(crate) fn add(&self, tally: &mut Tally) {
         for (value, added) in self.values.iter().zip(&mut tally.0) {
             if *added > 0 {
@@ -174,7 +174,7 @@ impl Counters {
     }
 }
 
-/// What one turn counts.
+/// The counts of one turn.
 #[derive(Debug)]
 pub(crate) struct Tally([u64; COUNT]);
 

@@ -1,4 +1,4 @@
-//! What may be told when it is on disk, and not before.
+//! Results that may be reported only once they are on disk.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,19 +7,19 @@ use std::task::{Context, Poll, Waker};
 
 use journal::{Journal, Status, Ticket};
 
-/// What was done may be on disk, or not: the journal has failed.
+/// The journal failed: it is unknown whether the operation is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the journal has failed: whether this is on disk will be known when the node is started again"
 )]
 pub struct Unconfirmed;
 
-/// Ends when something is on disk: a future; or, for whoever answers in order, something to look at.
+/// A wait for an operation to be on disk: a future, or polled by callers that answer in order.
 #[derive(Clone)]
 #[must_use = "nothing is told before it is on disk"]
 pub struct Durable {
     journal: Arc<Journal>,
-    /// What it is, and what it rests on; nothing if it need not be on disk.
+    /// The operation and an operation that it depends on; empty if nothing has to be on disk.
     tickets: [Option<Ticket>; 2],
 }
 
@@ -29,12 +29,12 @@ impl Durable {
         Self { journal, tickets }
     }
 
-    /// What must be on disk.
+    /// Returns what must be on disk.
     pub(crate) fn tickets(&self) -> [Option<Ticket>; 2] {
         self.tickets
     }
 
-    /// Whether it is on disk; until that is known nothing, and the waker is woken once it may be.
+    /// Returns the result once it is known; until then, the waker is woken when it may be.
     pub fn poll_durable(&self, waker: &Waker) -> Poll<Result<(), Unconfirmed>> {
         for ticket in self.tickets.into_iter().flatten() {
             let status = match self.journal.status(ticket) {
@@ -50,7 +50,7 @@ impl Durable {
         Poll::Ready(Ok(()))
     }
 
-    /// Sleeps until that is known. Nobody does who serves others.
+    /// Blocks until the result is known. Must not be called on threads that serve connections.
     pub fn wait(&self) -> Result<(), Unconfirmed> {
         let mut tickets = self.tickets.into_iter().flatten();
         match tickets.all(|ticket| self.journal.wait(ticket) == Status::Durable) {

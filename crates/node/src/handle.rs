@@ -1,4 +1,4 @@
-//! The node itself: everything that outlives a connection.
+//! The node: all state that outlives a connection.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,18 +18,18 @@ use crate::ports::offload::{Inline, Offload, Overloaded, Work};
 use crate::ports::{Failure, Names, Outgoing, Outlet, Ports};
 use crate::store::{self, Outcome, Slot, Store, StoreError};
 
-/// What a node takes on.
+/// The limits of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at the same time.
+    /// Maximum number of connections.
     pub connections_max: usize,
-    /// Calls in flight per caller's connection.
+    /// Maximum number of calls in flight per calling connection.
     pub calls_max: u32,
-    /// Subscriptions per connection.
+    /// Maximum number of subscriptions per connection.
     pub subscriptions_per_connection_max: usize,
-    /// One-way messages a sender may have in flight to the node.
+    /// Credit of a sender for one-way messages in flight to the node, in messages.
     pub credit_messages: u32,
-    /// One-way bytes a sender may have in flight to the node.
+    /// Credit of a sender for one-way messages in flight to the node, in bytes.
     pub credit_bytes: u64,
 }
 
@@ -45,13 +45,13 @@ impl Default for Limits {
     }
 }
 
-/// Why a connection was not opened.
+/// The reason why a connection was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The node is shutting down.
     #[error("the node is draining")]
     Draining,
-    /// There are as many connections as are allowed.
+    /// The maximum number of connections is reached.
     #[error("the node has {0} connections, which is its limit")]
     TooMany(usize),
 }
@@ -62,32 +62,33 @@ pub(crate) struct Inner {
     pub(crate) counters: Counters,
     pub(crate) table: RwLock<Table<Arc<Peer>>>,
     pub(crate) peers: Mutex<BTreeMap<ConnectionId, Arc<Peer>>>,
-    /// Peers with calls or paused senders to look after. A peer's way out may hold the node: the list
-    /// does not hold the peer, or a node that is swept no more would never end.
+    /// Peers with calls or paused senders to sweep. The list holds weak references, because a
+    /// peer's outlet may hold the node: otherwise a node that is no longer swept would never be
+    /// freed.
     pub(crate) to_sweep: Mutex<Vec<Weak<Peer>>>,
-    /// Called when there is something to sweep again.
+    /// Called when the list of peers to sweep is no longer empty.
     sweep_needed: OnceLock<Box<dyn Fn() + Send + Sync>>,
-    /// The names of a door that has names of its own.
+    /// The names of a listener with its own name table.
     pub(crate) names: OnceLock<Arc<dyn Names>>,
-    /// Who does what may wait for a disk, when somebody does.
+    /// The executor of work that may wait for the disk; without it, such work runs inline.
     offload: OnceLock<Arc<dyn Offload>>,
-    /// What is kept, when there is a journal to keep it in.
+    /// The storage; `None` for a node without a journal.
     pub(crate) store: Option<Store>,
     /// The wall clock by which records expire.
     expiry_clock: Mutex<WallClock>,
-    /// Since when appends have waited for a free segment; 0 while none wait.
+    /// The time since which appends wait for a free segment, in nanoseconds; 0 if none wait.
     pub(crate) starved_since_ns: AtomicU64,
-    /// Sockets of the listeners, when somebody counts them.
+    /// The source of socket counts, if there is one.
     sockets: OnceLock<SocketsSource>,
-    /// How long syncs take, when somebody measures it.
+    /// The durations of syncs, if they are measured.
     pub(crate) sync_times: OnceLock<Arc<journal::SyncTimes>>,
-    /// What is derived from conversations, when somebody keeps it.
+    /// The views of conversations, if enabled.
     pub(crate) views: OnceLock<crate::views::Kept>,
     /// Quotas.
     pub(crate) quotas: crate::quotas::State,
-    /// Agents that are called, when somebody calls them.
+    /// The webhooks, if enabled.
     pub(crate) webhooks: OnceLock<crate::webhooks::Kept>,
-    /// Topics, when the node has begun with them.
+    /// The topics, once they are opened.
     pub(crate) topics: OnceLock<Arc<crate::topics::State>>,
     next_connection: AtomicU64,
     draining: AtomicBool,
@@ -95,14 +96,14 @@ pub(crate) struct Inner {
 
 type SocketsSource = Box<dyn Fn() -> SocketsView + Send + Sync>;
 
-/// Sockets of all listeners against their common limit.
+/// The open sockets of all listeners, and their common limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketsView {
-    /// Open sockets.
+    /// Number of open sockets.
     pub open: usize,
-    /// Sockets that may be open.
+    /// Maximum number of open sockets.
     pub limit: usize,
-    /// Sockets that were refused since the start.
+    /// Number of sockets refused since the start.
     pub refused: u64,
 }
 
@@ -113,12 +114,12 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// A node with nobody connected, which keeps nothing.
+    /// Creates a node without connections and without storage.
     pub fn new(limits: Limits, ports: Ports) -> Self {
         Self::with_store(limits, ports, None)
     }
 
-    /// A node with nobody connected, which keeps mailboxes and streams in a journal.
+    /// Creates a node without connections that stores mailboxes and streams in a journal.
     pub fn with_journal(
         limits: Limits,
         ports: Ports,
@@ -156,26 +157,27 @@ impl Handle {
         }
     }
 
-    /// Whether the wall clock stepped forward and the step is not confirmed: nothing expires by it.
+    /// Returns whether the wall clock stepped forward without confirmation; until then nothing
+    /// expires.
     pub fn is_clock_doubted(&self) -> bool {
-        // A reading, too: a step is noticed when it happens.
+        // Reading the clock detects a new step.
         self.inner.expiry_ms();
         self.inner.expiry_clock.lock().is_doubted()
     }
 
-    /// Shows the sockets of all listeners from now on.
+    /// Sets the source of socket counts. Only the first call has an effect.
     pub fn show_sockets(&self, source: impl Fn() -> SocketsView + Send + Sync + 'static) {
-        // A second source would show the same sockets.
+        // A second source would return the same sockets.
         let _ = self.inner.sockets.set(Box::new(source));
     }
 
-    /// Sockets of all listeners, if they are counted.
+    /// Returns the sockets of all listeners, if they are counted.
     pub fn sockets(&self) -> Option<SocketsView> {
         self.inner.sockets.get().map(|source| source())
     }
 
-    /// Opens a connection for a client that has introduced itself; `outlet` receives its number
-    /// and makes the way out.
+    /// Opens a connection for an authenticated client. `outlet` gets the connection's number and
+    /// returns the outlet.
     pub fn open(
         &self,
         facts: Facts,
@@ -203,32 +205,32 @@ impl Handle {
         Ok(Connection::new(inner.clone(), peer))
     }
 
-    /// The node's limits.
+    /// Returns the node's limits.
     pub fn limits(&self) -> &Limits {
         &self.inner.limits
     }
 
-    /// The node's ports.
+    /// Returns the node's ports.
     pub fn ports(&self) -> &Ports {
         &self.inner.ports
     }
 
-    /// The node's counters.
+    /// Returns the node's counters.
     pub fn counters(&self) -> &Counters {
         &self.inner.counters
     }
 
-    /// Connections that are open.
+    /// Returns the number of open connections.
     pub fn connection_count(&self) -> usize {
         self.inner.peers.lock().len()
     }
 
-    /// Whether new connections are refused.
+    /// Returns whether new connections are refused.
     pub fn is_draining(&self) -> bool {
         self.inner.draining.load(Ordering::Acquire)
     }
 
-    /// Refuses new connections and tells every client to finish within `drain_ms`.
+    /// Refuses new connections and asks every client to finish within `drain_ms`.
     pub fn drain(&self, drain_ms: u32) {
         let peers: Vec<_> = {
             let peers = self.inner.peers.lock();
@@ -243,16 +245,16 @@ impl Handle {
         }
     }
 
-    /// The facts of an open connection, by the source that the node's own agents are told of its
-    /// requests (`connection:7`).
+    /// Returns the facts of an open connection, given the source that the node's own agents see in
+    /// its requests (`connection:7`).
     pub fn facts_of_source(&self, source: &str) -> Option<Facts> {
         let id = source.strip_prefix("connection:")?.parse().ok()?;
         let peer = self.inner.peer(ConnectionId(id))?;
         Some(peer.facts.clone())
     }
 
-    /// Ends the connections of those clients for which there is a reason, and tells it to them.
-    /// Returns how many there were.
+    /// Closes the connections for which `reason` returns a text, which is sent to the client.
+    /// Returns their number.
     pub fn dismiss(&self, code: ErrorCode, reason: impl Fn(&Facts) -> Option<String>) -> usize {
         let with_reason = |peer: &Arc<Peer>| Some((peer.clone(), reason(&peer.facts)?));
         let peers = self.inner.peers.lock();
@@ -265,7 +267,7 @@ impl Handle {
         dismissed.len()
     }
 
-    /// Calls that responders have not answered.
+    /// Returns the number of calls that responders have not answered.
     pub fn pending_call_count(&self) -> usize {
         self.inner
             .peers
@@ -283,23 +285,23 @@ impl Handle {
         }
     }
 
-    /// Has `wake` called whenever there is something to sweep after there was nothing. Only the
-    /// first caller's is taken.
+    /// Sets the function to call when there is something to sweep after there was nothing. Only the
+    /// first call has an effect.
     pub fn on_sweep_needed(&self, wake: impl Fn() + Send + Sync + 'static) {
-        // A node has one shell.
+        // `set` fails only on a second call.
         let _ = self.inner.sweep_needed.set(Box::new(wake));
     }
 
-    /// From now on what may wait for a disk is done there; until then, where it is asked for. Only
-    /// the first caller's is taken.
+    /// Sets the executor of work that may wait for the disk; without one, it runs inline. Only the
+    /// first call has an effect.
     pub fn offload_to(&self, offload: Arc<dyn Offload>) {
-        // A node has one shell.
+        // `set` fails only on a second call.
         let _ = self.inner.offload.set(offload);
     }
 
-    /// Ends calls whose deadline has passed and stops waiting for clients that have stopped.
-    /// The shell calls it a few times a second as long as it returns true: there is something
-    /// left to look after.
+    /// Ends calls whose deadline has passed, and releases senders that wait for stopped clients.
+    /// The shell calls it several times a second as long as it returns true, which means that there
+    /// is more to do.
     pub fn sweep(&self) -> bool {
         let now_ns = self.inner.ports.clock.now_ns();
         let listed = std::mem::take(&mut *self.inner.to_sweep.lock());
@@ -345,15 +347,15 @@ const DEADLINE: Failure<'static> = Failure::new(
 .after_sending();
 
 impl Inner {
-    /// Milliseconds since 1970 by which records expire and are erased: the wall clock without steps
-    /// that are not confirmed.
+    /// Returns the time by which records expire and are erased, in milliseconds since 1970-01-01
+    /// UTC: the wall clock without unconfirmed steps.
     pub(crate) fn expiry_ms(&self) -> u64 {
         let clock = &self.ports.clock;
         let steady_ms = clock.now_ns() / 1_000_000;
         self.expiry_clock.lock().read(steady_ms, clock.unix_ms())
     }
 
-    /// Tells a caller that its call has failed; a mailbox is told so with `outcomes`.
+    /// Fails a call: sends the failure to a client, or adds it to `outcomes` for a mailbox.
     pub(crate) fn fail(
         &self,
         caller: Caller,
@@ -375,7 +377,7 @@ impl Inner {
         }
     }
 
-    /// Tells mailboxes what has become of their messages.
+    /// Reports the outcomes of deliveries to their mailboxes.
     pub(crate) fn settle(self: &Arc<Self>, mut outcomes: Vec<(Arc<Slot>, u64, Outcome)>) {
         let Some(store) = self.store.as_ref().filter(|_| !outcomes.is_empty()) else {
             return;
@@ -387,8 +389,8 @@ impl Inner {
         }
     }
 
-    /// Has something done that may wait for a disk. Nothing is locked meanwhile: it may be done here
-    /// and now.
+    /// Executes work that may wait for the disk. The caller must hold no lock, because the work may
+    /// run inline.
     pub(crate) fn offload(&self, work: Work) -> Result<(), Overloaded> {
         match self.offload.get() {
             Some(offload) => offload.offload(work),
@@ -396,14 +398,14 @@ impl Inner {
         }
     }
 
-    /// Has the shell sweep.
+    /// Asks the shell to sweep.
     pub(crate) fn need_sweep(&self) {
         if let Some(wake) = self.sweep_needed.get() {
             wake();
         }
     }
 
-    /// Puts a peer on the list of those to sweep.
+    /// Adds a peer to the list of peers to sweep.
     pub(crate) fn list(&self, peer: Arc<Peer>) {
         let was_empty = {
             let mut to_sweep = self.to_sweep.lock();
@@ -419,7 +421,7 @@ impl Inner {
         self.peers.lock().get(&id).cloned()
     }
 
-    /// Ends a call on behalf of its caller: the responder is told to stop.
+    /// Cancels a call on behalf of its caller: the responder gets a CANCEL.
     pub(crate) fn cancel(&self, responder: ConnectionId, ticket: Ticket) -> bool {
         let Some(peer) = self.peer(responder) else {
             return false;

@@ -1,5 +1,5 @@
-//! What a client has been handed and has not finished: the calls it must answer, and the one-way
-//! messages it has not returned credit for.
+//! The flow-control window of a client: the calls it must answer, and the one-way messages that it
+//! has not returned credit for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,40 +11,42 @@ use crate::quotas::InFlight;
 use crate::store::Slot;
 use crate::throttle::{Pressure, Throttle, ThrottleId};
 
-/// A client that others wait for and that has returned no credit for this long has stopped: nobody
-/// waits for it until it returns some.
+/// Time without returned credit after which a client that senders wait for counts as stopped, in
+/// nanoseconds. Senders do not wait for a stopped client until it returns credit.
 ///
 /// A sender may be held up for about 350 ms, and the sweep that finds a stopped client runs every
-/// 100 ms: this is the most that fits. It should be as long as it can be, for whoever is merely slow
-/// loses copies behind it: a process that has used up its share of a busy machine is not scheduled
-/// for most of a 100 ms period (the kernel's default for CPU quotas), and this outlasts two of them.
+/// 100 ms: this is the largest value that fits. It should be as large as possible, because a client
+/// that is merely slow loses copies afterwards: a process that has used up its CPU quota is not
+/// scheduled for most of a 100 ms period (the kernel's default), and this value outlasts two of
+/// them.
 const STOPPED_AFTER_NS: u64 = 250_000_000;
 
-/// Who asked.
+/// The caller of a call.
 #[derive(Clone)]
 pub(crate) enum Caller {
-    /// A client, and its own number for the call.
+    /// A client, with its tag of the call.
     Peer {
         peer: Arc<Peer>,
         tag: Ticket,
-        /// Counts the call as one of the client's, where a limit does, until it has ended.
+        /// Counts the call towards a limit on calls in flight until it ends.
         _in_flight: Option<Arc<InFlight>>,
     },
-    /// A mailbox, and the message that is to be acknowledged.
+    /// A mailbox, with the message to acknowledge.
     Mailbox { slot: Arc<Slot>, offset: u64 },
 }
 
-/// What a client presses. To be dropped when its lane is not locked.
+/// The routes that a client pauses. To be dropped while its lane is not locked.
 pub(crate) type Pressures = BTreeMap<ThrottleId, Pressure>;
 
-/// What became of a one-way message at a client's window.
+/// The decision of a client's window about a one-way message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// There is room.
     Room,
-    /// There is room, but less than half of the window: the route is to be pressed. Said until it is.
+    /// There is room, but less than half of the window: the route must be paused. Repeated until it
+    /// is.
     Pressed,
-    /// No room.
+    /// There is no room.
     Full,
 }
 
@@ -54,13 +56,13 @@ pub(crate) struct Lane {
     credit_bytes: u64,
     outstanding_messages: u32,
     outstanding_bytes: u64,
-    /// When credit last came back, or a message came for which nobody had to wait.
+    /// The last time at which credit was returned, or a message arrived while no sender waited.
     progress_ns: u64,
-    /// Others waited for the client in vain, and it has returned no credit since.
+    /// True if senders waited in vain, and no credit was returned since.
     has_stopped: bool,
     /// The routes that wait for the client.
     pressures: Pressures,
-    /// Whether the peer is on the node's list of peers to sweep.
+    /// True if the peer is on the node's list of peers to sweep.
     pub(crate) listed: bool,
 }
 
@@ -79,7 +81,7 @@ impl Lane {
         }
     }
 
-    /// Takes a one-way message of `size` bytes, which came by that route, into the window.
+    /// Admits a one-way message of `size` bytes from a route to the window.
     pub(crate) fn admit(&mut self, size: u64, route: ThrottleId, now_ns: u64) -> Admission {
         let bytes = self.outstanding_bytes + size;
         let fits = bytes <= self.credit_bytes || self.outstanding_messages == 0;
@@ -98,13 +100,13 @@ impl Lane {
         }
     }
 
-    /// Takes back what [`Lane::admit`] let in: it was not handed over after all.
+    /// Revokes [`Lane::admit`] for a message that was not delivered.
     pub(crate) fn revoke(&mut self, size: u64) {
         self.outstanding_messages -= 1;
         self.outstanding_bytes -= size;
     }
 
-    /// The client consumed one-way messages. Returns what it lets go of.
+    /// Adds returned credit. Returns the pressures to release.
     #[must_use]
     pub(crate) fn credit(&mut self, messages: u32, bytes: u64, now_ns: u64) -> Pressures {
         self.outstanding_messages = self.outstanding_messages.saturating_sub(messages);
@@ -117,8 +119,8 @@ impl Lane {
         }
     }
 
-    /// Presses a route, unless the client has caught up meanwhile: no further credit may come that
-    /// would let go.
+    /// Pauses a route, unless the client has caught up meanwhile: then no further credit might
+    /// arrive that would release it.
     pub(crate) fn press(&mut self, route: &Arc<Throttle>, dirty: &mut Vec<Arc<Peer>>) {
         if !self.is_drained() {
             let pressures = self.pressures.entry(route.id);
@@ -131,25 +133,25 @@ impl Lane {
             && self.outstanding_bytes <= self.credit_bytes / 4
     }
 
-    /// Whether anybody waits for the client.
+    /// Returns whether any sender waits for the client.
     pub(crate) fn is_pressing(&self) -> bool {
         !self.pressures.is_empty()
     }
 
-    /// Lets go of everything.
+    /// Releases all routes.
     #[must_use]
     pub(crate) fn let_go(&mut self) -> Pressures {
         std::mem::take(&mut self.pressures)
     }
 
-    /// Lets go of the routes to a name that the client has nothing to do with any more.
+    /// Releases the routes to a name that the client no longer subscribes to.
     #[must_use]
     pub(crate) fn let_go_of(&mut self, base: &str) -> Pressures {
         let is_gone = |_: &ThrottleId, pressure: &mut Pressure| pressure.is_towards(base);
         self.pressures.extract_if(.., is_gone).collect()
     }
 
-    /// Lets go of everything if the client has stopped.
+    /// Releases all routes if the client has stopped.
     #[must_use]
     pub(crate) fn give_up(&mut self, now_ns: u64) -> Pressures {
         match self.is_pressing() && self.judge(now_ns) {
@@ -158,7 +160,7 @@ impl Lane {
         }
     }
 
-    /// Whether a sweep has something to look after.
+    /// Returns whether the sweep must look at the peer.
     pub(crate) fn needs_sweep(&self) -> bool {
         !self.calls.is_empty() || self.is_pressing()
     }
@@ -176,7 +178,7 @@ impl Lane {
             || self.outstanding_bytes > self.credit_bytes / 2
     }
 
-    /// Whether the client, which others wait for, has stopped.
+    /// Returns whether the client has stopped.
     fn judge(&mut self, now_ns: u64) -> bool {
         self.has_stopped |= now_ns.saturating_sub(self.progress_ns) > STOPPED_AFTER_NS;
         self.has_stopped

@@ -1,4 +1,4 @@
-//! Something that is made elsewhere, for a task that comes back for it.
+//! A value computed on another thread, for a task that polls for it.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use crate::handle::Inner;
 use crate::ports::offload::Overloaded;
 
-/// Put once, taken once.
+/// A slot for one value, which is put once and taken once.
 pub(crate) struct Later<T>(Mutex<Inside<T>>);
 
 struct Inside<T> {
@@ -17,7 +17,7 @@ struct Inside<T> {
 }
 
 impl Inner {
-    /// Has something made by whoever may wait for the disk.
+    /// Computes a value on a thread that may wait for the disk.
     pub(crate) fn make_elsewhere<T: Send + 'static>(
         &self,
         make: impl FnOnce() -> T + Send + 'static,
@@ -39,7 +39,7 @@ impl<T> Default for Later<T> {
 }
 
 impl<T> Later<T> {
-    /// Here it is.
+    /// Stores the value and wakes the waiting task.
     pub(crate) fn put(&self, value: T) {
         let mut inside = self.0.lock();
         inside.value = Some(value);
@@ -50,7 +50,7 @@ impl<T> Later<T> {
         }
     }
 
-    /// What was put. Until then there is nothing, and the waker is woken once there is.
+    /// Takes the value. If it is not there yet, returns `None` and wakes the waker once it is.
     pub(crate) fn take(&self, waker: &Waker) -> Option<T> {
         let mut inside = self.0.lock();
         let value = inside.value.take();

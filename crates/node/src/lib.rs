@@ -1,11 +1,11 @@
-//! The shell: composes the engines behind one cheap-clone [`Handle`].
+//! The node: composes the engines behind one [`Handle`], which is cheap to clone.
 //!
-//! A door opens a [`Connection`] for each of its clients and hands in what one read brought as one
-//! [`Turn`]; the engines decide under their locks, on the thread that read, and what goes out is
-//! pushed into the receivers' [`Outlet`]s, which are flushed once, when the turn ends. Clock,
-//! entropy and disk come in as [`ports`], so that a simulation can own them.
+//! The edge opens a [`Connection`] for each client, and passes the frames of one read as one
+//! [`Turn`]. The engines decide under their locks, on the thread that read. Output is pushed into
+//! the receivers' [`Outlet`]s, which are flushed once, at the end of the turn. Clock, randomness
+//! and disk are [`ports`], so that a simulation can replace them.
 //!
-//! The node knows names, messages and decisions. It does not know frames, HTTP, JSON or sockets.
+//! This crate knows names, messages and decisions. It does not know frames, HTTP, JSON or sockets.
 
 pub mod access;
 mod bell;

@@ -1,4 +1,5 @@
-//! One-way messages: who gets a copy, who is too full for one, and who is asked to pause.
+//! Delivery of one-way messages: copies to subscribers, drops at full subscribers, and pauses of
+//! senders.
 
 use std::sync::atomic::Ordering;
 
@@ -13,16 +14,16 @@ use crate::quotas::Told;
 use crate::store::{Answer, Key};
 use crate::turn::{Bound, Cast, Turn, lookup};
 
-/// When a write is acknowledged.
+/// The moment at which a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// On disk, under a key or without one.
+    /// Once it is on disk, with an optional key for retries.
     Disk(Option<Key>),
-    /// Enqueued for those who are subscribed now.
+    /// Once it is enqueued for the current subscribers.
     Memory,
 }
 
-/// What became of the copies of a one-way message.
+/// The copies of a one-way message.
 #[derive(Clone, Copy, Debug, Default)]
 struct Copies {
     delivered: u32,
@@ -30,7 +31,7 @@ struct Copies {
 }
 
 impl Turn<'_> {
-    /// A one-way message; `report` asks for a receipt.
+    /// Sends a one-way message; `report` requests a receipt.
     pub fn send(&mut self, route: u16, report: Option<Ticket>, message: Message<'_>) {
         self.local.tally.count(Counter::Sends);
         let size = message.size();
@@ -69,7 +70,7 @@ impl Turn<'_> {
         self.consume(size);
     }
 
-    /// A one-way message that is acknowledged.
+    /// Sends a one-way message that is acknowledged.
     pub fn write(&mut self, route: u16, tag: Ticket, durability: Durability, message: Message<'_>) {
         let mut size = message.size();
         let told = match self.admit_send(route) {
@@ -116,7 +117,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Whatever its durability, a write reaches one: a mailbox is read by one instance of its name.
+    /// Delivers a write to one subscriber, like a mailbox, which is read by one instance of its
+    /// name.
     fn deliver_to_one(
         &mut self,
         route: u16,
@@ -188,7 +190,7 @@ impl Turn<'_> {
             }
         }
         if cast == Cast::Any && copies.delivered > 0 {
-            // The full instances that were passed over lost nothing.
+            // Instances that were full lost nothing, because another one got the message.
             copies.dropped = 0;
         }
         if copies.delivered + copies.dropped == 0 {
@@ -204,9 +206,9 @@ impl Turn<'_> {
         Ok(copies)
     }
 
-    /// Returns credit to the sender in halves of its window. Only after the message was delivered:
-    /// a sender that is asked to pause learns of that before it may send more, so that what it has
-    /// in flight, this message included, is never more than its window.
+    /// Returns credit to the sender in halves of its window. Called only after the delivery: the
+    /// sender receives a pause before it may send more, so that its messages in flight, including
+    /// this one, never exceed its window.
     fn consume(&mut self, size: u64) {
         self.local.consumed_messages += 1;
         self.local.consumed_bytes += size;

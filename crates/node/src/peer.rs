@@ -1,4 +1,4 @@
-//! A client as the rest of the node sees it.
+//! A client as seen by the rest of the node.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,39 +15,39 @@ use crate::ports::{Outgoing, Outlet, Pushed};
 use crate::quotas::Charged;
 use crate::tokens::Token;
 
-/// What a door knows of a client when it opens a connection.
+/// The facts that the edge knows about a client when it opens a connection.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// The agent's name, when it claimed one; the principal's name then.
+    /// The agent name that the client claimed; then also the principal's name.
     pub name: Option<Name>,
-    /// The client's proven identity, and the names that it may use.
+    /// The authenticated identity and the names that it may use.
     pub principal: Principal,
-    /// Where it is, for people.
+    /// The remote address, for display.
     pub remote: String,
-    /// Which door it came in by.
+    /// The listener that accepted the connection.
     pub door: &'static str,
-    /// What let it in, where that takes a token.
+    /// The token that authenticated the client, if there was one.
     pub token: Option<Arc<Token>>,
-    /// Whom its password has let in, where it came by one.
+    /// The user that authenticated the client by password, if there was one.
     pub user: Option<Arc<User>>,
-    /// Whether it is part of the node itself and may use the names of `telpher/`.
+    /// True for a part of the node itself, which may use the names of `telpher/`.
     pub trusted: bool,
-    /// Calls it answers at once.
+    /// Maximum number of calls that the client answers at the same time.
     pub calls_max: u32,
-    /// One-way messages it takes before it returns credit.
+    /// Credit for one-way messages, in messages.
     pub credit_messages: u32,
-    /// One-way bytes it takes before it returns credit.
+    /// Credit for one-way messages, in bytes.
     pub credit_bytes: u64,
 }
 
-/// What became of something for a client.
+/// The result of pushing output to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handed {
-    /// It is on its way.
+    /// Queued.
     Over,
-    /// The client does not read.
+    /// Not queued: the client does not read.
     NoRoom,
-    /// The client's connection has ended; the table is about to learn of it.
+    /// The connection has ended; the routing table will be updated shortly.
     Gone,
 }
 
@@ -56,15 +56,15 @@ pub(crate) struct Peer {
     pub(crate) facts: Facts,
     pub(crate) outlet: Arc<dyn Outlet>,
     pub(crate) lane: Mutex<Lane>,
-    /// What subscribers that ask are told.
+    /// The source of its messages, as shown to subscribers that request it.
     pub(crate) source: String,
-    /// Who is charged for what it does, where a limit counts it at the door.
+    /// The subject that is charged by limits at the node's listeners.
     pub(crate) charged: Charged,
     pub(crate) opened_unix_ms: u64,
     pub(crate) subscriptions: Mutex<BTreeSet<Name>>,
 }
 
-/// The source of a client that has no name.
+/// Returns the source of a client without a name.
 fn source_of(id: ConnectionId) -> String {
     format!("connection:{}", id.0)
 }
@@ -93,8 +93,8 @@ impl Peer {
         }
     }
 
-    /// The source of a message of `sender`, as this client is told. The node's own agents are told the
-    /// connection, so that they can look up its principal.
+    /// Returns the source of `sender`'s messages as shown to this client. Agents of the node itself
+    /// get the connection number, so that they can look up the principal.
     pub(crate) fn source_from<'a>(&self, sender: &'a Self) -> Cow<'a, str> {
         match self.facts.trusted {
             true => source_of(sender.id).into(),
@@ -102,7 +102,7 @@ impl Peer {
         }
     }
 
-    /// Pushes and remembers whom to flush.
+    /// Pushes output and adds the peer to the list of peers to flush.
     pub(crate) fn push(
         self: &Arc<Self>,
         outgoing: Outgoing<'_>,
@@ -119,7 +119,7 @@ impl Peer {
         }
     }
 
-    /// Pushes and flushes at once: for what does not belong to a turn.
+    /// Pushes output and flushes at once, for use outside of a turn.
     pub(crate) fn push_now(&self, outgoing: Outgoing<'_>) {
         if self.outlet.push(outgoing) == Pushed::First {
             self.outlet.flush();

@@ -1,9 +1,10 @@
-//! Records of topics one by one, for whoever does not speak in record batches.
+//! Access to single records of topics, for listeners that do not use Kafka's record batches.
 //!
-//! Topics keep and hand out batches as their producers made them ([`crate::topics`]). Here they are made
-//! of records (`appending`) and taken apart again (`reading`), through what topics offer to anybody.
+//! Topics store and return batches as their producers made them ([`crate::topics`]). This module
+//! builds batches from records (`appending`) and takes them apart (`reading`), using the public
+//! interface of topics.
 //!
-//! It does not know how a record is written down at a door.
+//! This module does not know how listeners encode records.
 
 mod appending;
 mod reading;

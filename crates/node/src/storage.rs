@@ -1,4 +1,4 @@
-//! How the storage under a node does, for whoever watches it.
+//! The health and the statistics of a node's storage, for monitoring.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,84 +7,83 @@ use journal::{Health, HealthChanges, Journal, SyncTimes};
 
 use crate::handle::Handle;
 
-/// Appends that wait for a free segment for this long make the node unready: filing frees one within
-/// a fraction of it unless the disk stalls.
+/// Time after which appends that wait for a free segment make the node unready, in nanoseconds.
+/// Compaction frees a segment in a fraction of it unless the disk stalls.
 const STARVED_NS_MAX: u64 = 2_000_000_000;
 
-/// What the journal has done since the node started, and how much there is.
+/// The health of the journal and its statistics since the node started.
 #[derive(Clone, Debug)]
 pub struct StorageView {
-    /// Whether appends are taken.
+    /// The state of the journal.
     pub state: StorageState,
-    /// Why not, or why not for long, for a person.
+    /// The reason of a state other than serving, for display.
     pub reason: Option<String>,
-    /// How often each state was entered since the start.
+    /// Number of changes to each state since the start.
     pub changes: HealthChanges,
-    /// Whether appends wait because no segment is free.
+    /// True if appends wait because no segment is free.
     pub is_starved: bool,
-    /// Segments that are free.
+    /// Number of free segments.
     pub spare_segments: usize,
-    /// New names refused because their namespace has too many.
+    /// Number of new names refused because their namespace has too many.
     pub names_refused: u64,
-    /// Syncs of the line.
+    /// Number of syncs of the write-ahead log.
     pub syncs: u64,
-    /// Blocks, those that carry no record included.
+    /// Number of blocks, including those without records.
     pub blocks: u64,
-    /// Records.
+    /// Number of records.
     pub records: u64,
     /// Bytes of blocks.
     pub bytes: u64,
-    /// Bytes that wait for the disk.
+    /// Bytes waiting to be written.
     pub queued_bytes: u64,
-    /// Sealed segments that wait to be filed.
+    /// Number of sealed segments waiting to be compacted.
     pub waiting_segments: usize,
-    /// Bytes that are not filed: what is in those and in the segment that is written.
+    /// Bytes not compacted yet: in sealed segments and in the current one.
     pub unfiled_bytes: u64,
-    /// Segments that were filed.
+    /// Number of compacted segments.
     pub filed_segments: u64,
-    /// Bytes of the extents that they became.
+    /// Bytes of the extents written from compacted segments.
     pub filed_bytes: u64,
-    /// Merges that were completed.
+    /// Number of completed merges.
     pub merges: u64,
-    /// Bytes of the extents that others were merged into.
+    /// Bytes of the extents written by merges.
     pub merged_bytes: u64,
-    /// Extents that there are.
+    /// Number of extents.
     pub extents: usize,
-    /// Their bytes.
+    /// Bytes of extents.
     pub extent_bytes: u64,
-    /// Bytes in them that no reader sees any more, as far as they were counted.
+    /// Bytes in extents that are no longer readable, as far as they were counted.
     pub dead_bytes: u64,
-    /// How long syncs took, when somebody measures it.
+    /// Durations of syncs, if measured.
     pub sync_times: Option<SyncTimesView>,
 }
 
-/// Whether the journal takes appends.
+/// The state of the journal, which determines whether appends are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageState {
-    /// It does.
+    /// Appends are accepted.
     Serving,
-    /// It does while segments are free; filing fails and is tried again.
+    /// Appends are accepted while segments are free; compaction fails and is retried.
     FilingRetrying,
-    /// It does while segments are free; filing has stopped until the next start.
+    /// Appends are accepted while segments are free; compaction has stopped until the next start.
     FilingFailed,
-    /// It refuses them until there is room.
+    /// Appends are refused until the disk has room.
     DiskFull,
-    /// It has failed for good.
+    /// The journal failed; appends are refused until a restart.
     Failed,
 }
 
-/// Syncs by their length.
+/// A histogram of the durations of syncs.
 #[derive(Clone, Debug)]
 pub struct SyncTimesView {
-    /// How many took at most so many nanoseconds and more than the bound before; the last, without
-    /// a bound, took longer than all.
+    /// Counts of syncs by upper bound in nanoseconds. The last entry has no bound.
     pub counts: Vec<(Option<u64>, u64)>,
-    /// The nanoseconds of all.
+    /// Sum of all durations in nanoseconds.
     pub sum_ns: u64,
 }
 
 impl StorageState {
-    /// Every state.
+    /// All states.
     pub const ALL: [Self; 5] = [
         Self::Serving,
         Self::FilingRetrying,
@@ -93,7 +92,7 @@ impl StorageState {
         Self::Failed,
     ];
 
-    /// The state's name in metrics.
+    /// Returns the state's name in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Serving => "serving",
@@ -106,7 +105,7 @@ impl StorageState {
 }
 
 impl Handle {
-    /// How the storage does; `None` for a node that keeps nothing.
+    /// Returns the state of the storage; `None` for a node without storage.
     pub fn storage(&self) -> Option<StorageView> {
         let store = self.inner.store.as_ref()?;
         let journal = &store.journal;
@@ -137,13 +136,13 @@ impl Handle {
         })
     }
 
-    /// The storage view shows these times of syncs from now on.
+    /// Adds the durations of syncs to the view. Only the first call has an effect.
     pub fn show_sync_times(&self, times: Arc<SyncTimes>) {
-        // Whoever comes second measures the same disk.
+        // A second caller measures the same disk.
         let _ = self.inner.sync_times.set(times);
     }
 
-    /// Why the node takes no work, if it does not.
+    /// Returns the reason why the node is not ready, if it is not.
     pub fn unready(&self) -> Option<String> {
         if self.is_draining() {
             let reason =
@@ -157,8 +156,8 @@ impl Handle {
         unready(journal, is_starved_long)
     }
 
-    /// Looks at the storage and returns what has changed since the last look. Called several times a
-    /// second by one task.
+    /// Returns the changes of the storage since the last call. Called several times a second by one
+    /// task.
     pub fn look_at_storage(&self, watch: &mut StorageWatch) -> Vec<StorageEvent> {
         let Some(store) = &self.inner.store else {
             return Vec::new();
@@ -182,7 +181,7 @@ impl Handle {
         let now_ns = self.inner.ports.clock.now_ns();
         let since_ns = &self.inner.starved_since_ns;
         match (journal.is_starved(), since_ns.load(Ordering::Relaxed)) {
-            // 0 stands for a line that is not starved.
+            // 0 means that no append waits.
             (true, 0) => since_ns.store(now_ns.max(1), Ordering::Relaxed),
             (true, since_ns) if now_ns.saturating_sub(since_ns) >= STARVED_NS_MAX => {
                 if !std::mem::replace(&mut watch.is_starved, true) {
@@ -206,7 +205,7 @@ impl Handle {
     }
 }
 
-/// What the last look at the storage found.
+/// The state at the last call of [`Handle::look_at_storage`].
 #[derive(Debug, Default)]
 pub struct StorageWatch {
     state: Option<StorageState>,
@@ -221,21 +220,21 @@ pub enum StorageEvent {
     /// The journal is in another state, or in the same for another reason. Further failures of filing
     /// while it is tried again are no change.
     StateChanged {
-        /// The state now.
+        /// The current state.
         state: StorageState,
-        /// Why, for a person.
+        /// The reason, for display.
         reason: Option<String>,
     },
-    /// Appends have waited for a free segment for too long.
+    /// Appends have waited too long for a free segment.
     Starved,
-    /// Appends have a segment again.
+    /// Appends have a free segment again.
     Fed,
-    /// The wall clock stepped forward, so that nothing expires until the step is confirmed; or it is
-    /// confirmed or taken back.
+    /// True: the wall clock stepped forward, so that nothing expires until the step is confirmed.
+    /// False: it was confirmed or reverted.
     ClockDoubted(bool),
 }
 
-/// Why appends cannot succeed.
+/// Returns the reason why appends cannot succeed.
 fn unready(journal: &Journal, is_starved_long: bool) -> Option<String> {
     let is_starved = journal.is_starved();
     match journal.health() {

@@ -1,11 +1,11 @@
-//! What is kept: mailboxes, raw streams and conversations, in the journal.
+//! The storage of a node: mailboxes, raw streams and conversations in the journal.
 //!
-//! The journal knows streams by number; the [`directory`] knows their names. A mailbox that somebody
-//! uses is *loaded*: its engine is made from its stream, and let go when nobody has used it for a
-//! while. Nothing is told to anybody before the journal says that it is durable.
+//! The journal identifies streams by number; the [`directory`] maps names to numbers. A mailbox in
+//! use is *loaded*: its engine is built from its stream, and unloaded after a period without use.
+//! Clients get no answer before the journal reports it as durable.
 //!
-//! Locks, in the order in which they may be held together: the loaded mailboxes, a mailbox, the idle
-//! ones, the directory, then those of the journal or of the routing table, then a client's lane.
+//! Lock order: the set of loaded mailboxes, a mailbox, the idle mailboxes, the directory, then the
+//! journal or the routing table, then a client's lane.
 
 mod admin;
 mod answers;
@@ -59,26 +59,26 @@ pub(crate) use restore::Reach;
 pub use streams::StreamRetention;
 pub use write::Key;
 
-/// What mailboxes hold, and how long.
+/// The options of the storage.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Unacknowledged messages of one mailbox.
+    /// Maximum number of unacknowledged messages per mailbox.
     pub messages_max: usize,
-    /// Their bytes.
+    /// Maximum size of the unacknowledged messages per mailbox, in bytes.
     pub size_max: u64,
-    /// How long a message waits at most.
+    /// Maximum age of a message.
     pub ttl: Duration,
-    /// How long a subscriber may take to acknowledge one.
+    /// Time in which a subscriber must acknowledge a message.
     pub ack_timeout: Duration,
-    /// Messages of one mailbox that are handed out at the same time.
+    /// Maximum number of messages of one mailbox in delivery at the same time.
     pub in_flight_max: usize,
-    /// Deliveries after which a message that nobody acknowledged is a dead letter; 0 for as many as
-    /// it takes.
+    /// Number of deliveries after which an unacknowledged message becomes a dead letter; 0 for no
+    /// limit.
     pub deliveries_max: u32,
     /// Mailboxes, streams and conversations of one namespace; and partitions of all topics, those of
     /// deleted topics included.
     pub names_per_namespace_max: usize,
-    /// Of conversations.
+    /// The options of conversations.
     pub conversations: crate::conversations::Options,
 }
 
@@ -97,51 +97,52 @@ impl Default for Options {
     }
 }
 
-/// Why what is kept cannot be used.
+/// The reason why the storage cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It cannot be read.
+    /// The directory cannot be read.
     #[error("the directory of streams cannot be read: {0}")]
     Read(#[from] ReadError),
-    /// It was read, and makes no sense.
+    /// The directory has an invalid record.
     #[error("the directory of streams: {0}")]
     Malformed(#[from] Malformed),
 }
 
-/// See the module's documentation.
+/// The storage of a node.
 pub(crate) struct Store {
     pub(crate) journal: Arc<Journal>,
     options: Options,
     directory: RwLock<Directory>,
-    /// Streams whose entry in the directory may not be durable yet.
+    /// Streams whose directory entry may not be durable yet.
     creating: Mutex<BTreeMap<StreamId, Ticket>>,
     creating_count: AtomicUsize,
-    /// By name; ordered, so that they are looked after in the same order in every run.
+    /// The loaded mailboxes by name; ordered, so that sweeps process them in the same order in
+    /// every run.
     loaded: Mutex<BTreeMap<Arc<str>, Arc<Slot>>>,
     idle: Mutex<Idle>,
     backlogs: Backlogs,
-    /// New names refused because their namespace has too many.
+    /// Number of new names refused because their namespace has too many.
     pub(crate) names_refused: AtomicU64,
-    /// Conversations.
+    /// The conversations.
     pub(crate) rooms: Rooms,
-    /// Those of them that an agent may have to be called for.
+    /// The conversations with changes for their agents.
     pub(crate) touched: Touched,
 }
 
-/// Bytes that are read of the directory at a time.
+/// Size of one read of the directory.
 const CHUNK: ReadLimit = ReadLimit {
     records: 10_000,
     bytes: 1 << 20,
 };
 
-/// What [`Store::each_record`] reads at a time.
+/// Size of one read by [`Store::each_record`].
 const EACH: ReadLimit = ReadLimit {
     records: 1_024,
     bytes: 1 << 20,
 };
 
 impl Store {
-    /// Reads the directory.
+    /// Opens the storage and reads the directory.
     pub(crate) fn open(journal: Arc<Journal>, options: Options) -> Result<Self, StoreError> {
         let mut directory = Directory::default();
         loop {
@@ -176,7 +177,7 @@ impl Store {
         self.directory.read().find(kind, name)
     }
 
-    /// The stream of that name, made if there is none.
+    /// Returns the stream with that name, creating it if necessary.
     pub(crate) fn find_or_create(
         &self,
         kind: Kind,
@@ -186,12 +187,12 @@ impl Store {
         self.find_or_create_in(kind, name, self.shard_of(name), now_ms)
     }
 
-    /// The shard of what is made under that name, unless it belongs to another's.
+    /// Returns the shard in which a new name is created, unless another shard is requested.
     pub(crate) fn shard_of(&self, name: &str) -> ShardId {
         directory::shard_of(name, self.journal.shard_count())
     }
 
-    /// Whether a namespace may have another name, unless the name is there already.
+    /// Checks whether the namespace of a name may have another name. Existing names pass.
     pub(crate) fn check_names(&self, kind: Kind, name: &str) -> Result<(), (ErrorCode, String)> {
         let limit = self.options.names_per_namespace_max;
         let directory = self.directory.read();
@@ -234,8 +235,8 @@ impl Store {
         }
         loop {
             let stream = StreamId(directory.len() as u64 + 1);
-            // A crash may have kept the records of a stream whose entry it took: they were never
-            // acknowledged, and their stream's number is not used again.
+            // A crash may have kept the records of a stream but lost its directory entry. These
+            // records were never acknowledged, and the stream's number is not reused.
             let is_taken = self.is_used(shard, stream);
             let entry = Entry {
                 kind: if is_taken { Kind::Void } else { kind },
@@ -272,13 +273,14 @@ impl Store {
         Ok(appended.ticket)
     }
 
-    /// What must be durable before the stream may be spoken of, if that is not so yet.
+    /// Returns the ticket of a stream's creation, if it is not durable yet. Until then the stream
+    /// must not be reported.
     pub(crate) fn creation(&self, stream: StreamId) -> Option<Ticket> {
         if self.creating_count.load(Ordering::Acquire) == 0 {
             return None;
         }
         let mut creating = self.creating.lock();
-        // Entries of the directory become durable in the order of their streams.
+        // Directory entries become durable in the order of stream numbers.
         while let Some(oldest) = creating.first_entry()
             && self.journal.status(*oldest.get()) == Status::Durable
         {
@@ -288,8 +290,8 @@ impl Store {
         creating.get(&stream).copied()
     }
 
-    /// Takes every durable record of a stream that is kept, oldest first. What is trimmed meanwhile is
-    /// passed over: whoever trims has written what stands for it behind it.
+    /// Passes every durable record of a stream to `take`, oldest first. Records that are trimmed
+    /// meanwhile are skipped: their replacement was written after them.
     pub(crate) fn each_record<E: From<ReadError>>(
         &self,
         location: Location,
@@ -299,7 +301,8 @@ impl Store {
             .map(drop)
     }
 
-    /// The same as far as it is within reach; `None` if not all of it is.
+    /// Like [`Store::each_record`], as far as records are within reach; returns `None` if not all
+    /// are.
     pub(crate) fn each_record_within<E: From<ReadError>>(
         &self,
         reach: Reach,
@@ -327,25 +330,25 @@ impl Store {
         }
     }
 
-    /// Every stream of a kind.
+    /// Returns every stream of a kind.
     pub(crate) fn all(&self, kind: Kind) -> Vec<(String, Location)> {
         let directory = self.directory.read();
         let all = directory.iter(kind);
         all.map(|(name, at)| (name.to_owned(), at)).collect()
     }
 
-    /// Streams that have a name.
+    /// Returns the number of named streams.
     pub(crate) fn stream_count(&self) -> usize {
         self.directory.read().len()
     }
 
-    /// Mailboxes that are loaded.
+    /// Returns the number of loaded mailboxes.
     fn loaded_count(&self) -> usize {
         self.loaded.lock().len()
     }
 }
 
-/// Why something was not appended, as whoever asked is told.
+/// Returns an append error as a code and a text for the client.
 pub(crate) fn refusal(journal: &Journal, error: AppendError) -> (ErrorCode, String) {
     match error {
         AppendError::TooLarge { .. } => (ErrorCode::TooLarge, error.to_string()),
@@ -361,7 +364,7 @@ pub(crate) fn refusal(journal: &Journal, error: AppendError) -> (ErrorCode, Stri
     }
 }
 
-/// What is told when the journal has failed with something under way.
+/// The error for operations in progress when the journal fails.
 pub(crate) const UNCONFIRMED: &str = "the journal has failed: whether this is on disk will be known when the \
                            node is started again";
 

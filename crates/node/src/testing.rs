@@ -1,4 +1,4 @@
-//! A node whose clock is moved by hand, and clients that note what they are given.
+//! A node with a manual clock, and test clients that record their output.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::{
     Ports, Pushed, StoreOptions, Ticket,
 };
 
-/// What a client was given, as far as tests look at it.
+/// Output that a test client recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Given {
     Message,
@@ -56,7 +56,7 @@ impl Entropy for Hand {
     }
 }
 
-/// A clock that is moved by hand; its wall clock stands still unless it is moved, too.
+/// A manual clock. Its wall clock changes only if it is set.
 #[derive(Default)]
 struct HandClock {
     now_ns: AtomicU64,
@@ -83,7 +83,7 @@ fn ports(unix_ms: u64) -> (Arc<HandClock>, Ports) {
     (clock, ports)
 }
 
-/// The node and its clock.
+/// A node and its clock.
 pub(crate) struct World {
     pub(crate) node: Handle,
     clock: Arc<HandClock>,
@@ -96,33 +96,33 @@ impl World {
         Self { node, clock }
     }
 
-    /// One whose wall clock shows that time.
+    /// Creates a node whose wall clock shows `unix_ms`.
     pub(crate) fn at(unix_ms: u64) -> Self {
         let (clock, ports) = ports(unix_ms);
         let node = Handle::new(Limits::default(), ports);
         Self { node, clock }
     }
 
-    /// The wall clock is stepped.
+    /// Steps the wall clock.
     pub(crate) fn step_wall_ms(&self, step_ms: i64) {
         let unix_ms = self.clock.unix_ms.load(Ordering::Relaxed);
         let stepped = unix_ms.saturating_add_signed(step_ms);
         self.clock.unix_ms.store(stepped, Ordering::Relaxed);
     }
 
-    /// Time passes, and nothing is swept.
+    /// Advances the clock without sweeping.
     pub(crate) fn pass_ns(&self, ns: u64) {
         self.clock.now_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
-    /// One that keeps what it is told to, on that disk, and how it is synced; `starts` tells its
-    /// starts apart.
+    /// Creates a node with a journal on that disk. Returns it with the writer of its journal.
+    /// `starts` distinguishes the starts of a node.
     pub(crate) fn on(disk: &SimulatedDisk, options: StoreOptions, starts: u64) -> (Self, Line) {
         let (world, line, _) = Self::filed_on(disk, options, starts);
         (world, line)
     }
 
-    /// The same, and what files its journal.
+    /// Like [`World::on`], and returns the journal's compaction, too.
     pub(crate) fn filed_on(
         disk: &SimulatedDisk,
         options: StoreOptions,
@@ -131,7 +131,7 @@ impl World {
         Self::filed_at(disk, options, starts, 0)
     }
 
-    /// The same, with a wall clock that shows that time.
+    /// Like [`World::filed_on`], with a wall clock that shows `unix_ms`.
     pub(crate) fn filed_at(
         disk: &SimulatedDisk,
         options: StoreOptions,
@@ -152,7 +152,7 @@ impl World {
         (Self { node, clock }, opened.line, opened.background)
     }
 
-    /// Time passes, with the sweeps that a shell makes.
+    /// Advances the clock, with the sweeps that a shell makes.
     pub(crate) fn pass_ms(&self, ms: u64) {
         for _ in 0..ms.div_ceil(100) {
             self.clock.now_ns.fetch_add(100_000_000, Ordering::Relaxed);
@@ -160,7 +160,7 @@ impl World {
         }
     }
 
-    /// A client that takes so many one-way messages before it returns credit.
+    /// Creates a client with that credit for one-way messages.
     pub(crate) fn client(&self, credit_messages: u32) -> TestClient {
         let noted = Arc::new(Noted::default());
         let outlet: Arc<dyn Outlet> = noted.clone();
@@ -180,14 +180,14 @@ impl World {
         TestClient { connection, noted }
     }
 
-    /// One that is subscribed.
+    /// Creates a client with a subscription.
     pub(crate) fn subscriber(&self, name: &str, credit_messages: u32) -> TestClient {
         let mut client = self.client(credit_messages);
         client.subscribe(name);
         client
     }
 
-    /// One whose route 1 leads to everybody of that name.
+    /// Creates a client whose route 1 leads to all subscribers of a name.
     pub(crate) fn sender(&self, name: &str) -> TestClient {
         let mut client = self.client(1);
         client.bind(name);
@@ -232,12 +232,12 @@ impl TestClient {
         self.connection.turn().credit(messages, 0);
     }
 
-    /// The oldest thing it was given and has not looked at.
+    /// Returns the oldest recorded output that was not returned yet.
     pub(crate) fn next(&self) -> Option<Given> {
         self.noted.0.lock().pop_front()
     }
 
-    /// What the node said of the sender's route since last time, credit aside.
+    /// Returns the FLOW frames of route 1 since the last call, ignoring credit.
     pub(crate) fn flows(&self) -> Vec<bool> {
         let given = std::mem::take(&mut *self.noted.0.lock());
         let flow = |given| match given {

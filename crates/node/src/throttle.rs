@@ -1,11 +1,11 @@
-//! Backpressure on one route of a sender: the route pauses while anybody presses it.
+//! Backpressure on one route of a sender: the route is paused while any subscriber presses it.
 //!
-//! Many subscribers may press one route at once, and each lets go when it has its own reason to: the
-//! route goes on with the last of them. A [`Pressure`] lets go by being dropped, so exactly once
-//! whatever the reason. Invariant: *the newest FLOW of a route says whether somebody presses it*,
-//! because a FLOW is queued under the same lock that counts the pressures.
+//! Several subscribers may press a route at the same time. Each releases it for its own reasons,
+//! and the route resumes with the last release. A [`Pressure`] is released by dropping it, and so
+//! exactly once. Invariant: *the newest FLOW frame of a route tells whether it is pressed*, because
+//! FLOW frames are queued under the lock that counts the pressures.
 //!
-//! It does not know windows: when to press and when to let go is the lane's to say.
+//! This module does not know windows: the lane decides when to press and when to release.
 
 use std::sync::{Arc, Weak};
 
@@ -15,20 +15,20 @@ use routing::ConnectionId;
 use crate::peer::Peer;
 use crate::ports::{Outgoing, Pushed};
 
-/// Names one binding of one route of one sender; never used twice.
+/// Identifies one binding of one route of one sender; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ThrottleId {
     pub(crate) sender: ConnectionId,
-    /// Counts the bindings of the sender.
+    /// The number of the sender's binding.
     pub(crate) binding: u64,
 }
 
-/// A binding of a route, as those who press it know it.
+/// A binding of a route, as seen by the subscribers that press it.
 pub(crate) struct Throttle {
     pub(crate) id: ThrottleId,
     sender: Weak<Peer>,
     route: u16,
-    /// `org/namespace/agent` that the route leads to.
+    /// The `org/namespace/agent` that the route leads to.
     base: Arc<str>,
     state: Mutex<State>,
 }
@@ -36,12 +36,12 @@ pub(crate) struct Throttle {
 #[derive(Default)]
 struct State {
     pressures: u32,
-    /// The route was bound anew: its FLOWs are those of the new binding.
+    /// True once the route was bound again: FLOW frames belong to the new binding.
     has_ended: bool,
 }
 
-/// One subscriber's part in a pause. Dropping it lets go; the last one to do so tells the sender,
-/// with a write to its connection: not under the lock of a lane.
+/// One subscriber's part in a pause. Dropping it releases the route. The last release writes to the
+/// sender's connection, so it must not be dropped under the lock of a lane.
 pub(crate) struct Pressure(Arc<Throttle>);
 
 impl Throttle {
@@ -65,8 +65,8 @@ impl Throttle {
         Pressure(self.clone())
     }
 
-    /// The route is bound anew, in the sender's own turn: whoever still presses the old binding has
-    /// no say in the new one, which begins open.
+    /// Ends the binding because the route is bound again, in the sender's own turn. Pressures on
+    /// the old binding do not affect the new one, which starts unpaused.
     pub(crate) fn end(&self, dirty: &mut Vec<Arc<Peer>>) {
         let mut state = self.state.lock();
         state.has_ended = true;
@@ -75,7 +75,7 @@ impl Throttle {
         }
     }
 
-    /// Returns the sender when the caller has to flush it.
+    /// Removes one pressure. Returns the sender if it must be flushed.
     fn ease(&self) -> Option<Arc<Peer>> {
         let mut dirty = Vec::new();
         let mut state = self.state.lock();
@@ -86,7 +86,8 @@ impl Throttle {
         dirty.pop()
     }
 
-    /// Under the lock of the state, so that FLOWs are queued in the order of what they say.
+    /// Queues a FLOW frame. Called under the lock of the state, so that frames are queued in the
+    /// right order.
     fn tell(&self, full: bool, dirty: &mut Vec<Arc<Peer>>) {
         let Some(sender) = self.sender.upgrade() else {
             return;
@@ -99,7 +100,7 @@ impl Throttle {
 }
 
 impl Pressure {
-    /// Whether the route leads to that `org/namespace/agent`.
+    /// Returns whether the route leads to that `org/namespace/agent`.
     pub(crate) fn is_towards(&self, base: &str) -> bool {
         *self.0.base == *base
     }

@@ -1,7 +1,6 @@
-//! What one read brought, decided frame by frame on the thread that read it.
+//! A turn: the frames from one read of a connection, decided on the thread that read them.
 //!
-//! The routing table is read-locked at most once per turn, and every receiver is flushed once,
-//! when the turn ends.
+//! A turn read-locks the routing table at most once, and flushes each receiver once, at its end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,19 +21,19 @@ use crate::quotas::{InFlight, Told};
 use crate::store::{Outcome, check_stream_name};
 use crate::throttle::{Throttle, ThrottleId};
 
-/// The first part of names that only the node itself may subscribe to.
+/// The first part of names that are reserved for the node itself.
 pub const SYSTEM_ORG: &str = "telpher";
 
-/// Whom a message on a route reaches.
+/// The delivery mode of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cast {
-    /// One subscriber.
+    /// To one subscriber.
     Any,
-    /// Every subscriber.
+    /// To every subscriber.
     All,
 }
 
-/// A batch under way. Ends with [`Turn::finish`] or when it is dropped.
+/// A batch of frames in progress. It ends with [`Turn::finish`] or when it is dropped.
 pub struct Turn<'a> {
     pub(crate) inner: &'a Arc<Inner>,
     pub(crate) peer: &'a Arc<Peer>,
@@ -56,19 +55,19 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The proven identity of the client.
+    /// Returns the authenticated identity of the client.
     pub fn principal(&self) -> &Principal {
         &self.peer.facts.principal
     }
 
-    /// Milliseconds since 1970, looked at once per turn.
+    /// Returns the wall clock time in milliseconds since 1970-01-01 UTC, read once per turn.
     pub(crate) fn unix_ms(&mut self) -> u64 {
         let clock = &self.inner.ports.clock;
         *self.unix_ms.get_or_insert_with(|| clock.unix_ms())
     }
 
-    /// Binds a route. Routes are dense from 1: a number that skips others breaks the protocol,
-    /// and `false` says so.
+    /// Binds a route. Route numbers are dense from 1. Returns false if the number skips others,
+    /// which violates the protocol.
     #[must_use]
     pub fn bind(&mut self, route: u16, name: &str, cast: Cast, method: &str) -> bool {
         let index = usize::from(route).wrapping_sub(1);
@@ -102,7 +101,7 @@ impl<'a> Turn<'a> {
         true
     }
 
-    /// Binds a route to a stream of records, in the same way.
+    /// Binds a route to a stream of records, like [`Turn::bind`].
     #[must_use]
     pub fn bind_stream(&mut self, route: u16, name: &str) -> bool {
         let index = usize::from(route).wrapping_sub(1);
@@ -122,7 +121,7 @@ impl<'a> Turn<'a> {
         true
     }
 
-    /// Binds a route to a conversation, in the same way.
+    /// Binds a route to a conversation, like [`Turn::bind`].
     #[must_use]
     pub fn bind_conversation(&mut self, route: u16, name: &str) -> bool {
         let index = usize::from(route).wrapping_sub(1);
@@ -153,7 +152,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Subscribes; the answer goes out with the tag.
+    /// Subscribes to a name. The answer carries the tag.
     pub fn subscribe(&mut self, tag: Ticket, name: &str, with_source: bool) {
         match self.try_subscribe(name, with_source) {
             Ok(name) => {
@@ -204,7 +203,7 @@ impl<'a> Turn<'a> {
         Ok(name)
     }
 
-    /// Ends a subscription; the answer goes out with the tag.
+    /// Ends a subscription. The answer carries the tag.
     pub fn unsubscribe(&mut self, tag: Ticket, name: &str) {
         let parsed = match Name::parse(name) {
             Ok(parsed) => parsed,
@@ -231,8 +230,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Takes note of a tag that the client uses. Slots of tags are dense from 0: one that skips
-    /// others breaks the protocol, and `false` says so. A door claims every tag before its use.
+    /// Registers a tag used by the client. Tag slots are dense from 0. Returns false if the slot
+    /// skips others, which violates the protocol. The edge claims every tag before using it.
     #[must_use]
     pub fn claim(&mut self, tag: Ticket) -> bool {
         let slot = tag.slot as usize;
@@ -242,7 +241,7 @@ impl<'a> Turn<'a> {
         slot < self.local.paths.len()
     }
 
-    /// A call. Exactly one outcome will go out with the tag.
+    /// Routes a call. Exactly one outcome will be sent with the tag.
     pub fn request(&mut self, route: u16, tag: Ticket, stream: bool, message: Message<'_>) {
         self.local.tally.count(Counter::Requests);
         self.local.tally.add(Counter::Bytes, message.size());
@@ -257,14 +256,14 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Whether a route leads to an agent of the node itself.
+    /// Returns whether a route leads to an agent of the node itself.
     pub(crate) fn is_to_node(&self, route: u16) -> bool {
         let index = usize::from(route).checked_sub(1);
         let route = index.and_then(|index| self.local.routes.get(index));
         matches!(route, Some(Route::Bound { name, .. }) if name.org() == SYSTEM_ORG)
     }
 
-    /// Hands a call to whoever answers it.
+    /// Routes an admitted call to a responder.
     pub(crate) fn hand_on(
         &mut self,
         route: u16,
@@ -349,7 +348,7 @@ impl<'a> Turn<'a> {
         ))
     }
 
-    /// A responder's answer, or one item of it.
+    /// Forwards a responder's answer, or one item of it.
     pub fn reply(&mut self, ticket: Ticket, more: bool, message: Message<'_>) {
         let caller = match more {
             true => self
@@ -370,7 +369,7 @@ impl<'a> Turn<'a> {
         let (peer, tag) = match caller {
             None => return self.local.tally.count(Counter::LateReplies),
             Some(Caller::Peer { peer, tag, .. }) => (peer, tag),
-            // One answer is enough for a message from a mailbox, and what it says is nobody's.
+            // A message from a mailbox needs one answer, whose content is discarded.
             Some(Caller::Mailbox { .. }) if more => return,
             Some(Caller::Mailbox { slot, offset }) => {
                 let outcome = (slot, offset, Outcome::Acknowledged);
@@ -387,7 +386,7 @@ impl<'a> Turn<'a> {
         peer.push(outgoing, &mut self.local.dirty);
     }
 
-    /// A responder's failure.
+    /// Forwards a responder's failure.
     pub fn reply_failure(&mut self, ticket: Ticket, failure: Failure<'_>) {
         let Some(call) = self.peer.lane.lock().calls.take(ticket) else {
             return self.local.tally.count(Counter::LateReplies);
@@ -413,7 +412,7 @@ impl<'a> Turn<'a> {
         peer.push(outgoing, &mut self.local.dirty);
     }
 
-    /// The caller gave up; the call ends as `cancelled` unless it has ended already.
+    /// Cancels a call for its caller. The call ends as `cancelled` unless it has already ended.
     pub fn cancel(&mut self, tag: Ticket) {
         if self.unfollow(tag) {
             return;
@@ -432,7 +431,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The caller consumed items of a stream.
+    /// Forwards the caller's credit for items of a stream.
     pub fn stream_credit(&mut self, tag: Ticket, items: u32) {
         if self.follower_credit(tag, items) {
             return;
@@ -455,7 +454,7 @@ impl<'a> Turn<'a> {
         path.filter(|path| path.generation == tag.generation)
     }
 
-    /// The client consumed one-way messages.
+    /// Returns the client's credit for consumed one-way messages.
     pub fn credit(&mut self, messages: u32, bytes: u64) {
         let mut lane = self.peer.lane.lock();
         let pressures = lane.credit(messages, bytes, self.now_ns);
@@ -463,17 +462,17 @@ impl<'a> Turn<'a> {
         drop(pressures);
     }
 
-    /// Counts something that only the door can see.
+    /// Counts an event that only the edge can see.
     pub fn count(&mut self, counter: Counter) {
         self.local.tally.count(counter);
     }
 
-    /// Refuses something that the client asked and that only the door could judge.
+    /// Refuses a request for a reason that only the edge can judge.
     pub fn refuse(&mut self, tag: Ticket, failure: Failure<'_>) {
         self.fail(tag, failure);
     }
 
-    /// Tells the client of a failure that belongs to nothing it waits for.
+    /// Sends the client a failure that belongs to none of its requests.
     pub fn fail_connection(&mut self, failure: Failure<'_>) {
         self.inner.counters.count_failure(failure.code);
         self.answer(Outgoing::Failure { tag: None, failure });
@@ -491,7 +490,7 @@ impl<'a> Turn<'a> {
         self.peer.push(outgoing, &mut self.local.dirty);
     }
 
-    /// Ends the turn: counts, and flushes everybody who got something.
+    /// Ends the turn: adds its counts and flushes all receivers.
     pub fn finish(self) {}
 }
 
@@ -516,7 +515,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// A route that leads somewhere.
+/// A bound route that leads to a name.
 pub(crate) struct Bound<'a> {
     pub(crate) name: &'a Name,
     pub(crate) target: &'a routing::Target,

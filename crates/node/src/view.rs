@@ -1,4 +1,4 @@
-//! What the node shows of itself: who is connected, who is subscribed to what.
+//! The monitoring view of a node: its connections and subscriptions.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,72 +6,74 @@ use std::sync::atomic::Ordering;
 use crate::handle::Handle;
 use crate::ports::Names;
 
-/// A name and who is subscribed to it.
+/// A name and its subscribers.
 #[derive(Clone, Debug)]
 pub struct AgentView {
     /// `org/namespace/agent`.
     pub name: String,
-    /// The protocol of those who have the name: `native` (HTTP too) or `slim`. A name of one protocol is another
-    /// name in the other.
+    /// The protocol of the subscribers: `native` (which includes HTTP) or `slim`. The same name in
+    /// another protocol is a different name.
     pub protocol: &'static str,
-    /// Messages that found nobody. Forgotten when 1,024 other names were used and given up since.
+    /// Number of messages that found no subscriber. Forgotten once 1,024 other names were used and
+    /// released since.
     pub undeliverable: u64,
-    /// Its instances.
+    /// The instances.
     pub subscribers: Vec<SubscriberView>,
 }
 
-/// One instance.
+/// An instance of a name.
 #[derive(Clone, Debug)]
 pub struct SubscriberView {
     /// The instance.
     pub instance: String,
-    /// Its connection.
+    /// The number of its connection.
     pub connection: u64,
-    /// Where that is.
+    /// The remote address.
     pub remote: String,
-    /// Messages handed over.
+    /// Number of messages delivered.
     pub delivered: u64,
-    /// Messages it was too full for.
+    /// Number of messages dropped because it was full.
     pub dropped: u64,
 }
 
 /// A connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionView {
-    /// Its number.
+    /// The number.
     pub id: u64,
-    /// The agent's name, when it gave one.
+    /// The agent's name, if it gave one.
     pub name: Option<String>,
-    /// The name that it has proven, and that is charged and halted.
+    /// The authenticated subject, to which quotas and halts apply.
     pub principal: String,
-    /// Where it is.
+    /// The remote address.
     pub remote: String,
-    /// The door it came in by.
+    /// The listener that accepted it.
     pub door: &'static str,
-    /// When it was opened, in milliseconds since 1970-01-01 UTC.
+    /// The time of its opening, in milliseconds since 1970-01-01 UTC.
     pub opened_unix_ms: u64,
-    /// Its subscriptions.
+    /// Number of subscriptions.
     pub subscriptions: usize,
-    /// Calls it has been handed and has not answered.
+    /// Number of calls that it has not answered.
     pub pending_calls: usize,
     /// Bytes queued for it.
     pub queued_bytes: usize,
 }
 
 impl Handle {
-    /// From now on a door's names are shown beside the node's own. Only the first caller's are taken.
+    /// Adds the names of a listener with its own name table to the views. Only the first call has
+    /// an effect.
     pub fn show_names_of(&self, door: Arc<dyn Names>) {
-        // One door has names of its own.
+        // Only one listener has its own name table.
         let _ = self.inner.names.set(door);
     }
 
-    /// The names of a door that has names of its own.
+    /// Returns the names of the listener with its own name table.
     pub fn names(&self) -> Option<&dyn Names> {
         self.inner.names.get().map(|names| &**names)
     }
 
-    /// Every name that has subscribers or senders, and the newest that had and that messages missed, in
-    /// order.
+    /// Returns, in order, all names with subscribers or senders, and recently released names that
+    /// messages missed.
     pub fn agents(&self) -> Vec<AgentView> {
         let table = self.inner.table.read();
         let view = |(base, undeliverable, subscribers): (&Arc<str>, u64, &[_])| AgentView {
@@ -89,7 +91,7 @@ impl Handle {
         agents
     }
 
-    /// Every open connection, oldest first.
+    /// Returns every open connection, oldest first.
     pub fn connections(&self) -> Vec<ConnectionView> {
         let peers: Vec<_> = self.inner.peers.lock().values().cloned().collect();
         let view = |peer: &Arc<crate::peer::Peer>| ConnectionView {
@@ -106,7 +108,7 @@ impl Handle {
         peers.iter().map(view).collect()
     }
 
-    /// Count of subscriptions.
+    /// Returns the number of subscriptions.
     pub fn subscription_count(&self) -> usize {
         let others = self.names().map_or(0, Names::subscription_count);
         self.inner.table.read().subscription_count() + others

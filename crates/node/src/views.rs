@@ -1,14 +1,15 @@
-//! Views of conversations: lists, inboxes, what is over, what is due to whom.
+//! Views of conversations: lists, inboxes, expired conversations, and webhook work that is due.
 //!
-//! A view is derived: it is made from the events of conversations and can be made anew from the
-//! directory and the conversations themselves at any time. So it lies in an embedded store beside
-//! the journal, need not be durable at once, and is thrown away when it is missing, damaged, or of
-//! another layout or journal. Nobody who appends waits for it; whoever asks has it catch up first,
-//! and finds what he wrote.
+//! Views are derived data: they are made from the events of conversations, and can be rebuilt from
+//! the directory and the conversations at any time. So they live in an embedded database (redb)
+//! next to the journal and need not be durable at once. They are discarded if they are missing or
+//! damaged, or belong to another layout or journal. Appends never wait for views. A query first
+//! lets the views catch up, so that a client finds its own writes.
 //!
-//! Invariant: *what a view shows follows from what is durable, however it came to know it.*
+//! Invariant: *views contain only what follows from durable records, whether they were built from
+//! events or from the directory.*
 //!
-//! It does not know JSON: what metadata says comes through [`Labels`].
+//! This module does not know JSON: labels are extracted from metadata by [`Labels`].
 
 mod advance;
 mod catch_up;
@@ -50,61 +51,62 @@ use crate::counters::Counter;
 use crate::handle::{Handle, Inner};
 use crate::store::Store;
 
-/// Tells what metadata has under which key: the outside knows what metadata looks like.
+/// Extracts labels: calls back for each key and value in metadata. The format of metadata is known
+/// outside this crate.
 pub type Labels = fn(&[u8], &mut dyn FnMut(&str, &str));
 
-/// How the views are kept.
+/// The options of the views.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where.
+    /// Location of the database.
     pub place: Place,
-    /// Bytes of them in memory.
+    /// Size of the cache in bytes.
     pub cache_size: usize,
-    /// How long a crash may throw them back: what happened since is taken again.
+    /// Maximum age of views after a crash; later events are applied again.
     pub sync_interval: Duration,
-    /// Inboxes that are watched.
+    /// Maximum number of watched inboxes.
     pub watchers_max: usize,
-    /// What metadata has under which key.
+    /// Extracts labels from metadata.
     pub labels: Labels,
 }
 
-/// How long whoever asks waits for the views to catch up, at most.
+/// Maximum time that a query waits for the views to catch up, in nanoseconds.
 const PATIENCE_NS: u64 = 5_000_000_000;
 
-/// Conversations that are not durable as they are now, about: the pages that they take the place of
-/// stay in the file until they are.
+/// Approximate maximum number of conversations updated without a sync. Until the next sync, the
+/// pages that they replace stay in the file.
 const UNSYNCED_MAX: u64 = 20_000;
 
-/// The views of a node, and what is known of how they stand.
+/// The views of a node and their progress.
 pub(crate) struct Kept {
     options: Options,
     opened: Mutex<Option<Opened>>,
     found: Mutex<Found>,
     watchers: Watchers,
-    /// Whether they were made and could be used the last time.
+    /// True if the views were complete and usable at the last check.
     is_ready: AtomicBool,
-    /// Events that were taken.
+    /// Number of events applied.
     taken: AtomicU64,
 }
 
-/// How the views stand.
+/// The progress of the views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// Whether they were made and could be used the last time.
+    /// True if the views were complete and usable at the last check.
     pub is_ready: bool,
-    /// Events that are durable and not in them.
+    /// Number of durable events that are not applied yet.
     pub lag_events: u64,
 }
 
 struct Opened {
     tables: Arc<Tables>,
     catch_up: CatchUp,
-    /// When they were last made durable, and whether anything was taken since.
+    /// The time of the last sync; `is_dirty` is true if anything was applied since.
     synced_ns: u64,
     is_dirty: bool,
 }
 
-/// The views of a node. What they answer may read from disk: not for a thread that serves others.
+/// The views of a node. Queries may read from disk: call them only on threads that may block.
 #[derive(Clone, Copy)]
 pub struct Views<'a> {
     inner: &'a Arc<Inner>,
@@ -113,9 +115,9 @@ pub struct Views<'a> {
 }
 
 impl Handle {
-    /// Keeps views from now on. Only the first call counts.
+    /// Enables views. Only the first call has an effect.
     pub fn keep_views(&self, options: Options) {
-        // A node has one shell.
+        // `set` fails only on a second call.
         let _ = self.inner.views.set(Kept {
             options,
             opened: Mutex::default(),
@@ -126,7 +128,7 @@ impl Handle {
         });
     }
 
-    /// The views; `None` for a node that keeps none.
+    /// Returns the views; `None` if the node has none.
     pub fn views(&self) -> Option<Views<'_>> {
         Some(Views {
             inner: &self.inner,
@@ -137,8 +139,8 @@ impl Handle {
 }
 
 impl Views<'_> {
-    /// Takes a part of what has happened, or erases conversations that are over. True if there may
-    /// be more. The shell calls it now and then, and again at once as long as it returns true.
+    /// Applies a batch of events, or erases expired conversations. Returns true if there may be
+    /// more. The shell calls it periodically, and again at once as long as it returns true.
     pub fn tend(&self) -> Result<bool, Refusal> {
         match self.step(None)? {
             Taken::Some => Ok(true),
@@ -146,7 +148,7 @@ impl Views<'_> {
         }
     }
 
-    /// How they stand. Nothing is read for it.
+    /// Returns the progress, without reading from disk.
     pub fn standing(&self) -> Standing {
         let ends: u64 = self.source().ends().iter().sum();
         Standing {
@@ -161,11 +163,11 @@ impl Views<'_> {
         }
     }
 
-    /// Waits until the views know all that is durable now.
+    /// Applies all events that are durable at the time of the call.
     fn catch_up(&self) -> Result<Arc<Tables>, Refusal> {
         let clock = &self.inner.ports.clock;
         let deadline = clock.now_ns().saturating_add(PATIENCE_NS);
-        // What happens while it catches up is for whoever asks next.
+        // Events that arrive meanwhile are left to the next query.
         let ends = self.source().ends();
         while self.step(Some(&ends))? == Taken::Some {
             if clock.now_ns() > deadline {
@@ -179,7 +181,7 @@ impl Views<'_> {
         }
     }
 
-    /// One batch, unless the events are taken up to these ends already.
+    /// Applies one batch, unless the partitions were applied up to `ends` already.
     fn step(&self, ends: Option<&[u64]>) -> Result<Taken, Refusal> {
         let mut opened = self.kept.opened.lock();
         let scopes = self.kept.watchers.scopes();
@@ -195,7 +197,7 @@ impl Views<'_> {
         taken
     }
 
-    /// Takes note of how they stand.
+    /// Publishes the progress.
     fn note(&self, opened: Option<&Opened>) {
         let (is_built, taken) = opened.map_or((false, 0), |it| it.catch_up.progress());
         self.kept.is_ready.store(is_built, Ordering::Relaxed);
@@ -255,7 +257,7 @@ impl Views<'_> {
         Ok(taken)
     }
 
-    /// The tables as they are, and how far they are made while they are not complete.
+    /// Returns the open tables, and the progress of the build if they are not complete.
     fn opened(&self) -> Result<(Arc<Tables>, Option<Making>), Refusal> {
         let mut opened = self.kept.opened.lock();
         let Some(Opened {
@@ -270,7 +272,7 @@ impl Views<'_> {
         }
     }
 
-    /// What is told when the views are not ready in time.
+    /// Returns the error for views that are not ready in time.
     fn late(&self) -> Refusal {
         match self.opened() {
             Ok((_, Some(Making { next, end }))) => unavailable(format!(
@@ -280,7 +282,7 @@ impl Views<'_> {
         }
     }
 
-    /// Lets go of what cannot be used: the next who asks opens it again, or makes it anew.
+    /// Closes or removes views that cannot be used. The next query opens or rebuilds them.
     fn fail(&self, opened: &mut Option<Opened>, failure: &Failure) -> Refusal {
         self.inner.counters.count(Counter::ViewFailures);
         let is_lost = match failure {
@@ -293,13 +295,13 @@ impl Views<'_> {
         };
         if is_lost {
             *opened = None;
-            // What cannot be removed is found damaged again.
+            // A file that cannot be removed will be found damaged again.
             let _ = file::remove(&self.kept.options.place);
         }
         unavailable(failure.to_string())
     }
 
-    /// What was read of the tables; if it could not be, they are let go of.
+    /// Returns the result of a read; on damage, closes the tables.
     fn checked<R>(&self, read: Result<R, Damage>) -> Result<R, Refusal> {
         read.map_err(|damage| self.fail(&mut self.kept.opened.lock(), &damage.into()))
     }

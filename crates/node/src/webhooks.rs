@@ -1,16 +1,16 @@
-//! Agents that are called when somebody writes.
+//! Webhooks: agents that are called when a message is written to their conversations.
 //!
-//! A conversation names its agent; what others write in it makes a call due, a little later
-//! ([`conversations::delivery`] decides when). The calls themselves are made outside, by whoever
-//! takes them from [`Webhooks::tend`] and says what became of them; the answer is an ordinary message
-//! with an id that names the call, and the agent's read mark moves under the guard of that message. So
-//! there is never an answer without its mark nor a mark without its answer, and a restart finds what
-//! was not answered behind the marks, with the help of the views.
+//! A conversation names its agent. A message of another author makes a call due a little later
+//! ([`conversations::delivery`] decides when). The caller takes calls from [`Webhooks::tend`],
+//! makes them, and reports their outcomes. An answer is an ordinary message whose id identifies the
+//! call, and the agent's read mark moves under the same guard. So there is never an answer without
+//! its mark, or a mark without its answer. After a restart, unanswered messages are found after the
+//! read marks, with the help of the views.
 //!
-//! Invariant: *the read mark of an agent moves only with an answer, or behind a dead letter that is
-//! durable.*
+//! Invariant: *an agent's read mark moves only with an answer, or to the end of a dead letter that
+//! is durable.*
 //!
-//! Locks: the agents are locked before conversations and the journal, never after. It does not know
+//! Lock order: agents are locked before conversations and the journal. This module does not know
 //! HTTP or JSON.
 
 mod agent;
@@ -42,12 +42,12 @@ use crate::ports::Caller;
 use crate::store::{Kind, Store, refusal};
 use crate::turn::SYSTEM_ORG;
 
-/// What is taken on.
+/// The limits of webhooks.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Agents.
+    /// Maximum number of agents.
     pub agents_max: usize,
-    /// Calls in flight, of all agents.
+    /// Maximum number of calls in flight, over all agents.
     pub calls_max: usize,
 }
 
@@ -65,12 +65,12 @@ pub(crate) struct Kept {
     options: Options,
     caller: Arc<dyn Caller>,
     agents: Mutex<BTreeMap<String, Agent>>,
-    /// Where time began: in milliseconds since 1970-01-01 UTC, and on the clock that never steps.
+    /// The start: in milliseconds since 1970-01-01 UTC, and on the monotonic clock.
     began: (u64, u64),
     is_loaded: OnceLock<()>,
 }
 
-/// See the module's documentation. What it does may read from disk: not for a thread that serves.
+/// The webhooks of a node. Methods may read from disk: call them only on threads that may block.
 #[derive(Clone, Copy)]
 pub struct Webhooks<'a> {
     inner: &'a Arc<Inner>,
@@ -78,49 +78,49 @@ pub struct Webhooks<'a> {
     kept: &'a Kept,
 }
 
-/// An agent as it stands.
+/// The state of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentView {
     /// `org/namespace/agent`.
     pub name: String,
-    /// How it is reached.
+    /// Its address and the content of its calls.
     pub settings: Arc<WebhookSettings>,
-    /// When it is called.
+    /// The timing of its calls.
     pub schedule: Schedule,
-    /// Conversations that wait for it or that it is called for.
+    /// Number of conversations with pending messages.
     pub waiting: usize,
-    /// Calls in flight.
+    /// Number of calls in flight.
     pub calling: u32,
-    /// Dead letters.
+    /// Number of dead letters.
     pub dead: usize,
 }
 
-/// How all agents stand together.
+/// The state of all agents together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Agents.
+    /// Number of agents.
     pub agents: usize,
-    /// Conversations that wait for one or that one is called for.
+    /// Number of conversations with pending messages.
     pub waiting: usize,
-    /// Calls in flight.
+    /// Number of calls in flight.
     pub calling: u32,
-    /// Dead letters.
+    /// Number of dead letters.
     pub dead: usize,
 }
 
-/// What an agent was not able to answer.
+/// A dead letter of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadView {
     /// `org/namespace/x`.
     pub conversation: String,
-    /// What became of it.
+    /// The messages and the last failure.
     pub letter: DeadLetter,
-    /// Why the last call failed; empty if that was before the node was started.
+    /// The reason of the last failure; empty if the node was restarted since.
     pub reason: String,
 }
 
 impl Handle {
-    /// Has agents called by that caller from now on. Only the first call counts.
+    /// Enables webhooks, with `caller` making the calls. Only the first call has an effect.
     pub fn keep_webhooks(&self, options: Options, caller: Arc<dyn Caller>) {
         let Some(store) = &self.inner.store else {
             return;
@@ -138,7 +138,7 @@ impl Handle {
         }
     }
 
-    /// The agents; `None` for a node that calls none.
+    /// Returns the webhooks; `None` if the node has none.
     pub fn webhooks(&self) -> Option<Webhooks<'_>> {
         Some(Webhooks {
             inner: &self.inner,
@@ -169,8 +169,7 @@ impl From<Refused> for Refusal {
 }
 
 impl Webhooks<'_> {
-    /// Makes an agent, or has it reached and called otherwise from now on. What is told is whether
-    /// it was made.
+    /// Creates an agent or changes its settings. The result is true if it was created.
     pub fn put(
         &self,
         name: &Name,
@@ -220,7 +219,7 @@ impl Webhooks<'_> {
         Ok(Pending::new(&self.store.journal, tickets, Ok(is_new)))
     }
 
-    /// It is called no more, and nothing is kept of it.
+    /// Deletes an agent and its settings.
     pub fn delete(&self, name: &Name) -> Result<Pending<()>, Refusal> {
         self.load()?;
         let now_ms = self.inner.ports.clock.unix_ms();
@@ -235,7 +234,7 @@ impl Webhooks<'_> {
         Ok(Pending::new(&self.store.journal, tickets, Ok(())))
     }
 
-    /// How an agent stands.
+    /// Returns the state of an agent.
     pub fn get(&self, name: &Name) -> Result<AgentView, Refusal> {
         self.load()?;
         let agents = self.kept.agents.lock();
@@ -243,7 +242,7 @@ impl Webhooks<'_> {
         Ok(view(name.base(), agent))
     }
 
-    /// The agents of `org/namespace`.
+    /// Returns the agents of `org/namespace`.
     pub fn list(&self, namespace: &str) -> Result<Vec<AgentView>, Refusal> {
         self.load()?;
         let agents = self.kept.agents.lock();
@@ -254,7 +253,8 @@ impl Webhooks<'_> {
             .collect())
     }
 
-    /// How all of them stand; `None` before they are known. Nothing is read for it.
+    /// Returns the state of all agents together; `None` before they are loaded. Reads nothing from
+    /// disk.
     pub fn standing(&self) -> Option<Standing> {
         self.kept.is_loaded.get()?;
         let agents = self.kept.agents.lock();
@@ -266,7 +266,7 @@ impl Webhooks<'_> {
         })
     }
 
-    /// What an agent was not able to answer.
+    /// Returns the dead letters of an agent.
     pub fn dead(&self, name: &Name) -> Result<Vec<DeadView>, Refusal> {
         self.load()?;
         let agents = self.kept.agents.lock();
@@ -285,7 +285,7 @@ impl Webhooks<'_> {
         Ok(named.collect())
     }
 
-    /// What an agent was not able to answer of a conversation waits again.
+    /// Makes the messages of a dead letter pending again.
     pub fn retry(&self, name: &Name, conversation: &Name) -> Result<(), Refusal> {
         let now_ms = self.now_ms();
         self.with_dead(name, conversation, |agent, number| {
@@ -293,7 +293,7 @@ impl Webhooks<'_> {
         })
     }
 
-    /// What an agent was not able to answer of a conversation is not listed any more.
+    /// Removes a dead letter.
     pub fn discard(&self, name: &Name, conversation: &Name) -> Result<(), Refusal> {
         self.with_dead(name, conversation, Agent::discard)
     }
@@ -315,14 +315,14 @@ impl Webhooks<'_> {
         Ok(())
     }
 
-    /// Milliseconds since 1970-01-01 UTC, on a clock that does not step.
+    /// Returns the time in milliseconds since 1970-01-01 UTC, on a clock that does not step.
     fn now_ms(&self) -> u64 {
         let (began_ms, began_ns) = self.kept.began;
         let now_ns = self.inner.ports.clock.now_ns();
         began_ms + now_ns.saturating_sub(began_ns) / 1_000_000
     }
 
-    /// Reads what is kept of the agents, once.
+    /// Loads the agents from the journal, once.
     fn load(&self) -> Result<(), Refusal> {
         if self.kept.is_loaded.get().is_some() {
             return Ok(());
@@ -330,7 +330,7 @@ impl Webhooks<'_> {
         let mut agents = self.kept.agents.lock();
         if self.kept.is_loaded.get().is_none() {
             *agents = kept::load(self.store, self.now_ms())?;
-            // Under the lock: nobody else is here.
+            // Cannot fail: the lock is held.
             let _ = self.kept.is_loaded.set(());
         }
         Ok(())

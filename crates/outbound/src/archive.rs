@@ -1,11 +1,12 @@
-//! The archive of conversations in PostgreSQL.
+//! Archive of conversations in PostgreSQL.
 //!
-//! One task writes: it asks the node what happened behind its mark and brings that there, the mark
-//! moving in the same transaction, so that every event is there once whatever fails when. Another
-//! reads back what the node has trimmed. Each has a connection of its own, tries again after a
-//! while for as long as there is trouble, and holds one batch at most.
+//! One task writes: it reads the node's events after the mark and inserts them, moving the mark in
+//! the same transaction, so that every event is inserted exactly once. Another task reads back
+//! messages that the node has trimmed. Each task has its own connection, retries after errors
+//! without a limit, and holds at most one batch in memory.
 //!
-//! Invariant: *what the mark has passed is in the database, and nobody waited for it to get there.*
+//! Invariant: *every event before the mark is in the database, and no append waits for the
+//! archive.*
 
 mod address;
 mod failure;
@@ -30,23 +31,23 @@ use feeder::Feeder;
 use reader::Reader;
 use state::Shared;
 
-/// How the archive is kept.
+/// Options of the archive.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where it is, with the password.
+    /// URL of the database, with the password.
     pub url: String,
-    /// How often what is new is written.
+    /// Interval between writes of new events.
     pub interval: Duration,
-    /// How long one statement may take.
+    /// Time limit of one SQL statement.
     pub statement_timeout: Duration,
-    /// How long whoever reads waits.
+    /// Time limit of a read.
     pub read_timeout: Duration,
-    /// What stays on the node's disk.
+    /// Messages that stay on the node's disk.
     pub keep: Keep,
 }
 
-/// Has everything that happens in the node's conversations written to the archive, for as long as
-/// the future is polled, and what is trimmed read back from there.
+/// Archives the events of the node's conversations while the returned future is polled, and serves
+/// reads of trimmed messages from the archive.
 pub fn keep(
     node: &Handle,
     options: Options,

@@ -1,10 +1,11 @@
-//! What the node reaches out to, behind ports that it defines.
+//! Outgoing connections of a node, behind ports that the node defines.
 //!
-//! Whatever is here may be slow, away or wrong at any time, and the node is none of that because of
-//! it: whoever asks it is answered within a bounded time, if only that it is away.
+//! The remote systems may be slow, unreachable or faulty at any time. The node must not suffer from
+//! that: every request is answered within a bounded time, if only with the error that the system is
+//! unreachable.
 //!
-//! It knows SQL, Redis, HTTP and the network. It does not know the doors, and decides nothing about
-//! conversations.
+//! This crate knows SQL, Redis, HTTP and the network. It does not know the listeners and makes no
+//! decisions about conversations.
 
 pub mod archive;
 pub mod redis;

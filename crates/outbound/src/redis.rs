@@ -1,11 +1,12 @@
-//! Cells of quotas that several nodes share, in a Redis or a Redis Cluster.
+//! Quota cells shared by several nodes, in Redis or Redis Cluster.
 //!
-//! One function on the server decides a take as a whole, by the server's clock, with the engine's
-//! arithmetic on whole numbers of any size ([`script`]). It is called by its digest and sent along
-//! when the server does not know it. Cells of an organisation lie in one slot of a cluster.
+//! A Lua function on the server decides a whole take, with the server's clock and the arithmetic of
+//! the quota engine on integers of any size ([`script`]). It is called by its digest, and sent in
+//! full to a server that does not have it. The cells of an organisation are in one slot of a
+//! cluster.
 //!
-//! Invariant: *whatever fails, at most what was decided on the server is admitted.* It knows Redis;
-//! it does not know rules, subjects or who asks.
+//! Invariant: *after any failure, the admitted takes do not exceed what the server decided.* This
+//! module knows Redis; it does not know rules, subjects or callers.
 
 mod link;
 pub mod script;

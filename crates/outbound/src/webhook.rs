@@ -1,7 +1,8 @@
-//! Agents that are called over HTTP: signed as Standard Webhooks has it, only where calls may go.
+//! HTTP calls of agents (webhooks): signed according to Standard Webhooks, and only to allowed
+//! hosts.
 //!
-//! Connections are pooled, redirects are not followed, and nothing of an answer is read before
-//! somebody asks for it.
+//! Connections are pooled, redirects are not followed, and the body of a response is only read when
+//! the caller polls it.
 
 mod allow;
 mod connect;
@@ -25,13 +26,13 @@ use node::webhooks::WebhookSettings;
 use rustls::ClientConfig;
 use tokio::time::{Instant, Sleep};
 
-/// How long a connection that nobody uses is kept.
+/// Idle time after which a pooled connection is closed.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// Connections to one agent that nobody uses.
+/// Maximum number of idle connections per agent.
 const IDLE_MAX: usize = 32;
 
-/// Makes calls over HTTP. See the module's documentation.
+/// Makes HTTP calls; see the module documentation.
 #[derive(Clone)]
 pub struct HttpCaller {
     client: Client<Connector, Full<Bytes>>,
@@ -39,7 +40,7 @@ pub struct HttpCaller {
 }
 
 impl HttpCaller {
-    /// Calls go where they may; encrypted ones trust what `tls` does.
+    /// Creates a caller for the allowed hosts; `tls` has the trusted certificates.
     pub fn new(allowed: Allowed, tls: Arc<ClientConfig>) -> Self {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -56,7 +57,7 @@ impl HttpCaller {
 impl Caller for HttpCaller {
     fn check(&self, settings: &WebhookSettings) -> Result<(), String> {
         let Target::Url(url) = &settings.target else {
-            return Err("agents are reached by URL here".to_owned());
+            return Err("the target is not a URL".to_owned());
         };
         self.allowed.check(url)?;
         if !settings.secret.is_empty() {
@@ -80,7 +81,7 @@ impl Caller for HttpCaller {
                 let value: Option<&HeaderValue> = answer.headers().get(name);
                 value.and_then(|value| value.to_str().ok())
             };
-            // A date is as good as nothing: the pause grows by itself.
+            // A date is ignored; the default pause applies.
             let retry_after = text(RETRY_AFTER).and_then(|it| it.trim().parse().ok());
             Ok(Response {
                 status: answer.status().as_u16(),
@@ -98,9 +99,9 @@ impl Caller for HttpCaller {
 
 fn prepare(request: Request, allowed: &Allowed) -> Result<hyper::Request<Full<Bytes>>, String> {
     let Target::Url(url) = &request.target else {
-        return Err("agents are reached by URL here".to_owned());
+        return Err("the target is not a URL".to_owned());
     };
-    // What was allowed when it was set may not be any more.
+    // The allowed hosts may have changed since the agent was configured.
     let uri = allowed.check(url)?;
     let mut call = hyper::Request::post(uri)
         .header(CONTENT_TYPE, "application/json")
@@ -124,7 +125,7 @@ fn prepare(request: Request, allowed: &Allowed) -> Result<hyper::Request<Full<By
     call.map_err(|error| error.to_string())
 }
 
-/// A header that an agent's settings may name.
+/// Validates a header from an agent's settings.
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
     const OURS: [&str; 8] = [
         "connection",
@@ -136,7 +137,7 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> 
         "webhook-signature",
         "webhook-timestamp",
     ];
-    let invalid = || format!("`{name}` cannot be sent as a header");
+    let invalid = || format!("`{name}` is not a valid header");
     let parsed = HeaderName::try_from(name).map_err(|_| invalid())?;
     if OURS.contains(&parsed.as_str()) {
         return Err(format!("the header `{name}` is set by the node"));
@@ -155,7 +156,7 @@ fn explain(error: &Error) -> String {
     text
 }
 
-/// The body of an answer; each piece has its time.
+/// Body of a response, with a time limit for each piece.
 struct Pieces {
     timeout: Duration,
     patience: Pin<Box<Sleep>>,

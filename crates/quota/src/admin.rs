@@ -1,64 +1,65 @@
-//! What people change while the node runs, beside the limits: for one prefix, and with an end.
+//! Operator changes at run time besides the limits themselves: overrides and halts, each for one
+//! prefix.
 
 use crate::limit::{AMOUNT_MAX, Bucket, Kind, PERIOD_NS_MAX};
 
-/// Another capacity or refill for one cell, until it ends.
+/// A different capacity or refill for one cell, valid until it ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// What a bucket, a budget or slots hold instead.
+    /// The capacity of the bucket, budget or slots; `None` keeps that of the limit.
     pub capacity: Option<u64>,
-    /// What comes back to a bucket instead: amount and nanoseconds.
+    /// The refill of a bucket as amount and period in nanoseconds; `None` keeps that of the limit.
     pub refill: Option<(u64, u64)>,
-    /// Given once, beyond what there is.
+    /// Credit granted once, in addition to the balance.
     pub grant: u64,
-    /// When it ends, in nanoseconds since 1970-01-01 UTC; `u64::MAX` for never.
+    /// The end of the override, in nanoseconds since 1970-01-01 UTC; `u64::MAX` for never.
     pub until_ns: u64,
-    /// Who said so.
+    /// The principal that made the override.
     pub by: Box<str>,
-    /// Why.
+    /// The reason given for it.
     pub reason: Box<str>,
 }
 
-/// Nothing is admitted for a prefix.
+/// A stop for a prefix: no take below it is admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Halt {
-    /// Since when, in nanoseconds since 1970-01-01 UTC.
+    /// The beginning of the halt, in nanoseconds since 1970-01-01 UTC.
     pub since_ns: u64,
-    /// Who said so.
+    /// The principal that ordered the halt.
     pub by: Box<str>,
-    /// Why.
+    /// The reason given for it.
     pub reason: Box<str>,
 }
 
-/// Why something cannot be changed.
+/// An administrative change that cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdminError {
-    /// There is no such limit.
+    /// No limit has this name.
     #[error("there is no limit `{0}`")]
     UnknownLimit(String),
-    /// The limit has no cell of that prefix.
+    /// The limit has no cell for this prefix.
     #[error("limit `{limit}` has no bucket for `{prefix}`: its pattern is `{pattern}`")]
     ForeignPrefix {
         /// The limit.
         limit: String,
-        /// What was given.
+        /// The prefix in the request.
         prefix: String,
-        /// What the limit is for.
+        /// The pattern of the limit.
         pattern: String,
     },
     /// A number is out of its range.
     #[error("{0}")]
     Range(&'static str),
-    /// There are as many as there may be.
-    #[error("there are {0}, and no more are kept")]
+    /// The maximum number of overrides or halts is reached.
+    #[error("too many overrides or halts (limit {0})")]
     TooMany(usize),
-    /// There is none to take back.
-    #[error("there is none for `{0}`")]
+    /// No override or halt exists for this prefix.
+    #[error("no override or halt exists for `{0}`")]
     None(String),
 }
 
 impl Override {
-    /// The kind that stands while it does.
+    /// Returns the limit's kind with the override applied to it.
     pub(crate) fn kind(&self, base: Kind) -> Kind {
         match base {
             Kind::Bucket(bucket) => {
@@ -84,7 +85,7 @@ impl Override {
         }
     }
 
-    /// Whether it gives no more than what stands otherwise.
+    /// Returns whether the override gives no more than the limit without it.
     pub(crate) fn tightens(&self, base: Kind) -> bool {
         let refill = |kind| match kind {
             Kind::Bucket(Bucket {
@@ -107,16 +108,16 @@ impl Override {
             .any(|number| number > AMOUNT_MAX)
         {
             return Err(AdminError::Range(
-                "there is at most 1000000000000000 of anything",
+                "an amount exceeds the maximum of 1000000000000000",
             ));
         }
         if !(1..=PERIOD_NS_MAX).contains(&period_ns) {
-            let reason = "the period of a refill is between 1 ns and 366 days";
+            let reason = "the refill period must be between 1 ns and 366 days";
             return Err(AdminError::Range(reason));
         }
         match (is_bucket, self.refill, self.grant, base) {
-            (false, Some(_), _, _) => Err(AdminError::Range("only a bucket is refilled")),
-            (_, _, 1.., Kind::Slots { .. }) => Err(AdminError::Range("slots are not granted")),
+            (false, Some(_), _, _) => Err(AdminError::Range("only buckets have a refill")),
+            (_, _, 1.., Kind::Slots { .. }) => Err(AdminError::Range("slots cannot be granted")),
             _ => Ok(()),
         }
     }

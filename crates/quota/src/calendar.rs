@@ -1,23 +1,23 @@
-//! Stretches of the calendar in which a budget may be spent.
+//! Calendar periods of budgets.
 
 use chrono::{Datelike, NaiveDate};
 
 use crate::zone::Zone;
 
-/// How often a budget begins anew.
+/// The calendar period after which a budget starts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// With each minute.
+    /// Each minute.
     Minute,
-    /// With each hour.
+    /// Each hour.
     Hour,
-    /// At midnight.
+    /// Each day, at midnight.
     Day,
-    /// At midnight before Monday.
+    /// Each week, at midnight before Monday.
     Week,
-    /// At midnight before the first.
+    /// Each month, at midnight before the first day.
     Month,
-    /// Never: what is spent is spent.
+    /// Never: the budget is not renewed.
     Never,
 }
 
@@ -27,7 +27,7 @@ const DAY_S: u64 = 86_400;
 const MONDAY: u64 = 4;
 
 impl Every {
-    /// Every one, by its word.
+    /// All periods with the words that name them.
     pub const WORDS: [(&'static str, Self); 6] = [
         ("minute", Self::Minute),
         ("hour", Self::Hour),
@@ -37,13 +37,14 @@ impl Every {
         ("never", Self::Never),
     ];
 
-    /// Its word.
+    /// Returns the word that names the period.
     pub fn as_str(self) -> &'static str {
         let word = Self::WORDS.iter().find(|(_, every)| *every == self);
         word.map_or("never", |(word, _)| word)
     }
 
-    /// The number of the stretch in which a moment lies: it grows by one with each.
+    /// Returns the number of the period that contains a moment. Numbers grow by one with each
+    /// period.
     pub(crate) fn period(self, now_ns: u64, zone: Zone) -> u64 {
         let local_s = self.local_s(now_ns, zone);
         let day = local_s / DAY_S;
@@ -61,14 +62,14 @@ impl Every {
         }
     }
 
-    /// When the stretch of that number begins, in nanoseconds since 1970-01-01 UTC; `None` if no
-    /// such moment comes.
+    /// Returns the start of the period with that number, in nanoseconds since 1970-01-01 UTC;
+    /// `None` if there is no such moment.
     pub(crate) fn begin_ns(self, period: u64, zone: Zone) -> Option<u64> {
         let begin_s = zone.begin_s(self, self.local_begin_s(period)?);
         u64::try_from((i128::from(begin_s) * SECOND_NS).max(0)).ok()
     }
 
-    /// The second that the local clock shows then.
+    /// Returns the second that the local clock shows at the start of a period.
     fn local_begin_s(self, period: u64) -> Option<i64> {
         let local_s = match self {
             Self::Minute => period.checked_mul(60)?,
@@ -86,8 +87,8 @@ impl Every {
         i64::try_from(local_s).ok()
     }
 
-    /// The zone in words of a store that has no time zones; what it is told holds until the next
-    /// period begins.
+    /// Returns the zone in a form for a store without a time zone database. The result is valid
+    /// until the next period begins.
     pub(crate) fn told_zone(self, now_ns: u64, zone: Zone) -> Zone {
         let Zone::Named(_) = zone else {
             return zone;

@@ -1,4 +1,4 @@
-//! What is left of one limit for one prefix, and the arithmetic on it: all of it in whole numbers.
+//! The balance of one limit for one prefix, and its arithmetic in whole numbers.
 //!
 //! ```text
 //! bucket   credit, in amount × period_ns; at, in the limit's own nanoseconds
@@ -14,43 +14,46 @@
 use crate::dial::Dial;
 use crate::limit::{Bucket, Kind, LimitId};
 
-/// Debt beyond this is forgotten: an hour of it would take longer than the universe to pay.
+/// Maximum debt; debt beyond it is dropped, because paying it would take longer than the age of the
+/// universe.
 const DEBT_MAX: i128 = 1 << 120;
 
-/// One reset, beside the number of a budget's stretch: those of minutes fit until the end of time.
+/// Increment of `Cell::at` for one reset of a budget. The period number below it fits into 32 bits
+/// even for minutes.
 const RESET: u64 = 1 << 32;
 
-/// See the module's documentation.
+/// The balance of one limit for one prefix; see the module's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// Credit of a bucket, spent of a budget, slots in use.
+    /// Credit of a bucket, amount spent of a budget, or slots in use.
     pub(crate) amount: i128,
-    /// Own time of a bucket's credit, number of a budget's stretch and of its resets.
+    /// For a bucket, the limit's own time at which `amount` was computed; for a budget, its period
+    /// number and count of resets.
     pub(crate) at: u64,
     pub(crate) limit: LimitId,
-    /// Thresholds that were told of.
+    /// Number of warning thresholds that were already reported.
     pub(crate) warned: u8,
-    /// Whether an override may stand for it.
+    /// True if an override may apply to this cell.
     pub(crate) is_overridden: bool,
-    /// Whether it differs from what is kept of it.
+    /// True if the cell differs from its last journaled record.
     pub(crate) is_dirty: bool,
 }
 
-/// When a take that was denied would pass, if nobody else takes.
+/// The time at which a denied take would pass if no other take comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum When {
     /// At that nanosecond, and not before.
     At(u64),
-    /// When a budget begins anew: there is nothing to wait for meanwhile.
+    /// At the start of the next budget period; retrying earlier is useless.
     Period(u64),
-    /// When others give back what they hold.
+    /// When holders release slots.
     Release,
     /// Never.
     Never,
 }
 
 impl Cell {
-    /// A cell nobody has taken from.
+    /// Creates a cell that nothing was taken from.
     pub fn full(limit: LimitId, kind: &Kind, dial: &Dial, now_ns: u64) -> Self {
         let (amount, at) = match *kind {
             Kind::Bucket(bucket) => (bucket.credit_max(), dial.own_ns(now_ns)),
@@ -67,12 +70,12 @@ impl Cell {
         }
     }
 
-    /// Whose it is.
+    /// Returns the limit that the cell belongs to.
     pub fn limit(&self) -> LimitId {
         self.limit
     }
 
-    /// Lets the time pass. A clock that stepped back passes none.
+    /// Adds the refill up to `now_ns`. A clock that stepped back adds nothing.
     pub(crate) fn accrue(&mut self, kind: &Kind, dial: &Dial, now_ns: u64) {
         match *kind {
             Kind::Bucket(bucket) => {
@@ -98,7 +101,7 @@ impl Cell {
         }
     }
 
-    /// What could be taken now, rounded down; less than nothing is debt. The cell is up to date.
+    /// Returns the available amount, rounded down; negative for debt. The cell must be up to date.
     pub(crate) fn have(&self, kind: &Kind, dial: &Dial, now_ns: u64) -> i128 {
         match *kind {
             Kind::Bucket(bucket) => self.amount.div_euclid(i128::from(bucket.period_ns)),
@@ -108,7 +111,8 @@ impl Cell {
         }
     }
 
-    /// Takes; a negative count gives back. Never fails: what is not there becomes debt.
+    /// Debits `count`; a negative count gives credit back. Never fails: an amount above the balance
+    /// becomes debt.
     pub(crate) fn debit(&mut self, kind: &Kind, count: i128) {
         match *kind {
             Kind::Bucket(bucket) => {
@@ -124,7 +128,7 @@ impl Cell {
         }
     }
 
-    /// When `count` could be taken. The cell is up to date.
+    /// Returns when `count` becomes available. The cell must be up to date.
     pub(crate) fn ready(&self, kind: &Kind, dial: &Dial, now_ns: u64, count: u64) -> When {
         if self.have(kind, dial, now_ns) >= i128::from(count) {
             return When::At(now_ns);
@@ -150,7 +154,8 @@ impl Cell {
         }
     }
 
-    /// When everything will be there again, if nobody takes; `None` for nobody knows.
+    /// Returns when the cell is full again if nothing more is taken; `None` if that cannot be
+    /// known.
     pub(crate) fn reset_ns(&self, kind: &Kind, dial: &Dial, now_ns: u64) -> Option<u64> {
         match *kind {
             Kind::Bucket(bucket) => {
@@ -163,23 +168,24 @@ impl Cell {
         }
     }
 
-    /// Whether it is as a new one would be. The cell is up to date.
+    /// Returns whether the cell equals a new one. The cell must be up to date.
     pub(crate) fn is_full(&self, kind: &Kind) -> bool {
         match *kind {
             Kind::Bucket(bucket) => self.amount == bucket.credit_max(),
-            // A new one would take back what was taken before a reset.
+            // A budget that was reset stays: a new cell would accept refunds of takes from before
+            // the reset.
             Kind::Budget { .. } => self.amount == 0 && self.at < RESET,
             Kind::Slots { .. } => self.amount == 0,
         }
     }
 
-    /// The number of a budget's stretch.
+    /// Returns the number of a budget's calendar period.
     fn stretch(&self) -> u64 {
         self.at % RESET
     }
 
-    /// Moves a budget whose period has not begun yet into the current one: the clock was ahead. What
-    /// was spent stays spent. Whether anything changed.
+    /// Moves a budget whose period lies in the future (the clock was ahead) into the current
+    /// period, and keeps the amount spent. Returns whether the cell changed.
     pub(crate) fn clamp_period(&mut self, kind: &Kind, dial: &Dial, now_ns: u64) -> bool {
         let Kind::Budget { every, zone, .. } = *kind else {
             return false;
@@ -192,8 +198,8 @@ impl Cell {
         is_ahead
     }
 
-    /// Goes over to another kind of the same limit. What was used stays used; what is raised counts
-    /// at once; nothing is minted. The cell is up to date.
+    /// Converts the cell to a changed kind of the same limit. The amount used stays used, a raised
+    /// capacity counts at once, and no credit is created. The cell must be up to date.
     pub(crate) fn reconfigure(&mut self, from: &Kind, to: &Kind, dial: &Dial, now_ns: u64) {
         match (*from, *to) {
             (Kind::Bucket(old), Kind::Bucket(new)) => {
@@ -214,7 +220,8 @@ impl Cell {
         }
     }
 
-    /// Becomes as a new one would be; slots that are held stay held. The cell is up to date.
+    /// Restores the balance of a new cell; slots that are held stay held. The cell must be up to
+    /// date.
     pub(crate) fn refill(&mut self, kind: &Kind, dial: &Dial, now_ns: u64) {
         if !matches!(kind, Kind::Slots { .. }) {
             let full = Self::full(self.limit, kind, dial, now_ns);
@@ -226,7 +233,7 @@ impl Cell {
         }
     }
 
-    /// Adds credit once, which may lie above the capacity until it is taken.
+    /// Adds credit once. The balance may lie above the capacity until it is spent.
     pub(crate) fn grant(&mut self, kind: &Kind, count: u64) {
         match *kind {
             Kind::Bucket(bucket) => {
@@ -238,7 +245,7 @@ impl Cell {
         }
     }
 
-    /// What was taken of what there is, in thousandths.
+    /// Returns the used share of the capacity, in thousandths.
     pub(crate) fn used_share(&self, kind: &Kind, dial: &Dial, now_ns: u64) -> u16 {
         let capacity = i128::from(kind.capacity_by(dial.factor_at(now_ns)));
         let used = capacity - self.have(kind, dial, now_ns);
@@ -254,7 +261,7 @@ impl Bucket {
         i128::from(self.capacity) * i128::from(self.period_ns)
     }
 
-    /// The own time in which that much credit is refilled, rounded up; `None` for never.
+    /// Returns the own time in which that much credit is refilled, rounded up; `None` for never.
     fn lasting(&self, credit: i128) -> Option<u64> {
         match (credit.max(0) as u128, self.amount) {
             (0, _) => Some(0),
@@ -264,7 +271,8 @@ impl Bucket {
     }
 }
 
-/// `value` × `to` ÷ `from`, rounded up, without leaving 128 bits unless the result does.
+/// Returns `value` × `to` ÷ `from`, rounded up. Intermediate values stay within 128 bits if the
+/// result does.
 fn rescale_up(value: i128, from: u64, to: u64) -> i128 {
     let (from, to) = (i128::from(from), i128::from(to));
     if from == to {

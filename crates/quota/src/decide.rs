@@ -1,4 +1,4 @@
-//! Whether a take passes: every cell is asked, then all of them are debited, or none.
+//! Decisions about takes: all cells are checked first, then all of them are debited or none is.
 
 use std::ops::DerefMut;
 use std::time::Duration;
@@ -11,126 +11,130 @@ use crate::subject::Subject;
 use crate::table::{Found, Table};
 use crate::unit::Unit;
 
-/// What became of a take.
+/// The outcome of a take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It was taken, everywhere.
+    /// Admitted: every cell was debited.
     Admitted,
-    /// It was not, anywhere.
+    /// Denied: no cell was debited.
     Denied(Denied),
-    /// Nothing is admitted for that prefix.
+    /// A halt applies to the subject: nothing is admitted for that prefix.
     Halted {
-        /// The prefix.
+        /// The halted prefix.
         prefix: Box<str>,
-        /// Why, as whoever halted it said.
+        /// The reason that was given with the halt.
         reason: Box<str>,
     },
-    /// It makes no sense: no wait would help.
+    /// The request is invalid: no wait would help.
     Refused(Refused),
-    /// There is no room for the cell of that step: [`Plan::overflow`] and lock again.
+    /// The table has no room for the cell of that step: call [`Plan::overflow`], lock again and
+    /// retry.
     NoRoom(usize),
 }
 
-/// Why a take did not pass.
+/// Details of a denied take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Denied {
-    /// The limit that will let it pass last.
+    /// The limit that admits the take last.
     pub limit: LimitId,
-    /// Where that stands in the rules.
+    /// The index of that limit in the rules.
     pub index: usize,
-    /// What is left, rounded down; less than nothing is debt.
+    /// The available amount, rounded down; negative for debt.
     pub have: i128,
-    /// What was wanted.
+    /// The requested amount.
     pub need: u64,
-    /// When it would pass.
+    /// The time at which the take would pass.
     pub when: When,
 }
 
-/// Why a take makes no sense.
+/// The reason why a take is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It costs nothing.
-    #[error("a take costs something: every cost is 0")]
+    /// All costs are 0.
+    #[error("every cost of the take is 0")]
     Nothing,
-    /// More than can be counted.
-    #[error("no cost is above 1000000000000000: that of `{unit}` is")]
+    /// A cost is above [`AMOUNT_MAX`].
+    #[error("the cost of `{unit}` exceeds the maximum of 1000000000000000")]
     TooMuch {
-        /// Of what.
+        /// The unit of that cost.
         unit: Unit,
     },
-    /// No limit counts that.
+    /// No limit counts this unit.
     #[error("no limit counts `{unit}`")]
     UnknownUnit {
-        /// What was asked for.
+        /// The requested unit.
         unit: Unit,
     },
-    /// The limit will never have so much.
+    /// The request exceeds the limit's capacity: it would never pass.
     #[error("{need} exceeds the capacity ({capacity})")]
     AboveCapacity {
         /// The limit.
         limit: LimitId,
-        /// What it holds at most.
+        /// The limit's capacity.
         capacity: u64,
-        /// What was wanted.
+        /// The requested amount.
         need: u64,
     },
-    /// An id is empty or too long.
-    #[error("the id of a take has 1 to 255 bytes")]
+    /// The id of the take is empty or too long.
+    #[error("the id of a take must have 1 to 255 bytes")]
     Id,
-    /// The id was used before, by a take that costs something else.
-    #[error("the id was used before, for a take that costs something else")]
+    /// The id was used before, by a take with other costs.
+    #[error("the id was used before by a take with different costs")]
     IdReused,
-    /// A hold that ends at once.
-    #[error("a hold of 0s ends at once: it lasts 1ms or longer")]
+    /// The requested hold lasts 0 seconds.
+    #[error("a hold of 0s is too short (minimum 1ms)")]
     HoldTooShort,
-    /// A hold that is longer than allowed.
+    /// The requested hold is longer than `quota.hold_max`.
     #[error("a hold of {hold:?} is longer than quota.hold_max ({hold_max:?})")]
     HoldTooLong {
-        /// What was asked for.
+        /// The requested duration.
         hold: Duration,
-        /// The limit.
+        /// The value of `quota.hold_max`.
         hold_max: Duration,
     },
-    /// What is given back must be held.
-    #[error("`{unit}` is given back: take it with a hold")]
+    /// A limit of the take counts slots, which need a hold so that they can be released.
+    #[error("`{unit}` counts slots: take it with a hold")]
     HoldNeeded {
-        /// Of what.
+        /// The unit that the slots count.
         unit: Unit,
     },
 }
 
-/// How one limit stands for a subject.
+/// The state of one limit for a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing<'a> {
     /// The limit.
     pub limit: &'a Limit,
-    /// Its number.
+    /// The limit's id.
     pub id: LimitId,
-    /// What is left, rounded down; less than nothing is debt.
+    /// The available amount, rounded down; negative for debt.
     pub have: i128,
-    /// What there is at most.
+    /// The capacity.
     pub capacity: u64,
-    /// When everything is there again, in nanoseconds since 1970-01-01 UTC; `None` for nobody knows.
+    /// When the cell is full again, in nanoseconds since 1970-01-01 UTC; `None` if that cannot be
+    /// known.
     pub reset_ns: Option<u64>,
-    /// When it was taken from last, before this, in nanoseconds since 1970-01-01 UTC; `None` for
-    /// never, or what is no bucket.
+    /// The last take before this one, in nanoseconds since 1970-01-01 UTC; `None` for never and for
+    /// limits that are no buckets.
     pub touched_ns: Option<u64>,
-    /// The cell is one that subjects share there is no room for.
+    /// True if the subject uses the limit's shared overflow cell, because its table had no room for
+    /// an own one.
     pub is_shared: bool,
-    /// When it would have passed; it passed because the limit only says so.
+    /// When the take would have passed if the limit, which is in shadow mode and lacked credit, were
+    /// enforced.
     pub shadowed: Option<When>,
 }
 
-/// A threshold was crossed.
+/// A warning threshold that a take crossed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Warned {
-    /// Where the limit stands in the rules.
+    /// The index of the limit in the rules.
     pub index: usize,
-    /// In thousandths.
+    /// The threshold, in thousandths of the capacity.
     pub share: u16,
 }
 
-/// Decides about a take. The tables are those that the plan names, in its order.
+/// Decides about a take. `tables` are the locked tables that the plan names, in the plan's order.
 pub fn decide<T: DerefMut<Target = Table>>(
     rules: &Rules,
     plan: &mut Plan,
@@ -170,7 +174,8 @@ pub fn decide<T: DerefMut<Target = Table>>(
     Decision::Admitted
 }
 
-/// Looks at cells and changes nothing. The tables are those that the plan names, in its order.
+/// Reads the cells of a plan without changing them. `tables` are those that the plan names, in its
+/// order.
 pub fn look<T: DerefMut<Target = Table>>(
     rules: &Rules,
     plan: &mut Plan,
@@ -185,7 +190,8 @@ pub fn look<T: DerefMut<Target = Table>>(
     }
 }
 
-/// Finds the step's cell, if there is one, and brings it up to date; false if there is no room.
+/// Finds the step's cell, if it exists, and brings it up to date. Returns false if the table has no
+/// room for it.
 pub(crate) fn look_at<T: DerefMut<Target = Table>>(
     rules: &Rules,
     step: &mut Step,
@@ -225,7 +231,7 @@ fn bring_up<T: DerefMut<Target = Table>>(
     (step.now, step.shadowed, step.warned) = (Some((cell, kind)), None, None);
 }
 
-/// Whether a cell has what is wanted of it.
+/// Checks whether a cell has the requested amount.
 fn judge(
     rules: &Rules,
     step: &mut Step,
@@ -266,7 +272,7 @@ fn judge(
     }))
 }
 
-/// When the step's cell has so much; an override may end before.
+/// Returns when the step's cell has `need`; an override may end before that.
 fn ready(rules: &Rules, step: &Step, subject: &Subject<'_>, need: u64, now_ns: u64) -> When {
     let Some((mut cell, kind)) = step.now else {
         return When::Never;
@@ -294,7 +300,7 @@ fn ready(rules: &Rules, step: &Step, subject: &Subject<'_>, need: u64, now_ns: u
 
 const AMOUNT_OF_ALL: u64 = crate::limit::AMOUNT_MAX * 16;
 
-/// A bucket never has more than it holds.
+/// Returns `Never` if a bucket or slots would need more than their capacity.
 fn within_capacity(when: When, kind: &Kind, need: u64) -> When {
     match when {
         When::At(_) if need > kind.capacity() => When::Never,
@@ -303,7 +309,7 @@ fn within_capacity(when: When, kind: &Kind, need: u64) -> When {
     }
 }
 
-/// Debits what was found to be there.
+/// Debits the step's cell and notes warning thresholds that it crosses.
 pub(crate) fn commit<T: DerefMut<Target = Table>>(
     rules: &Rules,
     step: &mut Step,
@@ -333,7 +339,7 @@ pub(crate) fn commit<T: DerefMut<Target = Table>>(
 }
 
 impl Plan {
-    /// How every limit stands that was looked at, in the order of the rules.
+    /// Returns the state of every limit that was read, in the order of the rules.
     pub fn standings<'a>(
         &'a self,
         rules: &'a Rules,
@@ -355,8 +361,8 @@ impl Plan {
         })
     }
 
-    /// Why a take does not pass whose turn it is not: others wait for the cell of that step, for so
-    /// much. The plan was [looked](look) at.
+    /// Returns the denial for a take that must wait behind others: they wait for `ahead` of the
+    /// cell of step `number`. The plan must have been read by [`look`].
     pub fn behind(&self, rules: &Rules, number: usize, ahead: u64, now_ns: u64) -> Option<Denied> {
         let step = self.steps.get(number)?;
         let (cell, kind) = step.now.as_ref()?;
@@ -371,7 +377,7 @@ impl Plan {
         })
     }
 
-    /// Thresholds that the take crossed.
+    /// Returns the warning thresholds that the take crossed.
     pub fn warned(&self) -> impl Iterator<Item = Warned> + '_ {
         self.steps.iter().filter_map(|step| {
             let share = step.warned?;
@@ -380,7 +386,7 @@ impl Plan {
         })
     }
 
-    /// Whether any cell is given back when it is not used any more.
+    /// Returns the unit of a limit of the plan that counts slots, if there is one.
     pub fn has_slots(&self, rules: &Rules) -> Option<Unit> {
         let slots = self
             .steps

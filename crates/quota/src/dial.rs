@@ -1,9 +1,9 @@
-//! A factor on a limit's refill, which may be turned at any time at the cost of one number.
+//! The factor on a limit's refill, which can be changed at any time without touching cells.
 //!
-//! Cells do not remember nanoseconds of the clock but of their limit's *own time*, which passes
-//! faster or slower: turning the dial touches no cell, and each is refilled by what passed while it
-//! was not looked at, whatever the factor was meanwhile. Own time is rounded down where the dial is
-//! turned, by less than a nanosecond.
+//! Cells store the limit's *own time* instead of clock time. Own time passes faster or slower than
+//! the clock, by the factor. A change of the factor therefore touches no cell: a cell's next refill
+//! covers all of the own time that passed since its last one, whatever the factor was meanwhile. At
+//! each change, own time is rounded down by less than a nanosecond.
 
 use crate::calendar::Every;
 use crate::zone::Zone;
@@ -15,22 +15,22 @@ pub struct Factor {
     denominator: u32,
 }
 
-/// Why two numbers are no factor.
+/// Two numbers that are no valid factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a factor is a ratio of whole numbers up to {PART_MAX}, and at most {RATIO_MAX}")]
+#[error("invalid factor: use a ratio of whole numbers up to {PART_MAX} that is at most {RATIO_MAX}")]
 pub struct FactorError;
 
 const PART_MAX: u32 = 1_000_000;
 const RATIO_MAX: u32 = 1_000;
 
 impl Factor {
-    /// Changes nothing.
+    /// The factor 1.
     pub const ONE: Self = Self {
         numerator: 1,
         denominator: 1,
     };
 
-    /// `numerator` ÷ `denominator`.
+    /// Returns `numerator` ÷ `denominator`.
     pub fn new(numerator: u32, denominator: u32) -> Result<Self, FactorError> {
         let is_valid = denominator > 0
             && numerator.max(denominator) <= PART_MAX
@@ -45,23 +45,23 @@ impl Factor {
         }
     }
 
-    /// Its two numbers.
+    /// Returns the numerator and the denominator.
     pub fn parts(self) -> (u32, u32) {
         (self.numerator, self.denominator)
     }
 
-    /// Whether it gives no more than another.
+    /// Returns whether the factor is at most `other`.
     pub fn is_at_most(self, other: Self) -> bool {
         let left = u64::from(self.numerator) * u64::from(other.denominator);
         left <= u64::from(other.numerator) * u64::from(self.denominator)
     }
 
-    /// That share of an amount, rounded down.
+    /// Returns `amount` times the factor, rounded down.
     pub fn of(self, amount: u64) -> u64 {
         self.passed(amount)
     }
 
-    /// Own time that passes in `ns`, rounded down.
+    /// Returns the own time that passes in `ns`, rounded down.
     fn passed(self, ns: u64) -> u64 {
         if self.numerator == self.denominator {
             return ns;
@@ -70,7 +70,7 @@ impl Factor {
         u64::try_from(passed).unwrap_or(u64::MAX)
     }
 
-    /// The least time in which so much own time passes; `None` if it never does.
+    /// Returns the shortest clock time in which that much own time passes; `None` for never.
     fn lasting(self, own_ns: u64) -> Option<u64> {
         match (own_ns, self.numerator) {
             (0, _) => Some(0),
@@ -90,19 +90,22 @@ impl Default for Factor {
     }
 }
 
-/// How a limit's own time passes: by `factor` from a moment on, and by another from a later one.
+/// The course of a limit's own time: by `factor` from a moment on, and by another factor from a
+/// later moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dial {
     pub(crate) anchor_ns: u64,
     pub(crate) anchor_own_ns: u64,
     pub(crate) factor: Factor,
     pub(crate) then: Option<(u64, Factor)>,
-    /// Nanoseconds by which the wall clock is ahead of the node's, as it was stepped since.
+    /// Offset of the wall clock from the node's clock, in nanoseconds, after steps of the wall
+    /// clock.
     pub(crate) calendar_shift_ns: i64,
 }
 
 impl Dial {
-    /// Own time is the clock's, and goes on by that factor from `now_ns`.
+    /// Creates a dial whose own time equals the clock at `now_ns` and advances by `factor` from
+    /// then on.
     pub fn new(factor: Factor, now_ns: u64) -> Self {
         let anchor_ns = if factor == Factor::ONE { 0 } else { now_ns };
         Self {
@@ -114,7 +117,8 @@ impl Dial {
         }
     }
 
-    /// From now on it goes by `factor`, and by `then` from that moment on.
+    /// Returns the dial with `factor` from `now_ns` on, and the factor of `then` from its moment
+    /// on.
     pub fn turned(self, now_ns: u64, factor: Factor, then: Option<(u64, Factor)>) -> Self {
         Self {
             anchor_ns: now_ns.max(self.anchor_ns),
@@ -125,18 +129,19 @@ impl Dial {
         }
     }
 
-    /// The moment on the wall clock, for calendars: the node's clock does not follow its steps.
+    /// Returns the wall clock time, for calendars: the node's clock does not follow steps of the
+    /// wall clock.
     pub(crate) fn calendar_ns(&self, now_ns: u64) -> u64 {
         now_ns.saturating_add_signed(self.calendar_shift_ns)
     }
 
-    /// When the period behind that one begins, by the node's clock.
+    /// Returns when the period after `period` begins, by the node's clock.
     pub(crate) fn next_period_ns(&self, every: Every, period: u64, zone: Zone) -> Option<u64> {
         let at_ns = every.begin_ns(period + 1, zone)?;
         Some(at_ns.saturating_add_signed(self.calendar_shift_ns.saturating_neg()))
     }
 
-    /// The factor that stands.
+    /// Returns the factor in force.
     pub fn factor_at(&self, now_ns: u64) -> Factor {
         match self.then {
             Some((until_ns, then)) if now_ns >= until_ns => then,
@@ -144,7 +149,7 @@ impl Dial {
         }
     }
 
-    /// The limit's own time; never steps back.
+    /// Returns the limit's own time; it never steps back.
     pub fn own_ns(&self, now_ns: u64) -> u64 {
         let Some((until_ns, then)) = self.then.filter(|(until_ns, _)| now_ns > *until_ns) else {
             let passed = self.factor.passed(now_ns.saturating_sub(self.anchor_ns));
@@ -157,8 +162,8 @@ impl Dial {
             .saturating_add(second)
     }
 
-    /// The first nanosecond of the clock at which it is that late in the limit's own time; `None` if
-    /// it never is.
+    /// Returns the first nanosecond of the clock at which the limit's own time reaches `own_ns`;
+    /// `None` if it never does.
     pub fn clock_ns(&self, own_ns: u64) -> Option<u64> {
         let wanted = own_ns.saturating_sub(self.anchor_own_ns);
         let lasting = |factor: Factor, from_ns: u64, wanted| {

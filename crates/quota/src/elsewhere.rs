@@ -1,8 +1,9 @@
-//! Plans whose cells lie elsewhere: in a store that decides by its own copy of the arithmetic.
+//! Plans whose cells lie in a shared store (Redis) that decides with its own copy of the
+//! arithmetic.
 //!
-//! What such a store needs to know of a cell is a [`Part`]: its name, how much there is with
-//! everything that was said of the limit counted in, and what is wanted. What it answers is
-//! [told](Plan::tell) to the plan, so that standings and charges are those of any other.
+//! A [`Part`] describes one cell to the store: its key, its capacity and refill with weight, factor
+//! and override applied, and the requested amount. The store's answers are [entered](Plan::tell)
+//! into the plan, so that standings and charges are computed as for local cells.
 
 use crate::admin::Override;
 use crate::cell::{Cell, When};
@@ -14,39 +15,40 @@ use crate::plan::{Plan, Step};
 use crate::rules::{Rules, stored};
 use crate::subject::{Prefix, Subject};
 
-/// One cell of a plan, for a store.
+/// A cell of a plan, as a request to the shared store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
-    /// Where its limit stands in the rules.
+    /// The index of the limit in the rules.
     pub index: usize,
-    /// Its name.
+    /// The cell's key.
     pub key: Key<'a>,
-    /// A hash of its name that nobody outside can foresee.
+    /// A seeded hash of the key that clients cannot predict.
     pub hash: u64,
-    /// How much there is: weight, factor and override are counted in.
+    /// The capacity and the refill, with weight, factor and override applied.
     pub kind: Kind,
-    /// What is taken; less than nothing when it is given back.
+    /// The amount to take; negative to give back.
     pub count: i128,
-    /// Whether it denies, or only says so.
+    /// True if the limit denies; false in shadow mode.
     pub is_enforced: bool,
 }
 
-/// What a store says of one cell.
+/// The shared store's answer for one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// What is left, rounded down.
+    /// The available amount, rounded down.
     pub have: i128,
-    /// Of a budget or of slots: what is said when it is given back; `None` for what the clock says.
+    /// For a budget or slots, the marker to present when the amount is given back; `None` to use
+    /// the period of the clock.
     pub mark: Option<u64>,
-    /// When a bucket was taken from last, in nanoseconds since 1970-01-01 UTC.
+    /// The last take from a bucket, in nanoseconds since 1970-01-01 UTC.
     pub touched_ns: Option<u64>,
-    /// It had too little, and nothing was taken from it, as its limit only says so.
+    /// True if a limit in shadow mode had too little, so that nothing was taken from it.
     pub is_shadowed: bool,
 }
 
 impl Rules {
-    /// Why a take is not to be asked about, whatever is left: its subject is halted, or it is more
-    /// than there will ever be.
+    /// Checks whether a take can be refused without asking the store: its subject is halted, or it
+    /// exceeds a capacity.
     pub fn turn_down(
         &self,
         plan: &Plan,
@@ -71,7 +73,7 @@ impl Rules {
         above.map_or(Ok(()), |refused| Err(Decision::Refused(refused)))
     }
 
-    /// So much of a cell that is known by its key.
+    /// Returns the part for `count` of the cell with that key.
     pub fn part<'a>(&self, key: Key<'a>, count: i128, now_ns: u64) -> Option<Part<'a>> {
         let index = self.policies.index(key.limit)?;
         let hash = Seed::of_limit(self.seed.hash(key.prefix), key.limit);
@@ -100,14 +102,14 @@ impl Rules {
         }
     }
 
-    /// What stands for a cell, before any factor.
+    /// Returns the kind of a cell with its override applied, before any factor.
     fn standing_kind(&self, index: usize, prefix: Prefix<'_>, now_ns: u64) -> Kind {
         let base = *self.kind(index);
         let change = self.standing_override(index, prefix, now_ns);
         change.map_or(base, |change| change.kind(base))
     }
 
-    /// Whether something else stands for a cell than its limit.
+    /// Returns whether an override applies to the cell.
     pub fn is_overridden(&self, part: &Part<'_>, now_ns: u64) -> bool {
         let change = self.standing_override(part.index, part.key.prefix, now_ns);
         change.is_some()
@@ -128,7 +130,7 @@ impl Rules {
 }
 
 impl Plan {
-    /// The cells, in the order of the steps.
+    /// Returns the cells in the order of the steps.
     pub fn parts<'p, 'a: 'p>(
         &'p self,
         rules: &'p Rules,
@@ -142,7 +144,7 @@ impl Plan {
         })
     }
 
-    /// Notes what is left of the cell of a step, as the store says.
+    /// Enters the store's answer for the cell of a step.
     pub fn tell(
         &mut self,
         rules: &Rules,
@@ -162,7 +164,8 @@ impl Plan {
     }
 }
 
-/// A cell that has so much. Its stretch of the calendar is the store's to say.
+/// Builds a cell with the balance that the store reported. The store determines the calendar
+/// period.
 fn as_told(
     rules: &Rules,
     step: &Step,
@@ -184,8 +187,8 @@ fn as_told(
 }
 
 impl Bucket {
-    /// Refilled faster by a factor. What does not fit into 64 bits is slower, by less than one part
-    /// in 2^62.
+    /// Returns the bucket with its refill multiplied by a factor. If that does not fit into 64
+    /// bits, the refill is slower by less than one part in 2^62.
     fn by(self, factor: Factor) -> Self {
         let (numerator, denominator) = factor.parts();
         if numerator == denominator {
@@ -207,7 +210,7 @@ impl Bucket {
 }
 
 impl Kind {
-    /// What there is while that factor stands.
+    /// Returns the kind with the factor applied.
     fn by(self, factor: Factor) -> Self {
         match self {
             Self::Bucket(bucket) => Self::Bucket(bucket.by(factor)),
@@ -228,7 +231,7 @@ impl Kind {
 }
 
 impl Kind {
-    /// With its time zone in words of a store that has none.
+    /// Returns the kind with its time zone in a form for a store without a time zone database.
     fn told(self, calendar_ns: u64) -> Self {
         match self {
             Self::Budget {

@@ -1,7 +1,7 @@
-//! What was taken before it was known what it would cost.
+//! Holds: amounts that are reserved before the true cost is known.
 //!
-//! A hold ends by its own deadline whatever becomes of its holder: then what it reserved is charged,
-//! and slots are free again. Invariant: *a hold ends once.*
+//! A hold ends at its deadline even if its holder disappears: the reserved amount is charged and
+//! slots are released. Invariant: *a hold ends once.*
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,45 +9,45 @@ use crate::limit::{Kind, LimitId};
 use crate::plan::Plan;
 use crate::rules::Rules;
 
-/// Names a hold: 128 bits that nobody can guess. Those of holds that were stored by an older version
-/// have 64.
+/// Identifies a hold by 128 random bits that cannot be guessed. Holds stored by an older version
+/// have 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HoldId(pub u128);
 
-/// See the module's documentation.
+/// A reservation; see the module's documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// Who: a subject's text.
+    /// The text of the subject.
     pub subject: Box<str>,
-    /// The principal that took it and may settle it; empty if none was proven, and then the id is
-    /// enough.
+    /// The principal that took the hold and may settle it. Empty if the take was not authenticated:
+    /// then the id is enough to settle.
     pub principal: Box<str>,
-    /// What was taken from which limit.
+    /// The amounts taken, by limit.
     pub charges: Box<[Charge]>,
-    /// When it ends by itself, in nanoseconds since 1970-01-01 UTC.
+    /// The deadline at which the hold ends by itself, in nanoseconds since 1970-01-01 UTC.
     pub deadline_ns: u64,
 }
 
-/// What was taken from one limit.
+/// The amount taken from one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge {
     /// The limit.
     pub limit: LimitId,
-    /// How much.
+    /// The amount.
     pub count: u64,
-    /// In which stretch of the calendar, of a budget, and after how many resets; what is over is not
-    /// given back. Of slots that lie elsewhere, what their store says of them.
+    /// For a budget, the period and the count of resets at the take; an amount of another period is
+    /// not given back. For slots in the shared store, the store's marker.
     pub period: u64,
-    /// From the cell that subjects share there is no room for.
+    /// True if the amount was taken from the limit's shared overflow cell.
     pub is_overflow: bool,
 }
 
-/// There are as many holds as there may be.
+/// The maximum number of holds is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there are {0} holds here, and no more are kept")]
+#[error("too many holds (limit {0} in this shard, quota.holds_max)")]
 pub struct HoldsFull(pub usize);
 
-/// Holds, by name and by deadline.
+/// All holds of a shard, by id and by deadline.
 #[derive(Debug, Default)]
 pub struct Holds {
     by_id: BTreeMap<HoldId, Hold>,
@@ -56,7 +56,7 @@ pub struct Holds {
 }
 
 impl Holds {
-    /// With room for so many.
+    /// Creates an empty set with room for `count_max` holds.
     pub fn new(count_max: usize) -> Self {
         Self {
             count_max,
@@ -64,12 +64,12 @@ impl Holds {
         }
     }
 
-    /// How many there may be.
+    /// Changes the maximum number of holds.
     pub fn set_count_max(&mut self, count_max: usize) {
         self.count_max = count_max;
     }
 
-    /// Whether there is room for another.
+    /// Returns an error if there is no room for another hold.
     pub fn check_room(&self) -> Result<(), HoldsFull> {
         match self.by_id.len() < self.count_max {
             true => Ok(()),
@@ -77,7 +77,7 @@ impl Holds {
         }
     }
 
-    /// Adds one; one of that name is replaced.
+    /// Adds a hold, replacing one with the same id.
     pub fn insert(&mut self, id: HoldId, hold: Hold) {
         let deadline_ns = hold.deadline_ns;
         if let Some(old) = self.by_id.insert(id, hold) {
@@ -86,19 +86,19 @@ impl Holds {
         self.by_deadline.insert((deadline_ns, id));
     }
 
-    /// Ends one.
+    /// Removes a hold and returns it.
     pub fn remove(&mut self, id: HoldId) -> Option<Hold> {
         let hold = self.by_id.remove(&id)?;
         self.by_deadline.remove(&(hold.deadline_ns, id));
         Some(hold)
     }
 
-    /// The one of that name.
+    /// Returns the hold with that id.
     pub fn get(&self, id: HoldId) -> Option<&Hold> {
         self.by_id.get(&id)
     }
 
-    /// Ends one whose deadline is over.
+    /// Removes and returns one hold whose deadline has passed.
     pub fn expire(&mut self, now_ns: u64) -> Option<(HoldId, Hold)> {
         let (deadline_ns, id) = *self.by_deadline.first()?;
         if deadline_ns > now_ns {
@@ -107,31 +107,31 @@ impl Holds {
         self.remove(id).map(|hold| (id, hold))
     }
 
-    /// When the next one ends by itself.
+    /// Returns the earliest deadline.
     pub fn next_ns(&self) -> Option<u64> {
         self.by_deadline
             .first()
             .map(|(deadline_ns, _)| *deadline_ns)
     }
 
-    /// How many there are.
+    /// Returns the number of holds.
     pub fn len(&self) -> usize {
         self.by_id.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no holds.
     pub fn is_empty(&self) -> bool {
         self.by_id.is_empty()
     }
 
-    /// Every one, by name.
+    /// Iterates over all holds, by id.
     pub fn iter(&self) -> impl Iterator<Item = (HoldId, &Hold)> {
         self.by_id.iter().map(|(id, hold)| (*id, hold))
     }
 }
 
 impl Plan {
-    /// What an admitted take took.
+    /// Returns the amounts that an admitted take took, by limit.
     pub fn charges(&self, rules: &Rules) -> Box<[Charge]> {
         let taken = self.steps.iter().filter(|step| step.shadowed.is_none());
         let charges = taken.filter_map(|step| {

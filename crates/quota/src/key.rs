@@ -1,10 +1,10 @@
-//! Where a cell is looked for: by its limit and the prefix it is for.
+//! Keys of cells: a limit and a prefix.
 
 use crate::limit::LimitId;
 use crate::subject::Prefix;
 
-/// A cell's name: whose, and for which prefix. The empty prefix is that of the cell which subjects
-/// share that there is no room for.
+/// The key of a cell. The empty prefix is the key of the limit's overflow cell, which is shared by
+/// subjects for whose own cells there was no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key<'a> {
     /// The limit.
@@ -13,11 +13,11 @@ pub struct Key<'a> {
     pub prefix: Prefix<'a>,
 }
 
-/// Makes hashes that nobody outside can foresee.
+/// The seed of the hash, so that clients cannot predict hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(pub u64);
 
-/// Odd numbers without a pattern: digits of π behind the point.
+/// Odd numbers without a pattern: digits of π after the point.
 const PI: [u64; 3] = [
     0x243f_6a88_85a3_08d3,
     0x1319_8a2e_0370_7345,
@@ -25,13 +25,13 @@ const PI: [u64; 3] = [
 ];
 
 impl<'a> Key<'a> {
-    /// The cell that subjects share that there is no room for.
+    /// Returns the key of the limit's shared overflow cell.
     pub(crate) fn overflow(limit: LimitId) -> Self {
         let prefix = Prefix { name: "", run: "" };
         Self { limit, prefix }
     }
 
-    /// As a cell keeps it: a run stands behind a `?`.
+    /// Returns the prefix as cells store it: the name, then `?` and the run if there is one.
     pub(crate) fn to_bytes(self) -> Box<[u8]> {
         let Prefix { name, run } = self.prefix;
         match run {
@@ -40,7 +40,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// As [`Key::to_bytes`] made it.
+    /// Parses bytes made by [`Key::to_bytes`].
     pub(crate) fn from_bytes(limit: LimitId, bytes: &'a [u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
         let (name, run) = text.split_once('?').unwrap_or((text, ""));
@@ -48,7 +48,7 @@ impl<'a> Key<'a> {
         Some(Self { limit, prefix })
     }
 
-    /// Whether those are its bytes.
+    /// Returns whether `bytes` are this key's bytes.
     pub(crate) fn is(&self, bytes: &[u8]) -> bool {
         let Prefix { name, run } = self.prefix;
         let Some(rest) = bytes.strip_prefix(name.as_bytes()) else {
@@ -63,7 +63,7 @@ impl<'a> Key<'a> {
 }
 
 impl Seed {
-    /// The hash of a prefix; its upper half says in which table its cells lie.
+    /// Returns the hash of a prefix. Its upper half selects the table of its cells.
     pub(crate) fn hash(self, prefix: Prefix<'_>) -> u64 {
         let name = self.fold(self.0 ^ PI[0], prefix.name.as_bytes());
         match prefix.run {
@@ -72,7 +72,7 @@ impl Seed {
         }
     }
 
-    /// The hash of a limit's cell for a prefix of that hash.
+    /// Returns the hash of a limit's cell from the hash of its prefix.
     pub(crate) fn of_limit(hash: u64, limit: LimitId) -> u64 {
         mix(hash ^ u64::from(limit.0), PI[1])
     }
@@ -90,7 +90,8 @@ impl Seed {
     }
 }
 
-/// Both halves of the product: every bit of either factor reaches the result.
+/// Returns the exclusive or of both halves of the product, so that every bit of either factor
+/// affects the result.
 fn mix(left: u64, right: u64) -> u64 {
     let product = u128::from(left) * u128::from(right | 1);
     (product as u64) ^ ((product >> 64) as u64)

@@ -1,17 +1,17 @@
-//! The quota engine: who may take how much, now or when.
+//! The quota engine: decides which takes are admitted, and when a denied one would pass.
 //!
-//! A *take* names one [`Subject`] and an amount for each of some [`Unit`]s. Every [`Limit`] whose
-//! [`Pattern`] covers the subject keeps one [`Cell`] for the subject's prefix, and all of them must
-//! agree, or nothing is consumed anywhere. Credit is an integer in units of *amount × nanoseconds of
-//! the period*, so that no rational rate ever drifts.
+//! A *take* names one [`Subject`] and amounts of one or more [`Unit`]s. Every [`Limit`] whose
+//! [`Pattern`] covers the subject has one [`Cell`] for the subject's prefix. A take is admitted if
+//! all of these cells have enough credit; otherwise no cell is debited. Credit is an integer in
+//! units of *amount × nanoseconds of the period*, so that rational rates never drift.
 //!
-//! The engine only decides. It holds no lock, reads no clock and writes nothing: cells lie in
-//! [`Table`]s, a [`Plan`] says which tables a take needs, in which order, and [`decide`] is handed
-//! those, locked. What is admitted, journaled and told to whom is the shell's to say.
+//! The engine only decides. It takes no locks, reads no clock and writes nothing: cells lie in
+//! [`Table`]s, a [`Plan`] names the tables that a take needs and their order, and [`decide`] is
+//! called with those tables locked. The shell journals decisions and sends the answers.
 //!
-//! Invariants: *over any stretch of time a bucket admits at most its capacity and what was refilled;
-//! a take that is denied changes nothing; what was said of when a take will pass is exact; no change
-//! of a limit, no eviction and no clock that steps back ever mints credit.*
+//! Invariants: *over any stretch of time a bucket admits at most its capacity plus the refill; a
+//! denied take changes nothing; the predicted time of a denied take is exact; no change of a limit,
+//! no eviction and no clock that steps back ever creates credit.*
 
 mod admin;
 mod calendar;

@@ -1,4 +1,4 @@
-//! What bounds whom: a limit as it is written down.
+//! A limit as it is configured.
 
 use std::sync::Arc;
 
@@ -8,111 +8,112 @@ use crate::pattern::Pattern;
 use crate::unit::Unit;
 use crate::zone::Zone;
 
-/// Largest capacity, budget, refill and cost. With the longest period and the largest weight no sum
-/// of them leaves 128 bits.
+/// Largest capacity, budget, refill and cost. With the longest period and the largest weight, all
+/// sums fit into 128 bits.
 pub const AMOUNT_MAX: u64 = 1_000_000_000_000_000;
 /// Longest period of a refill: 366 days.
 pub const PERIOD_NS_MAX: u64 = 366 * 86_400 * 1_000_000_000;
 /// Largest weight.
 pub const WEIGHT_MAX: u32 = 1_000;
 
-/// Names a limit for as long as there are policies. A limit of the same name keeps its number.
+/// Identifies a limit. A limit that is configured again under the same name keeps its id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LimitId(pub u32);
 
 /// A limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// What people call it.
+    /// The name.
     pub name: Arc<str>,
-    /// Whom it is for.
+    /// The pattern of the subjects that it covers.
     pub pattern: Pattern,
-    /// What it counts.
+    /// The unit that it counts.
     pub unit: Unit,
-    /// How much there is.
+    /// The capacity and how it is renewed.
     pub kind: Kind,
-    /// Whether it denies.
+    /// The enforcement mode.
     pub mode: Mode,
     /// When a take is answered.
     pub durability: Durability,
-    /// Multiplies the refill of buckets, and what budgets and slots hold.
+    /// Multiplies the refill of buckets, and the capacity of budgets and slots.
     pub factor: Factor,
-    /// Multiplies the refill, and is the share of those who wait for it. From 1.
+    /// Multiplies the refill, and is the share of waiting takes in the fair queue. At least 1.
     pub weight: u32,
-    /// Shares of what there is, in thousandths, ascending: whoever takes beyond one is told of, once.
+    /// Warning thresholds, ascending, in thousandths of the capacity. Crossing one is reported
+    /// once.
     pub warn: Vec<u16>,
-    /// What is done when the cells lie elsewhere and cannot be reached.
+    /// The behaviour when the shared store cannot be reached.
     pub on_unreachable: Unreachable,
 }
 
-/// How much there is, and how it comes back.
+/// The capacity of a limit and how it is renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Comes back bit by bit.
+    /// Refilled continuously.
     Bucket(Bucket),
-    /// Comes back as a whole when a stretch of the calendar is over.
+    /// Renewed as a whole at the start of each calendar period.
     Budget {
-        /// In each stretch.
+        /// The amount per period.
         amount: u64,
-        /// Which stretch.
+        /// The calendar period.
         every: Every,
-        /// Whose calendar.
+        /// The time zone of the calendar.
         zone: Zone,
     },
-    /// Comes back when it is given back.
+    /// Renewed when holders release their slots.
     Slots {
-        /// At the same time.
+        /// Slots that may be in use at the same time.
         capacity: u64,
     },
 }
 
-/// A bucket that is refilled by `amount` in each period, evenly.
+/// A bucket that is refilled evenly by `amount` per period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// When it is full.
+    /// The amount in a full bucket.
     pub capacity: u64,
-    /// What comes back in a period; 0 for nothing ever.
+    /// The refill per period; 0 for none.
     pub amount: u64,
-    /// Nanoseconds, from 1.
+    /// The period in nanoseconds, at least 1.
     pub period_ns: u64,
 }
 
-/// Whether a limit denies.
+/// The enforcement mode of a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// It does.
+    /// The limit denies takes.
     #[default]
     Enforce,
-    /// It says that it would.
+    /// The limit only reports the takes that it would deny.
     Shadow,
-    /// It is not looked at.
+    /// The limit is ignored.
     Off,
 }
 
 /// When a take is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// At once; what was taken is on disk a moment later.
+    /// At once; the take is on disk a moment later.
     #[default]
     Async,
-    /// When what was taken is on disk.
+    /// Once the take is on disk.
     Sync,
 }
 
-/// What is done when the cells lie elsewhere and cannot be reached.
+/// The behaviour when the shared store cannot be reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unreachable {
-    /// Each node gives its share.
+    /// Each node grants its share of the limit.
     #[default]
     Degrade,
-    /// Nothing is given.
+    /// Takes are denied.
     Deny,
-    /// Everything is given.
+    /// Takes are admitted.
     Allow,
 }
 
 impl Kind {
-    /// What there is at most, before any factor.
+    /// Returns the capacity, before any factor.
     pub fn capacity(&self) -> u64 {
         match *self {
             Self::Bucket(Bucket { capacity, .. }) | Self::Slots { capacity } => capacity,
@@ -120,7 +121,7 @@ impl Kind {
         }
     }
 
-    /// What there is at most, while the factor stands.
+    /// Returns the capacity with the factor applied.
     pub(crate) fn capacity_by(&self, factor: Factor) -> u64 {
         match self {
             Self::Bucket(bucket) => bucket.capacity,
@@ -128,7 +129,7 @@ impl Kind {
         }
     }
 
-    /// With the refill that the weight makes of it.
+    /// Returns the kind with the refill multiplied by the weight.
     pub(crate) fn weighed(self, weight: u32) -> Self {
         match self {
             Self::Bucket(bucket) => Self::Bucket(Bucket {

@@ -1,9 +1,10 @@
-//! Which subjects a limit is for, and what of them shares one cell.
+//! Patterns of limits: the subjects that a limit covers, and the part of a subject that shares one
+//! cell.
 
 use crate::subject::{Subject, Tier};
 
-/// `org`, `org/namespace` or `org/namespace/agent` with `*` for any part; with `?run` behind it each
-/// run has a cell of its own, and what is in no run is not limited.
+/// `org`, `org/namespace` or `org/namespace/agent`, with `*` for any part. A pattern with the
+/// suffix `?run` has one cell per run and does not cover subjects without a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     text: Box<str>,
@@ -11,19 +12,19 @@ pub struct Pattern {
     is_per_run: bool,
 }
 
-/// Why a text is no pattern.
+/// A text that is no pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no pattern: write one to three parts like `acme/*/*`, and `?run` behind them for \
-     a cell per run"
+    "invalid pattern `{text}`: use one to three parts like `acme/*/*`, and append `?run` for a cell \
+     per run"
 )]
 pub struct PatternError {
-    /// What was given, as far as it is short.
+    /// The text, cut to 80 characters.
     pub text: String,
 }
 
 impl Pattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let error = || PatternError {
             text: text.chars().take(80).collect(),
@@ -50,17 +51,17 @@ impl Pattern {
         }
     }
 
-    /// How many parts of a name share a cell.
+    /// Returns the number of name parts that identify a cell.
     pub fn tier(&self) -> Tier {
         self.tier
     }
 
-    /// Whether each run has a cell of its own.
+    /// Returns whether each run has its own cell.
     pub fn is_per_run(&self) -> bool {
         self.is_per_run
     }
 
-    /// Whether it is for that subject.
+    /// Returns whether the pattern covers the subject.
     pub fn covers(&self, subject: &Subject<'_>) -> bool {
         if self.is_per_run && subject.run().is_empty() {
             return false;
@@ -69,17 +70,18 @@ impl Pattern {
         parts.all(|(index, part)| part == ANY || part == subject.part(index))
     }
 
-    /// Whether it is for every subject, but for those in no run.
+    /// Returns whether the pattern has only wildcards. With `?run` it still excludes subjects
+    /// without a run.
     pub(crate) fn is_wild(&self) -> bool {
         self.text.bytes().all(|byte| matches!(byte, b'*' | b'/'))
     }
 
-    /// The first part, unless it is any.
+    /// Returns the first part, unless it is `*`.
     pub(crate) fn org(&self) -> Option<&str> {
         self.text.split('/').next().filter(|part| *part != ANY)
     }
 
-    /// Whether a cell of that prefix can be one of its limit's.
+    /// Returns whether the limit can have a cell for that prefix.
     pub(crate) fn covers_prefix(&self, name: &str, run: &str) -> bool {
         let mut parts = name.split('/');
         let fits = self.text.split('/').all(|own| {

@@ -1,7 +1,7 @@
-//! What a take needs: which cells, how much of each, in which tables.
+//! The plan of a take: the cells that it needs, the amount of each, and their tables.
 //!
-//! A plan is used again for the next take, so that none allocates. It is made from rules and names
-//! no cell yet; those are looked at when the tables are locked.
+//! A plan is reused for the next take, to avoid allocation. It is made from the rules alone; cells
+//! are looked up once the tables are locked.
 
 use crate::cell::{Cell, When};
 use crate::decide::Refused;
@@ -12,59 +12,59 @@ use crate::subject::{Prefix, Subject, Tier};
 use crate::table::CellId;
 use crate::unit::Unit;
 
-/// How much of what.
+/// An amount of a unit.
 pub type Cost = (Unit, u64);
 
-/// See the module's documentation.
+/// The plan of a take; see the module's documentation.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub(crate) steps: Vec<Step>,
-    /// Tables, ascending, each once.
+    /// The tables to lock, ascending, each once.
     tables: Vec<u16>,
 }
 
-/// One cell.
+/// A step of a plan: one cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// Which limit of the rules.
+    /// The index of the limit in the rules.
     pub(crate) index: usize,
-    /// What is taken; less than nothing when it is given back.
+    /// The amount to take; negative to give back.
     pub(crate) count: i128,
     pub(crate) tier: Tier,
     pub(crate) is_per_run: bool,
     pub(crate) is_overflow: bool,
     pub(crate) hash: u64,
     pub(crate) table: u16,
-    /// Which of the tables that were handed in.
+    /// The index of `table` among the tables that the plan names.
     pub(crate) place: usize,
     pub(crate) found: Option<CellId>,
-    /// As it stands, once it was looked at.
+    /// The cell and its kind, once it was read.
     pub(crate) now: Option<(Cell, Kind)>,
-    /// When it was taken from last, in the limit's own nanoseconds, if it is a bucket that is there.
+    /// The last take in the limit's own time, if the cell is a bucket that exists.
     pub(crate) touched: Option<u64>,
-    /// Why it is not taken from, in a limit that only says so.
+    /// When the take would pass, for a limit in shadow mode that lacks credit and is not debited.
     pub(crate) shadowed: Option<When>,
-    /// A threshold that was crossed, in thousandths.
+    /// The warning threshold that was crossed, in thousandths.
     pub(crate) warned: Option<u16>,
 }
 
 impl Plan {
-    /// The cells.
+    /// Returns the steps, one per cell.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// The cells by name, in the order of the steps.
+    /// Returns the keys of the cells, in the order of the steps.
     pub fn keys<'a>(&self, rules: &Rules, subject: &Subject<'a>) -> impl Iterator<Item = Key<'a>> {
         self.steps.iter().map(|step| step.key(rules, subject))
     }
 
-    /// The tables to lock, in this order.
+    /// Returns the tables to lock, in this order.
     pub fn tables(&self) -> &[u16] {
         &self.tables
     }
 
-    /// Has one more table locked: what else is kept there is needed too.
+    /// Adds a table to lock, for other state that is stored with it.
     pub fn add_table(&mut self, table: u16) {
         if let Err(place) = self.tables.binary_search(&table) {
             self.tables.insert(place, table);
@@ -72,26 +72,26 @@ impl Plan {
         }
     }
 
-    /// Where the limits stand in the rules that an admitted take was taken from.
+    /// Returns the indices in the rules of the limits that an admitted take was taken from.
     pub fn taken(&self) -> impl Iterator<Item = usize> + '_ {
         let taken = self.steps.iter().filter(|step| step.shadowed.is_none());
         taken.map(|step| step.index)
     }
 
-    /// Leaves out the cells of other limits.
+    /// Removes the steps of all limits for which `keep` returns false.
     pub fn retain(&mut self, rules: &Rules, keep: impl Fn(&Limit) -> bool) {
         self.steps.retain(|step| keep(rules.limit(step.index)));
         self.line_up();
     }
 
-    /// Whether what is taken must be on disk before it is answered.
+    /// Returns whether the take must be on disk before it is answered.
     pub fn is_sync(&self, rules: &Rules) -> bool {
         let mut steps = self.steps.iter();
         steps.any(|step| rules.limit(step.index).durability == Durability::Sync)
     }
 
-    /// Goes over to the cells that subjects share, for those there is no room for. The tables are
-    /// others then.
+    /// Replaces the cell of a step by the limit's shared overflow cell, for a table without room.
+    /// This changes the tables to lock.
     pub fn overflow(&mut self, rules: &Rules, step: usize) {
         let limit = rules.id(self.steps[step].index);
         let key = Key::overflow(limit);
@@ -107,7 +107,7 @@ impl Plan {
         self.tables.clear();
     }
 
-    /// Notes which tables there are, and which step needs which.
+    /// Computes the tables to lock and each step's index among them.
     pub(crate) fn line_up(&mut self) {
         self.tables.clear();
         if let [step] = &mut *self.steps {
@@ -126,7 +126,7 @@ impl Plan {
         }
     }
 
-    /// Adds every limit that is for the subject and for which there is a count.
+    /// Adds a step for every limit that covers the subject and for which `count` returns an amount.
     pub(crate) fn add(
         &mut self,
         rules: &Rules,
@@ -164,7 +164,7 @@ impl Plan {
 }
 
 impl Step {
-    /// The cell's key.
+    /// Returns the key of the step's cell.
     pub(crate) fn key<'a>(&self, rules: &Rules, subject: &Subject<'a>) -> Key<'a> {
         let limit = rules.id(self.index);
         match self.is_overflow {
@@ -215,7 +215,7 @@ impl Rules {
         Ok(())
     }
 
-    /// Plans to look at everything that bounds the subject.
+    /// Plans to read every limit that covers the subject.
     pub fn plan_look(&self, plan: &mut Plan, subject: &Subject<'_>) {
         plan.clear();
         plan.add(self, subject, |_| Some(0));

@@ -1,4 +1,4 @@
-//! All limits together, checked as a whole.
+//! The set of all limits, validated as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,48 +7,48 @@ use crate::limit::{AMOUNT_MAX, Bucket, Kind, Limit, LimitId, Mode, PERIOD_NS_MAX
 use crate::subject::Subject;
 use crate::unit::Unit;
 
-/// Limits at most.
+/// Maximum number of limits.
 pub const LIMITS_MAX: usize = 1_024;
 const NAME_SIZE_MAX: usize = 128;
 const THRESHOLDS_MAX: usize = 16;
 
-/// The limits of one version.
+/// The limits of one version of the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Policies {
     version: u64,
-    /// In the order in which they were written.
+    /// The limits in configuration order.
     limits: Vec<(LimitId, Arc<Limit>)>,
     next_id: u32,
-    /// Limits whose pattern begins with any org, and those that begin with one.
+    /// Indices of limits by the org of their pattern: those for any org, and those for one.
     anywhere: Vec<u32>,
     by_org: BTreeMap<Box<str>, Vec<u32>>,
     units: BTreeSet<Unit>,
 }
 
-/// What is wrong with one limit.
+/// An invalid limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("limit `{limit}`: {reason}")]
 pub struct Mistake {
-    /// What it is called.
+    /// The name of the limit.
     pub limit: String,
-    /// For people.
+    /// The reason, as a text for users.
     pub reason: String,
 }
 
 impl Policies {
-    /// The version that follows this one, or everything that is wrong with it. A limit keeps the
-    /// number that one of its name has.
+    /// Returns the version that follows this one, or all mistakes in `limits`. A limit keeps the id
+    /// of the previous limit with the same name.
     pub fn next(&self, limits: Vec<Limit>) -> Result<Self, Vec<Mistake>> {
         let mut mistakes = Vec::new();
         if limits.len() > LIMITS_MAX {
-            let reason = format!("there are {}, and {LIMITS_MAX} at most", limits.len());
+            let reason = format!("too many limits: {} (maximum {LIMITS_MAX})", limits.len());
             let limit = "*".to_owned();
             mistakes.push(Mistake { limit, reason });
         }
         let mut names = BTreeSet::new();
         for limit in &limits {
             let is_new = names.insert(limit.name.clone());
-            let twice = (!is_new).then(|| "there is another of that name".to_owned());
+            let twice = (!is_new).then(|| "another limit has the same name".to_owned());
             mistakes.extend(
                 reasons(limit)
                     .into_iter()
@@ -75,7 +75,7 @@ impl Policies {
         Ok(Self::restored(self.version + 1, limits, next_id))
     }
 
-    /// As they were kept.
+    /// Rebuilds policies from a journal record.
     pub(crate) fn restored(version: u64, limits: Vec<(LimitId, Arc<Limit>)>, next_id: u32) -> Self {
         let mut policies = Self {
             version,
@@ -94,12 +94,12 @@ impl Policies {
         policies
     }
 
-    /// Counts changes; 0 for none.
+    /// Returns the number of the version; 0 if no limits were ever set.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The limits, with their numbers, in the order in which they were written.
+    /// Returns the limits with their ids, in configuration order.
     pub fn limits(&self) -> &[(LimitId, Arc<Limit>)] {
         &self.limits
     }
@@ -108,24 +108,24 @@ impl Policies {
         self.next_id
     }
 
-    /// Where the limit of that name stands.
+    /// Returns the index of the limit with that name.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.limits
             .iter()
             .position(|(_, limit)| *limit.name == *name)
     }
 
-    /// Where the limit of that number stands.
+    /// Returns the index of the limit with that id.
     pub fn index(&self, id: LimitId) -> Option<usize> {
         self.limits.iter().position(|(known, _)| *known == id)
     }
 
-    /// Whether any limit counts that.
+    /// Returns whether any limit counts the unit.
     pub fn counts(&self, unit: Unit) -> bool {
         self.units.contains(&unit)
     }
 
-    /// Where those limits stand that are for the subject and are not off.
+    /// Returns the indices of the limits that cover the subject and are not off.
     pub(crate) fn covering<'a>(
         &'a self,
         subject: &'a Subject<'_>,
@@ -155,35 +155,35 @@ fn reasons(limit: &Limit) -> Vec<String> {
     let is_name = |byte: u8| byte.is_ascii_graphic() && !b"\"/;=".contains(&byte);
     check(
         (1..=NAME_SIZE_MAX).contains(&limit.name.len()) && limit.name.bytes().all(is_name),
-        "a name is 1 to 128 visible characters without `\"`, `/`, `;` and `=`",
+        "the name must have 1 to 128 visible characters without `\"`, `/`, `;` and `=`",
     );
     check(
         (1..=WEIGHT_MAX).contains(&limit.weight),
-        "a weight is between 1 and 1000",
+        "the weight must be between 1 and 1000",
     );
     check(
         limit.warn.len() <= THRESHOLDS_MAX
             && limit.warn.windows(2).all(|pair| pair[0] < pair[1])
             && limit.warn.iter().all(|share| (1..=1_000).contains(share)),
-        "what is warned of are at most 16 shares between 0.001 and 1, ascending",
+        "`warn` must have at most 16 ascending shares between 0.001 and 1",
     );
     check(
         limit.kind.capacity() <= AMOUNT_MAX,
-        "there is at most 1000000000000000 of anything",
+        "the capacity must be at most 1000000000000000",
     );
     match limit.kind {
         Kind::Bucket(Bucket {
             amount, period_ns, ..
         }) => {
-            check(amount <= AMOUNT_MAX, "a refill is at most 1000000000000000");
+            check(amount <= AMOUNT_MAX, "the refill must be at most 1000000000000000");
             check(
                 (1..=PERIOD_NS_MAX).contains(&period_ns),
-                "the period of a refill is between 1 ns and 366 days",
+                "the refill period must be between 1 ns and 366 days",
             );
         }
         Kind::Budget { zone, .. } => check(
             zone.is_valid(),
-            "a calendar is at most 18 hours ahead of UTC or behind",
+            "the time zone must be within 18 hours of UTC",
         ),
         Kind::Slots { .. } => {}
     }

@@ -1,14 +1,16 @@
-//! Who waits for a cell: by priority, then by share, then by turn.
+//! The queue of takes that wait for a cell: ordered by priority, then by weighted fair share, then
+//! by arrival.
 //!
-//! Within a priority each subject gets what its weight is to the others': whoever waits has a
-//! *virtual finish*, which grows by cost ÷ weight with each of its takes, and the earliest goes first
-//! (Demers, Keshav, Shenker, *Analysis and Simulation of a Fair Queueing Algorithm*, SIGCOMM 1989).
-//! Invariant: *takes of one subject and priority leave in the order in which they came.*
+//! Within a priority, each subject is served in proportion to its weight: each waiting take has a
+//! *virtual finish*, which grows by cost ÷ weight with each take of the subject, and the earliest
+//! finish goes first (Demers, Keshav, Shenker, *Analysis and Simulation of a Fair Queueing
+//! Algorithm*, SIGCOMM 1989). Invariant: *takes of one subject and priority leave in the order in
+//! which they came.*
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// A place in a queue: the first one is the smallest.
+/// The position of a waiting take; the smallest position is served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     priority: Reverse<u8>,
@@ -16,19 +18,20 @@ pub struct Place {
     turn: u64,
 }
 
-/// See the module's documentation.
+/// The queue of waiting takes; see the module's documentation.
 #[derive(Debug)]
 pub struct Queue<W> {
     waiting: BTreeMap<Place, (Box<str>, u64, W)>,
-    /// Of subjects that wait: where the last take of each finishes.
+    /// By priority and waiting subject: the virtual finish of its last take, and the number of its
+    /// waiting takes.
     finishes: BTreeMap<(Reverse<u8>, Box<str>), (u64, usize)>,
-    /// Of each priority, where its last admitted take finished.
+    /// By priority: the virtual finish of the last admitted take.
     virtual_now: BTreeMap<Reverse<u8>, u64>,
     turns: u64,
     cost: u64,
 }
 
-/// A cost of one with a weight of one; larger than any weight.
+/// The virtual length of a cost of 1 at a weight of 1; larger than any weight.
 const SCALE: u64 = 1 << 20;
 
 impl<W> Default for Queue<W> {
@@ -44,7 +47,7 @@ impl<W> Default for Queue<W> {
 }
 
 impl<W> Queue<W> {
-    /// Somebody more waits; a higher priority goes first.
+    /// Adds a waiting take and returns its position. A higher priority is served first.
     pub fn push(&mut self, subject: &str, priority: u8, cost: u64, weight: u32, who: W) -> Place {
         let priority = Reverse(priority);
         let length = cost.min(u64::MAX / SCALE).saturating_mul(SCALE) / u64::from(weight.max(1));
@@ -65,20 +68,20 @@ impl<W> Queue<W> {
         place
     }
 
-    /// Whose turn it is.
+    /// Returns the take to be served next.
     pub fn first(&self) -> Option<(Place, &W)> {
         let (place, (_, _, who)) = self.waiting.first_key_value()?;
         Some((*place, who))
     }
 
-    /// The first one has got what it waited for.
+    /// Removes the first take, which was admitted.
     pub fn admit(&mut self) -> Option<W> {
         let (place, _) = self.first()?;
         self.virtual_now.insert(place.priority, place.finish);
         self.remove(place)
     }
 
-    /// Somebody does not wait any more.
+    /// Removes a take that no longer waits.
     pub fn remove(&mut self, place: Place) -> Option<W> {
         let (subject, cost, who) = self.waiting.remove(&place)?;
         self.cost = self.cost.saturating_sub(cost);
@@ -92,22 +95,22 @@ impl<W> Queue<W> {
         Some(who)
     }
 
-    /// What all of them wait for.
+    /// Returns the total cost of all waiting takes.
     pub fn cost(&self) -> u64 {
         self.cost
     }
 
-    /// Whoever waits at that place.
+    /// Returns the take at that position.
     pub fn at(&mut self, place: Place) -> Option<&mut W> {
         self.waiting.get_mut(&place).map(|(_, _, who)| who)
     }
 
-    /// How many wait.
+    /// Returns the number of waiting takes.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether nobody waits.
+    /// Returns whether no take waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

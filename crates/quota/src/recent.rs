@@ -1,19 +1,21 @@
-//! Ids of takes that were admitted lately: a retry is answered like its original and takes nothing.
+//! Ids of recently admitted takes, for idempotent retries: a retry gets the original answer and
+//! takes nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// The newest ids, each with what is to be answered; bounded in number and in time.
+/// The newest ids, each with its stored answer; bounded in number and in time.
 #[derive(Debug)]
 pub struct Recent<V> {
     known: BTreeMap<Box<str>, V>,
-    /// Oldest first, with when each is forgotten.
+    /// Ids with the time at which each is forgotten, oldest first.
     order: VecDeque<(u64, Box<str>)>,
     count_max: usize,
     window_ns: u64,
 }
 
 impl<V> Recent<V> {
-    /// Keeps up to so many, each so long at least unless more come.
+    /// Creates a set of up to `count_max` ids. Each is kept for at least `window_ns` unless more
+    /// ids arrive.
     pub fn new(count_max: usize, window_ns: u64) -> Self {
         Self {
             known: BTreeMap::new(),
@@ -23,18 +25,18 @@ impl<V> Recent<V> {
         }
     }
 
-    /// What is known of that id.
+    /// Returns the value stored for an id.
     pub fn get(&self, id: &str) -> Option<&V> {
         self.known.get(id)
     }
 
-    /// Every id, oldest first, with until when it is known.
+    /// Iterates over all ids, oldest first, with the time at which each is forgotten.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &V, u64)> {
         let order = self.order.iter();
         order.filter_map(|(until_ns, id)| Some((&**id, self.known.get(id)?, *until_ns)))
     }
 
-    /// Takes note of an id that is not known, for the window and at least until that moment.
+    /// Stores a new id for the window, and at least until `until_ns`.
     pub fn insert(&mut self, id: &str, value: V, until_ns: u64, now_ns: u64) {
         self.forget(now_ns);
         if self.known.insert(id.into(), value).is_none() {

@@ -1,8 +1,9 @@
-//! What is kept of quotas, byte by byte.
+//! The journal records of quotas, byte by byte.
 //!
-//! Records are told apart by the tag that a stream keeps beside each. All numbers are little-endian;
-//! a text is UTF-8 behind its length, `text8`, `text16`. A layout is never changed: another one gets
-//! another tag. Of a cell, a hold, an id, a factor, a halt and an override the last record stands.
+//! The tag that a stream stores with each record identifies its layout. All numbers are
+//! little-endian; a text is UTF-8 after its length, `text8` or `text16`. A layout is never changed:
+//! a new one gets a new tag. The last record of a cell, hold, id, factor, halt or override is the
+//! valid one.
 //!
 //! ```text
 //! the state    1 CELLS     any number of: limit u32 | flags u8 (bit 0: an override stood) | warned u8
@@ -45,36 +46,36 @@ pub use holds::{HoldRecord, Taken, decode_ended, decode_hold, encode_ended, enco
 pub use holds::{decode_short_ended, decode_short_hold};
 pub use limits::PoliciesRecord;
 
-/// Tag of cells, in a stream of state.
+/// The tag of cells, in the stream of state.
 pub const CELLS: u8 = 1;
-/// Tag of a hold of 64 bits, in a stream of state that an older version wrote.
+/// The tag of a hold with a 64-bit id, in a stream of state from an older version.
 pub const SHORT_HOLD: u8 = 2;
-/// Tag of holds of 64 bits that have ended, in a stream of state that an older version wrote.
+/// The tag of ended holds with 64-bit ids, in a stream of state from an older version.
 pub const SHORT_ENDED: u8 = 3;
-/// Tag of the id of a take, in a stream of state that an older version wrote.
+/// The tag of the id of a take, in a stream of state from an older version.
 pub const SHORT_TAKEN: u8 = 4;
-/// Tag of a hold, in a stream of state.
+/// The tag of a hold, in the stream of state.
 pub const HOLD: u8 = 5;
-/// Tag of holds that have ended, in a stream of state.
+/// The tag of ended holds, in the stream of state.
 pub const ENDED: u8 = 6;
-/// Tag of the id of a take, in a stream of state.
+/// The tag of the id of a take, in the stream of state.
 pub const TAKEN: u8 = 7;
-/// Tag of [`PoliciesRecord`], in a stream of changes.
+/// The tag of [`PoliciesRecord`], in the stream of changes.
 pub const POLICIES: u8 = 1;
-/// Tag of a factor, in a stream of changes.
+/// The tag of a factor, in the stream of changes.
 pub const FACTOR: u8 = 2;
-/// Tag of a halt, in a stream of changes.
+/// The tag of a halt, in the stream of changes.
 pub const HALT: u8 = 3;
-/// Tag of an override, in a stream of changes.
+/// The tag of an override, in the stream of changes.
 pub const OVERRIDE: u8 = 4;
-/// Tag of an [`Audit`], in a stream of audits.
+/// The tag of an [`Audit`], in the stream of audits.
 pub const AUDIT: u8 = 1;
 
-/// Bytes that are no record of their tag.
+/// Bytes that are no valid record of their tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what} of quotas")]
 pub struct Malformed {
-    /// What was being read.
+    /// The kind of record.
     pub what: &'static str,
 }
 

@@ -1,7 +1,7 @@
-//! Everything that a decision rests on beside the cells: the limits, and what was changed since.
+//! The rules of a decision, apart from the cells: limits, factors, halts and overrides.
 //!
-//! Rules are a value. A change makes others of them; the shell puts those in the place of the old
-//! ones while nothing is decided, and has its tables [follow](crate::Table::follow).
+//! Rules are an immutable value. A change makes new rules; the shell installs them while no
+//! decision is running, and has its tables [follow](crate::Table::follow).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,29 +14,29 @@ use crate::limit::{Kind, Limit, LimitId};
 use crate::policies::Policies;
 use crate::subject::{Prefix, Subject, Tier};
 
-/// Overrides at most, and halts.
+/// Maximum number of overrides, and of halts.
 const CHANGES_MAX: usize = 10_000;
 
-/// See the module's documentation.
+/// The rules of a decision; see the module's documentation.
 #[derive(Clone, Debug)]
 pub struct Rules {
     pub(crate) policies: Arc<Policies>,
-    /// Of each limit, as it refills: weighed.
+    /// The kind of each limit, with its refill multiplied by the weight.
     kinds: Vec<Kind>,
     pub(crate) dials: Vec<Dial>,
     pub(crate) halts: BTreeMap<Box<str>, Halt>,
     pub(crate) overrides: BTreeMap<(LimitId, Box<str>), Override>,
     pub(crate) seed: Seed,
     tables: u16,
-    /// Of every dial.
+    /// The offset of the wall clock from the node's clock, in nanoseconds, as in every dial.
     calendar_shift_ns: i64,
 }
 
 impl Rules {
-    /// Without any limit. Cells lie in `tables` tables, a power of two.
+    /// Creates rules without limits, for cells in `tables` tables, a power of two.
     ///
     /// # Panics
-    /// If `tables` is no power of two.
+    /// If `tables` is not a power of two.
     pub fn new(seed: Seed, tables: u16) -> Self {
         assert!(tables.is_power_of_two(), "tables are told apart by bits");
         Self {
@@ -51,37 +51,37 @@ impl Rules {
         }
     }
 
-    /// The limits.
+    /// Returns the limits.
     pub fn policies(&self) -> &Arc<Policies> {
         &self.policies
     }
 
-    /// Whether there is anything to decide.
+    /// Returns whether there are no limits and no halts, so that every take is admitted.
     pub fn is_empty(&self) -> bool {
         self.policies.limits().is_empty() && self.halts.is_empty()
     }
 
-    /// How many tables cells lie in.
+    /// Returns the number of tables.
     pub fn table_count(&self) -> u16 {
         self.tables
     }
 
-    /// What is halted.
+    /// Returns the halts, by prefix.
     pub fn halts(&self) -> &BTreeMap<Box<str>, Halt> {
         &self.halts
     }
 
-    /// What stands instead of limits, for one prefix each.
+    /// Returns the overrides, by limit and prefix.
     pub fn overrides(&self) -> &BTreeMap<(LimitId, Box<str>), Override> {
         &self.overrides
     }
 
-    /// How a limit's own time passes.
+    /// Returns the dial of a limit's own time.
     pub fn dial(&self, index: usize) -> &Dial {
         &self.dials[index]
     }
 
-    /// The limit that stands there.
+    /// Returns the limit with that index.
     pub fn limit(&self, index: usize) -> &Arc<Limit> {
         &self.policies.limits()[index].1
     }
@@ -94,7 +94,8 @@ impl Rules {
         &self.kinds[index]
     }
 
-    /// With other limits. A factor that was set for a time goes on to stand.
+    /// Returns the rules with other limits. A factor that was set until a moment stays in force
+    /// until then.
     #[must_use]
     pub fn with_policies(&self, policies: Policies, now_ns: u64) -> Self {
         let dial = |(id, limit): &(LimitId, Arc<Limit>)| {
@@ -107,7 +108,7 @@ impl Rules {
                 Some((until_ns, _)) => {
                     dial.turned(now_ns, dial.factor, Some((until_ns, limit.factor)))
                 }
-                // One that was set for good stands until the limit says another.
+                // A factor that was set without an end stays until the limit's own factor changes.
                 None if standing == limit.factor => dial,
                 None => dial.turned(now_ns, limit.factor, None),
             }
@@ -121,8 +122,9 @@ impl Rules {
         rules.with_calendar_shift(self.calendar_shift_ns)
     }
 
-    /// With a wall clock that is so many nanoseconds ahead of the node's: budgets follow it, buckets
-    /// do not. Tables are to [follow](crate::Table::follow_calendar).
+    /// Returns the rules for a wall clock that is `shift_ns` nanoseconds ahead of the node's clock:
+    /// budgets follow the wall clock, buckets do not. Tables must
+    /// [follow](crate::Table::follow_calendar).
     #[must_use]
     pub fn with_calendar_shift(&self, shift_ns: i64) -> Self {
         let mut rules = self.clone();
@@ -140,7 +142,7 @@ impl Rules {
         self.dials = dials;
     }
 
-    /// With a factor on a limit, until a moment or for good.
+    /// Returns the rules with a factor on a limit, until a moment or without an end.
     pub fn with_factor(
         &self,
         limit: &str,
@@ -159,7 +161,7 @@ impl Rules {
         Ok(rules)
     }
 
-    /// With nothing admitted for a prefix.
+    /// Returns the rules with a halt for a prefix.
     pub fn with_halt(&self, prefix: Prefix<'_>, halt: Halt) -> Result<Self, AdminError> {
         let mut rules = self.clone();
         rules.halts.insert(prefix.to_string().into(), halt);
@@ -169,7 +171,7 @@ impl Rules {
         }
     }
 
-    /// With what was halted admitted again.
+    /// Returns the rules without the halt of a prefix.
     pub fn without_halt(&self, prefix: Prefix<'_>) -> Result<Self, AdminError> {
         let mut rules = self.clone();
         let prefix = prefix.to_string();
@@ -179,7 +181,7 @@ impl Rules {
         }
     }
 
-    /// With another capacity or refill for one cell.
+    /// Returns the rules with an override for one cell.
     pub fn with_override(
         &self,
         limit: &str,
@@ -190,7 +192,7 @@ impl Rules {
         let (index, key) = self.owned_key(limit, prefix)?;
         change.check(self.kinds[index])?;
         if change.until_ns <= now_ns {
-            return Err(AdminError::Range("it would have ended already"));
+            return Err(AdminError::Range("the end of the override lies in the past"));
         }
         let mut rules = self.clone();
         rules.overrides.insert(key, change);
@@ -200,12 +202,12 @@ impl Rules {
         }
     }
 
-    /// Whether an override gives no more than its limit.
+    /// Returns whether an override gives no more than its limit.
     pub fn tightens(&self, limit: &str, change: &Override) -> Result<bool, AdminError> {
         Ok(change.tightens(self.kinds[self.find(limit)?]))
     }
 
-    /// Overrides that have ended, and the rules without them: their cells are to
+    /// Returns the rules without ended overrides, and the cells of these, which must
     /// [follow](crate::Table::follow_override).
     pub fn without_ended(&self, now_ns: u64) -> (Self, Vec<(LimitId, Box<str>)>) {
         let mut rules = self.clone();
@@ -216,7 +218,7 @@ impl Rules {
         (rules, ended)
     }
 
-    /// With the limit as it stands for that cell.
+    /// Returns the rules without the override of a cell.
     pub fn without_override(&self, limit: &str, prefix: Prefix<'_>) -> Result<Self, AdminError> {
         let (_, key) = self.owned_key(limit, prefix)?;
         let mut rules = self.clone();
@@ -226,7 +228,8 @@ impl Rules {
         }
     }
 
-    /// The cell of a limit for a prefix, if there can be one, and the table that it lies in.
+    /// Returns the key of a limit's cell for a prefix, and its table. Fails if the limit has no
+    /// cell for the prefix.
     pub fn key<'a>(&self, limit: &str, prefix: Prefix<'a>) -> Result<(Key<'a>, u16), AdminError> {
         let index = self.find(limit)?;
         let of = self.limit(index);
@@ -255,12 +258,12 @@ impl Rules {
         found.ok_or_else(|| AdminError::UnknownLimit(limit.chars().take(128).collect()))
     }
 
-    /// The table of a prefix of that hash.
+    /// Returns the table of a prefix with that hash.
     pub(crate) fn table_of(&self, hash: u64) -> u16 {
         ((hash >> 32) & u64::from(self.tables - 1)) as u16
     }
 
-    /// The table of what lies under that key.
+    /// Returns the table of the cell with that key.
     pub fn table_of_key(&self, key: Key<'_>) -> u16 {
         match key.prefix.name {
             "" => self.overflow_table(key.limit),
@@ -272,7 +275,7 @@ impl Rules {
         self.table_of(Seed::of_limit(self.seed.0, limit))
     }
 
-    /// The table in which is kept what belongs to a subject as a whole: what it holds.
+    /// Returns the table that stores the state of a subject as a whole: its holds.
     pub fn home_of(&self, subject: &Subject<'_>) -> u16 {
         self.table_of(self.seed.hash(Prefix {
             name: subject.name(),
@@ -280,13 +283,13 @@ impl Rules {
         }))
     }
 
-    /// Whether a limit is a bucket to which anything comes back.
+    /// Returns whether a limit is a bucket with a refill above 0.
     pub fn refills(&self, limit: LimitId) -> bool {
         let kind = self.policies.index(limit).map(|index| self.kinds[index]);
         matches!(kind, Some(Kind::Bucket(bucket)) if bucket.amount > 0)
     }
 
-    /// The prefix for which nothing is admitted, if the subject has one.
+    /// Returns the halt that applies to the subject, with its prefix.
     pub fn halted(&self, subject: &Subject<'_>) -> Option<(&str, &Halt)> {
         if self.halts.is_empty() {
             return None;
@@ -303,7 +306,7 @@ impl Rules {
         halted.map(|(prefix, halt)| (&**prefix, halt))
     }
 
-    /// What is left of a cell, rounded down, and what there is at most.
+    /// Returns the available amount of a cell, rounded down, and its capacity.
     pub fn standing(&self, key: Key<'_>, cell: &Cell, now_ns: u64) -> Option<(i128, u64)> {
         let index = self.policies.index(key.limit)?;
         let mut cell = *cell;
@@ -313,7 +316,8 @@ impl Rules {
         Some((cell.have(&kind, dial, now_ns), capacity))
     }
 
-    /// Brings a cell up to date, and says what stands for it now, and until when.
+    /// Brings a cell up to date. Returns the kind in force, and the end of the override if one
+    /// applies.
     pub(crate) fn bring_up(
         &self,
         index: usize,
@@ -341,7 +345,7 @@ impl Rules {
     }
 }
 
-/// A prefix as cells keep it.
+/// Returns a prefix as cells store it.
 pub(crate) fn stored(prefix: Prefix<'_>) -> Box<str> {
     match prefix.run {
         "" => prefix.name.into(),

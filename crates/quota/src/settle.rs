@@ -1,8 +1,7 @@
-//! The end of a hold: what was reserved becomes what it truly cost.
+//! Settlement of holds: the reserved amount is replaced by the true cost.
 //!
-//! Settling never fails. What costs more than was reserved becomes debt if it has to; what costs less
-//! is given back, unless the stretch of the calendar that it was taken from is over or the budget was
-//! reset since.
+//! Settling never fails. A cost above the reserved amount becomes debt if necessary. A cost below
+//! it is refunded, unless the calendar period of the take is over or the budget was reset since.
 
 use std::ops::DerefMut;
 
@@ -14,19 +13,20 @@ use crate::rules::Rules;
 use crate::subject::Subject;
 use crate::table::Table;
 
-/// How a hold ends.
+/// The outcome of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled<'a> {
-    /// It cost that; of units that are not named, what was reserved. Slots are free.
+    /// The true cost. Units that are not named cost the reserved amount. Slots are released.
     Cost(&'a [Cost]),
-    /// It cost nothing.
+    /// The work was cancelled: everything is refunded.
     Cancelled,
-    /// Nobody said: it cost what was reserved. Slots are free.
+    /// The deadline passed without a settlement: the reserved amount is charged. Slots are
+    /// released.
     Expired,
 }
 
 impl Rules {
-    /// Plans the end of a hold of that subject.
+    /// Plans the settlement of a hold of that subject.
     pub fn plan_settle(
         &self,
         plan: &mut Plan,
@@ -44,7 +44,8 @@ impl Rules {
         self.overflow_as(plan, hold);
     }
 
-    /// Plans to use again what a hold of that subject held when it was kept: slots are not.
+    /// Plans to occupy again the slots of a hold that was restored from the journal: cells of slots
+    /// are not journaled.
     pub fn plan_slots(&self, plan: &mut Plan, subject: &Subject<'_>, hold: &Hold) {
         plan.clear();
         plan.add(self, subject, |index| {
@@ -55,7 +56,7 @@ impl Rules {
         self.overflow_as(plan, hold);
     }
 
-    /// What was taken from the cell that subjects share is given back to it.
+    /// Directs refunds of amounts from the shared overflow cell back to that cell.
     fn overflow_as(&self, plan: &mut Plan, hold: &Hold) {
         for number in 0..plan.steps.len() {
             let of = charge(hold, self, plan.steps[number].index);
@@ -91,8 +92,8 @@ fn charge<'a>(hold: &'a Hold, rules: &Rules, index: usize) -> Option<&'a Charge>
     hold.charges.iter().find(|charge| charge.limit == limit)
 }
 
-/// Ends a hold as it was planned. The tables are those that the plan names, in its order. Returns the
-/// step there is no room for: [`Plan::overflow`] and lock again.
+/// Executes a planned settlement. `tables` are those that the plan names, in its order. If a table
+/// has no room for a cell, returns its step: call [`Plan::overflow`], lock again and retry.
 pub fn settle<T: DerefMut<Target = Table>>(
     rules: &Rules,
     plan: &mut Plan,
@@ -120,7 +121,7 @@ pub fn settle<T: DerefMut<Target = Table>>(
     Ok(())
 }
 
-/// Makes every cell of a plan as a new one would be. Slots that are held stay held.
+/// Resets every cell of a plan to the state of a new one. Slots that are held stay held.
 pub fn reset<T: DerefMut<Target = Table>>(
     rules: &Rules,
     plan: &mut Plan,

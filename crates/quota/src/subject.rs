@@ -1,9 +1,9 @@
-//! Who takes: `org/namespace/agent`, and in which run.
+//! Subjects of takes: `org/namespace/agent`, optionally with a run.
 
-/// Bytes of one part of a subject.
+/// Maximum size of one part of a subject, in bytes.
 const PART_SIZE_MAX: usize = 255;
 
-/// How many parts of a name a limit looks at.
+/// The number of name parts that a limit distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Tier {
@@ -16,7 +16,7 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// The tier of a prefix of that many parts.
+    /// Returns the tier of a prefix with that many parts.
     pub fn of(parts: usize) -> Option<Self> {
         match parts {
             1 => Some(Self::Org),
@@ -27,38 +27,39 @@ impl Tier {
     }
 }
 
-/// Whoever takes. A run is an attribute of the name, written behind a `?`: `acme/search/bot?run=7`.
+/// The subject of a take. A run is an attribute of the name, written after a `?`:
+/// `acme/search/bot?run=7`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subject<'a> {
     text: &'a str,
-    /// Where the first and the second part end.
+    /// The end positions of the first and the second part.
     ends: [u16; 2],
     run: &'a str,
 }
 
-/// Why a text is no subject, or no prefix of one.
+/// A text that is no subject or no prefix of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubjectError {
-    /// Not three parts.
-    #[error("a subject is `org/namespace/agent`: it has {0} parts")]
+    /// The number of parts is wrong.
+    #[error("invalid subject: it has {0} parts, expected `org/namespace/agent`")]
     Parts(usize),
-    /// A part is empty, too long, or has a character that no part has.
-    #[error("a part of a subject is 1 to {PART_SIZE_MAX} bytes without spaces, `/`, `?` and `*`")]
+    /// A part is empty, too long, or has an invalid character.
+    #[error("a part of a subject must have 1 to {PART_SIZE_MAX} bytes without spaces, `/`, `?` and `*`")]
     Part,
-    /// An attribute that is not `run=`.
+    /// An attribute other than `run=`.
     #[error("the only attribute of a subject is `run=…`")]
     Attribute,
 }
 
 impl<'a> Subject<'a> {
-    /// Reads `org/namespace/agent`, with `?run=…` behind it or not. An instance behind the agent is
-    /// no part of the subject: instances share what their agent has.
+    /// Parses `org/namespace/agent`, optionally followed by `?run=…`. An instance after the agent
+    /// is ignored: all instances share the limits of their agent.
     pub fn parse(text: &'a str) -> Result<Self, SubjectError> {
         let (name, run) = split_run(text)?;
         Self::new(name, run)
     }
 
-    /// The subject of that name, in that run if it is not empty.
+    /// Creates a subject from a name and a run; an empty `run` is none.
     pub fn new(name: &'a str, run: &'a str) -> Result<Self, SubjectError> {
         let mut slashes = [name.len(); 3];
         let mut count = 0;
@@ -90,17 +91,17 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// Its name: three parts.
+    /// Returns the name: three parts.
     pub fn name(&self) -> &'a str {
         self.text
     }
 
-    /// Its run; empty for none.
+    /// Returns the run; empty for none.
     pub fn run(&self) -> &'a str {
         self.run
     }
 
-    /// The first parts of its name.
+    /// Returns the first parts of the name.
     pub fn prefix(&self, tier: Tier) -> &'a str {
         match tier {
             Tier::Org => &self.text[..usize::from(self.ends[0])],
@@ -109,7 +110,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// One part of its name, from 0.
+    /// Returns the part of the name with that index, from 0.
     pub(crate) fn part(&self, index: usize) -> &'a str {
         let [first, second] = self.ends.map(usize::from);
         match index {
@@ -129,17 +130,17 @@ impl std::fmt::Display for Subject<'_> {
     }
 }
 
-/// A subject or what several have in common: one to three parts, and a run if it is one's.
+/// A subject or a common prefix of several: one to three name parts, and optionally a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix<'a> {
-    /// The parts, with slashes in between.
+    /// The parts, separated by slashes.
     pub name: &'a str,
     /// The run; empty for none.
     pub run: &'a str,
 }
 
 impl<'a> Prefix<'a> {
-    /// Reads `org`, `org/namespace` or `org/namespace/agent`, with `?run=…` behind it or not.
+    /// Parses `org`, `org/namespace` or `org/namespace/agent`, optionally followed by `?run=…`.
     pub fn parse(text: &'a str) -> Result<Self, SubjectError> {
         let (name, run) = split_run(text)?;
         let parts = name.split('/').count();
@@ -157,12 +158,12 @@ impl<'a> Prefix<'a> {
         }
     }
 
-    /// How many parts it has.
+    /// Returns the number of name parts.
     pub fn tier(&self) -> Tier {
         Tier::of(self.name.split('/').count()).unwrap_or(Tier::Agent)
     }
 
-    /// Whether the subject has this prefix.
+    /// Returns whether the prefix covers the subject.
     pub fn covers(&self, subject: &Subject<'_>) -> bool {
         subject.prefix(self.tier()) == self.name && (self.run.is_empty() || self.run == subject.run)
     }

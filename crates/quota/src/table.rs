@@ -1,11 +1,12 @@
-//! Cells, by limit and prefix: one of several tables among which the shell divides its locks.
+//! A table of cells by limit and prefix. The shell divides all cells among several tables, each
+//! with its own lock.
 //!
-//! A table holds as many cells as it may. When there is no room, a cell that is *full* makes some,
-//! as nothing is lost with it; when there is none, subjects that are new share one cell per limit.
-//! Invariant: *what leaves a table comes back as it left.*
+//! The number of cells in a table is bounded. When it is reached, a *full* cell is evicted, as that
+//! loses nothing. If no full cell is found, new subjects share one overflow cell per limit.
+//! Invariant: *an evicted cell comes back in the state in which it left.*
 //!
-//! A cell lies in a page and does not move; the index holds its number. That takes about 60 bytes
-//! and the key's own, whatever the index has just grown to.
+//! Cells lie in pages and never move; the index stores their numbers. A cell takes about 60 bytes
+//! plus its key, however much the index has grown.
 
 use hashbrown::HashTable;
 
@@ -16,50 +17,50 @@ use crate::plan::Plan;
 use crate::rules::Rules;
 use crate::subject::Subject;
 
-/// Where a cell lies in its table.
+/// The number of a cell in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CellId(u32);
 
-/// Whether there is a cell.
+/// The result of a search for a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// There.
+    /// The cell exists.
     Cell(CellId),
-    /// There is none, and room for it.
+    /// The cell does not exist, and there is room for it.
     Room,
-    /// There is none, and no room for it.
+    /// The cell does not exist, and there is no room for it.
     Full,
 }
 
-/// How often there was no room.
+/// Counters of searches that found a full table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// A cell that was full made some.
+    /// Searches for which a full cell was evicted.
     pub evicted: u64,
-    /// None was, and the cell that subjects share was gone over to.
+    /// Searches without an evictable cell, which used the shared overflow cell instead.
     pub refused: u64,
 }
 
 const PAGE: usize = 256;
-/// Cells that are looked at for one that is full.
+/// Number of cells that one search for a full cell examines.
 const LOOKED_AT: usize = 64;
 
 struct Entry {
     cell: Cell,
-    /// Empty bytes of no limit when there is no cell.
+    /// Empty in a slot without a cell.
     key: Box<[u8]>,
 }
 
-/// No limit has this number.
+/// The limit of slots without a cell; no limit has this id.
 const NOBODY: LimitId = LimitId(0);
 
-/// See the module's documentation.
+/// A table of cells; see the module's documentation.
 pub struct Table {
     seed: Seed,
     index: HashTable<u32>,
     pages: Vec<Vec<Entry>>,
     free: Vec<u32>,
-    /// Where the last search for a full cell ended.
+    /// The slot at which the last search for a full cell ended.
     hand: usize,
     cells_max: usize,
     dirty: Vec<CellId>,
@@ -67,7 +68,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// With room for so many cells.
+    /// Creates a table with room for `cells_max` cells.
     pub fn new(seed: Seed, cells_max: usize) -> Self {
         Self {
             seed,
@@ -81,27 +82,27 @@ impl Table {
         }
     }
 
-    /// How often there was no room, since it was made.
+    /// Returns the counters since the table was created.
     pub fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// Cells that there are.
+    /// Returns the number of cells.
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the table has no cells.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
-    /// How much space is for.
+    /// Changes the maximum number of cells.
     pub fn set_cells_max(&mut self, cells_max: usize) {
         self.cells_max = cells_max.max(1);
     }
 
-    /// Looks for a cell; if there is none, whether one could be made.
+    /// Searches a cell. If it does not exist, makes room for it if possible.
     pub(crate) fn find(&mut self, rules: &Rules, key: Key<'_>, hash: u64, now_ns: u64) -> Found {
         match self.get(key, hash) {
             Some(id) => Found::Cell(id),
@@ -119,7 +120,7 @@ impl Table {
         }
     }
 
-    /// The cell of that key.
+    /// Returns the cell with that key.
     pub(crate) fn get(&self, key: Key<'_>, hash: u64) -> Option<CellId> {
         let is_it = |id: &u32| {
             let entry = self.entry(*id);
@@ -128,13 +129,13 @@ impl Table {
         self.index.find(hash, is_it).map(|id| CellId(*id))
     }
 
-    /// The cell, as it was left.
+    /// Returns the stored state of a cell, without the refill since.
     pub(crate) fn cell(&self, id: CellId) -> &Cell {
         &self.entry(id.0).cell
     }
 
-    /// Puts a cell in the place of what was found; notes that it is not kept yet.
-    /// What was found may have made room for another cell since.
+    /// Stores a cell in place of `found`, or as a new one, and marks it dirty. `found` is checked
+    /// again, because the slot may have been reused for another cell since.
     pub(crate) fn put(&mut self, found: Option<CellId>, key: Key<'_>, hash: u64, mut cell: Cell) {
         let found = found.filter(|id| {
             let entry = self.entry(id.0);
@@ -178,7 +179,7 @@ impl Table {
         CellId(id)
     }
 
-    /// Forgets a cell.
+    /// Removes a cell.
     pub(crate) fn remove(&mut self, id: CellId) {
         let hash = hash_of(self.seed, self.entry(id.0));
         if let Ok(found) = self.index.find_entry(hash, |known| *known == id.0) {
@@ -186,13 +187,13 @@ impl Table {
             let entry = self.entry_mut(id.0);
             entry.key = Box::default();
             entry.cell.limit = NOBODY;
-            // It may stay on the list of what is dirty: only what says so itself is.
+            // The id may stay in the list of dirty cells: `is_dirty` of the cell decides.
             entry.cell.is_dirty = false;
             self.free.push(id.0);
         }
     }
 
-    /// Makes room by forgetting a cell that is as a new one would be.
+    /// Makes room by removing a cell that equals a new one.
     fn evict(&mut self, rules: &Rules, now_ns: u64) -> bool {
         let slots = self.slots();
         for _ in 0..LOOKED_AT.min(slots) {
@@ -206,7 +207,7 @@ impl Table {
         false
     }
 
-    /// Whether nothing would be lost with a cell, neither here nor of what is kept.
+    /// Returns whether removing a cell loses nothing, neither in memory nor in the journal.
     fn is_idle(&self, rules: &Rules, id: u32, now_ns: u64) -> bool {
         let entry = self.entry(id);
         if entry.cell.limit == NOBODY || entry.cell.is_dirty || entry.key.is_empty() {
@@ -223,8 +224,8 @@ impl Table {
         until_ns.is_none() && cell.is_full(&kind)
     }
 
-    /// Goes over from rules to those that follow them, before anything else is decided: cells of
-    /// limits that are gone are forgotten, others reconfigured.
+    /// Converts all cells to new rules; must run before the next decision. Cells of removed limits
+    /// are removed, others are reconfigured.
     pub fn follow(&mut self, old: &Rules, new: &Rules, now_ns: u64) {
         for id in 0..self.slots() as u32 {
             let entry = self.entry(id);
@@ -263,8 +264,9 @@ impl Table {
         }
     }
 
-    /// Goes over to a calendar that was moved: budgets whose period has not begun yet count as spent
-    /// in the current one, so that a clock that was ahead holds nobody up for longer than that.
+    /// Adjusts budgets to a wall clock that was stepped. A budget whose period lies in the future
+    /// counts as spent in the current period, so that a clock that was ahead blocks takes no longer
+    /// than that.
     pub fn follow_calendar(&mut self, rules: &Rules, now_ns: u64) {
         for id in 0..self.slots() as u32 {
             let entry = self.entry(id);
@@ -278,8 +280,8 @@ impl Table {
         }
     }
 
-    /// Makes the buckets of a plan that are missing, as they would be if they had been empty at
-    /// `since_ns`. False if there is no room for one.
+    /// Creates the missing buckets of a plan as if they had been empty at `since_ns`. Returns false
+    /// if there is no room for one.
     pub fn begin_empty(
         &mut self,
         rules: &Rules,
@@ -304,8 +306,8 @@ impl Table {
         })
     }
 
-    /// Makes sure that there is a cell, has it follow an override that has just been made for it,
-    /// and adds what that grants.
+    /// Applies a new or removed override to a cell, which is created if necessary, and adds the
+    /// granted credit.
     pub fn follow_override(
         &mut self,
         old: &Rules,
@@ -340,12 +342,12 @@ impl Table {
         }
     }
 
-    /// Whether anything is not kept yet.
+    /// Returns whether any cell differs from its journal record.
     pub fn is_dirty(&self) -> bool {
         !self.dirty.is_empty()
     }
 
-    /// Hands over each cell that is not kept yet.
+    /// Calls `each` for every cell that differs from its journal record.
     pub fn each_dirty(&self, mut each: impl FnMut(Key<'_>, &Cell)) {
         for id in &self.dirty {
             let entry = self.entry(id.0);
@@ -356,14 +358,14 @@ impl Table {
         }
     }
 
-    /// Everything is kept.
+    /// Marks all cells as journaled.
     pub fn clean(&mut self) {
         for id in std::mem::take(&mut self.dirty) {
             self.entry_mut(id.0).cell.is_dirty = false;
         }
     }
 
-    /// Makes a cell as a new one would be, if there is one; slots that are held stay held.
+    /// Resets a cell, if it exists, to the state of a new one; slots that are held stay held.
     pub fn reset(&mut self, rules: &Rules, key: Key<'_>, now_ns: u64) {
         let hash = Seed::of_limit(rules.seed.hash(key.prefix), key.limit);
         let (Some(id), Some(index)) = (self.get(key, hash), rules.policies.index(key.limit)) else {
@@ -375,7 +377,8 @@ impl Table {
         self.touch(id, cell);
     }
 
-    /// Hands over up to `count` cells from a place on; returns the next place, or `None` at the end.
+    /// Calls `each` for up to `count` slots starting at `from`. Returns the next slot, or `None` at
+    /// the end.
     pub fn walk(
         &self,
         from: usize,
@@ -393,7 +396,7 @@ impl Table {
         (end < self.slots()).then_some(end)
     }
 
-    /// Puts a cell back as it was kept. What was kept later wins.
+    /// Restores a cell from its journal record. A later record replaces an earlier one.
     pub fn restore(&mut self, key: Key<'_>, cell: Cell) {
         let hash = Seed::of_limit(self.seed.hash(key.prefix), key.limit);
         match self.get(key, hash) {
@@ -404,7 +407,7 @@ impl Table {
         }
     }
 
-    /// How many places there are, with and without a cell.
+    /// Returns the number of slots, with and without a cell.
     fn slots(&self) -> usize {
         match self.pages.split_last() {
             Some((last, full)) => full.len() * PAGE + last.len(),

@@ -1,37 +1,38 @@
-//! What is counted. A unit is its name: there is no table of them that versions could disagree on.
+//! Units of limits. A unit is identified by its name alone, so that versions cannot disagree on
+//! numbers.
 
 use std::fmt;
 
-/// Something that is counted: requests, tokens, micro-dollars. Up to 23 characters.
+/// A unit that limits count: requests, tokens, micro-dollars. The name has up to 23 characters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Unit([u8; SIZE]);
 
 const SIZE: usize = 24;
 
-/// Why a text names no unit.
+/// A text that is no unit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no unit: write 1 to 23 of a-z, 0-9 and _")]
+#[error("invalid unit `{text}`: use 1 to 23 characters of a-z, 0-9 and _")]
 pub struct UnitError {
-    /// What was given, as far as it is short.
+    /// The text, cut to 24 characters.
     pub text: String,
 }
 
 impl Unit {
-    /// Takes.
+    /// Number of takes.
     pub const REQUESTS: Self = Self::known("requests");
-    /// Tokens of a model.
+    /// Tokens of a language model.
     pub const TOKENS: Self = Self::known("tokens");
     /// Millionths of a dollar.
     pub const USD_MICROS: Self = Self::known("usd_micros");
-    /// Bytes.
+    /// Number of bytes.
     pub const BYTES: Self = Self::known("bytes");
-    /// What is under way at the same time.
+    /// Operations in progress at the same time.
     pub const CONCURRENCY: Self = Self::known("concurrency");
-    /// Messages sent through a node, counted at its doors.
+    /// Messages sent through a node, counted by its listeners.
     pub const SENDS: Self = Self::known("sends");
-    /// Calls through a node that are not answered, counted at its doors.
+    /// Unanswered calls through a node, counted by its listeners.
     pub const REQUESTS_IN_FLIGHT: Self = Self::known("requests_in_flight");
-    /// Bytes appended through a node, counted at its doors.
+    /// Bytes appended through a node, counted by its listeners.
     pub const APPENDED_BYTES: Self = Self::known("appended_bytes");
 
     const fn known(name: &str) -> Self {
@@ -45,7 +46,7 @@ impl Unit {
         Self(bytes)
     }
 
-    /// The unit of that name.
+    /// Parses a unit.
     pub fn parse(text: &str) -> Result<Self, UnitError> {
         let is_valid =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
@@ -57,7 +58,7 @@ impl Unit {
         }
     }
 
-    /// Whether it is one of those that need no limit to be known.
+    /// Returns whether the unit is predefined, and so known without a limit that counts it.
     pub(crate) fn is_known(&self) -> bool {
         let known = [
             Self::REQUESTS,
@@ -72,7 +73,7 @@ impl Unit {
         known.contains(self)
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         let length = self.0.iter().position(|byte| *byte == 0).unwrap_or(SIZE);
         std::str::from_utf8(&self.0[..length]).unwrap_or_default()

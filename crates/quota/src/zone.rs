@@ -11,40 +11,40 @@ use chrono_tz::Tz;
 
 use crate::calendar::Every;
 
-/// Seconds that a place's clock may be ahead of UTC, or behind.
+/// Maximum offset from UTC in either direction, in seconds.
 pub const OFFSET_MAX_S: i32 = 18 * 3600;
 
 const DAY_S: i64 = 86_400;
-/// No zone is further from UTC.
+/// Distance from UTC midnight within which every zone's midnight lies, in seconds.
 const SEARCH_S: i64 = 26 * 3600;
 
-/// The zone whose calendar a budget follows.
+/// The time zone of a budget's calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zone {
-    /// So many seconds ahead of UTC, all year.
+    /// A fixed offset in seconds ahead of UTC.
     Fixed(i32),
-    /// A zone of the IANA database: its days have 23 or 25 hours when the clock is changed.
+    /// A zone of the IANA database; its days have 23 or 25 hours when the clock is changed.
     Named(Tz),
-    /// A named zone as a store without the database is told of it: the offset in the current period,
-    /// and that at which the next one begins.
+    /// A named zone in a form for a store without the database: the offset of the current period,
+    /// and the offset at the start of the next one.
     Changing {
-        /// Now.
+        /// The offset in the current period.
         offset_s: i32,
-        /// When the next period begins.
+        /// The offset at the start of the next period.
         next_offset_s: i32,
     },
 }
 
-/// A text that names no zone.
+/// A text that names no time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a time zone: use UTC, an offset such as +02:00, or a name such as Europe/Berlin")]
 pub struct ZoneError;
 
 impl Zone {
-    /// No offset.
+    /// The zone without an offset.
     pub const UTC: Self = Self::Fixed(0);
 
-    /// Reads `UTC`, `+02:00`, `-05:30` or `Europe/Berlin`.
+    /// Parses `UTC`, `+02:00`, `-05:30` or `Europe/Berlin`.
     pub fn parse(text: &str) -> Result<Self, ZoneError> {
         if matches!(text, "UTC" | "Z") {
             return Ok(Self::UTC);
@@ -65,7 +65,7 @@ impl Zone {
         ))
     }
 
-    /// Whether its offset is within [`OFFSET_MAX_S`].
+    /// Returns whether the offset is within [`OFFSET_MAX_S`].
     pub(crate) fn is_valid(self) -> bool {
         match self {
             Self::Fixed(offset_s) => (-OFFSET_MAX_S..=OFFSET_MAX_S).contains(&offset_s),
@@ -73,9 +73,9 @@ impl Zone {
         }
     }
 
-    /// Seconds by which its clock is ahead of UTC at a moment, for periods of that kind. Minutes and
-    /// hours of a named zone are never repeated or left out: only the part of the offset counts that
-    /// is no whole hour.
+    /// Returns the offset from UTC at a moment, in seconds, for periods of that kind. For minutes
+    /// and hours of a named zone, only the part of the offset below a whole hour counts, so that no
+    /// period is repeated or skipped.
     pub(crate) fn offset_s(self, every: Every, utc_s: i64) -> i32 {
         match (self, every) {
             (Self::Fixed(offset_s) | Self::Changing { offset_s, .. }, _) => offset_s,
@@ -86,8 +86,8 @@ impl Zone {
         }
     }
 
-    /// The moment, in seconds of UTC, at which the local clock shows that second and a period of that
-    /// kind begins.
+    /// Returns the moment, in seconds of UTC, at which the local clock shows `local_s` and a period
+    /// of that kind begins.
     pub(crate) fn begin_s(self, every: Every, local_s: i64) -> i64 {
         match (self, every) {
             (Self::Fixed(offset_s), _) => local_s - i64::from(offset_s),
@@ -113,13 +113,13 @@ impl fmt::Display for Zone {
 }
 
 fn offset_at(tz: Tz, utc_s: i64) -> i32 {
-    // Every moment of 64 bits of nanoseconds is a date.
+    // Every timestamp in 64-bit nanoseconds is a valid date.
     let at = DateTime::from_timestamp(utc_s, 0).unwrap_or_default();
     let offset = tz.offset_from_utc_datetime(&at.naive_utc());
     offset.fix().local_minus_utc()
 }
 
-/// The first second of a local date: midnight, or later where the clock skips that.
+/// Returns the first second of a local date: midnight, or later if the clock skips midnight.
 fn day_begin_s(tz: Tz, day: i64) -> i64 {
     let local_day = |utc_s: i64| (utc_s + i64::from(offset_at(tz, utc_s))).div_euclid(DAY_S);
     let midnight_s = day * DAY_S;

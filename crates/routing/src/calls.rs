@@ -1,23 +1,23 @@
-//! The calls that a responder has been handed and has not answered.
+//! Calls that were forwarded to a responder and have not been answered.
 //!
-//! One table per responder. A call leaves it exactly once: by its last reply, by its deadline, by
-//! a cancellation, or with the responder.
+//! There is one table per responder. A call leaves it exactly once: by its last reply, its
+//! deadline, its cancellation, or the end of the responder.
 
-/// Names a call towards its responder. A ticket that has been used never matches again.
+/// Identifies a call to a responder. A used ticket never matches again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ticket {
     /// Index in the table.
     pub slot: u32,
-    /// Counts the uses of the slot, from 1.
+    /// Number of uses of the slot, from 1.
     pub generation: u32,
 }
 
-/// A call that waits for its reply.
+/// A call without a reply so far.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Call<C> {
-    /// Who asked, as the shell knows it.
+    /// The caller, as the shell identifies it.
     pub caller: C,
-    /// When it is given up, in nanoseconds of the shell's clock; `u64::MAX` for never.
+    /// Deadline in nanoseconds of the shell's clock; `u64::MAX` for none.
     pub deadline_ns: u64,
 }
 
@@ -26,11 +26,11 @@ struct Slot<C> {
     call: Option<Call<C>>,
 }
 
-/// See the module's documentation.
+/// The unanswered calls of one responder.
 pub struct Calls<C> {
     slots: Vec<Slot<C>>,
     free: Vec<u32>,
-    /// No call's deadline is before this.
+    /// Lower bound of all deadlines.
     earliest_ns: u64,
 }
 
@@ -45,12 +45,12 @@ impl<C> Default for Calls<C> {
 }
 
 impl<C> Calls<C> {
-    /// Calls that wait.
+    /// Returns the number of unanswered calls.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether none waits.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -78,7 +78,7 @@ impl<C> Calls<C> {
         }
     }
 
-    /// The call, while it waits.
+    /// Returns the call, unless it has ended.
     pub fn get(&self, ticket: Ticket) -> Option<&Call<C>> {
         let entry = self.slots.get(ticket.slot as usize)?;
         entry
@@ -87,7 +87,7 @@ impl<C> Calls<C> {
             .filter(|_| entry.generation == ticket.generation)
     }
 
-    /// Ends the call, while it waits.
+    /// Ends a call and returns it, unless it has ended before.
     pub fn take(&mut self, ticket: Ticket) -> Option<Call<C>> {
         let entry = self.slots.get_mut(ticket.slot as usize)?;
         if entry.generation != ticket.generation {
@@ -98,7 +98,7 @@ impl<C> Calls<C> {
         Some(call)
     }
 
-    /// Ends every call whose deadline is at or before `now_ns`.
+    /// Ends and returns all calls with a deadline at or before `now_ns`.
     pub fn expire(&mut self, now_ns: u64) -> Vec<(Ticket, Call<C>)> {
         if self.earliest_ns > now_ns {
             return Vec::new();
@@ -110,7 +110,7 @@ impl<C> Calls<C> {
         expired
     }
 
-    /// Ends every call, and gives the memory back.
+    /// Ends and returns all calls, and frees the memory.
     pub fn drain(&mut self) -> Vec<(Ticket, Call<C>)> {
         let drained = self.take_where(|_| true);
         *self = Self::default();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_ticket_never_matches_again() {
+    fn used_ticket_never_matches_again() {
         let mut calls = Calls::default();
         let first = calls.insert(call(1, u64::MAX));
         assert_eq!(calls.take(first).unwrap().caller, 1);

@@ -1,51 +1,51 @@
-//! The subscription table: names to subscribers, in constant time at any number of names.
+//! The subscription table: finds the subscribers of a name in constant time.
 
-mod missed;
+mod undeliverable;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use missed::Missed;
 use model::Name;
+use undeliverable::UndeliverableCounts;
 
-/// A client's connection, never reused in one run of a node.
+/// Id of a client's connection, never reused in one run of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
-/// One subscription: an instance of an agent at a connection.
+/// A subscription: an instance of an agent on a connection.
 #[derive(Debug)]
 pub struct Subscriber<P> {
-    /// Where it is.
+    /// The subscriber's connection.
     pub connection: ConnectionId,
     /// `org/namespace/agent/instance`.
     pub name: Name,
-    /// Whether it wants to know who sent.
+    /// True if the sender's name is added to deliveries.
     pub with_source: bool,
-    /// The shell's own.
+    /// Data of the shell.
     pub peer: P,
-    /// Messages handed over.
+    /// Number of messages delivered.
     pub delivered: AtomicU64,
-    /// Messages it was too full for.
+    /// Number of messages dropped because the subscriber was full.
     pub dropped: AtomicU64,
 }
 
-/// A name that somebody sends to, resolved once.
+/// A resolved name to send to.
 ///
-/// It stays valid while it is held: [`Table::release`] gives it back.
+/// The target is valid until [`Table::release`].
 #[derive(Debug)]
 pub struct Target {
     entry: u32,
     instance: Option<Name>,
 }
 
-/// `org/namespace/agent`, how many messages found nobody, and its subscribers.
+/// A name's view: `org/namespace/agent`, its number of undeliverable messages, and its subscribers.
 pub type NameView<'a, P> = (&'a Arc<str>, u64, &'a [Subscriber<P>]);
 
-/// The answer to a subscribe.
+/// Result of a subscribe.
 #[derive(Debug)]
-pub struct Subscribed<P> {
-    /// The subscription that the same instance had before.
+pub struct SubscribeOutcome<P> {
+    /// The earlier subscription of the same instance.
     pub replaced: Option<Subscriber<P>>,
 }
 
@@ -54,22 +54,22 @@ struct Entry<P> {
     subscribers: Vec<Subscriber<P>>,
     /// Full name to index in `subscribers`.
     by_name: HashMap<Name, u32>,
-    /// Where the next round of anycast starts.
+    /// Start of the next anycast round.
     cursor: AtomicU32,
-    /// Targets that point here.
+    /// Number of targets that refer to this entry.
     targets: u32,
-    /// Messages that found nobody.
+    /// Number of messages without a receiver.
     undeliverable: AtomicU64,
 }
 
-/// See the module's documentation. `P` is what the shell reaches a subscriber by.
+/// The subscription table. `P` is the shell's handle of a subscriber.
 pub struct Table<P> {
     entries: Vec<Option<Entry<P>>>,
     free: Vec<u32>,
     by_base: HashMap<Arc<str>, u32>,
     subscriptions: usize,
-    /// Of names that have no entry.
-    missed: Missed,
+    /// Counts of names without an entry.
+    unused: UndeliverableCounts,
 }
 
 impl<P> Default for Table<P> {
@@ -79,24 +79,24 @@ impl<P> Default for Table<P> {
             free: Vec::new(),
             by_base: HashMap::new(),
             subscriptions: 0,
-            missed: Missed::default(),
+            unused: UndeliverableCounts::default(),
         }
     }
 }
 
 impl<P> Table<P> {
-    /// Adds a subscription under its full name. The same instance from any connection replaces
-    /// the older one.
+    /// Adds a subscription under its full name. It replaces a subscription of the same instance, on
+    /// any connection.
     ///
     /// # Panics
-    /// When the name carries no instance: the shell gives every subscription one.
+    /// If the name has no instance: the shell must give every subscription one.
     pub fn subscribe(
         &mut self,
         name: Name,
         connection: ConnectionId,
         with_source: bool,
         peer: P,
-    ) -> Subscribed<P> {
+    ) -> SubscribeOutcome<P> {
         assert!(name.instance().is_some(), "a subscription has an instance");
         let index = self.intern(name.base());
         let entry = entry_mut(&mut self.entries, index);
@@ -111,7 +111,7 @@ impl<P> Table<P> {
         match entry.by_name.get(&name) {
             Some(found) => {
                 let slot = &mut entry.subscribers[*found as usize];
-                Subscribed {
+                SubscribeOutcome {
                     replaced: Some(std::mem::replace(slot, subscriber)),
                 }
             }
@@ -119,12 +119,12 @@ impl<P> Table<P> {
                 entry.by_name.insert(name, entry.subscribers.len() as u32);
                 entry.subscribers.push(subscriber);
                 self.subscriptions += 1;
-                Subscribed { replaced: None }
+                SubscribeOutcome { replaced: None }
             }
         }
     }
 
-    /// Removes a subscription when that connection holds it.
+    /// Removes a subscription if it belongs to that connection.
     pub fn unsubscribe(&mut self, name: &Name, connection: ConnectionId) -> Option<Subscriber<P>> {
         let index = *self.by_base.get(name.base())?;
         let entry = entry_mut(&mut self.entries, index);
@@ -142,7 +142,7 @@ impl<P> Table<P> {
         Some(removed)
     }
 
-    /// Resolves a name to send to; it need not have subscribers.
+    /// Resolves a name to send to. It may be without subscribers.
     pub fn target(&mut self, name: &Name) -> Target {
         let entry = self.intern(name.base());
         entry_mut(&mut self.entries, entry).targets += 1;
@@ -152,14 +152,14 @@ impl<P> Table<P> {
         }
     }
 
-    /// Gives a target back.
+    /// Releases a target.
     pub fn release(&mut self, target: Target) {
         entry_mut(&mut self.entries, target.entry).targets -= 1;
         self.forget_if_unused(target.entry);
     }
 
-    /// Whom an anycast may reach, best first: round robin over the instances, or the one instance
-    /// that was named; never the sender itself. Take the first that has room.
+    /// Returns the candidates for an anycast, best first: round robin over the instances, or the
+    /// named instance; never the sender itself. Use the first one that has room.
     pub fn any<'a>(&'a self, target: &'a Target, sender: ConnectionId) -> Match<'a, P> {
         let entry = self.entry(target.entry);
         let start = match entry.subscribers.len() {
@@ -169,7 +169,7 @@ impl<P> Table<P> {
         self.matching(entry, target, sender, start)
     }
 
-    /// Whom a multicast reaches: everybody but the sender, or the one instance that was named.
+    /// Returns the receivers of a multicast: all subscribers but the sender, or the named instance.
     pub fn all<'a>(&'a self, target: &'a Target, sender: ConnectionId) -> Match<'a, P> {
         self.matching(self.entry(target.entry), target, sender, 0)
     }
@@ -200,32 +200,32 @@ impl<P> Table<P> {
         }
     }
 
-    /// Counts messages that found nobody.
+    /// Counts messages without a receiver.
     pub fn count_undeliverable(&self, target: &Target, count: u64) {
         self.entry(target.entry)
             .undeliverable
             .fetch_add(count, Ordering::Relaxed);
     }
 
-    /// `org/namespace/agent` of the target.
+    /// Returns `org/namespace/agent` of the target.
     pub fn base(&self, target: &Target) -> &Arc<str> {
         &self.entry(target.entry).base
     }
 
-    /// Every name with its undeliverable count and its subscribers, in the order of the names: those
-    /// that are used, and the newest of those that are not any more and that messages missed.
+    /// Returns all names with their undeliverable counts and subscribers, sorted by name: the names
+    /// in use, and the newest unused ones that had undeliverable messages.
     pub fn names(&self) -> Vec<NameView<'_, P>> {
         let unused = self
-            .missed
+            .unused
             .iter()
-            .map(|(base, missed)| (base, missed, &[][..]));
+            .map(|(base, count)| (base, count, &[][..]));
         let used = self.entries.iter().flatten().map(Entry::view);
         let mut names: Vec<_> = used.chain(unused).collect();
         names.sort_by_key(|(base, ..)| *base);
         names
     }
 
-    /// Count of subscriptions.
+    /// Returns the number of subscriptions.
     pub fn subscription_count(&self) -> usize {
         self.subscriptions
     }
@@ -241,7 +241,7 @@ impl<P> Table<P> {
             by_name: HashMap::new(),
             cursor: AtomicU32::new(0),
             targets: 0,
-            undeliverable: AtomicU64::new(self.missed.take(&base)),
+            undeliverable: AtomicU64::new(self.unused.take(&base)),
         };
         let index = match self.free.pop() {
             Some(index) => {
@@ -264,7 +264,7 @@ impl<P> Table<P> {
             self.free.push(index);
             match entry.undeliverable.into_inner() {
                 0 => {}
-                missed => self.missed.keep(entry.base, missed),
+                count => self.unused.store(entry.base, count),
             }
         }
     }
@@ -292,7 +292,7 @@ impl<P> Entry<P> {
     }
 }
 
-/// Subscribers that a message may go to, in order.
+/// The candidates for a message, in order.
 pub struct Match<'a, P> {
     subscribers:
         std::iter::Chain<std::slice::Iter<'a, Subscriber<P>>, std::slice::Iter<'a, Subscriber<P>>>,

@@ -1,16 +1,16 @@
-//! Whole nodes and clients under a seed: one thread, a clock that jumps, a network that delays,
-//! loses and cuts. The same seed gives the same run, to the byte.
+//! Simulation of whole nodes and clients from a seed: one thread, a clock that jumps, and a network
+//! that delays, loses and cuts. The same seed gives the same run, to the byte.
 //!
-//! Nothing here touches real time or real sockets. What is simulated enters through the same
-//! traits as the real thing: [`net::Source`], [`net::Sink`], [`::node::Clock`], [`::node::Entropy`].
+//! Nothing here uses real time or real sockets. Simulated parts implement the same traits as the
+//! real ones: [`net::Source`], [`net::Sink`], [`::node::Clock`], [`::node::Entropy`].
 
-mod lasting;
+mod durable_node;
 mod network;
 mod node;
 mod transcript;
 mod world;
 
-pub use lasting::LastingNode;
+pub use durable_node::DurableNode;
 pub use network::{Link, Network, Weather};
 pub use node::Node;
 pub use transcript::Transcript;

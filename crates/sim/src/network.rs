@@ -1,8 +1,8 @@
-//! A network between named hosts: bytes arrive in order, late, or not at all.
+//! A simulated network between named hosts: bytes arrive in order, late, or not at all.
 //!
-//! As under TCP, a lost segment is not lost to the application: it arrives after a retransmission,
-//! and everything behind it waits. A cut ends a connection for both sides, with whatever was on
-//! its way.
+//! As with TCP, the application does not notice a lost segment: it arrives after a retransmission,
+//! and everything after it waits. A cut ends a connection for both sides, and bytes on the way are
+//! lost.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -16,18 +16,18 @@ use net::{Sink, Source, Stream};
 use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep};
 
-/// How the network behaves.
+/// Delay, loss and cuts of the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Weather {
-    /// Shortest time a segment takes.
+    /// Shortest delay of a segment.
     pub delay_min: Duration,
-    /// Longest time a segment takes.
+    /// Longest delay of a segment.
     pub delay_max: Duration,
-    /// Segments of a thousand that are lost and sent again.
+    /// Lost and retransmitted segments, per thousand.
     pub loss_per_mille: u32,
-    /// How long until a lost segment is sent again.
+    /// Additional delay of a retransmitted segment.
     pub retransmission: Duration,
-    /// Segments of ten thousand that end their connection.
+    /// Segments that cut their connection, per ten thousand.
     pub cut_per_ten_thousand: u32,
 }
 
@@ -50,7 +50,7 @@ impl Weather {
     };
 }
 
-/// Bytes one direction holds before its writer must wait.
+/// Bytes in one direction before its writer must wait.
 const IN_FLIGHT_MAX: usize = 256 << 10;
 
 /// A network under a seed. Cheap to clone.
@@ -65,14 +65,14 @@ struct Shared {
     links: Vec<Link>,
 }
 
-/// A connection, as the test sees it.
+/// A connection, as seen by a test.
 #[derive(Clone)]
 pub struct Link {
     directions: [Arc<Mutex<Direction>>; 2],
 }
 
 impl Link {
-    /// Ends the connection for both sides; what was on its way is lost.
+    /// Ends the connection for both sides; bytes on the way are lost.
     pub fn cut(&self) {
         for direction in &self.directions {
             direction.lock().cut();
@@ -81,7 +81,7 @@ impl Link {
 }
 
 impl Network {
-    /// A network whose every accident follows from `seed`.
+    /// Creates a network whose delays, losses and cuts follow from `seed`.
     pub fn new(seed: u64, weather: Weather) -> Self {
         let random = fastrand::Rng::with_seed(seed);
         let shared = Shared {
@@ -94,12 +94,12 @@ impl Network {
         }
     }
 
-    /// Changes how the network behaves from now on.
+    /// Changes delay, loss and cuts from now on.
     pub fn set_weather(&self, weather: Weather) {
         self.shared.lock().weather = weather;
     }
 
-    /// Two connected streams.
+    /// Creates two connected streams.
     pub fn connect(&self, from: &str, to: &str) -> (Stream, Stream) {
         let directions = [Direction::new(), Direction::new()];
         let link = Link {
@@ -123,14 +123,14 @@ impl Network {
         (end(&back, &there, to), end(&there, &back, from))
     }
 
-    /// Cuts every connection there is.
+    /// Cuts all connections.
     pub fn cut_all(&self) {
         for link in std::mem::take(&mut self.shared.lock().links) {
             link.cut();
         }
     }
 
-    /// What happens to the next segment: how long it takes, or `None` when its connection is cut.
+    /// Returns the delay of the next segment; `None` if it cuts its connection.
     fn fate(&self) -> Option<Duration> {
         let shared = &mut *self.shared.lock();
         let weather = shared.weather;
@@ -148,7 +148,7 @@ impl Network {
     }
 }
 
-/// One direction of a connection.
+/// A direction of a connection.
 #[derive(Default)]
 struct Direction {
     segments: VecDeque<(Instant, VecDeque<u8>)>,

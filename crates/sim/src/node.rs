@@ -1,4 +1,4 @@
-//! A whole node in the simulated world, and the way to it.
+//! A node in the simulated world, and connections to it.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts a node whose dice follow from `seed`.
+    /// Starts a node whose random numbers follow from `seed`.
     pub fn start(seed: u64, network: &Network) -> Self {
         Self::start_within(Limits::default(), seed, network)
     }
 
-    /// The same with limits of its own.
+    /// Starts a node with the given limits.
     pub fn start_within(limits: Limits, seed: u64, network: &Network) -> Self {
         let ports = Ports {
             clock: Arc::new(SimClock::start()),
@@ -39,7 +39,7 @@ impl Node {
         }
     }
 
-    /// Prepares a client whose connections cross the simulated network, as host `host`.
+    /// Returns a client builder whose connections cross the simulated network, from host `host`.
     pub fn client(&self, host: &'static str, seed: u64) -> Builder {
         let (network, door) = (self.network.clone(), self.door.clone());
         Client::builder().seed(seed).connector(move |_| {

@@ -1,11 +1,12 @@
-//! What happened, in order and with its time: two runs are the same when their transcripts are.
+//! Transcripts: the events of a run, in order and with their times. Two runs are equal if their
+//! transcripts are.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// A list of lines that everybody in a world writes to. Cheap to clone.
+/// A list of lines, shared by all parts of a world. Cheap to clone.
 #[derive(Clone)]
 pub struct Transcript {
     start: Instant,
@@ -13,7 +14,7 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// An empty one that counts time from now.
+    /// Creates an empty transcript that counts time from now.
     pub fn start() -> Self {
         Self {
             start: Instant::now(),
@@ -21,7 +22,7 @@ impl Transcript {
         }
     }
 
-    /// Adds a line.
+    /// Adds a line with the current time.
     pub fn note(&self, line: impl AsRef<str>) {
         let micros = self.start.elapsed().as_micros();
         self.lines
@@ -29,7 +30,7 @@ impl Transcript {
             .push(format!("{micros:>10} {}", line.as_ref()));
     }
 
-    /// Every line so far.
+    /// Returns all lines so far.
     pub fn lines(&self) -> Vec<String> {
         self.lines.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! The clock and the dice of a simulated world, and the one thread it runs on.
+//! The clock, the random numbers and the thread of a simulated world.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use node::{Clock, Entropy};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Simulated time may not go on for longer than this: a world that does not end has a fault.
+/// Limit on simulated time: a world that does not end has a bug.
 const WORLD_MAX: Duration = Duration::from_secs(3600);
 
-/// Runs a world to its end on one thread with a clock that jumps to the next thing to happen.
+/// Runs a world to its end, on one thread and with a clock that jumps to the next event.
 ///
 /// # Panics
-/// When the world does not end within an hour of its own time.
+/// If the world does not end within an hour of simulated time.
 pub fn run<T>(world: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -27,14 +27,14 @@ pub fn run<T>(world: impl Future<Output = T>) -> T {
     })
 }
 
-/// The node's clock: simulated time.
+/// The node's clock, which shows simulated time.
 #[derive(Debug)]
 pub(crate) struct SimClock {
     start: Instant,
 }
 
 impl SimClock {
-    /// A clock that starts now.
+    /// Creates a clock that starts now.
     pub(crate) fn start() -> Self {
         Self {
             start: Instant::now(),
@@ -52,12 +52,12 @@ impl Clock for SimClock {
     }
 }
 
-/// The node's dice.
+/// The node's random numbers.
 #[derive(Debug)]
 pub(crate) struct SimEntropy(Mutex<fastrand::Rng>);
 
 impl SimEntropy {
-    /// Dice whose every throw follows from `seed`.
+    /// Creates a generator whose numbers follow from `seed`.
     pub(crate) fn new(seed: u64) -> Self {
         Self(Mutex::new(fastrand::Rng::with_seed(seed)))
     }

@@ -1,7 +1,6 @@
-//! Messages of conversations on a node whose power fails, over a network that is cut, under many
-//! seeds.
+//! Conversations on a node with power failures, over a network with cuts, under many seeds.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,23 +10,23 @@ use std::time::Duration;
 use client::{CallError, Client, Conversation, NewMessage};
 use node::views::{Archived, ListQuery};
 use parking_lot::Mutex;
-use sim::{LastingNode, Network, Transcript, Weather, run};
+use sim::{DurableNode, Network, Transcript, Weather, run};
 
-/// Two conversations, in each of which two say something.
+/// Two conversations with two writers each.
 const CONVERSATIONS: [&str; 2] = ["sim/talk/one", "sim/talk/two"];
 const WRITERS: u64 = 2;
 const BATCHES: u32 = 25;
 
-/// The number of each message that was acknowledged, by conversation and id.
+/// The number of each acknowledged message, by conversation and id.
 type Acknowledged = Arc<Mutex<BTreeMap<(usize, String), u64>>>;
 
-/// One world: writers who try again until each batch is acknowledged, and try some of those again
-/// that are; cuts and power failures; somebody who follows all the time.
+/// Runs a world: writers that retry until each batch is acknowledged, and repeat some acknowledged
+/// ones; cuts and power failures; a client that follows all the time.
 fn world(seed: u64) -> Vec<String> {
     run(async move {
         let transcript = Transcript::start();
         let network = Network::new(seed, Weather::CALM);
-        let mut node = LastingNode::start(seed, &network);
+        let mut node = DurableNode::start(seed, &network);
         let acknowledged = Acknowledged::default();
         let mut clients = Vec::new();
         let mut writing = Vec::new();
@@ -68,7 +67,7 @@ fn world(seed: u64) -> Vec<String> {
         let listed = heads(&node);
         node.fail_power(Duration::from_millis(1)).await;
         let acknowledged = acknowledged.lock().clone();
-        // Views that went on say what views say that are made anew.
+        // Views that were updated equal views that are built anew.
         assert_eq!(listed, heads(&node), "seed {seed}");
         let followed = [following.remove(0), following.remove(0)];
         for (index, (name, followed)) in CONVERSATIONS.into_iter().zip(followed).enumerate() {
@@ -86,7 +85,7 @@ fn world(seed: u64) -> Vec<String> {
             ids.sort();
             ids.dedup();
             assert_eq!(ids.len(), stored.len(), "seed {seed}: twice");
-            // Whoever followed saw each of them once, in order.
+            // A follower saw each message once, in order.
             let followed = followed.await.unwrap();
             assert_eq!(followed, stored[..followed.len()], "seed {seed}");
         }
@@ -94,8 +93,8 @@ fn world(seed: u64) -> Vec<String> {
     })
 }
 
-/// The newest message of each conversation, as the list has it.
-fn heads(node: &LastingNode) -> BTreeMap<String, u64> {
+/// Returns the newest message of each conversation, according to the list.
+fn heads(node: &DurableNode) -> BTreeMap<String, u64> {
     let views = node.handle().views().unwrap();
     let query = ListQuery {
         labels: &[],
@@ -123,7 +122,7 @@ async fn write(
             })
             .collect();
         let mut first = None;
-        // Some are said once more although they are there.
+        // Some messages are repeated although they were acknowledged.
         for _ in 0..=u32::from(dice.u8(0..4) == 0) {
             let appended = loop {
                 match conversation.append(&messages).await {
@@ -147,13 +146,13 @@ async fn write(
     }
 }
 
-/// What may be tried again is, after a while.
+/// Waits before a retry. Panics if the error must not be retried.
 async fn again(error: &CallError) {
     assert_ne!(error.retry(), client::Retry::Never, "{error}");
     tokio::time::sleep(Duration::from_millis(20)).await;
 }
 
-/// The ids that somebody saw who followed from the beginning, until there were as many as that.
+/// Follows from the beginning and returns the ids, until there are this many.
 async fn follow(conversation: Conversation, total: u32, seed: u64) -> Vec<String> {
     let mut seen = Vec::new();
     let mut following = conversation.follow(0);
@@ -170,7 +169,7 @@ async fn follow(conversation: Conversation, total: u32, seed: u64) -> Vec<String
     seen
 }
 
-/// The ids of all messages, in order.
+/// Returns the ids of all messages, in order.
 async fn stored(client: &Client, name: &str) -> Vec<String> {
     let conversation = client.conversation(name).unwrap();
     let mut stored = Vec::new();
@@ -197,14 +196,14 @@ fn no_message_that_was_acknowledged_is_lost_or_there_twice_whatever_fails() {
     check(0..40);
 }
 
-/// The long tier: `cargo xtask sim`.
+/// Long run, by `cargo xtask sim`.
 #[test]
 #[ignore = "minutes"]
 fn no_message_is_lost_in_thousands_of_worlds() {
     check(seeds());
 }
 
-/// Those of the long tier, or as somebody wants them.
+/// Seeds of the long run, or those in the environment variable.
 fn seeds() -> Range<u64> {
     #[expect(
         clippy::disallowed_methods,
@@ -224,17 +223,17 @@ fn check(seeds: Range<u64>) {
             .unwrap_or_else(|_| panic!("the world of seed {seed} failed"));
         again += lines.iter().filter(|line| line.contains("again")).count();
     }
-    // Worlds in which nothing ever went wrong would show nothing.
+    // Worlds without any fault would prove nothing.
     assert!(again > 0 || is_one);
 }
 
 #[test]
-fn the_same_seed_gives_the_same_conversations() {
+fn same_seed_gives_the_same_conversations() {
     assert_eq!(world(7), world(7));
     assert_ne!(world(7), world(8));
 }
 
-/// One part.
+/// Returns a message part.
 fn text(text: &str) -> String {
     format!("[{{\"type\":\"text\",\"text\":\"{text}\"}}]")
 }

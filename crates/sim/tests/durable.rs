@@ -1,6 +1,6 @@
-//! Writes to a mailbox on a node whose power fails, over a network that is cut, under many seeds.
+//! Writes to a mailbox on a node with power failures, over a network with cuts, under many seeds.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,25 +8,24 @@ use std::time::Duration;
 
 use client::{Client, Fault, Name, RetryPolicy, Subscription};
 use parking_lot::Mutex;
-use sim::{LastingNode, Network, Transcript, Weather, run};
+use sim::{DurableNode, Network, Transcript, Weather, run};
 
 const WRITES: u32 = 60;
 
-/// What a bystander knows: the offset of each write that was acknowledged to its writer, and what
-/// subscribers have seen.
+/// The offset of each acknowledged write, and the deliveries that subscribers have seen.
 #[derive(Default)]
 struct Seen {
     stored: BTreeMap<u32, u64>,
     delivered: BTreeSet<u32>,
 }
 
-/// One world: a writer that tries again until each write is acknowledged, two subscribers that
-/// refuse some of what they get, cuts and power failures, and calm at the end.
+/// Runs a world: a writer that retries until each write is acknowledged, two subscribers that
+/// refuse some deliveries, cuts and power failures, and a calm end.
 fn world(seed: u64) -> Vec<String> {
     run(async move {
         let transcript = Transcript::start();
         let network = Network::new(seed, Weather::CALM);
-        let mut node = LastingNode::start(seed, &network);
+        let mut node = DurableNode::start(seed, &network);
         let name = Name::parse("sim/durable/worker").unwrap();
         let seen = Arc::new(Mutex::new(Seen::default()));
 
@@ -67,7 +66,7 @@ fn world(seed: u64) -> Vec<String> {
         }
         writing.await.unwrap();
 
-        // Everything that was acknowledged arrives, and is done with.
+        // Every acknowledged write is delivered and acknowledged.
         let is_done = |seen: &Seen| seen.stored.keys().all(|it| seen.delivered.contains(it));
         while !is_done(&seen.lock()) {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -82,7 +81,8 @@ fn world(seed: u64) -> Vec<String> {
         }
         let stored = seen.lock().stored.clone();
         assert_eq!(stored.len() as u32, WRITES, "seed {seed}");
-        // One writer, one at a time: its writes lie in its order, and no place is used twice.
+        // A single writer, one write at a time: offsets are in the order of writes, and none is
+        // reused.
         assert!(
             stored.values().is_sorted_by(|one, other| one < other),
             "seed {seed}: {stored:?}"
@@ -116,7 +116,7 @@ async fn take(
         let delivery = envelope.delivery().unwrap();
         transcript.note(format!("delivered {number} {}", delivery.number));
         tokio::time::sleep(Duration::from_millis(dice.u64(0..5))).await;
-        // Whoever cannot be told anything any more gets it again.
+        // A subscriber whose acknowledgement was lost gets the message again.
         let _ = match dice.u8(0..10) {
             0 => envelope.refuse(Fault::new("not now")),
             _ => {
@@ -128,14 +128,14 @@ async fn take(
 }
 
 #[test]
-fn no_write_that_was_acknowledged_is_lost_whatever_fails() {
+fn no_acknowledged_write_is_lost_under_faults() {
     check(0..60);
 }
 
-/// The long tier: `cargo xtask sim`.
+/// Long run, by `cargo xtask sim`.
 #[test]
 #[ignore = "minutes"]
-fn no_write_is_lost_in_thousands_of_worlds() {
+fn no_acknowledged_write_is_lost_in_thousands_of_worlds() {
     check(60..5_000);
 }
 
@@ -147,12 +147,12 @@ fn check(seeds: std::ops::Range<u64>) {
         let is_again = |line: &&String| line.contains("delivered") && !line.ends_with(" 1");
         again += lines.iter().filter(is_again).count();
     }
-    // Worlds in which nothing ever went wrong would show nothing.
+    // Worlds without any fault would prove nothing.
     assert!(again > 0);
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run_on_the_same_disk() {
+fn same_seed_gives_the_same_run_on_disk() {
     assert_eq!(world(7), world(7));
     assert_ne!(world(7), world(8));
 }

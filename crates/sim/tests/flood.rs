@@ -1,6 +1,6 @@
 //! One sender floods ten subscribers, under many seeds.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 const SUBSCRIBERS: u64 = 10;
 const MESSAGES: u32 = 1500;
-/// Of a subscriber, in messages. The sender is granted half of it.
+/// A subscriber's window in messages. The sender is granted half of it.
 const WINDOW: u32 = 64;
 
-/// A longest wait by `docs/messaging.md`, and twice the longest way through the network.
+/// The longest wait according to `docs/messaging.md`, plus twice the longest delay of the network.
 const HELD_UP_MAX: Duration = Duration::from_millis(351);
 
 fn name() -> Name {
@@ -43,7 +43,7 @@ async fn sender(node: &Node) -> Client {
     client.connect("tcp://sim:7400").await.unwrap()
 }
 
-/// Sends everything and returns the longest that one message had to wait.
+/// Sends all messages and returns the longest wait of one of them.
 async fn flood(sender: &Client) -> Duration {
     let mut longest = Duration::ZERO;
     for number in 0..MESSAGES {
@@ -67,8 +67,8 @@ async fn read(mut subscription: Subscription, mut pause: impl FnMut() -> Option<
     }
 }
 
-/// Each subscriber has a pace of its own, and a long pause now and then. A quarter of the window is
-/// always read in less than the time after which a subscriber counts as stopped.
+/// Each subscriber has its own pace, and a long pause now and then. A quarter of the window is
+/// always read before a subscriber counts as stopped.
 async fn slow_world(seed: u64) {
     let node = node(seed);
     let mut readers = JoinSet::new();
@@ -108,7 +108,7 @@ fn a_flood_to_ten_subscribers_loses_nothing() {
     }
 }
 
-/// One subscriber never takes anything; the others lose nothing by it.
+/// A subscriber never reads; the others lose nothing.
 async fn stopped_world(seed: u64) {
     let node = node(seed);
     let stopped = subscriber(&node, SUBSCRIBERS).await;

@@ -1,6 +1,6 @@
 //! Two clients and a node on a network that delays, loses and cuts, under many seeds.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use sim::{Network, Node, Transcript, Weather, run};
 
 const CALLS: u32 = 150;
 
-/// One world: an echo agent, a caller in bad weather, cuts of everything now and then, and calm
-/// weather at the end. Returns what happened.
+/// Runs a world: an echo agent, a caller on a bad network, cuts of all connections now and then,
+/// and a calm end. Returns the transcript.
 fn world(seed: u64) -> Vec<String> {
     run(async move {
         let transcript = Transcript::start();
@@ -28,7 +28,7 @@ fn world(seed: u64) -> Vec<String> {
         let attached = loop {
             match server.attach(&echo, &name).await {
                 Ok(attached) => break attached,
-                // The connection was cut before the answer: once it stands, attach again.
+                // The connection was cut before the answer: attach again once it is up.
                 Err(error) => assert_ne!(error.retry(), client::Retry::Never, "{error}"),
             }
         };
@@ -86,7 +86,7 @@ fn world(seed: u64) -> Vec<String> {
 }
 
 async fn connect(node: &Node, host: &'static str, seed: u64) -> Client {
-    // The first handshake may meet the storm as well.
+    // The first handshake may fail as well.
     loop {
         match node.client(host, seed).connect("tcp://sim:7400").await {
             Ok(client) => return client,
@@ -95,7 +95,7 @@ async fn connect(node: &Node, host: &'static str, seed: u64) -> Client {
     }
 }
 
-/// The outcome in a word; a reply must be the call's own.
+/// Describes the outcome in a word. A reply must belong to the call.
 fn describe(index: u32, outcome: &Result<client::Bytes, CallError>) -> String {
     match outcome {
         Ok(reply) => {
@@ -120,7 +120,7 @@ fn every_call_ends_once_and_calm_weather_heals_everything() {
     check(0..100);
 }
 
-/// The long tier: `cargo xtask sim`.
+/// Long run, by `cargo xtask sim`.
 #[test]
 #[ignore = "minutes"]
 fn every_call_ends_once_in_thousands_of_worlds() {
@@ -136,12 +136,12 @@ fn check(seeds: std::ops::Range<u64>) {
         let last = |line: &String| line.split(' ').next_back().map(str::to_owned);
         outcomes.extend(lines.iter().filter_map(last));
     }
-    // Worlds in which nothing ever went wrong would show nothing.
+    // Worlds without any fault would prove nothing.
     assert!(outcomes.len() > 2, "{outcomes:?}");
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run_and_another_seed_another() {
+fn same_seed_gives_the_same_run() {
     assert_eq!(world(7), world(7));
     assert_ne!(world(7), world(8));
 }

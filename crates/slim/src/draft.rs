@@ -1,16 +1,17 @@
-//! Messages that are made here: answers to subscriptions, and what an application sends.
+//! Encoding of messages made by this process: acknowledgements of subscriptions, and messages of an
+//! application.
 
 use crate::link::Link;
 use crate::mac::Covered;
 use crate::name::{Name, once};
 use crate::wire::{Fields, Malformed, put_bytes, put_nested, put_number};
 
-/// The answer to a subscribe or an unsubscribe.
+/// Acknowledgement of a subscribe or an unsubscribe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack<'a> {
-    /// The number that was asked with.
+    /// Subscription number of the request.
     pub subscription_id: u64,
-    /// Why it failed, if it did.
+    /// Error message if the request failed.
     pub error: Option<&'a str>,
 }
 
@@ -36,7 +37,7 @@ impl<'a> Ack<'a> {
         })
     }
 
-    /// The message.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_nested(6, &mut out, |out| {
@@ -50,33 +51,34 @@ impl<'a> Ack<'a> {
     }
 }
 
-/// What an application sends over its link.
+/// Header fields of a message that an application sends over its link.
 #[derive(Clone, Copy, Debug)]
 pub struct Draft<'a> {
-    /// Who it is.
+    /// Name of the sender.
     pub source: Name<'a>,
-    /// Whom it is for, or what it subscribes to.
+    /// Destination, or the name to subscribe to.
     pub destination: Name<'a>,
-    /// A token that receivers may ask for.
+    /// Identity token, which receivers may require.
     pub identity: &'a str,
-    /// 1 for one subscriber, else all of them.
+    /// 1 for one subscriber; any other number for all subscribers.
     pub fanout: u32,
-    /// Hops that it may make.
+    /// Maximum number of hops.
     pub ttl: u32,
 }
 
 impl Draft<'_> {
-    /// Subscribes; an answer is wanted unless the number is 0.
+    /// Encodes a subscribe. The node acknowledges it unless the number is 0.
     pub fn subscribe(&self, subscription_id: u64, link: &Link) -> Vec<u8> {
         self.subscription(1, subscription_id, link)
     }
 
-    /// Gives up a subscription.
+    /// Encodes an unsubscribe.
     pub fn unsubscribe(&self, subscription_id: u64, link: &Link) -> Vec<u8> {
         self.subscription(2, subscription_id, link)
     }
 
-    /// A payload of a session: type of session, type of message, number of session and message.
+    /// Encodes a publish with a payload. `session` is session type, message type, session number
+    /// and message number.
     pub fn publish(&self, session: [u32; 4], payload: &[u8], link: &Link) -> Vec<u8> {
         let mut out = Vec::new();
         put_nested(3, &mut out, |out| {
@@ -104,7 +106,7 @@ impl Draft<'_> {
         out
     }
 
-    /// The header; its signature is its sender's, and no part of the link's MAC.
+    /// Encodes the header. The sender's signature is not covered by the MAC of the link.
     pub(crate) fn put_header(
         &self,
         error: Option<bool>,

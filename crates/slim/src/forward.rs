@@ -1,8 +1,9 @@
-//! Passing a publish on: what belongs to the hop is replaced, everything else stays as it came.
+//! `Forward`: rewrites a publish for the next hop. The fields of the hop are replaced; all other
+//! bytes are unchanged.
 //!
 //! ```text
-//! came:  | before | publish, size | .. | header, size | kept, hop, kept, hop | tail                  |
-//! goes:  | before | publish, size | .. | header, size | kept, kept, TTL, MAC | the same tail, shared |
+//! in:    | before | publish, size | .. | header, size | kept, hop, kept, hop | tail                  |
+//! out:   | before | publish, size | .. | header, size | kept, kept, TTL, MAC | the same tail, shared |
 //!        `---------------------------- head --------------------------------´
 //! ```
 
@@ -16,18 +17,18 @@ const HEADER: u32 = 1;
 const TTL: u32 = 6;
 const HEADER_MAC: u32 = 11;
 
-/// A publish on its way out, made once and signed for each link it goes to. Kept, it keeps its
-/// buffers for the next one.
+/// A publish to forward. The head is made once and signed for each outgoing link. The value can be
+/// reused, which reuses its buffers.
 #[derive(Debug, Default)]
 pub struct Forward {
-    /// What each link's MAC covers.
+    /// Bytes covered by the MAC.
     covered: Vec<u8>,
-    /// The head; the MAC is its end.
+    /// Bytes up to the end of the header; the MAC comes last.
     head: Vec<u8>,
 }
 
 impl Forward {
-    /// Takes up a message. False when it has made its last hop.
+    /// Prepares a message for forwarding. Returns false if its TTL is used up.
     pub fn prepare(&mut self, routed: &Routed<'_>) -> bool {
         let ttl = routed.header.ttl.saturating_sub(1);
         if ttl == 0 {
@@ -40,7 +41,7 @@ impl Forward {
         true
     }
 
-    /// What goes to a link, up to the message's tail.
+    /// Returns the bytes for a link, up to the tail of the message.
     pub fn head(&mut self, link: &Link) -> &[u8] {
         let mac = link.mac().sign(&self.covered);
         let at = self.head.len() - MAC_SIZE;

@@ -1,43 +1,43 @@
-//! Cuts messages out of a gRPC stream, in whatever pieces it arrives.
+//! `Inbox`: splits a gRPC stream into messages, for any division into chunks.
 //!
 //! ```text
 //! | compressed 1 | size 4, big endian | message |
 //! ```
 //!
-//! A message that lies whole in a piece shares the piece's memory. One that is too large is told of
-//! once and skipped as it arrives, so that the stream goes on behind it.
+//! A message that lies completely in a chunk shares the chunk's memory. A message above the size
+//! limit is reported once and skipped as it arrives, so the stream continues after it.
 
 use bytes::{Buf, Bytes, BytesMut};
 
 const HEAD_SIZE: usize = 5;
 
-/// What a stream brings.
+/// An item of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item {
     /// A message.
     Message(Bytes),
-    /// A message of so many bytes, which is skipped.
+    /// Size in bytes of a message above the limit, which is skipped.
     Oversize(u32),
 }
 
-/// A message is compressed; none is unless both sides agreed on it.
+/// Error: a compressed message, although no compression was negotiated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a message is compressed, which was not agreed on")]
+#[error("the message is compressed, but no compression was negotiated")]
 pub struct Compressed;
 
-/// The messages of one stream.
+/// Messages of one stream.
 #[derive(Debug)]
 pub struct Inbox {
     size_max: u32,
     chunk: Bytes,
-    /// The beginning of a message, with its head, that has not arrived in one piece.
+    /// Start of a message, with its head, that arrived in several chunks.
     begun: BytesMut,
-    /// Bytes of a message that is too large.
+    /// Remaining bytes of a message above the limit.
     to_skip: u32,
 }
 
 impl Inbox {
-    /// Takes messages of up to `size_max` bytes.
+    /// Creates an inbox for messages of up to `size_max` bytes.
     pub fn new(size_max: u32) -> Self {
         Self {
             size_max,
@@ -47,13 +47,13 @@ impl Inbox {
         }
     }
 
-    /// Takes in a piece, after [`pull`](Self::pull) has said that there is no more.
+    /// Adds a chunk. [`pull`](Self::pull) must have returned `None` before.
     pub fn feed(&mut self, chunk: Bytes) {
         debug_assert!(self.chunk.is_empty(), "the piece before has been read");
         self.chunk = chunk;
     }
 
-    /// The next message; `None` when more has to arrive first.
+    /// Returns the next item; `None` if more bytes are needed.
     pub fn pull(&mut self) -> Result<Option<Item>, Compressed> {
         let skipped = (self.to_skip as usize).min(self.chunk.len());
         self.chunk.advance(skipped);
@@ -72,7 +72,7 @@ impl Inbox {
         Ok(self.take(size as usize).map(Item::Message))
     }
 
-    /// The size of the message that comes next, once its head is there.
+    /// Returns the size of the next message once its head has arrived.
     fn head(&mut self) -> Result<Option<u32>, Compressed> {
         if !self.begun.is_empty() {
             self.collect(HEAD_SIZE);
@@ -91,6 +91,7 @@ impl Inbox {
         }
     }
 
+    /// Removes the head of the next message.
     fn drop_head(&mut self) {
         match self.begun.is_empty() {
             true => self.chunk.advance(HEAD_SIZE),
@@ -98,7 +99,7 @@ impl Inbox {
         }
     }
 
-    /// The message behind the head, once it is whole.
+    /// Returns the message after the head once it is complete.
     fn take(&mut self, size: usize) -> Option<Bytes> {
         let whole = HEAD_SIZE + size;
         if self.begun.is_empty() && self.chunk.len() >= whole {
@@ -115,8 +116,8 @@ impl Inbox {
         Some(message)
     }
 
-    /// Moves what has arrived behind what has begun, up to `whole` bytes: memory grows with what is
-    /// there, whatever size was announced.
+    /// Moves bytes from the chunk to `begun`, up to `whole` bytes in total. Memory grows with the
+    /// received bytes, not with the announced size.
     fn collect(&mut self, whole: usize) {
         let missing = whole.saturating_sub(self.begun.len());
         let piece = self.chunk.split_to(missing.min(self.chunk.len()));

@@ -1,15 +1,16 @@
-//! Applications of SLIM 1.x, told by the first message of their stream.
+//! Recognises applications of SLIM 1.x by the first message of their stream.
 //!
-//! They can be refused, and no more: names have ids of 64 bits there, and links have no keys. Versions before
-//! 1.1 begin with a subscription, later ones with a link negotiation that names the version.
+//! They can only be refused: their names have ids of 64 bits, and their links have no keys.
+//! Versions before 1.1 begin with a subscription, later versions with a link negotiation that
+//! contains the version.
 
 use crate::message::Message;
 use crate::wire::Fields;
 
-/// Fields of a message that only follow a negotiation: subscribe, unsubscribe, publish.
+/// Numbers of message fields that must follow a negotiation: subscribe, unsubscribe, publish.
 const PAYLOAD_FIELDS: [u32; 3] = [1, 2, 3];
 
-/// Whether the first message of a stream is one that SLIM 1.x begins with.
+/// True if the first message of a stream is from SLIM 1.x.
 pub fn is_legacy(first: &[u8]) -> bool {
     if let Ok(Message::Link(Some(negotiation))) = Message::scan(first) {
         let is_old = |prefix| negotiation.version.starts_with(prefix);
@@ -44,7 +45,7 @@ mod tests {
         negotiation.encode()
     }
 
-    /// A subscription whose name has its id as a number, as version 1.0 has it.
+    /// A subscription of version 1.0, whose name has a number as its id.
     fn subscription() -> Vec<u8> {
         let mut message = Vec::new();
         put_nested(1, &mut message, |subscribe| {

@@ -1,16 +1,17 @@
 //! The data plane of AGNTCY SLIM (`dataplane.proto.v1`), as a node needs it.
 //!
-//! Applications open one stream to a node and send it messages: [`Inbox`] cuts them out of the
-//! stream ([`websocket::Frames`] where that is a WebSocket), [`Message::scan`] reads the few fields
-//! that a node acts upon where they lie, [`Accepted`] and [`Link`] agree on a key for the link,
-//! [`Forward`] passes a message on, and [`Table`] says to whom. `docs/slim.md` is the layout.
+//! An application opens one stream to a node and sends messages on it. [`Inbox`] splits the stream
+//! into messages ([`websocket::Frames`] for a WebSocket), [`Message::scan`] decodes the few fields
+//! that a node needs, [`Accepted`] and [`Link`] negotiate the key of the link, [`Forward`] rewrites
+//! a message for the next hop, and [`Table`] has the subscriptions. `docs/slim.md` describes the
+//! format.
 //!
-//! Invariants: *any bytes are a message or an error; a message that was passed on differs from the
-//! one that came in nothing but its hop count and its MAC; what a receiver's decoder would refuse is
-//! refused here,* so that nobody can break another's stream.
+//! Invariants: *any bytes are a message or an error; a forwarded message differs from the received
+//! one only in its hop count and its MAC; bytes that a receiver's decoder would reject are rejected
+//! here,* so that no application can break the stream of another.
 //!
-//! It knows no sockets, no clocks and no other engine, and outside of [`session`] nothing of sessions:
-//! payloads, session headers and fields that a later version adds are bytes.
+//! This crate knows no sockets, no clocks and no other engine. Outside of [`session`] it knows
+//! nothing of sessions: payloads, session headers and fields of later versions are opaque bytes.
 
 mod draft;
 mod forward;
@@ -43,10 +44,10 @@ pub use rules::{Act, Rules, Who};
 pub use table::{Agent, Match, SubscribeError, Table, Unknown};
 pub use wire::Malformed;
 
-/// The version that a node says it speaks. Clients want a version and compare it with nothing.
+/// Version that the node announces. Clients require a version and do not compare it.
 pub const VERSION: &str = "3.4.6";
 
-/// The hops that a message is given where it starts.
+/// Initial TTL of a message.
 pub const TTL: u32 = 8;
 
 #[cfg(test)]

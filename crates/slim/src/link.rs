@@ -1,4 +1,4 @@
-//! Two ends agree on a link: X25519, and HKDF-SHA256 over what both know then.
+//! Link negotiation between two ends: X25519, then HKDF-SHA256 over the shared secret.
 //!
 //! ```text
 //! ## Connecting => Link
@@ -6,7 +6,7 @@
 //!    reply:   the same link id and kind, own version, own public key
 //! ```
 //!
-//! Links without a key are refused, as the SLIM node does unless it is told otherwise.
+//! Links without a key are refused, as by the SLIM node in its default configuration.
 
 use std::fmt;
 
@@ -18,42 +18,43 @@ use crate::mac::MacKey;
 use crate::message::Header;
 use crate::negotiation::{ConnectionKind, Negotiation};
 
-/// Bytes of a public key.
+/// Size of a public key in bytes.
 const KEY_SIZE: usize = 32;
 
-/// Clients send the 36 characters of a UUID; every MAC of the link covers them.
+/// Maximum size of a link id in bytes. Clients send the 36 characters of a UUID; every MAC of the
+/// link covers the id.
 const LINK_ID_SIZE_MAX: usize = 256;
 
-/// Why there is no link.
+/// Reason for refusing a link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// A reply where a request was due, or the other way round.
-    #[error("a link negotiation of the wrong direction")]
+    /// A reply instead of a request, or a request instead of a reply.
+    #[error("the link negotiation has the wrong direction")]
     Direction,
-    /// The id of the link.
-    #[error("a link id has 1 to {LINK_ID_SIZE_MAX} bytes, not {0}")]
+    /// The size of the link id is not valid.
+    #[error("the link id has {0} bytes, it must have 1 to {LINK_ID_SIZE_MAX}")]
     LinkId(usize),
-    /// The reply is about another link.
-    #[error("the reply is about another link")]
+    /// The reply has another link id.
+    #[error("the reply has another link id")]
     OtherLink,
-    /// The size of the public key.
-    #[error("a public key has {KEY_SIZE} bytes, not {0}")]
+    /// The public key has the wrong size.
+    #[error("the public key has {0} bytes, it must have {KEY_SIZE}")]
     KeySize(usize),
-    /// The public key leads to no secret.
-    #[error("the public key is none")]
+    /// The public key yields no shared secret.
+    #[error("the public key is not valid")]
     Key,
-    /// A peer that insists on ML-KEM.
+    /// The peer requires ML-KEM.
     #[error("links with ML-KEM-768 are not supported")]
     PostQuantum,
-    /// A replica of a deployment.
-    #[error("this node is no replica of a SLIM deployment")]
+    /// The peer is a replica of a deployment.
+    #[error("this node does not replicate a SLIM deployment")]
     Replica,
-    /// The system has no random bytes.
-    #[error("the system has no random bytes")]
+    /// The system's random generator failed.
+    #[error("the system's random generator failed")]
     Random,
 }
 
-/// A link that both ends agreed on.
+/// A negotiated link.
 pub struct Link {
     id: String,
     kind: ConnectionKind,
@@ -80,7 +81,7 @@ impl Link {
         })
     }
 
-    /// A link whose ends share `secret` already.
+    /// Creates a link with a given shared secret.
     #[cfg(test)]
     pub(crate) fn with_secret(secret: &[u8], id: &str) -> Self {
         Self {
@@ -90,17 +91,17 @@ impl Link {
         }
     }
 
-    /// Chosen by whoever connected.
+    /// Returns the id, which the connecting end chose.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// What whoever connected wants to be.
+    /// Returns the kind of peer that the connecting end requested.
     pub fn kind(&self) -> ConnectionKind {
         self.kind
     }
 
-    /// Whether the header's MAC is this link's. `scratch` is overwritten.
+    /// Verifies the header's MAC. Overwrites `scratch`.
     pub fn verify(&self, header: &Header<'_>, scratch: &mut Vec<u8>) -> bool {
         self.mac.verify(header, scratch)
     }
@@ -119,17 +120,17 @@ impl fmt::Debug for Link {
     }
 }
 
-/// The accepting end of a link.
+/// Result of accepting a link.
 #[derive(Debug)]
 pub struct Accepted {
-    /// The link.
+    /// Negotiated link.
     pub link: Link,
-    /// The message that tells the other end.
+    /// Reply for the other end.
     pub reply: Vec<u8>,
 }
 
 impl Accepted {
-    /// Agrees to what was asked, as the node `node_id`.
+    /// Accepts a request as the node `node_id`.
     pub fn new(
         asked: &Negotiation<'_>,
         node_id: &str,
@@ -154,7 +155,7 @@ impl Accepted {
     }
 }
 
-/// The connecting end of a link that waits for the reply.
+/// The connecting end of a link, waiting for the reply.
 pub struct Initiator {
     link_id: String,
     secret: EphemeralPrivateKey,
@@ -162,7 +163,7 @@ pub struct Initiator {
 }
 
 impl Initiator {
-    /// Begins a link.
+    /// Starts the negotiation of a link.
     pub fn new(link_id: &str, random: &SystemRandom) -> Result<Self, Refused> {
         let (secret, public) = key_pair(random)?;
         Ok(Self {
@@ -172,7 +173,7 @@ impl Initiator {
         })
     }
 
-    /// The message that asks for it, as an application.
+    /// Encodes the request of an application.
     pub fn request(&self, node_id: &str) -> Vec<u8> {
         let request = Negotiation {
             link_id: &self.link_id,
@@ -187,7 +188,7 @@ impl Initiator {
         request.encode()
     }
 
-    /// Takes the answer.
+    /// Completes the link with the reply.
     pub fn complete(self, reply: &Negotiation<'_>) -> Result<Link, Refused> {
         check(reply)?;
         if !reply.is_reply {

@@ -1,30 +1,30 @@
-//! What the ends of a link make of a header with the key they agreed on.
+//! Message authentication code (MAC) of a header, with the key of the link.
 //!
-//! It covers the link, both names, the identity, the fan-out and what belongs to the hop. It does
-//! not cover the version, the payload and the number of the incoming connection.
+//! It covers the link id, both names, the identity, the fan-out and the fields of the hop. It does
+//! not cover the version, the payload or the number of the incoming connection.
 
 use ring::{hkdf, hmac};
 
 use crate::message::Header;
 use crate::name::Name;
 
-/// Bytes of a MAC.
+/// Size of a MAC in bytes.
 pub(crate) const MAC_SIZE: usize = 32;
 
 const DOMAIN: &[u8] = b"SLIM-DP-HDR-v1\0";
 const KEY_INFO: &[u8] = b"SLIM-DP-inter-node-hmac-v1";
 
-/// The key of a link.
+/// MAC key of a link.
 pub(crate) struct MacKey {
     key: hmac::Key,
-    /// What every MAC of the link begins with, taken in already.
+    /// HMAC state after the constant prefix of the link.
     begun: hmac::Context,
-    /// The same as bytes.
+    /// Constant prefix of the link.
     beginning: Vec<u8>,
 }
 
 impl MacKey {
-    /// From the secret that both ends share. `None` when it is unfit for a key.
+    /// Derives the key from the shared secret; `None` if the secret is not usable.
     pub(crate) fn derive(secret: &[u8], link_id: &str) -> Option<Self> {
         let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, link_id.as_bytes());
         let extracted = salt.extract(secret);
@@ -41,7 +41,7 @@ impl MacKey {
         })
     }
 
-    /// The MAC of what [`Covered::write`] wrote.
+    /// Returns the MAC of bytes from [`Covered::write`].
     pub(crate) fn sign(&self, covered: &[u8]) -> [u8; MAC_SIZE] {
         let mut context = self.begun.clone();
         context.update(covered);
@@ -50,7 +50,7 @@ impl MacKey {
         mac
     }
 
-    /// Whether the header's MAC is this link's. `scratch` is overwritten.
+    /// Verifies the header's MAC. Overwrites `scratch`.
     pub(crate) fn verify(&self, header: &Header<'_>, scratch: &mut Vec<u8>) -> bool {
         let Some(mac) = header.header_mac else {
             return false;
@@ -62,7 +62,7 @@ impl MacKey {
     }
 }
 
-/// What a MAC covers behind the link's own part.
+/// Fields covered by a MAC, after the prefix of the link.
 pub(crate) struct Covered<'a> {
     pub(crate) source: &'a Name<'a>,
     pub(crate) destination: &'a Name<'a>,
@@ -88,7 +88,7 @@ impl<'a> Covered<'a> {
         }
     }
 
-    /// As it goes out: the numbers of connections are gone.
+    /// Returns the fields of an outgoing header, without connection numbers.
     pub(crate) fn on_its_way(header: &'a Header<'a>, ttl: u32) -> Self {
         Self {
             recv_from: None,
@@ -114,7 +114,7 @@ impl<'a> Covered<'a> {
 }
 
 fn put_name(name: &Name<'_>, out: &mut Vec<u8>) {
-    // The name is there, and so are its numbers.
+    // Presence of the name and of its hashed components.
     out.extend_from_slice(&[1, 1]);
     for component in name.encoded.prefix {
         out.extend_from_slice(&component.to_le_bytes());

@@ -1,4 +1,4 @@
-//! A message, read where it lies: only what a node acts upon.
+//! `Message`: decoding of the fields that a node needs, without copies.
 
 use std::ops::Range;
 
@@ -11,73 +11,72 @@ use crate::wire::{Field, Fields, Malformed};
 /// A message of the data plane.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// From now on messages to a name come here.
+    /// Subscribes the connection to a name.
     Subscribe {
-        /// The name is the destination.
+        /// Header; its destination is the name to subscribe to.
         header: Header<'a>,
-        /// The sender's number; an answer is wanted unless it is 0.
+        /// Number chosen by the sender; it is acknowledged unless it is 0.
         subscription_id: u64,
     },
-    /// No longer.
+    /// Ends a subscription.
     Unsubscribe {
-        /// The name is the destination.
+        /// Header; its destination is the name of the subscription.
         header: Header<'a>,
-        /// The number it was subscribed with.
+        /// Number of the subscription.
         subscription_id: u64,
     },
-    /// Goes to whoever is subscribed.
+    /// A message for subscribers.
     Publish(Routed<'a>),
-    /// The first message of a stream. A link message of a kind that this version does not know is
-    /// `None`.
+    /// First message of a stream. `None` for an unknown kind of link message.
     Link(Option<Negotiation<'a>>),
-    /// The answer to a subscribe or an unsubscribe.
+    /// Acknowledgement of a subscribe or an unsubscribe.
     Ack(Ack<'a>),
 }
 
-/// A publish: its header and where it stands.
+/// A publish with the positions of its parts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Routed<'a> {
-    /// What was read of the header.
+    /// Decoded header fields.
     pub header: Header<'a>,
     pub(crate) whole: &'a [u8],
-    /// The publish in the whole, from its tag.
+    /// Range of the publish field in `whole`, with its tag.
     pub(crate) publish: Range<usize>,
-    /// The first byte behind the publish's tag and size.
+    /// Offset after the tag and size of the publish field.
     pub(crate) publish_start: usize,
-    /// The header in the whole, from its tag.
+    /// Range of the header field in `whole`, with its tag.
     pub(crate) at: Range<usize>,
-    /// The first byte behind the header's tag and size.
+    /// Offset after the tag and size of the header field.
     pub(crate) header_start: usize,
 }
 
-/// What a node reads of a header.
+/// Header fields that a node needs.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Header<'a> {
-    /// Who sends.
+    /// Name of the sender.
     pub source: Name<'a>,
-    /// Whom it is for, or what is subscribed to.
+    /// Destination, or the name of a subscription.
     pub destination: Name<'a>,
-    /// A token that only receivers understand.
+    /// Identity token, opaque to nodes.
     pub identity: &'a str,
-    /// 1 for one subscriber, else all of them.
+    /// 1 for one subscriber; any other number for all subscribers.
     pub fanout: u32,
-    /// Hops that remain.
+    /// Remaining hops.
     pub ttl: u32,
-    /// Numbers of connections that mean something to the sender alone; the MAC covers them.
+    /// Connection number that is meaningful to the sender only; covered by the MAC.
     pub recv_from: Option<u64>,
-    /// As `recv_from`.
+    /// Connection number, like `recv_from`.
     pub forward_to: Option<u64>,
-    /// Whether it is the notice of a failure.
+    /// True if the message reports a failure.
     pub error: Option<bool>,
-    /// What the link's key makes of the fields above.
+    /// MAC of the fields above, with the link's key.
     pub header_mac: Option<&'a [u8]>,
-    /// Fields that belong to one hop, in the header's bytes, in order.
+    /// Ranges of the hop's fields in the header, in order.
     pub(crate) hop: [Range<usize>; 5],
     pub(crate) hop_count: usize,
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message.
+    /// Decodes a message.
     pub fn scan(whole: &'a [u8]) -> Result<Self, Malformed> {
         let mut found: Option<Field<'a>> = None;
         let mut fields = Fields::new(whole);
@@ -154,18 +153,18 @@ impl<'a> Routed<'a> {
         })
     }
 
-    /// The bytes behind the header: session header, content, metadata. They are passed on as
-    /// they are.
+    /// Returns the offset of the bytes after the header: session header, content and metadata. They
+    /// are forwarded unchanged.
     pub fn tail_start(&self) -> usize {
         self.at.end
     }
 
-    /// The publish's fields.
+    /// Returns the fields of the publish.
     pub(crate) fn publish_fields(&self) -> &'a [u8] {
         &self.whole[self.publish_start..self.publish.end]
     }
 
-    /// The header's fields.
+    /// Returns the fields of the header.
     pub(crate) fn header_fields(&self) -> &'a [u8] {
         &self.whole[self.header_start..self.at.end]
     }
@@ -194,7 +193,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// The fields of a header as they are found.
+/// Header fields found so far.
 #[derive(Default)]
 struct Scan<'a> {
     source: Option<Name<'a>>,

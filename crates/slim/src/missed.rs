@@ -1,19 +1,19 @@
-//! How many messages found nobody, by the agent that they were for.
+//! `Missed`: counts messages without a subscriber by destination.
 //!
-//! Only the newest names are kept: somebody who sends to ever new names costs no more than that.
+//! Only the most recent names are kept, which bounds the memory for senders with ever new names.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::name::{Name, Prefix};
 
-/// Names that are kept.
+/// Maximum number of names.
 const NAMES_MAX: usize = 1024;
 
-/// See the module's documentation.
+/// Counts of undeliverable messages by agent name.
 #[derive(Debug, Default)]
 pub struct Missed {
     counts: HashMap<Prefix, Count>,
-    /// The names by when they came, oldest first.
+    /// Names in order of their first message.
     order: BTreeMap<u64, Prefix>,
     next: u64,
 }
@@ -25,7 +25,7 @@ struct Count {
 }
 
 impl Missed {
-    /// Counts a message for that name.
+    /// Counts a message for a name without a subscriber.
     pub fn count(&mut self, name: &Name<'_>) {
         let prefix = name.encoded.prefix;
         if let Some(count) = self.counts.get_mut(&prefix) {
@@ -43,7 +43,7 @@ impl Missed {
         self.next += 1;
     }
 
-    /// Every name that is kept, and how many messages found nobody there.
+    /// Iterates over the names and their message counts.
     pub fn iter(&self) -> impl Iterator<Item = (Prefix, &str, u64)> {
         let counts = self.counts.iter();
         counts.map(|(prefix, count)| (*prefix, &*count.agent, count.messages))

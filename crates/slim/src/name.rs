@@ -1,4 +1,4 @@
-//! Names: three components and an id, as numbers to route by and as texts to show.
+//! Names: three components and an id, as hashes for routing and as texts for display.
 
 use std::fmt;
 
@@ -6,43 +6,44 @@ use twox_hash::XxHash64;
 
 use crate::wire::{Field, Fields, Malformed, put_bytes, put_nested, put_number};
 
-/// The three components of a name, each hashed.
+/// The three hashed components of a name.
 pub type Prefix = [u64; 3];
 
-/// What a message is routed by.
+/// Routing key of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// Of `org/namespace/agent`.
+    /// Hashes of `org/namespace/agent`.
     pub prefix: Prefix,
-    /// The instance; `None` means any. On the wire that is a missing id, or one of all ones.
+    /// Instance id; `None` means any. On the wire, any instance is a missing id or an id of all
+    /// ones.
     pub id: Option<u128>,
 }
 
-/// A name's numbers as they stand on the wire.
+/// Numbers of a name in their wire form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodedName {
-    /// The hashed components.
+    /// Hashed components.
     pub prefix: Prefix,
-    /// The halves of the id, the higher one first, if there is an id.
+    /// Halves of the id, higher one first, if there is an id.
     pub id: Option<[u64; 2]>,
 }
 
 /// A name in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name<'a> {
-    /// As numbers.
+    /// Hashes and id.
     pub encoded: EncodedName,
-    /// As texts, which nobody has compared with the numbers.
+    /// Texts as sent; not verified against the hashes.
     pub texts: Option<[&'a str; 3]>,
 }
 
 const NULL: u128 = u128::MAX;
 
-/// Texts of more bytes are kept by nobody who keeps names.
+/// Maximum size in bytes of a name's texts for display.
 const AGENT_SIZE_MAX: usize = 512;
 
 impl EncodedName {
-    /// What it is routed by.
+    /// Returns the routing key.
     pub fn key(&self) -> Key {
         let id = self
             .id
@@ -55,8 +56,8 @@ impl EncodedName {
 }
 
 impl<'a> Name<'a> {
-    /// The name of an agent, or of its instance, as clients make it: a component is the XXH64
-    /// (seed 0) of its bytes and a byte 0xff.
+    /// Creates the name of an agent or of an instance. A component's hash is the XXH64 (seed 0) of
+    /// its bytes and a byte 0xff, as in the clients.
     pub fn new(texts: [&'a str; 3], id: Option<u128>) -> Self {
         let id = id.unwrap_or(NULL);
         Self {
@@ -68,14 +69,14 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// Whether the texts, if there are any, say the same as the numbers.
+    /// True if the texts, if there are any, match the hashes.
     pub fn is_consistent(&self) -> bool {
         self.texts
             .is_none_or(|texts| texts.map(hash) == self.encoded.prefix)
     }
 
-    /// The agent as people are shown it: its texts if they are its numbers' and no longer than names
-    /// are, else its numbers.
+    /// Returns the agent name for display: the texts if they match the hashes and are not too long,
+    /// otherwise the hashes in hexadecimal.
     pub fn agent(&self) -> String {
         let is_short = |texts: &[&str; 3]| {
             texts.iter().map(|text| text.len()).sum::<usize>() <= AGENT_SIZE_MAX
@@ -105,8 +106,8 @@ impl<'a> Name<'a> {
         Ok(Self { encoded, texts })
     }
 
-    /// As an encoder writes it, without zeros and empty texts: applications sign these bytes as
-    /// their receivers would write them again.
+    /// Encodes the name in canonical form, without zeros and empty texts. Applications sign these
+    /// bytes, and receivers encode the name again to verify.
     pub(crate) fn put(&self, field: u32, out: &mut Vec<u8>) {
         put_nested(field, out, |out| {
             put_nested(1, out, |out| {
@@ -178,7 +179,8 @@ fn read_texts(bytes: &[u8]) -> Result<[&str; 3], Malformed> {
     Ok(texts.map(Option::unwrap_or_default))
 }
 
-/// A field that says it twice may be read in two ways: neither is passed on.
+/// Sets a field that must occur once. A repeated field is an error, because decoders could choose
+/// different values.
 pub(crate) fn once<T>(slot: &mut Option<T>, field: &Field<'_>, value: T) -> Result<(), Malformed> {
     match slot.replace(value) {
         None => Ok(()),
@@ -202,7 +204,7 @@ impl fmt::Display for Name<'_> {
     }
 }
 
-/// An id as clients show it.
+/// Formats an instance id as clients do.
 pub(crate) struct Uuid(pub(crate) u128);
 
 impl fmt::Display for Uuid {

@@ -1,33 +1,33 @@
-//! The first message of a stream, and its answer.
+//! `Negotiation`: the first message of a stream, and its reply.
 
 use crate::name::once;
 use crate::wire::{Fields, Malformed, put_bytes, put_nested, put_number};
 
-/// What a peer says of itself when a link begins.
+/// A link negotiation, request or reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Negotiation<'a> {
-    /// Chosen by whoever connects.
+    /// Link id, chosen by the connecting end.
     pub link_id: &'a str,
-    /// Of the data plane.
+    /// Version of the data plane.
     pub version: &'a str,
-    /// Whether it answers one.
+    /// True for a reply.
     pub is_reply: bool,
-    /// X25519, 32 bytes; empty for a link without MACs.
+    /// X25519 public key of 32 bytes; empty for a link without MACs.
     pub public_key: &'a [u8],
-    /// What the peer wants to be; the answer says the same.
+    /// Requested kind of peer; the reply repeats it.
     pub kind: ConnectionKind,
-    /// Of the peer.
+    /// Id of the peer.
     pub node_id: &'a str,
-    /// Of a group of nodes that are each other's replicas.
+    /// Name of a group of replicated nodes.
     pub deployment: &'a str,
-    /// ML-KEM-768, of peers that want a link which quantum computers cannot read.
+    /// ML-KEM-768 key of a peer that requires a post-quantum link.
     pub kem: Option<&'a [u8]>,
 }
 
-/// What kind of peer connects.
+/// Kind of a connecting peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionKind {
-    /// Another node, or a client that says nothing.
+    /// Another node, or a client that does not say its kind.
     Remote,
     /// A replica.
     Peer,
@@ -100,7 +100,7 @@ impl<'a> Negotiation<'a> {
         })
     }
 
-    /// The message.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_nested(5, &mut out, |out| {

@@ -1,43 +1,43 @@
-//! Who may subscribe to which names, and who may send to them.
+//! Authorization rules for names: subscribing and sending.
 //!
-//! A rule is about a name or the beginning of one. What the longest covering rule says of an act
-//! counts; where none covers a name, anybody may. Names are compared by their numbers, which is what
-//! messages are routed by: the texts beside them say nothing.
+//! A rule covers a name or a prefix of names. The most specific rule that covers a name decides;
+//! without one the action is allowed. Names are compared by their hashes, which also decide
+//! routing; their texts are ignored.
 
 use std::collections::HashMap;
 
 use crate::name::{Prefix, hash};
 
-/// What a rule is about.
+/// Action that a rule controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Act {
-    /// To get what is sent to a name.
+    /// Subscribe to a name.
     Subscribe,
-    /// To send to it.
+    /// Send to a name.
     Send,
 }
 
-/// Whom a rule lets.
+/// Principals that a rule allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// Anybody.
+    /// Every client.
     Anybody,
-    /// Those of these names; none of them is nobody.
+    /// Clients authenticated under one of these names; an empty list allows none.
     Only(Vec<String>),
 }
 
-/// One to three components of a name, hashed.
+/// One to three hashed components of a name.
 type Scope = [Option<u64>; 3];
 
-/// See the module's documentation.
+/// Set of authorization rules.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     by_scope: HashMap<(Act, Scope), Who>,
 }
 
 impl Rules {
-    /// Adds a rule about names that begin with these components; of more than three nothing is
-    /// covered by those behind. One about the same names is replaced.
+    /// Adds a rule for names with these first components; components after the third are ignored.
+    /// Replaces a rule for the same components.
     pub fn add<'a>(&mut self, act: Act, begin: impl IntoIterator<Item = &'a str>, who: Who) {
         let mut scope = [None; 3];
         for (slot, component) in scope.iter_mut().zip(begin) {
@@ -46,7 +46,7 @@ impl Rules {
         self.by_scope.insert((act, scope), who);
     }
 
-    /// Whether somebody of that name, empty for none, may do that.
+    /// True if the client authenticated as `name` (empty for none) may perform the action.
     pub fn allow(&self, act: Act, agent: &Prefix, name: &str) -> bool {
         if self.by_scope.is_empty() {
             return true;

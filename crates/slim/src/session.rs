@@ -1,9 +1,9 @@
-//! A session's end, for point-to-point sessions: what a SLIM library does inside an application, so
-//! that something that is no SLIM application can be called by one, and call one.
+//! Point-to-point sessions of an application: the part of a SLIM library that a bridge needs to
+//! call, and be called by, SLIM applications.
 //!
-//! An [`Endpoint`] holds the sessions of one name. It is handed messages, the time and what is to be
-//! said, and decides: packets to send, messages to deliver, sessions that are open or over. Like all
-//! engines it does no I/O and looks at no clock.
+//! An [`Endpoint`] holds the sessions of one name. Its input is messages, the time and payloads to
+//! send; its output is decisions: packets to send, messages to deliver, sessions that opened or
+//! ended. Like all engines it does no I/O and reads no clock.
 //!
 //! ```text
 //! ## asked:   discovery request => reply, join request => reply, welcome => ack      => Open
@@ -12,12 +12,12 @@
 //! ##          a heartbeat whenever nothing else was sent => Over (closed | silent)
 //! ```
 //!
-//! Invariants: *what is not from a holder of the secret changes nothing; a session answers to the
-//! identity that it began with and to no other; a reliable session delivers each message once and in
-//! order; every buffer has a bound.*
+//! Invariants: *a message that is not from a holder of the secret changes nothing; a session
+//! accepts messages only from the identity with which it began; a reliable session delivers each
+//! message once and in order; every buffer is bounded.*
 //!
-//! It does not know groups, whose invitations it does not hear, and no MLS: whoever asks for it is
-//! answered in a way that fails his invitation at once.
+//! It does not support groups, whose invitations it ignores, or MLS: an invitation with MLS is
+//! answered in a way that makes it fail at once.
 
 mod arrivals;
 mod content;
@@ -36,34 +36,34 @@ pub use full_name::FullName;
 pub use identity::{Entropy, Identity, SECRET_SIZE_MIN, ShortSecret, Untrusted};
 pub use packet::Packet;
 
-/// When something happens.
+/// Time of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// On a clock that never goes back.
+    /// Monotonic clock in nanoseconds.
     pub now_ns: u64,
-    /// On everybody's clock: seconds since 1970, which tokens carry.
+    /// Seconds since 1970, as in tokens.
     pub unix_s: u64,
 }
 
-/// How a reliable session tries.
+/// Retransmission settings of a reliable session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reliability {
-    /// Between two tries.
+    /// Time between two attempts, in nanoseconds.
     pub interval_ns: u64,
-    /// Tries after the first, for each message.
+    /// Number of retries of each message.
     pub retries: u32,
 }
 
-/// Why a session is over.
+/// Reason for the end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The peer said so.
+    /// The peer closed it.
     Closed,
-    /// We said so.
+    /// This side closed it.
     Left,
-    /// The peer says nothing any more, or does not acknowledge.
+    /// The peer stopped sending or acknowledging.
     Silent,
-    /// Nobody of that name answered.
+    /// No instance of the name answered.
     Nobody,
 }
 

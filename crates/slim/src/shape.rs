@@ -1,12 +1,11 @@
-//! What the parts of a message look like that a node passes on unread.
+//! Schema check of the message parts that a node forwards without decoding.
 //!
-//! Receivers decode them into structures and end their whole stream when that fails, so bytes
-//! that no decoder would take must not get to them. Fields that are not listed are a later
-//! version's: their own receivers know what they are.
+//! A receiver ends its whole stream if decoding fails, so bytes that no decoder would accept must
+//! not reach it. Unlisted fields belong to later versions and are not checked.
 
 use crate::wire::{Fields, Malformed};
 
-/// The kind of a known field.
+/// Type of a known field.
 enum Kind {
     Number,
     Bytes,
@@ -14,7 +13,7 @@ enum Kind {
     Nested(&'static Shape),
 }
 
-/// Index is the field's number less one.
+/// Types of the fields of a structure; the index is the field number minus one.
 pub(crate) struct Shape(&'static [Kind]);
 
 use Kind::{Bytes, Nested, Number, Text};
@@ -59,7 +58,7 @@ static COMMAND: Shape = Shape(&[
     Nested(&GROUP_CLOSE),
     Nested(&NAME_AND_BYTES),
     Nested(&EMPTY),
-    // A group NACK has no field either.
+    // A group NACK has no fields.
     Nested(&EMPTY),
     Nested(&SETTING),
     Nested(&UPDATE_STATE),
@@ -75,7 +74,7 @@ pub(crate) static CONTENT: Shape = Shape(&[Nested(&PAYLOAD), Nested(&COMMAND)]);
 /// An entry of `metadata`.
 pub(crate) static METADATA: Shape = Shape(&[Text, Text]);
 
-/// Whether a decoder would take these bytes.
+/// Checks that a decoder would accept these bytes.
 pub(crate) fn check(bytes: &[u8], shape: &Shape) -> Result<(), Malformed> {
     let mut fields = Fields::new(bytes);
     while let Some(field) = fields.next()? {

@@ -1,9 +1,9 @@
-//! Who is subscribed to what, in constant time at any number of names.
+//! `Table`: subscriptions by name, with lookups in constant time.
 //!
-//! It is a table of its own beside that of native names, because names mean something else here: they
-//! are hashes, any number of connections may hold the same instance (a group's channel is one), and
-//! a subscription is a number that its client chose. Matching takes `&self`, so readers never wait
-//! for each other.
+//! It is separate from the table of native names, because SLIM names differ: they are hashes, any
+//! number of connections may hold the same instance (such as the channel of a group), and the
+//! client chooses the number of a subscription. Lookups take `&self`, so readers never wait for
+//! each other.
 
 mod holders;
 
@@ -13,58 +13,58 @@ use holders::Holders;
 
 use crate::name::{Key, Name, Prefix, Uuid};
 
-/// Why nobody is subscribed.
+/// Error of a subscribe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubscribeError {
-    /// The connection has as many as it may.
-    #[error("a connection has at most {0} subscriptions")]
+    /// The connection has reached the limit of subscriptions.
+    #[error("the connection has reached the limit of {0} subscriptions")]
     TooMany(usize),
 }
 
-/// A subscription that there is none of.
+/// Error: an unknown subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no subscription {0} to this name on this connection")]
 pub struct Unknown(pub u64);
 
-/// See the module's documentation. `P` is what the shell reaches a connection by, `u64` its number.
+/// Subscriptions of all connections. `P` is the shell's handle of a connection, `u64` its number.
 #[derive(Debug)]
 pub struct Table<P> {
     prefixes: HashMap<Prefix, Entry<P>>,
     connections: HashMap<u64, Held>,
 }
 
-/// An agent's name.
+/// An agent name with its holders.
 #[derive(Debug)]
 struct Entry<P> {
-    /// As people are shown it.
+    /// Name for display.
     agent: Box<str>,
     by_id: HashMap<Option<u128>, Holders<P>>,
-    /// Those of all ids, each once.
+    /// Holders of any instance, each once.
     anybody: Holders<P>,
 }
 
-/// An agent's name and who holds it.
+/// An agent name with its instances, for display.
 #[derive(Debug)]
 pub struct Agent<'a, P> {
-    /// The name, as numbers.
+    /// Hashed name.
     pub prefix: Prefix,
-    /// The name, as people are shown it.
+    /// Name for display.
     pub name: &'a str,
-    /// Its instances (empty for the name alone), each with a connection that holds it.
+    /// Instances (empty text for the name without an id), each with a connection that holds it.
     pub instances: Vec<(String, u64, &'a P)>,
 }
 
-/// What a connection is subscribed to.
+/// Subscriptions of a connection.
 #[derive(Debug, Default)]
 struct Held {
-    /// The numbers a name was subscribed with: the name is held while there is one.
+    /// Subscription numbers by name. The connection holds the name while there is at least one.
     by_key: HashMap<Key, HashSet<u64>>,
-    /// How many names of an agent it holds.
+    /// Number of names held per agent.
     by_prefix: HashMap<Prefix, usize>,
     count: usize,
 }
 
-/// Connections that a message may go to, in order.
+/// Connections that may receive a message, in order.
 pub type Match<'a, P> = holders::Match<'a, P>;
 
 impl<P> Default for Table<P> {
@@ -77,7 +77,7 @@ impl<P> Default for Table<P> {
 }
 
 impl<P: Clone> Table<P> {
-    /// Adds a subscription. The same one again changes nothing.
+    /// Adds a subscription. Adding it again has no effect.
     pub fn subscribe(
         &mut self,
         name: &Name<'_>,
@@ -112,7 +112,8 @@ impl<P: Clone> Table<P> {
         Ok(())
     }
 
-    /// Removes a subscription. Its name stays with the connection while another number holds it.
+    /// Removes a subscription. The connection holds the name as long as it has another subscription
+    /// to it.
     pub fn unsubscribe(&mut self, key: Key, connection: u64, id: u64) -> Result<(), Unknown> {
         let held = self.connections.get_mut(&connection);
         let held = held.ok_or(Unknown(id))?;
@@ -129,7 +130,7 @@ impl<P: Clone> Table<P> {
         Ok(())
     }
 
-    /// Removes whatever a connection is subscribed to.
+    /// Removes all subscriptions of a connection.
     pub fn remove(&mut self, connection: u64) {
         let Some(mut held) = self.connections.remove(&connection) else {
             return;
@@ -160,15 +161,15 @@ impl<P: Clone> Table<P> {
 }
 
 impl<P> Table<P> {
-    /// Whom a message may reach that is for one: round robin over the connections that hold the name,
-    /// never the sender's. Take the first that has room.
+    /// Returns candidates for a message to one subscriber: the connections that hold the name,
+    /// round robin, without the sender. The caller takes the first one with room.
     pub fn any(&self, key: &Key, sender: u64) -> Match<'_, P> {
         self.holders(key)
             .map_or_else(Match::nobody, |holders| holders.in_turn(sender))
     }
 
-    /// Whom a message reaches that is for all: each connection that holds the name once, but for the
-    /// sender's.
+    /// Returns the receivers of a message to all subscribers: the connections that hold the name,
+    /// each once, without the sender.
     pub fn all(&self, key: &Key, sender: u64) -> Match<'_, P> {
         self.holders(key)
             .map_or_else(Match::nobody, |holders| holders.everybody(sender))
@@ -182,12 +183,12 @@ impl<P> Table<P> {
         }
     }
 
-    /// Count of subscriptions.
+    /// Returns the number of subscriptions.
     pub fn subscription_count(&self) -> usize {
         self.connections.values().map(|held| held.count).sum()
     }
 
-    /// Every name and who holds it, in no order.
+    /// Iterates over all names with their holders, in arbitrary order.
     pub fn agents(&self) -> impl Iterator<Item = Agent<'_, P>> {
         self.prefixes.iter().map(|(prefix, entry)| Agent {
             prefix: *prefix,
@@ -196,14 +197,14 @@ impl<P> Table<P> {
         })
     }
 
-    /// Count of names, instances not counted.
+    /// Returns the number of agent names, without instances.
     pub fn name_count(&self) -> usize {
         self.prefixes.len()
     }
 }
 
 impl Held {
-    /// Whether that was the last name of the agent.
+    /// Counts down the names held of an agent. Returns true if that was the last one.
     fn let_go_of(&mut self, prefix: Prefix) -> bool {
         let Some(names) = self.by_prefix.get_mut(&prefix) else {
             return false;

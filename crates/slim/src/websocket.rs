@@ -1,111 +1,111 @@
-//! Cuts messages out of a WebSocket (RFC 6455), in whatever pieces it arrives.
+//! `Frames`: splits a WebSocket stream (RFC 6455) into messages, for any division into chunks.
 //!
 //! ```text
 //! | final 1 bit, reserved 3, opcode 4 | masked 1 bit, size 7 | size 16 or 64 bits | mask 4 | payload |
 //! ```
 //!
-//! A message of the data plane is one binary message, in one frame or in several. As over gRPC, one that
-//! is too large is told of once and skipped as it arrives: the stream goes on behind it. What no peer
-//! sends that keeps to the protocol ends it.
+//! A message of the data plane is one binary message, in one frame or several. As with gRPC, a
+//! message above the size limit is reported once and skipped as it arrives, so the stream continues
+//! after it. A violation of the protocol ends the stream.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// An empty buffer of more bytes than this is given back.
+/// Size in bytes above which an empty buffer is freed.
 const KEPT_SIZE_MAX: usize = 16 << 10;
 
-/// What a frame that is no part of a message carries at most (RFC 6455, 5.5).
+/// Maximum payload of a control frame in bytes (RFC 6455, 5.5).
 pub const CONTROL_SIZE_MAX: usize = 125;
 
-/// What a frame is.
+/// Type of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opcode {
-    /// What a message goes on with.
+    /// Continues a message.
     Continuation,
-    /// A message.
+    /// Starts a message.
     Binary,
-    /// The end.
+    /// Closes the stream.
     Close,
-    /// A question for a sign of life.
+    /// Keepalive request.
     Ping,
-    /// A sign of life.
+    /// Keepalive answer.
     Pong,
 }
 
-/// What a client brings.
+/// An event from the client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
     /// A message.
     Message(Bytes),
-    /// A message of so many bytes, which is skipped.
+    /// Size in bytes of a message above the limit, which is skipped.
     Oversize(u64),
-    /// It wants these bytes back as a [`Opcode::Pong`].
+    /// Keepalive request; the payload must be returned in a [`Opcode::Pong`].
     Ping(Bytes),
-    /// It is there.
+    /// Keepalive answer.
     Pong,
-    /// It wants to end.
+    /// The client closes the stream.
     Close,
 }
 
-/// What ends a WebSocket at once.
+/// Violation of the WebSocket protocol, which ends the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// Not the data plane's.
-    #[error("a message of text")]
+    /// A text message; the data plane uses binary messages.
+    #[error("text message, only binary messages are supported")]
     Text,
-    /// An extension's bits, and none was agreed on.
-    #[error("a frame with reserved bits")]
+    /// A reserved bit is set, although no extension was negotiated.
+    #[error("frame with reserved bits")]
     Reserved,
-    /// RFC 6455 leaves it open.
-    #[error("a frame of the unknown kind {0}")]
+    /// An opcode that RFC 6455 does not define.
+    #[error("frame with unknown opcode {0}")]
     Opcode(u8),
-    /// Clients mask.
-    #[error("a frame without a mask")]
+    /// A client frame without a mask.
+    #[error("frame without a mask")]
     Unmasked,
-    /// Close, ping or pong in several frames, or with too much in it.
-    #[error("a control frame that is cut or too large")]
+    /// A fragmented or oversized close, ping or pong.
+    #[error("control frame is fragmented or too large")]
     Control,
-    /// A message goes on that was not begun, or begins before another has ended.
-    #[error("frames of messages out of order")]
+    /// A continuation without a start, or a start within another message.
+    #[error("frames of a message are out of order")]
     Order,
-    /// Its first bit is set.
-    #[error("a frame of an impossible size")]
+    /// The highest bit of the size is set.
+    #[error("frame size has its highest bit set")]
     Size,
 }
 
-/// The frames that a client sends.
+/// Decoder of the frames that a client sends.
 #[derive(Debug)]
 pub struct Frames {
     size_max: u64,
-    /// What has arrived and was not taken: less than a frame, and its head.
+    /// Received bytes that were not processed: less than a frame with its head.
     buffer: BytesMut,
-    /// The message whose frames are being gathered, if there is one.
+    /// Message whose frames are being collected.
     begun: Option<Begun>,
-    /// Bytes of a frame that is not wanted.
+    /// Remaining bytes of a skipped frame.
     to_skip: u64,
 }
 
 /// A message of several frames.
 #[derive(Debug, Default)]
 struct Begun {
-    /// Of all frames so far.
+    /// Size of all frames so far, in bytes.
     size: u64,
-    /// What they brought; nothing once it is too much.
+    /// Payload so far; empty once the message is too large.
     payload: BytesMut,
 }
 
-/// The beginning of a frame.
+/// Header of a frame.
 struct Head {
     is_final: bool,
     opcode: Opcode,
     mask: [u8; 4],
-    /// Of the payload.
+    /// Size of the payload.
     size: u64,
-    /// Its own.
+    /// Size of the header itself.
     head_size: usize,
 }
 
 impl Frames {
-    /// Takes messages of up to `size_max` bytes.
+    /// Creates a decoder for messages of up to `size_max` bytes.
     pub fn new(size_max: u32) -> Self {
         Self {
             size_max: size_max.into(),
@@ -115,14 +115,14 @@ impl Frames {
         }
     }
 
-    /// Takes in what has arrived: memory grows with what is there, whatever size was announced.
+    /// Adds received bytes. Memory grows with these, not with the announced size.
     pub fn feed(&mut self, bytes: &[u8]) {
         let skipped = self.to_skip.min(bytes.len() as u64) as usize;
         self.to_skip -= skipped as u64;
         self.buffer.extend_from_slice(&bytes[skipped..]);
     }
 
-    /// What comes next; `None` when more has to arrive first.
+    /// Returns the next event; `None` if more bytes are needed.
     pub fn pull(&mut self) -> Result<Option<Event>, Violation> {
         while let Some(head) = Head::read(&self.buffer)? {
             let event = match head.opcode {
@@ -152,7 +152,7 @@ impl Frames {
         })
     }
 
-    /// Takes a frame of a message, if it is there or is not wanted.
+    /// Processes a frame of a message once it is complete or to be skipped.
     fn take_part(&mut self, head: &Head) -> Result<Taken, Violation> {
         if (head.opcode == Opcode::Continuation) != self.begun.is_some() {
             return Err(Violation::Order);
@@ -187,7 +187,7 @@ impl Frames {
         Ok(Taken::Part)
     }
 
-    /// The payload without its mask, once it is whole.
+    /// Returns the unmasked payload once it is complete.
     fn payload(&mut self, head: &Head) -> Option<BytesMut> {
         let size = usize::try_from(head.size).ok()?;
         let whole = head.head_size + size;
@@ -208,17 +208,17 @@ impl Frames {
     }
 }
 
-/// What became of a frame.
+/// Result of processing a frame.
 enum Taken {
     Event(Event),
-    /// It is a part of something.
+    /// The frame is a part of a message.
     Part,
-    /// It is not there as a whole.
+    /// The frame is incomplete.
     Nothing,
 }
 
 impl Head {
-    /// `None` when it is not there as a whole.
+    /// Decodes the header of a frame; `None` if it is incomplete.
     fn read(bytes: &[u8]) -> Result<Option<Self>, Violation> {
         let [first, second, rest @ ..] = bytes else {
             return Ok(None);
@@ -289,7 +289,7 @@ impl Opcode {
         matches!(self, Self::Close | Self::Ping | Self::Pong)
     }
 
-    /// The head of a node's frame with a payload of `size` bytes behind it, which is not masked.
+    /// Writes the header of an unmasked frame with a payload of `size` bytes, as a node sends it.
     pub fn put_head(self, size: usize, out: &mut impl BufMut) {
         out.put_u8(0x80 | self.number());
         match size {
@@ -306,7 +306,7 @@ impl Opcode {
     }
 }
 
-/// Eight bytes at a time: a mask is four, over and over.
+/// Removes a mask of four bytes, eight bytes at a time.
 fn unmask(payload: &mut [u8], mask: [u8; 4]) {
     let [a, b, c, d] = mask;
     let wide = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);

@@ -1,32 +1,32 @@
-//! Protocol buffers at the level of bytes: fields with their places, and the few that are written.
+//! Decoding and encoding of protocol buffers at the level of fields.
 
-/// Why bytes are no message.
+/// Error of decoding a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// The bytes end in the middle of something.
+    /// The bytes end within a field.
     #[error("the message ends within a field")]
     Truncated,
-    /// No 64-bit number.
+    /// A varint of more than 64 bits.
     #[error("a number has more than 64 bits")]
     Number,
-    /// Field number 0, one above 2^29, or a kind of field that is not used any more.
+    /// Field number 0 or above 2^29, or an obsolete wire type.
     #[error("a field has an invalid tag")]
     Tag,
-    /// A known field of another kind.
+    /// A known field has another wire type.
     #[error("field {0} has the wrong type")]
     Type(u32),
     /// A text that is not UTF-8.
     #[error("field {0} is not UTF-8")]
     Text(u32),
-    /// A field that may stand once.
-    #[error("field {0} stands there twice")]
+    /// A field that must occur once is repeated.
+    #[error("field {0} occurs twice")]
     Twice(u32),
-    /// Something that a message cannot do without.
+    /// A required part is missing.
     #[error("the message has no {0}")]
     Missing(&'static str),
 }
 
-/// What a field holds.
+/// Value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
     Number(u64),
@@ -34,15 +34,15 @@ pub(crate) enum Value<'a> {
     Fixed,
 }
 
-/// A field and where it stands in what is read.
+/// A field with its position in the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field<'a> {
     pub(crate) number: u32,
-    /// Its tag.
+    /// Offset of the tag.
     pub(crate) start: usize,
-    /// Of `Bytes`: the first one.
+    /// Offset of the first byte of a `Bytes` value.
     pub(crate) value_start: usize,
-    /// Behind its last byte.
+    /// Offset after the last byte.
     pub(crate) end: usize,
     pub(crate) value: Value<'a>,
 }
@@ -67,7 +67,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The fields of a message, one after the other.
+/// Iterates over the fields of a message.
 pub(crate) struct Fields<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -78,7 +78,7 @@ impl<'a> Fields<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// The next field, `None` behind the last.
+    /// Returns the next field; `None` after the last one.
     pub(crate) fn next(&mut self) -> Result<Option<Field<'a>>, Malformed> {
         if self.at == self.bytes.len() {
             return Ok(None);
@@ -138,7 +138,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Bytes that a number takes.
+/// Returns the encoded size of a varint in bytes.
 pub(crate) fn varint_size(number: u64) -> usize {
     (64 - (number | 1).leading_zeros() as usize).div_ceil(7)
 }
@@ -151,7 +151,7 @@ pub(crate) fn put_varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// The tag and size of a field of `size` bytes, which are to follow.
+/// Writes the tag and size of a field; `size` bytes must follow.
 pub(crate) fn put_size(field: u32, size: usize, out: &mut Vec<u8>) {
     put_varint(u64::from(field << 3 | 2), out);
     put_varint(size as u64, out);
@@ -167,7 +167,7 @@ pub(crate) fn put_bytes(field: u32, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// A field whose bytes `write` makes.
+/// Writes a field whose bytes are produced by `write`.
 pub(crate) fn put_nested(field: u32, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let mut inner = Vec::new();
     write(&mut inner);

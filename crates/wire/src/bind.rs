@@ -1,43 +1,42 @@
-//! A route: a small number that stands for a name, a method and how to choose among subscribers.
+//! BIND: gives a route number a name, a method and a choice of subscribers.
 
 use crate::cursor::{Cursor, Malformed, put_text8, put_text16};
 use crate::header::{Correlation, Flags, Kind, encode_frame};
 
-/// Whom a message on a route reaches.
+/// The receivers of a message on a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cast {
-    /// One subscriber: round robin over instances, or the one instance that the name carries.
+    /// A single subscriber: round robin over the instances, or the instance in the name.
     Any,
     /// Every subscriber.
     All,
-    /// No subscriber at all: the stream of that name.
+    /// The stream with this name, not subscribers.
     Stream,
-    /// No subscriber at all: the conversation of that name.
+    /// The conversation with this name, not subscribers.
     Conversation,
-    /// No subscriber at all: the topic of that name, or one of its partitions.
+    /// The topic with this name, or one of its partitions, not subscribers.
     Topic,
 }
 
-/// Gives `route` its meaning, from the next frame on and in this direction only. Binding a bound
-/// route replaces it.
+/// Binds `route` from the next frame on, in this direction only. Binding a bound route replaces it.
 ///
-/// Towards a node the name is the target. Towards a responder it is the subscription, and empty
-/// when there is no node between. A name that is not valid or a method that is not known is
-/// answered when the route is used, with the correlation of that use.
+/// To a node, the name is the target. To a responder, it is the subscription, or empty on a direct
+/// connection. An invalid name or an unknown method is an error of the frames that use the route,
+/// with their correlation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bind<'a> {
-    /// The number, not 0.
+    /// The route number, not 0.
     pub route: u16,
-    /// Whom it reaches.
+    /// The receivers.
     pub cast: Cast,
-    /// The method, empty for plain messages.
+    /// The method; empty for plain messages.
     pub method: &'a str,
-    /// The name, see above.
+    /// The name; see [`Bind`].
     pub name: &'a str,
 }
 
 impl<'a> Bind<'a> {
-    /// Reads a BIND frame.
+    /// Decodes a BIND frame.
     pub fn decode(route: u16, payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "BIND");
         let cast = match cursor.u8()? {

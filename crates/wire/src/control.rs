@@ -1,22 +1,22 @@
-//! The small frames that keep a connection healthy.
+//! Control frames: credit, flow control, keepalive and shutdown of a connection.
 
 use model::ErrorCode;
 
 use crate::cursor::{Cursor, Malformed, put_text16};
 use crate::header::{Correlation, Flags, Kind, encode_frame};
 
-/// Returns credit: with [`Correlation::NONE`] for one-way frames that were consumed, else for
-/// items of that call's stream.
+/// Returns credit: with [`Correlation::NONE`] for consumed one-way frames, otherwise for items of
+/// that call's stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credit {
-    /// Messages (or items) returned.
+    /// Number of messages or items.
     pub messages: u32,
-    /// Payload bytes returned; 0 for a stream.
+    /// Number of payload bytes; 0 for a stream.
     pub bytes: u64,
 }
 
 impl Credit {
-    /// Reads a CREDIT payload.
+    /// Decodes a CREDIT payload.
     pub fn decode(payload: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "CREDIT");
         Ok(Self {
@@ -34,7 +34,7 @@ impl Credit {
     }
 }
 
-/// What became of a send that asked for a report.
+/// The result of a SEND with the REPORT flag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
     /// Copies enqueued for subscribers.
@@ -44,7 +44,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Reads a RECEIPT payload.
+    /// Decodes a RECEIPT payload.
     pub fn decode(payload: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "RECEIPT");
         Ok(Self {
@@ -62,21 +62,21 @@ impl Receipt {
     }
 }
 
-/// Announces a close: finish what is under way, start nothing new here.
+/// Announces that the sender will close: calls under way may finish, new ones must go elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Goaway<'a> {
-    /// Why.
+    /// The reason.
     pub code: ErrorCode,
     /// Milliseconds until the sender closes.
     pub drain_ms: u32,
-    /// Where to connect instead, empty for "here again, later".
+    /// Address to connect to instead; empty for "this one, later".
     pub address: &'a str,
-    /// For people.
+    /// A message for people.
     pub message: &'a str,
 }
 
 impl<'a> Goaway<'a> {
-    /// Reads a GOAWAY payload.
+    /// Decodes a GOAWAY payload.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "GOAWAY");
         Ok(Self {
@@ -105,17 +105,17 @@ impl<'a> Goaway<'a> {
     }
 }
 
-/// A subscription that ended without being asked to.
+/// Reports that a subscription was ended by the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended<'a> {
-    /// Why.
+    /// The reason.
     pub code: ErrorCode,
-    /// The full name that was subscribed.
+    /// The full name of the subscription.
     pub name: &'a str,
 }
 
 impl<'a> Ended<'a> {
-    /// Reads an ENDED payload.
+    /// Decodes an ENDED payload.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "ENDED");
         Ok(Self {
@@ -147,19 +147,19 @@ pub fn encode_flow(route: u16, full: bool, out: &mut Vec<u8>) {
     );
 }
 
-/// Reads a FLOW payload: whether the route is full.
+/// Decodes a FLOW payload. True if the route is full.
 pub fn decode_flow(payload: &[u8]) -> Result<bool, Malformed> {
     Ok(Cursor::new(payload, "FLOW").u8()? != 0)
 }
 
-/// Appends the REPLY to a WRITE in memory: how many subscribers it was enqueued for.
+/// Appends the REPLY to a WRITE in memory: the number of subscribers it was queued for.
 pub fn encode_copies(copies: u32, correlation: Correlation, out: &mut Vec<u8>) {
     encode_frame(out, Kind::REPLY, Flags::NONE, 0, correlation, |out| {
         out.extend_from_slice(&copies.to_le_bytes());
     });
 }
 
-/// Reads the payload of the REPLY to a WRITE.
+/// Decodes the payload of the REPLY to a WRITE in memory.
 pub fn decode_copies(payload: &[u8]) -> Result<u32, Malformed> {
     Cursor::new(payload, "WRITE reply").u32()
 }

@@ -1,35 +1,35 @@
-//! Conversations: messages as they are appended and as they are read.
+//! Messages of conversations, as they are appended and read.
 //!
-//! They stand where the records of a stream stand: in the body of an APPEND, and in the answers to
-//! READ and FOLLOW, where the number of a message takes the place of the offset.
+//! They are encoded as records: in the body of an APPEND, and in the answers to READ and FOLLOW,
+//! with the message's number in place of the offset.
 
 use crate::cursor::{Cursor, Malformed, put_sized, put_text8, put_text16};
 use crate::header::{Correlation, Flags, Kind, encode_frame};
 
-/// What `tokens` says when the author does not know.
+/// Value of `tokens` if the author does not know the count.
 const UNKNOWN: u32 = u32::MAX;
 
 const ESTIMATED: u8 = 1;
 
-/// A message that is to be appended: a record of an APPEND.
+/// A message to append: a record of an APPEND.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewMessage<'a> {
-    /// What its author calls it; empty if the node is to make an id. At most 255 bytes.
+    /// Id given by the author; empty to have the node generate one. At most 255 bytes.
     pub id: &'a str,
-    /// What its author is in the conversation. At most 255 bytes.
+    /// Role of the author in the conversation. At most 255 bytes.
     pub role: &'a str,
-    /// Who wrote it, empty for nobody in particular. At most 65,535 bytes.
+    /// Name of the author; may be empty. At most 65,535 bytes.
     pub from: &'a str,
-    /// What it costs a model, if the author knows.
+    /// Token count, if the author knows it.
     pub tokens: Option<u32>,
-    /// JSON, empty for none.
+    /// JSON; empty for none.
     pub metadata: &'a [u8],
-    /// JSON, an array.
+    /// A JSON array.
     pub parts: &'a [u8],
 }
 
 impl<'a> NewMessage<'a> {
-    /// Reads a record of an APPEND.
+    /// Decodes a record of an APPEND.
     pub fn decode(record: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(record, "message");
         let tokens = Some(cursor.u32()?).filter(|tokens| *tokens != UNKNOWN);
@@ -54,27 +54,27 @@ impl<'a> NewMessage<'a> {
 /// A message that was read: a record of an EXTRACT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// How it ended: 0 as its author meant it to, 1 it was interrupted, 2 aborted, 3 stopped while
-    /// it was streamed.
+    /// End of the message: 0 normal, 1 interrupted, 2 aborted, 3 stopped while it was
+    /// streamed.
     pub status: u8,
-    /// What it costs a model.
+    /// Token count.
     pub tokens: u32,
-    /// Whether that is an estimate.
+    /// True if the token count is an estimate.
     pub is_estimated: bool,
-    /// What everybody calls it.
+    /// Id of the message.
     pub id: &'a str,
-    /// What its author is in the conversation.
+    /// Role of the author in the conversation.
     pub role: &'a str,
-    /// Who wrote it, empty for nobody in particular.
+    /// Name of the author; may be empty.
     pub from: &'a str,
-    /// JSON, empty for none.
+    /// JSON; empty for none.
     pub metadata: &'a [u8],
-    /// JSON, an array.
+    /// A JSON array.
     pub parts: &'a [u8],
 }
 
 impl<'a> Message<'a> {
-    /// Reads a record of an EXTRACT.
+    /// Decodes a record of an EXTRACT.
     pub fn decode(record: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(record, "message");
         Ok(Self {
@@ -98,8 +98,8 @@ impl<'a> Message<'a> {
         out.extend_from_slice(self.parts);
     }
 
-    /// Appends the frame of an answer with messages, each with its number and its time in
-    /// milliseconds since 1970-01-01 UTC; `flags` say whether more items follow.
+    /// Appends the frame of an answer with messages, each with its number and time in milliseconds
+    /// since 1970-01-01 UTC. `flags` state whether more items follow.
     pub fn encode_extract<'m>(
         start: u64,
         next: u64,
@@ -136,28 +136,28 @@ fn bytes32<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], Malformed> {
 /// The payload of the REPLY to an APPEND of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppendedMessages<'a> {
-    /// The smallest number of a message of the batch.
+    /// Lowest message number of the batch.
     pub first: u64,
-    /// The largest, and one.
+    /// Highest message number of the batch, plus one.
     pub next: u64,
-    /// How many were there already.
+    /// Number of messages that had been appended before.
     pub deduplicated: u32,
-    /// The ids of those messages that came without one.
+    /// Generated ids of the messages that came without one.
     pub made: MadeIds<'a>,
 }
 
-/// Ids that the node made, in the order of their messages.
+/// Ids that the node generated, in the order of their messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MadeIds<'a>(&'a [u8]);
 
 impl<'a> MadeIds<'a> {
-    /// Appends them, of at most 255 bytes each, to a buffer that is empty.
+    /// Encodes ids of at most 255 bytes each into an empty buffer.
     pub fn encode<'i>(ids: impl IntoIterator<Item = &'i str>, buffer: &'a mut Vec<u8>) -> Self {
         ids.into_iter().for_each(|id| put_text8(buffer, id));
         Self(buffer)
     }
 
-    /// Reads what was appended so: none, or some.
+    /// Decodes the ids. There may be none.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(bytes, "ids of messages");
         while !cursor.is_empty() {
@@ -166,7 +166,7 @@ impl<'a> MadeIds<'a> {
         Ok(Self(bytes))
     }
 
-    /// Each, in order.
+    /// Iterates over the ids, in order.
     pub fn iter(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let mut cursor = Cursor::new(self.0, "ids of messages");
         std::iter::from_fn(move || cursor.text8().ok())
@@ -174,7 +174,7 @@ impl<'a> MadeIds<'a> {
 }
 
 impl<'a> AppendedMessages<'a> {
-    /// Reads the payload.
+    /// Decodes the payload.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "APPEND reply");
         Ok(Self {

@@ -1,14 +1,14 @@
-//! Bounded reading of a payload: every take is checked against the bytes that are left.
+//! Bounds-checked reading of payloads.
 
-/// A payload that does not have the shape its kind demands.
+/// A payload with an invalid layout for its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what}")]
 pub struct Malformed {
-    /// What was being read.
+    /// Name of the payload that was being read.
     pub what: &'static str,
 }
 
-/// A position in a payload.
+/// A read position in a payload.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
@@ -61,13 +61,13 @@ impl<'a> Cursor<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A text with a one-byte length before it.
+    /// Reads a text with a one-byte length prefix.
     pub(crate) fn text8(&mut self) -> Result<&'a str, Malformed> {
         let length = self.u8()?;
         self.text(usize::from(length))
     }
 
-    /// A text with a two-byte length before it.
+    /// Reads a text with a two-byte length prefix.
     pub(crate) fn text16(&mut self) -> Result<&'a str, Malformed> {
         let length = self.u16()?;
         self.text(usize::from(length))
@@ -92,21 +92,21 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Appends a text with a one-byte length before it, cut at a character boundary when longer.
+/// Appends a text with a one-byte length prefix. A longer text is cut at a character boundary.
 pub(crate) fn put_text8(out: &mut Vec<u8>, text: &str) {
     let text = cut(text, usize::from(u8::MAX));
     out.push(text.len() as u8);
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Appends a text with a two-byte length before it, cut at a character boundary when longer.
+/// Appends a text with a two-byte length prefix. A longer text is cut at a character boundary.
 pub(crate) fn put_text16(out: &mut Vec<u8>, text: &str) {
     let text = cut(text, usize::from(u16::MAX));
     out.extend_from_slice(&(text.len() as u16).to_le_bytes());
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Appends what `fill` does, with its length in 32 bits before it.
+/// Appends the bytes that `fill` writes, with a 32-bit length prefix.
 pub(crate) fn put_sized(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -115,7 +115,7 @@ pub(crate) fn put_sized(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     out[at..at + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// The longest prefix of at most `length_max` bytes that ends at a character boundary.
+/// Returns the longest prefix of at most `length_max` bytes that ends at a character boundary.
 pub(crate) fn cut(text: &str, length_max: usize) -> &str {
     &text[..text.floor_char_boundary(length_max)]
 }

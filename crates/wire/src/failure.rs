@@ -1,33 +1,33 @@
-//! How a failure travels.
+//! ERROR payloads.
 
 use model::ErrorCode;
 
 use crate::cursor::{Cursor, Malformed, cut, put_text16};
 use crate::header::{Correlation, Flags, Kind, encode_frame};
 
-/// Bytes of an error message that travel; longer ones are cut.
+/// Limit on the encoded error message, in bytes; longer ones are cut.
 pub const MESSAGE_LENGTH_MAX: usize = 1024;
 
-/// Bytes of details that travel; longer ones are left out.
+/// Limit on the encoded details, in bytes; larger ones are left out.
 pub const DETAILS_SIZE_MAX: usize = 64 << 10;
 
 /// The payload of an ERROR frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure<'a> {
-    /// What went wrong.
+    /// The error code.
     pub code: ErrorCode,
-    /// Whether the request was handed on to a responder before it failed.
+    /// True if the request was forwarded to a responder before it failed.
     pub sent: bool,
-    /// Milliseconds after which another try makes sense, 0 when nothing is known.
+    /// Milliseconds after which a retry makes sense; 0 if unknown.
     pub retry_after_ms: u32,
-    /// For people.
+    /// A message for people.
     pub message: &'a str,
-    /// For programs: bytes that a handler attached.
+    /// Bytes for programs, attached by a handler.
     pub details: &'a [u8],
 }
 
 impl<'a> Failure<'a> {
-    /// A failure of that kind with that message and nothing else.
+    /// Creates a failure with a code and a message only.
     pub const fn new(code: ErrorCode, message: &'a str) -> Self {
         Self {
             code,
@@ -38,7 +38,7 @@ impl<'a> Failure<'a> {
         }
     }
 
-    /// Reads an ERROR payload. A code of a newer version reads as `internal`.
+    /// Decodes an ERROR payload. A code of a newer version decodes as `internal`.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "ERROR");
         Ok(Self {
@@ -50,7 +50,7 @@ impl<'a> Failure<'a> {
         })
     }
 
-    /// Appends the frame; correlation [`Correlation::NONE`] concerns the whole connection.
+    /// Appends the frame. With [`Correlation::NONE`] it concerns the whole connection.
     pub fn encode(&self, correlation: Correlation, out: &mut Vec<u8>) {
         encode_frame(out, Kind::ERROR, Flags::NONE, 0, correlation, |out| {
             out.extend_from_slice(&self.code.as_u16().to_le_bytes());

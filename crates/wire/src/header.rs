@@ -1,4 +1,4 @@
-//! The 16 bytes every frame starts with.
+//! The frame header: the first 16 bytes of every frame.
 
 use std::fmt;
 use std::ops::BitOr;
@@ -6,8 +6,8 @@ use std::ops::BitOr;
 /// Size of a header in bytes.
 pub const HEADER_SIZE: usize = 16;
 
-/// What a frame is. Bit 7 marks a kind that a receiver who does not know it may skip; any other
-/// unknown kind ends the connection.
+/// Kind of a frame. A receiver may skip an unknown kind if bit 7 is set; any other unknown kind
+/// ends the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Kind(pub u8);
 
@@ -16,7 +16,7 @@ macro_rules! kinds {
         impl Kind {
             $($(#[doc = $doc])+ pub const $name: Self = Self($value);)+
 
-            /// The kind's name, when it is one of ours.
+            /// Returns the kind's name, if it is known.
             pub const fn name(self) -> Option<&'static str> {
                 match self {
                     $(Self::$name => Some(stringify!($name)),)+
@@ -32,54 +32,54 @@ kinds! {
     HELLO = 0x01;
     /// First frame of the side that accepted.
     WELCOME = 0x02;
-    /// The sender of this frame will close: when, why and where else to go.
+    /// The sender of this frame will close: reason, time and an alternative address.
     GOAWAY = 0x03;
-    /// Are you there?
+    /// Keepalive request.
     PING = 0x04;
-    /// Yes; carries the correlation of the ping.
+    /// Keepalive reply; carries the correlation of the PING.
     PONG = 0x05;
     /// Returns credit for one-way frames (correlation 0) or for items of one stream.
     CREDIT = 0x06;
     /// A route became full or open again.
     FLOW = 0x07;
-    /// Gives a route number its meaning on this connection and in this direction.
+    /// Binds a route number on this connection, in this direction.
     BIND = 0x10;
-    /// Asks for what is sent to a name.
+    /// Subscribes to a name.
     SUBSCRIBE = 0x11;
     /// Ends a subscription.
     UNSUBSCRIBE = 0x12;
-    /// A subscription ended without being asked to.
+    /// A subscription was ended by the node.
     ENDED = 0x13;
     /// A call.
     REQUEST = 0x20;
     /// The answer to a call, or one item of it.
     REPLY = 0x21;
-    /// The failure of a call, or with correlation 0 of the connection.
+    /// The failure of a call; with correlation 0, of the connection.
     ERROR = 0x22;
-    /// The caller gave up.
+    /// The caller cancels a call.
     CANCEL = 0x23;
-    /// One way, to one or to all.
+    /// A one-way message, to one or all subscribers.
     SEND = 0x30;
-    /// What became of a send that asked for it.
+    /// The result of a SEND that asked for it.
     RECEIPT = 0x31;
-    /// One way, acknowledged by the node.
+    /// A one-way message, acknowledged by the node.
     WRITE = 0x32;
-    /// Records for a stream.
+    /// Appends records to a stream.
     APPEND = 0x40;
-    /// Asks for records of a stream.
+    /// Reads records of a stream.
     READ = 0x41;
-    /// Asks for records of a stream, and for those to come.
+    /// Reads records of a stream, and future ones.
     FOLLOW = 0x42;
     /// Takes from the limits of subjects.
     TAKE = 0x50;
     /// Ends a hold.
     SETTLE = 0x51;
-    /// Asks how the limits of a subject stand.
+    /// Reads the state of a subject's limits.
     PEEK = 0x52;
 }
 
 impl Kind {
-    /// Whether a receiver that does not know the kind may skip the frame.
+    /// Returns true if a receiver that does not know the kind may skip the frame.
     pub const fn is_skippable(self) -> bool {
         self.0 & 0x80 != 0
     }
@@ -103,23 +103,23 @@ impl Flags {
     pub const NONE: Self = Self(0);
     /// The payload starts with the remaining time in milliseconds, as a `u32`.
     pub const DEADLINE: Self = Self(0x01);
-    /// A metadata block stands before the body.
+    /// There is a metadata block before the body.
     pub const METADATA: Self = Self(0x02);
     /// REPLY: more items follow.
     pub const MORE: Self = Self(0x04);
     /// REQUEST: the caller accepts any number of items.
     pub const STREAM: Self = Self(0x08);
-    /// SEND: the sender wants a RECEIPT.
+    /// SEND: the sender asks for a RECEIPT.
     pub const REPORT: Self = Self(0x10);
-    /// WRITE: acknowledged when enqueued for those who are subscribed now.
+    /// WRITE: acknowledge as soon as it is queued for the current subscribers.
     pub const MEMORY: Self = Self(0x20);
-    /// WRITE: a [`Key`](crate::Key) stands before the body.
+    /// WRITE: there is a [`Key`](crate::Key) before the body.
     pub const KEYED: Self = Self(0x40);
-    /// REQUEST: it delivers what was written; a [`Delivery`](crate::Delivery) stands before the
-    /// body.
+    /// REQUEST: delivers a message of a mailbox; there is a [`Delivery`](crate::Delivery) before
+    /// the body.
     pub const WRITTEN: Self = Self(0x40);
 
-    /// Whether all bits of `other` are set.
+    /// Returns true if all bits of `other` are set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -133,31 +133,31 @@ impl BitOr for Flags {
     }
 }
 
-/// Which call a frame belongs to: a slot in the caller's table and the slot's generation.
+/// Identifies the call of a frame: a slot in the caller's table and the slot's generation.
 ///
-/// Slots are dense: a caller uses slot `n` only when it has used all slots below `n`, so the
-/// other side may keep a plain array. The responder echoes the value untouched.
+/// Slots are dense: a caller uses slot `n` only after all slots below it, so the other side can use
+/// a plain array. The responder returns the value unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Correlation {
     /// Index in the caller's table.
     pub slot: u32,
-    /// Counts the uses of the slot, from 1: a late reply never meets the wrong call.
+    /// Number of uses of the slot, from 1, so that a late reply never matches another call.
     pub generation: u32,
 }
 
 impl Correlation {
-    /// Belongs to no call.
+    /// No call.
     pub const NONE: Self = Self {
         slot: 0,
         generation: 0,
     };
 
-    /// As it stands in the header: the slot in the low half.
+    /// Encodes it for the header: the slot in the low half.
     pub const fn as_u64(self) -> u64 {
         (self.generation as u64) << 32 | self.slot as u64
     }
 
-    /// From the header.
+    /// Decodes it from the header.
     pub const fn from_u64(value: u64) -> Self {
         Self {
             slot: value as u32,
@@ -171,18 +171,18 @@ impl Correlation {
 pub struct Header {
     /// Bytes of payload that follow.
     pub length: u32,
-    /// What the frame is.
+    /// Kind of the frame.
     pub kind: Kind,
-    /// Modifiers.
+    /// Flags of the frame.
     pub flags: Flags,
-    /// A bound route, 0 for none.
+    /// A bound route; 0 for none.
     pub route: u16,
     /// The call, or [`Correlation::NONE`].
     pub correlation: Correlation,
 }
 
 impl Header {
-    /// Reads a header; its length is not judged here.
+    /// Decodes a header. The length is not checked here.
     #[inline]
     pub fn decode(bytes: &[u8; HEADER_SIZE]) -> Self {
         let [l0, l1, l2, l3, kind, flags, r0, r1, correlation @ ..] = *bytes;
@@ -195,7 +195,7 @@ impl Header {
         }
     }
 
-    /// Writes the header.
+    /// Encodes the header.
     #[inline]
     pub fn encode(&self) -> [u8; HEADER_SIZE] {
         let mut bytes = [0; HEADER_SIZE];
@@ -208,7 +208,7 @@ impl Header {
     }
 }
 
-/// Appends a frame whose payload `write` appends; the length is filled in afterwards.
+/// Appends a frame whose payload is appended by `write`, and then fills in the length.
 pub fn encode_frame(
     out: &mut Vec<u8>,
     kind: Kind,

@@ -1,38 +1,38 @@
-//! The handshake: who speaks which version, and how much each side takes in at once.
+//! The handshake: protocol versions, features, and the window of each side.
 
 use crate::cursor::{Cursor, Malformed, put_text8, put_text16};
 use crate::header::{Correlation, Flags, Kind, encode_frame};
 
-/// First four bytes of a HELLO payload, so that a stranger is recognised at once.
+/// First four bytes of a HELLO payload, which identify the protocol.
 pub const MAGIC: [u8; 4] = *b"TLPH";
 
-/// The newest version of the protocol this crate speaks.
+/// The newest supported protocol version.
 pub const VERSION: u16 = 1;
 
-/// The oldest version of the protocol this crate speaks.
+/// The oldest supported protocol version.
 pub const VERSION_MIN: u16 = 1;
 
-/// Feature: holds have ids of 128 bits, and an answer says when one ends by itself. Without it the
-/// peer takes no holds.
+/// Feature: holds have 128-bit ids, and an answer states when a hold expires. A peer without it
+/// cannot take holds.
 pub const LONG_HOLDS: u32 = 1;
 
-/// Optional features this crate knows, as bits.
+/// Supported optional features, as bits.
 pub const FEATURES: u32 = LONG_HOLDS;
 
-/// How much one side takes in before the other must wait.
+/// Receive limits of one side. The other side must wait when they are reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Largest payload accepted, in bytes.
+    /// Largest accepted payload, in bytes.
     pub frame_size_max: u32,
-    /// Calls accepted in flight.
+    /// Calls in flight at most.
     pub calls_max: u32,
     /// One-way messages accepted before credit is returned.
     pub credit_messages: u32,
-    /// One-way payload bytes accepted before credit is returned; a single frame may exceed it
-    /// when nothing else is outstanding.
+    /// One-way payload bytes accepted before credit is returned. A single frame may exceed it if
+    /// nothing else is outstanding.
     pub credit_bytes: u64,
-    /// Milliseconds of silence after which this side pings; twice that and a half without
-    /// anything received, and it takes the peer for dead. 0: never.
+    /// Milliseconds of silence after which this side pings. It considers the peer dead after 2.5
+    /// times as long without any bytes. 0: never.
     pub keepalive_ms: u32,
 }
 
@@ -56,25 +56,25 @@ impl Window {
     }
 }
 
-/// First frame of the side that connected. Bytes behind the known fields are ignored.
+/// First frame of the connecting side. Bytes after the known fields are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello<'a> {
-    /// Oldest version spoken.
+    /// Oldest supported version.
     pub version_min: u16,
-    /// Newest version spoken.
+    /// Newest supported version.
     pub version_max: u16,
-    /// Features offered.
+    /// Offered features.
     pub features: u32,
-    /// What this side takes in.
+    /// Receive limits of this side.
     pub window: Window,
-    /// Bearer token, empty for none.
+    /// Bearer token; empty for none.
     pub token: &'a str,
-    /// The agent's name, empty for none.
+    /// The agent's name; empty for none.
     pub name: &'a str,
 }
 
 impl<'a> Hello<'a> {
-    /// Reads a HELLO payload.
+    /// Decodes a HELLO payload.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "HELLO");
         if cursor.take(MAGIC.len())? != MAGIC {
@@ -105,14 +105,14 @@ impl<'a> Hello<'a> {
         });
     }
 
-    /// The newest version both sides speak.
+    /// Returns the newest version that both sides support.
     pub fn negotiate(&self) -> Option<u16> {
         let version = self.version_max.min(VERSION);
         (version >= self.version_min.max(VERSION_MIN)).then_some(version)
     }
 }
 
-/// What answers at the other end.
+/// Kind of the accepting side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// An RPC server: routes carry a method and no name.
@@ -121,25 +121,25 @@ pub enum Role {
     Node,
 }
 
-/// First frame of the side that accepted. Bytes behind the known fields are ignored.
+/// First frame of the accepting side. Bytes after the known fields are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Welcome<'a> {
-    /// The version both will speak.
+    /// The negotiated version.
     pub version: u16,
-    /// What answers.
+    /// Kind of this side.
     pub role: Role,
-    /// Features both have.
+    /// Features that both sides support.
     pub features: u32,
-    /// What this side takes in.
+    /// Receive limits of this side.
     pub window: Window,
-    /// The connection's number at the accepting side.
+    /// Id of the connection at the accepting side.
     pub connection: u64,
     /// Software and version, for logs.
     pub software: &'a str,
 }
 
 impl<'a> Welcome<'a> {
-    /// Reads a WELCOME payload.
+    /// Decodes a WELCOME payload.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "WELCOME");
         Ok(Self {

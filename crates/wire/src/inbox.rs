@@ -1,38 +1,38 @@
-//! Cuts a byte stream into frames, whatever the pieces it arrives in.
+//! Splits a byte stream into frames, for any partitioning into chunks.
 
 use model::limits::FRAME_SKIP_FACTOR;
 
 use crate::header::{HEADER_SIZE, Header};
 
-/// The receiving end of one connection: keeps the incomplete frame at the end of what was read.
+/// The receiving end of one connection. Holds the incomplete frame at the end of the bytes read.
 ///
-/// A frame that lies whole in a chunk is borrowed from it. Memory is held only for a frame that
-/// has begun, at most `frame_size_max` and the header, and grows as its bytes arrive.
+/// A frame that is complete in a chunk is borrowed from it. Memory is used only for an incomplete
+/// frame, at most `frame_size_max` plus the header, and grows as its bytes arrive.
 #[derive(Debug)]
 pub struct Inbox {
     frame_size_max: u32,
     partial: Vec<u8>,
-    /// Bytes of a refused frame that are still to come.
+    /// Remaining bytes of a refused frame.
     skip: u64,
 }
 
-/// What comes next in the stream.
+/// The next item of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item<'a> {
-    /// A whole frame.
+    /// A complete frame.
     Frame(Header, &'a [u8]),
-    /// A frame above the limit. It is skipped when `fatal` is false; after a fatal one nothing
-    /// more can be read from this connection.
+    /// A frame above the limit. It is skipped if `fatal` is false. After a fatal one, nothing more
+    /// can be read from the connection.
     Oversize {
         /// The refused frame.
         header: Header,
-        /// Whether the connection is beyond repair.
+        /// True if the connection must be closed.
         fatal: bool,
     },
 }
 
 impl Inbox {
-    /// An inbox that accepts payloads of up to `frame_size_max` bytes.
+    /// Creates an inbox that accepts payloads of up to `frame_size_max` bytes.
     pub fn new(frame_size_max: u32) -> Self {
         Self {
             frame_size_max,
@@ -41,13 +41,13 @@ impl Inbox {
         }
     }
 
-    /// Changes the limit: what is negotiated replaces what protects the handshake.
+    /// Changes the limit, from that of the handshake to the negotiated one.
     pub fn set_frame_size_max(&mut self, frame_size_max: u32) {
         self.frame_size_max = frame_size_max;
     }
 
-    /// The frames that are complete with `chunk`. Call [`Frames::next`] until it returns `None`;
-    /// only then has the chunk been taken in.
+    /// Returns the frames that `chunk` completes. Call [`Frames::next`] until it returns `None`;
+    /// only then is the whole chunk consumed.
     pub fn feed<'i, 'c>(&'i mut self, chunk: &'c [u8]) -> Frames<'i, 'c> {
         Frames {
             inbox: self,
@@ -56,12 +56,12 @@ impl Inbox {
         }
     }
 
-    /// Whether a frame has begun and is not complete.
+    /// Returns true if a frame has begun and is not complete.
     pub fn is_partial(&self) -> bool {
         !self.partial.is_empty() || self.skip > 0
     }
 
-    /// Bytes of memory held for the frame that has begun.
+    /// Returns the bytes of memory held for an incomplete frame.
     pub fn held_size(&self) -> usize {
         self.partial.capacity()
     }
@@ -82,17 +82,17 @@ enum Verdict {
     Fatal,
 }
 
-/// The frames of one chunk, one after the other.
+/// The frames of one chunk, in order.
 #[derive(Debug)]
 pub struct Frames<'i, 'c> {
     inbox: &'i mut Inbox,
     chunk: &'c [u8],
-    /// The frame handed out last was assembled in `partial`.
+    /// The last returned frame was assembled in `partial`.
     clear: bool,
 }
 
 impl<'c> Frames<'_, 'c> {
-    /// The bytes that were not looked at, to be fed again when there is room for what they bring.
+    /// Returns the unread bytes of the chunk, to be fed again later.
     pub fn into_rest(self) -> &'c [u8] {
         if self.clear {
             self.inbox.partial = Vec::new();
@@ -100,14 +100,14 @@ impl<'c> Frames<'_, 'c> {
         self.chunk
     }
 
-    /// The next frame, or `None` when the chunk is used up.
+    /// Returns the next frame; `None` at the end of the chunk.
     #[expect(
         clippy::should_implement_trait,
         reason = "an item borrows from the iterator itself"
     )]
     #[inline]
     pub fn next(&mut self) -> Option<Item<'_>> {
-        // Nearly every frame lies whole in its chunk and is within the limit.
+        // Fast path: nearly every frame is complete in its chunk and within the limit.
         let is_between_frames =
             self.inbox.partial.is_empty() && self.inbox.skip == 0 && !self.clear;
         if is_between_frames
@@ -188,14 +188,14 @@ impl<'c> Frames<'_, 'c> {
         Some(Item::Frame(header, &self.inbox.partial[HEADER_SIZE..]))
     }
 
-    /// Moves up to `count` bytes of the chunk behind the partial frame.
+    /// Appends up to `count` bytes of the chunk to the partial frame.
     fn keep(&mut self, count: usize) {
         let (kept, rest) = self.chunk.split_at(count.min(self.chunk.len()));
         self.inbox.partial.extend_from_slice(kept);
         self.chunk = rest;
     }
 
-    /// `header_size` bytes of the refused frame's header are still in the chunk.
+    /// Refuses a frame and skips it. `header_size` bytes of its header are still in the chunk.
     fn refuse(&mut self, header: Header, header_size: usize) -> Item<'static> {
         self.chunk = &self.chunk[header_size..];
         self.inbox.skip = u64::from(header.length);

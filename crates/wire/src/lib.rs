@@ -1,4 +1,4 @@
-//! The frames of the native protocol: their layout, their bounds, and nothing of their meaning.
+//! Frames of the native protocol: layout and bounds, without any meaning.
 //!
 //! A frame is a 16-byte little-endian header and a payload:
 //!
@@ -10,20 +10,19 @@
 //! +--------+------+-------+-------+----------------+- - - - - - - +
 //! ```
 //!
-//! `docs/reference/protocol.md` describes every kind and pins each with golden bytes. The invariant of this
-//! crate: *no length that came from the wire allocates anything; a decoder only ever borrows from
-//! the bytes that are there.* It knows no sockets and no engine, so every SDK and every door
-//! shares it.
+//! `docs/reference/protocol.md` describes every kind and pins each with golden bytes. The invariant
+//! of this crate: *no length from the wire allocates anything; a decoder only borrows from the bytes
+//! that are there.* It knows no sockets and no engine, so all SDKs and listeners share it.
 
 mod bind;
 mod control;
 mod conversation;
 mod cursor;
-mod durable;
 mod failure;
 mod header;
 mod hello;
 mod inbox;
+mod mailbox;
 mod metadata;
 mod payload;
 mod quota;
@@ -36,11 +35,11 @@ pub use control::{Credit, Ended, Goaway, Receipt, decode_copies, decode_flow};
 pub use control::{encode_cancel, encode_copies, encode_flow, encode_ping, encode_pong};
 pub use conversation::{AppendedMessages, MadeIds, Message, NewMessage};
 pub use cursor::Malformed;
-pub use durable::{Delivery, Key, Stored};
 pub use failure::{DETAILS_SIZE_MAX, Failure, MESSAGE_LENGTH_MAX};
 pub use header::{Correlation, Flags, HEADER_SIZE, Header, Kind, encode_frame};
 pub use hello::{FEATURES, Hello, LONG_HOLDS, MAGIC, Role, VERSION, VERSION_MIN, Welcome, Window};
 pub use inbox::{Frames, Inbox, Item};
+pub use mailbox::{Delivery, Key, Stored};
 pub use metadata::{Metadata, SOURCE, TRACEPARENT, TRACESTATE, encode_metadata};
 pub use payload::Payload;
 pub use quota::{Admitted, Costs, Denied, Hold, Outcome, Outcomes, Settle, Standing, TAKES_MAX};

@@ -1,4 +1,4 @@
-//! Optional entries beside a body: trace context, the sender's name, whatever an agent adds.
+//! Metadata: optional entries next to a body, such as the trace context or the sender's name.
 //!
 //! A block is a `u16` length and that many bytes of entries; an entry is a `u8` key length, the
 //! key, a `u16` value length and the value. A node forwards the block as the bytes it came as.
@@ -12,19 +12,19 @@ pub const TRACESTATE: &str = "tracestate";
 /// The sender's name, added by the node for subscribers that ask for it.
 pub const SOURCE: &str = "source";
 
-/// The entries of a block, validated on the way.
+/// The entries of a metadata block, validated while they are read.
 #[derive(Clone, Copy, Debug)]
 pub struct Metadata<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Metadata<'a> {
-    /// Over the entries' bytes, without the block's length.
+    /// Wraps the bytes of the entries, without the block's length.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
-    /// The first value of `key`.
+    /// Returns the first value of `key`.
     pub fn get(&self, key: &str) -> Option<&'a [u8]> {
         self.iter()
             .filter_map(Result::ok)
@@ -32,7 +32,7 @@ impl<'a> Metadata<'a> {
             .map(|(_, value)| value)
     }
 
-    /// Every entry in order; ends after the first malformed one.
+    /// Iterates over all entries, in order. Ends after the first malformed one.
     pub fn iter(&self) -> impl Iterator<Item = Result<(&'a str, &'a [u8]), Malformed>> + use<'a> {
         let mut rest = Some(Cursor::new(self.bytes, "metadata"));
         std::iter::from_fn(move || {
@@ -52,8 +52,8 @@ fn read_entry<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a str, &'a [u8]), Malfor
     Ok((key, cursor.take(usize::from(length))?))
 }
 
-/// Appends one entry, without any block length. A key above 255 bytes is cut; a value above
-/// 65,535 bytes is cut.
+/// Appends one entry, without the block's length. A key above 255 bytes, or a value above 65,535
+/// bytes, is cut.
 pub fn encode_metadata(key: &str, value: &[u8], out: &mut Vec<u8>) {
     let key = cut(key, usize::from(u8::MAX));
     let value = &value[..value.len().min(usize::from(u16::MAX))];

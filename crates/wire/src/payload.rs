@@ -1,21 +1,21 @@
-//! What REQUEST, REPLY, SEND and WRITE carry: a deadline, metadata, a body.
+//! Payload of REQUEST, REPLY, SEND and WRITE: deadline, metadata and body.
 
 use crate::cursor::{Cursor, Malformed};
 use crate::header::{Correlation, Flags, HEADER_SIZE, Header, Kind};
 
-/// The parts of a message's payload, in the order in which they stand.
+/// The parts of a message's payload, in their encoded order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Payload<'a> {
-    /// Time that remains, in milliseconds.
+    /// Remaining time in milliseconds.
     pub deadline_ms: Option<u32>,
-    /// Metadata entries, without the block's length; empty for none. At most 65,535 bytes.
+    /// Metadata entries without the block's length; empty for none. At most 65,535 bytes.
     pub metadata: &'a [u8],
-    /// Opaque bytes.
+    /// The body: opaque bytes.
     pub body: &'a [u8],
 }
 
 impl<'a> Payload<'a> {
-    /// Only a body.
+    /// Creates a payload with a body only.
     pub const fn body(body: &'a [u8]) -> Self {
         Self {
             deadline_ms: None,
@@ -24,7 +24,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// Splits a payload by the frame's flags.
+    /// Splits a payload according to the frame's flags.
     #[inline]
     pub fn decode(flags: Flags, payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "message");
@@ -46,7 +46,7 @@ impl<'a> Payload<'a> {
         })
     }
 
-    /// The same frame as [`Payload::encode`] makes, with a few bytes before the body.
+    /// Appends the same frame as [`Payload::encode`], with `prefix` before the body.
     pub fn encode_prefixed(
         &self,
         prefix: &[u8],
@@ -69,7 +69,7 @@ impl<'a> Payload<'a> {
         out[start..start + 4].copy_from_slice(&length.to_le_bytes());
     }
 
-    /// Appends the frame; `flags` are those that the parts do not imply.
+    /// Appends the frame. `flags` are the ones that the parts do not imply.
     #[inline]
     pub fn encode(
         &self,

@@ -1,7 +1,7 @@
-//! Quotas: takes and what became of them, the end of a hold, a look.
+//! Quotas: takes and their outcomes, settlements of holds, and peeks.
 //!
-//! A TAKE carries takes one behind the other; they are decided in order and answered in one REPLY.
-//! That begins with the limits it speaks of, so that each is named once.
+//! A TAKE carries several takes. They are decided in order and answered in one REPLY, which begins
+//! with the limits that it refers to, so that each is named once.
 
 use model::ErrorCode;
 
@@ -9,34 +9,34 @@ use crate::cursor::{Cursor, Malformed, cut, put_text8, put_text16};
 use crate::failure::MESSAGE_LENGTH_MAX;
 use crate::header::{Correlation, Flags, Kind, encode_frame};
 
-/// Takes of one frame, at most.
+/// Takes per frame at most.
 pub const TAKES_MAX: usize = 1_024;
 
 const HOLD: u8 = 1;
 const WAIT: u8 = 2;
 const ID: u8 = 4;
 
-/// One of the takes of a TAKE.
+/// A take of a TAKE frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Take<'a> {
-    /// `org/namespace/agent`, with `?run=…` behind it or not. At most 65,535 bytes.
+    /// `org/namespace/agent`, optionally with `?run=…` after it. At most 65,535 bytes.
     pub subject: &'a str,
-    /// Reserved for so many milliseconds at most, until it is settled.
+    /// Makes the take a hold, for at most this many milliseconds until it is settled.
     pub hold_ms: Option<u32>,
-    /// It waits until it passes.
+    /// Makes the take wait for credit.
     pub wait: Option<Wait>,
-    /// What the taker calls it: a second one with this id takes nothing. At most 255 bytes.
+    /// Id given by the caller; a second take with the same id takes nothing. At most 255 bytes.
     pub id: Option<&'a str>,
-    /// How much of what.
+    /// Units and amounts to take.
     pub costs: Costs<'a>,
 }
 
-/// How a take waits.
+/// Wait options of a take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// Milliseconds, at most.
+    /// Longest wait in milliseconds.
     pub wait_ms: u32,
-    /// Higher ones go first.
+    /// Takes with a higher priority go first.
     pub priority: u8,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Take<'a> {
         })
     }
 
-    /// Appends it to the payload of a TAKE.
+    /// Appends the take to the payload of a TAKE.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         out.push(
@@ -97,21 +97,21 @@ impl<'a> Take<'a> {
     }
 }
 
-/// How much of what, as it travels.
+/// Encoded units and amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs<'a>(&'a [u8]);
 
 impl<'a> Costs<'a> {
-    /// Bytes they may take.
+    /// Size limit in bytes.
     pub const SIZE_MAX: usize = u16::MAX as usize;
 
-    /// Appends one: 10 to 264 bytes.
+    /// Appends one cost: 10 to 264 bytes.
     pub fn encode(unit: &str, count: u64, out: &mut Vec<u8>) {
         put_text8(out, unit);
         out.extend_from_slice(&count.to_le_bytes());
     }
 
-    /// Reads what was appended so: none, or some.
+    /// Decodes costs. There may be none.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(bytes, "costs");
         while !cursor.is_empty() {
@@ -123,7 +123,7 @@ impl<'a> Costs<'a> {
         }
     }
 
-    /// Each unit with its count, in order.
+    /// Iterates over the units with their amounts, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, u64)> + use<'a> {
         let mut cursor = Cursor::new(self.0, "costs");
         std::iter::from_fn(move || read_cost(&mut cursor).ok())
@@ -137,13 +137,13 @@ fn read_cost<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a str, u64), Malformed> {
 /// The payload of a TAKE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Takes<'a> {
-    /// How many.
+    /// Number of takes.
     pub count: usize,
     bytes: &'a [u8],
 }
 
 impl<'a> Takes<'a> {
-    /// Reads the payload. Its takes are whole, and nothing is behind them.
+    /// Decodes the payload. Checks that all takes are complete and nothing follows them.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(bytes, "TAKE");
         let mut count = 0;
@@ -154,27 +154,27 @@ impl<'a> Takes<'a> {
         Ok(Self { count, bytes })
     }
 
-    /// The takes, in order.
+    /// Iterates over the takes, in order.
     pub fn iter(&self) -> impl Iterator<Item = Take<'a>> + use<'a> {
         let mut cursor = Cursor::new(self.bytes, "TAKE");
         std::iter::from_fn(move || Take::read(&mut cursor).ok())
     }
 }
 
-/// The upper half of the hold's id follows.
+/// Flag: the upper half of the hold's id follows.
 const LONG: u8 = 2;
 
 /// The payload of a SETTLE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settle<'a> {
-    /// Which hold ends.
+    /// Id of the hold.
     pub hold: u128,
-    /// What it truly cost; nothing if it is cancelled.
+    /// Actual cost; `None` cancels the hold.
     pub costs: Option<Costs<'a>>,
 }
 
 impl<'a> Settle<'a> {
-    /// Reads the payload.
+    /// Decodes the payload.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "SETTLE");
         let low = cursor.u64()?;
@@ -214,14 +214,14 @@ impl<'a> Settle<'a> {
     }
 }
 
-/// Appends the answer to a SETTLE: whether the hold had not ended before.
+/// Appends the answer to a SETTLE: true if the hold had not ended before.
 pub fn encode_settled(was_held: bool, correlation: Correlation, out: &mut Vec<u8>) {
     encode_frame(out, Kind::REPLY, Flags::NONE, 0, correlation, |out| {
         out.push(u8::from(was_held));
     });
 }
 
-/// Reads the answer to a SETTLE.
+/// Decodes the answer to a SETTLE.
 pub fn decode_settled(payload: &[u8]) -> Result<bool, Malformed> {
     match payload {
         [was_held @ (0 | 1)] => Ok(*was_held == 1),
@@ -231,27 +231,27 @@ pub fn decode_settled(payload: &[u8]) -> Result<bool, Malformed> {
     }
 }
 
-/// Appends a PEEK: how do the limits stand for that subject?
+/// Appends a PEEK frame, which asks for the state of a subject's limits.
 pub fn encode_peek(subject: &str, correlation: Correlation, out: &mut Vec<u8>) {
     encode_frame(out, Kind::PEEK, Flags::NONE, 0, correlation, |out| {
         put_text16(out, subject);
     });
 }
 
-/// How one limit stands.
+/// State of one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// Which of the limits of the answer, from 0.
+    /// Index of the limit in the answer, from 0.
     pub limit: u16,
-    /// The bucket is one that subjects share there is no room for.
+    /// The bucket is shared by subjects for which there was no room.
     pub is_shared: bool,
-    /// It would not have passed: this limit only says so.
+    /// The limit would have denied the take but only reports it (shadow mode).
     pub is_shadowed: bool,
-    /// What is left; less than nothing is debt.
+    /// Credit left; negative for debt.
     pub have: i64,
-    /// What there is at most.
+    /// Capacity of the bucket.
     pub capacity: u64,
-    /// After how many nanoseconds everything is there again, if that is known.
+    /// Nanoseconds until the bucket is full again, if known.
     pub reset_after_ns: Option<u64>,
 }
 
@@ -260,7 +260,7 @@ const SHADOWED: u8 = 2;
 const UNKNOWN: u64 = u64::MAX;
 
 impl Standing {
-    /// Bytes it takes.
+    /// Encoded size in bytes.
     const SIZE: usize = 27;
 
     fn decode(bytes: &[u8; Self::SIZE]) -> Result<Self, Malformed> {
@@ -292,24 +292,24 @@ fn known(number: u64) -> Option<u64> {
     Some(number).filter(|number| *number != UNKNOWN)
 }
 
-/// A take that passed. Also the answer to a PEEK, which takes nothing.
+/// An admitted take. Also the answer to a PEEK, which takes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted<'a> {
-    /// It was taken before, by one with the same id.
+    /// An earlier take with the same id took it.
     pub is_repeat: bool,
-    /// It was decided without the store that the buckets lie in.
+    /// The take was decided without the store that has the buckets.
     pub is_degraded: bool,
-    /// What settles it, if it is held.
+    /// The hold, if the take is one.
     pub hold: Option<Hold>,
     standings: &'a [u8],
 }
 
-/// A hold that was made, for a peer with the feature [`LONG_HOLDS`](crate::LONG_HOLDS).
+/// A hold, for a peer with the feature [`LONG_HOLDS`](crate::LONG_HOLDS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// Settles it. Never 0.
+    /// Id with which it is settled. Never 0.
     pub id: u128,
-    /// Milliseconds until it ends by itself.
+    /// Milliseconds until it expires.
     pub ends_after_ms: u64,
 }
 
@@ -318,7 +318,7 @@ const DEGRADED: u8 = 2;
 const LONG_HOLD: u8 = 4;
 
 impl<'a> Admitted<'a> {
-    /// One of which the limits are not told yet.
+    /// Creates an outcome without the states of its limits.
     pub fn new(hold: Option<Hold>, is_repeat: bool, is_degraded: bool) -> Self {
         Self {
             is_repeat,
@@ -328,7 +328,7 @@ impl<'a> Admitted<'a> {
         }
     }
 
-    /// How every limit stands then, in order.
+    /// Iterates over the states of the limits after the take, in order.
     pub fn standings(&self) -> impl Iterator<Item = Standing> + use<'a> {
         let (standings, _) = self.standings.as_chunks();
         standings
@@ -336,7 +336,7 @@ impl<'a> Admitted<'a> {
             .filter_map(|bytes| Standing::decode(bytes).ok())
     }
 
-    /// Appends it, with how its limits stand: at most 65,535 of them.
+    /// Appends the outcome with the states of its limits, of which at most 65,535 are encoded.
     pub fn encode(&self, standings: impl Iterator<Item = Standing>, out: &mut Vec<u8>) {
         let mut flags = if self.is_repeat { REPEAT } else { 0 };
         flags |= if self.is_degraded { DEGRADED } else { 0 };
@@ -359,23 +359,23 @@ impl<'a> Admitted<'a> {
     }
 }
 
-/// A take that did not pass, and what would.
+/// A denied take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Denied {
-    /// The limit that will let it pass last.
+    /// Index of the limit that will admit it last.
     pub limit: u16,
-    /// There is nothing to wait for: a budget is spent, or what is gone does not come back.
+    /// Waiting is pointless: a budget is spent, or the credit does not come back.
     pub is_exhausted: bool,
-    /// What is left; less than nothing is debt.
+    /// Credit left; negative for debt.
     pub have: i64,
-    /// What was wanted.
+    /// Requested amount.
     pub need: u64,
-    /// After how many nanoseconds it would pass if nobody else took, if that is known.
+    /// Nanoseconds after which it would pass without other takes, if known.
     pub retry_after_ns: Option<u64>,
 }
 
 impl Denied {
-    /// Appends it.
+    /// Appends the outcome.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.push(DENIED);
         out.extend_from_slice(&self.limit.to_le_bytes());
@@ -386,18 +386,18 @@ impl Denied {
     }
 }
 
-/// What became of one take.
+/// Outcome of a take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
-    /// It was taken, everywhere.
+    /// Taken from all limits.
     Admitted(Admitted<'a>),
-    /// It was not, anywhere.
+    /// Taken from no limit.
     Denied(Denied),
-    /// It was not decided, or will never pass as it is.
+    /// Not decided, or invalid.
     Refused {
-        /// What is wrong.
+        /// The error code.
         code: ErrorCode,
-        /// For people.
+        /// A message for people.
         message: &'a str,
     },
 }
@@ -407,7 +407,7 @@ const DENIED: u8 = 1;
 const REFUSED: u8 = 2;
 
 impl<'a> Outcome<'a> {
-    /// Appends that a take was refused.
+    /// Appends the outcome of a refused take.
     pub fn encode_refused(code: ErrorCode, message: &str, out: &mut Vec<u8>) {
         out.push(REFUSED);
         out.extend_from_slice(&code.as_u16().to_le_bytes());
@@ -419,7 +419,7 @@ impl<'a> Outcome<'a> {
             ADMITTED => {
                 let flags = cursor.u8()?;
                 let hold = match flags & LONG_HOLD {
-                    // A node that is older than the feature, and does not say when it ends.
+                    // Nodes without the feature do not state when the hold ends.
                     0 => Hold {
                         id: cursor.u64()?.into(),
                         ends_after_ms: UNKNOWN,
@@ -453,7 +453,7 @@ impl<'a> Outcome<'a> {
         })
     }
 
-    /// Whether it speaks of none but the first limits.
+    /// Returns true if all its limits have an index below `limits`.
     fn is_within(&self, limits: u16) -> bool {
         match self {
             Self::Admitted(admitted) => admitted.standings().all(|one| one.limit < limits),
@@ -466,14 +466,14 @@ impl<'a> Outcome<'a> {
 /// The payload of the REPLY to a TAKE or a PEEK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcomes<'a> {
-    /// How many.
+    /// Number of outcomes.
     pub count: usize,
     limits: &'a [u8],
     outcomes: &'a [u8],
 }
 
 impl<'a> Outcomes<'a> {
-    /// Reads the payload. Its outcomes are whole, and speak of limits that are there.
+    /// Decodes the payload. Checks that all outcomes are complete and refer to existing limits.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "TAKE reply");
         let limit_count = cursor.u16()?;
@@ -497,7 +497,7 @@ impl<'a> Outcomes<'a> {
         })
     }
 
-    /// Appends the frame: each limit's name and unit, and outcomes that are encoded.
+    /// Appends the frame: each limit's name and unit, then the encoded outcomes.
     pub fn encode<'l>(
         limits: impl ExactSizeIterator<Item = (&'l str, &'l str)>,
         outcomes: &[u8],
@@ -514,13 +514,13 @@ impl<'a> Outcomes<'a> {
         });
     }
 
-    /// Each limit's name and unit, in order.
+    /// Iterates over the limits' names and units, in order.
     pub fn limits(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         let mut cursor = Cursor::new(self.limits, "TAKE reply");
         std::iter::from_fn(move || read_limit(&mut cursor).ok())
     }
 
-    /// The outcomes, in the order of the takes.
+    /// Iterates over the outcomes, in the order of the takes.
     pub fn iter(&self) -> impl Iterator<Item = Outcome<'a>> + use<'a> {
         let mut cursor = Cursor::new(self.outcomes, "TAKE reply");
         std::iter::from_fn(move || Outcome::read(&mut cursor).ok())

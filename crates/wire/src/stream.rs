@@ -1,26 +1,26 @@
-//! Raw streams: appending to one, reading it, following it.
+//! Raw streams: bodies of APPEND, READ and FOLLOW, and payloads of their answers.
 //!
-//! The bodies of APPEND, READ and FOLLOW, and the payloads of their answers. They stand where any
-//! message's body stands, behind deadline and metadata.
+//! They take the place of a message's body, after deadline and metadata.
 
 use crate::cursor::{Cursor, Malformed};
 use crate::header::{Correlation, Flags, Kind, encode_frame};
 
-/// What `expected` says when nothing is expected.
+/// Value of `expected` if any offset is accepted.
 const ANYWHERE: u64 = u64::MAX;
 
-/// Records to be appended, all or none.
+/// Records to append, all or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Append<'a> {
-    /// The offset that the first one must get, when that matters.
+    /// Offset that the first record must get, if any.
     pub expected: Option<u64>,
-    /// How many.
+    /// Number of records.
     pub count: u32,
     records: &'a [u8],
 }
 
 impl<'a> Append<'a> {
-    /// Reads the body of an APPEND. Its records are whole, and nothing is behind them.
+    /// Decodes the body of an APPEND. Checks that all records are complete and nothing follows
+    /// them.
     pub fn decode(body: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(body, "APPEND");
         let expected = Some(cursor.u64()?).filter(|expected| *expected != ANYWHERE);
@@ -51,7 +51,7 @@ impl<'a> Append<'a> {
         }
     }
 
-    /// The records, in order.
+    /// Iterates over the records, in order.
     pub fn records(&self) -> impl Iterator<Item = &'a [u8]> + Clone + use<'a> {
         let mut cursor = Cursor::new(self.records, "APPEND");
         std::iter::from_fn(move || {
@@ -64,14 +64,14 @@ impl<'a> Append<'a> {
 /// The payload of the REPLY to an APPEND.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// The offset of the first record.
+    /// Offset of the first record.
     pub first: u64,
-    /// The offset behind the last one.
+    /// Offset after the last record.
     pub next: u64,
 }
 
 impl Appended {
-    /// Reads the payload.
+    /// Decodes the payload.
     pub fn decode(payload: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "APPEND reply");
         Ok(Self {
@@ -89,22 +89,22 @@ impl Appended {
     }
 }
 
-/// The body of a READ, or of a FOLLOW, for which the limits hold for each item.
+/// The body of a READ or a FOLLOW. For a FOLLOW, the limits apply to each item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// The first offset.
+    /// First offset to read.
     pub from: u64,
-    /// Records, at most.
+    /// Number of records at most.
     pub records_max: u32,
-    /// Their bytes, at most; one record comes even if it is larger.
+    /// Bytes of records at most. One record is returned even if it is larger.
     pub bytes_max: u32,
 }
 
 impl Read {
-    /// Bytes it takes.
+    /// Encoded size in bytes.
     pub const SIZE: usize = 16;
 
-    /// Reads the body.
+    /// Decodes the body.
     pub fn decode(body: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(body, "READ");
         Ok(Self {
@@ -114,7 +114,7 @@ impl Read {
         })
     }
 
-    /// As it stands there.
+    /// Encodes the body.
     pub fn encode(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
         bytes[..8].copy_from_slice(&self.from.to_le_bytes());
@@ -124,34 +124,34 @@ impl Read {
     }
 }
 
-/// One record of a stream.
+/// A record of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Its place.
+    /// Offset of the record.
     pub offset: u64,
-    /// When it was appended, in milliseconds since 1970-01-01 UTC.
+    /// Time of the append in milliseconds since 1970-01-01 UTC.
     pub time_ms: u64,
-    /// Its bytes.
+    /// Bytes of the record.
     pub bytes: &'a [u8],
 }
 
 impl Record<'_> {
-    /// Bytes that stand before those of each record.
+    /// Encoded bytes before those of each record.
     pub const HEAD_SIZE: usize = 20;
 }
 
 /// The payload of the REPLY to a READ, and of each item of a FOLLOW.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extract<'a> {
-    /// The oldest offset that is kept.
+    /// Offset of the oldest record.
     pub start: u64,
-    /// The offset behind the newest durable record.
+    /// Offset after the newest durable record.
     pub next: u64,
     records: &'a [u8],
 }
 
 impl<'a> Extract<'a> {
-    /// Reads the payload. Its records are whole.
+    /// Decodes the payload. Checks that all records are complete.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "READ reply");
         let extract = Self {
@@ -165,7 +165,7 @@ impl<'a> Extract<'a> {
         Ok(extract)
     }
 
-    /// Appends the frame; `flags` say whether more items follow.
+    /// Appends the frame. `flags` state whether more items follow.
     pub fn encode<'r>(
         start: u64,
         next: u64,
@@ -186,7 +186,7 @@ impl<'a> Extract<'a> {
         });
     }
 
-    /// The records, in order.
+    /// Iterates over the records, in order.
     pub fn records(&self) -> impl Iterator<Item = Record<'a>> + use<'a> {
         let mut cursor = Cursor::new(self.records, "READ reply");
         std::iter::from_fn(move || read_record(&mut cursor).ok())

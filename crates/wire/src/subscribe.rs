@@ -1,15 +1,15 @@
-//! Subscriptions: what a connection wants to receive.
+//! Subscriptions of a connection.
 
 use crate::cursor::{Cursor, Malformed, put_text16};
 use crate::header::{Correlation, Flags, Kind, encode_frame};
 
-/// Option bit: add the sender's name to what is delivered, as the metadata entry `source`.
+/// Option bit: add the sender's name to deliveries, as the metadata entry `source`.
 pub const SUBSCRIBE_WITH_SOURCE: u8 = 0x01;
 
-/// Asks for what is sent to a name. Answered by a REPLY with the full name, instance included,
-/// or by an ERROR.
+/// Subscribes to a name. Answered by a REPLY with the full name, including the instance, or by an
+/// ERROR.
 ///
-/// An instance that is given and already subscribed from elsewhere is taken over: the older
+/// If the given instance is already subscribed on another connection, it is taken over: the older
 /// subscription gets ENDED with `replaced`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subscribe<'a> {
@@ -20,7 +20,7 @@ pub struct Subscribe<'a> {
 }
 
 impl<'a> Subscribe<'a> {
-    /// Reads a SUBSCRIBE payload.
+    /// Decodes a SUBSCRIBE payload.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "SUBSCRIBE");
         Ok(Self {
@@ -52,7 +52,7 @@ pub fn encode_subscribed(name: &str, correlation: Correlation, out: &mut Vec<u8>
     });
 }
 
-/// Reads the payload of an UNSUBSCRIBE, or of the REPLY to a SUBSCRIBE.
+/// Decodes the payload of an UNSUBSCRIBE, or of the REPLY to a SUBSCRIBE.
 pub fn decode_name(payload: &[u8]) -> Result<&str, Malformed> {
     Cursor::new(payload, "name").text16()
 }

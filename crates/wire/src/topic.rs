@@ -1,7 +1,7 @@
-//! Topics: records as they are appended and as they are read.
+//! Records of topics, as they are appended and read.
 //!
-//! They stand where the records of a stream stand: in the body of an APPEND, and in the answers to READ
-//! and FOLLOW. Offsets are those of a partition, and some may be missing.
+//! They are encoded like records of a stream: in the body of an APPEND, and in the answers to READ
+//! and FOLLOW. Offsets are those of a partition, and may have gaps.
 
 use crate::cursor::{Cursor, Malformed, put_sized, put_text16};
 use crate::header::{Correlation, Flags, Kind, encode_frame};
@@ -11,23 +11,24 @@ const VALUE: u8 = 2;
 const HEADERS: u8 = 4;
 const PARTITION: u8 = 8;
 
-/// The length of what is not there.
+/// Length that stands for a missing value.
 const NOTHING: u32 = u32::MAX;
 
 /// A record of a topic: a record of an APPEND, or of an EXTRACT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TopicRecord<'a> {
-    /// Where it is to go, if neither the route nor the key says so. Of what was read there is none.
+    /// Partition to append to, if neither the route nor the key determines it. Always `None` in
+    /// answers.
     pub partition: Option<u32>,
-    /// What it is about.
+    /// Key of the record.
     pub key: Option<&'a [u8]>,
-    /// Its headers, in their order.
+    /// Headers, in order.
     pub headers: TopicHeaders<'a>,
-    /// What it says; `None` for a deletion of its key.
+    /// Value; `None` deletes the key (a tombstone).
     pub value: Option<&'a [u8]>,
 }
 
-/// Headers of a record: each a name and perhaps a value.
+/// Headers of a record: names with optional values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TopicHeaders<'a> {
     count: u16,
@@ -35,7 +36,7 @@ pub struct TopicHeaders<'a> {
 }
 
 impl<'a> TopicRecord<'a> {
-    /// Reads a record.
+    /// Decodes a record.
     pub fn decode(record: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(record, "record of a topic");
         let flags = cursor.u8()?;
@@ -86,8 +87,8 @@ impl<'a> TopicRecord<'a> {
 }
 
 impl<'a> TopicHeaders<'a> {
-    /// Appends headers to a buffer that is empty; those above 65,535 are left out, as is what of a name
-    /// is.
+    /// Encodes headers into an empty buffer. Headers after the 65,535th are left out, and longer
+    /// names are cut.
     pub fn encode<'h>(
         headers: impl Iterator<Item = (&'h str, Option<&'h [u8]>)>,
         buffer: &'a mut Vec<u8>,
@@ -106,7 +107,7 @@ impl<'a> TopicHeaders<'a> {
         }
     }
 
-    /// Reads their count and them; each is looked at once.
+    /// Reads the count and the headers, each once.
     fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
         let count = cursor.u16()?;
         let bytes = cursor.rest();
@@ -120,7 +121,7 @@ impl<'a> TopicHeaders<'a> {
         })
     }
 
-    /// Each, in order.
+    /// Iterates over the headers, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, Option<&'a [u8]>)> + use<'a> {
         let mut cursor = Cursor::new(self.bytes, "record of a topic");
         (0..self.count).map_while(move |_| header(&mut cursor).ok())
@@ -145,10 +146,10 @@ fn bytes32<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], Malformed> {
 pub struct AppendedRecords<'a>(&'a [u8]);
 
 impl<'a> AppendedRecords<'a> {
-    /// Bytes of each place.
+    /// Encoded bytes per record.
     const PLACE_SIZE: usize = 12;
 
-    /// Reads the payload.
+    /// Decodes the payload.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         match payload.len().is_multiple_of(Self::PLACE_SIZE) {
             true => Ok(Self(payload)),
@@ -170,14 +171,14 @@ impl<'a> AppendedRecords<'a> {
         });
     }
 
-    /// The partition and the offset of each record, in the order of the APPEND.
+    /// Iterates over the partition and offset of each record, in the order of the APPEND.
     pub fn places(&self) -> impl Iterator<Item = (u32, u64)> + use<'a> {
         let mut cursor = Cursor::new(self.0, "APPEND reply");
         std::iter::from_fn(move || Some((cursor.u32().ok()?, cursor.u64().ok()?)))
     }
 }
 
-/// Appends a record as it stands in the answer to a READ or a FOLLOW; its time is in milliseconds since
+/// Appends a record for the answer to a READ or a FOLLOW. The time is in milliseconds since
 /// 1970-01-01 UTC, in two's complement.
 pub fn put_extracted(offset: u64, time_ms: i64, record: &TopicRecord<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&offset.to_le_bytes());
@@ -185,8 +186,8 @@ pub fn put_extracted(offset: u64, time_ms: i64, record: &TopicRecord<'_>, out: &
     put_sized(out, |out| record.encode(out));
 }
 
-/// Appends the frame of an answer with records that were put together so; `flags` say whether more
-/// items follow.
+/// Appends the frame of an answer with records encoded by [`put_extracted`]. `flags` state whether
+/// more items follow.
 pub fn encode_extracted(
     start: u64,
     next: u64,

@@ -1,7 +1,7 @@
-//! `docs/reference/protocol.md` pins every kind of frame with golden bytes: this test encodes each example
-//! and compares it with the page, and decodes the page's bytes back.
+//! Golden bytes: encodes each example of `docs/reference/protocol.md`, compares it with the page,
+//! and decodes the page's bytes back.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use model::ErrorCode;
 use wire::{
@@ -28,7 +28,7 @@ const WINDOW: Window = Window {
     keepalive_ms: 15_000,
 };
 
-/// Parts that a node accepts.
+/// Valid parts of a message.
 const PARTS: &[u8] = br#"[{"type":"text","text":"Hi"}]"#;
 
 /// The bytes of the page's block ```` ```golden NAME ````: hex pairs, `|` starts a remark.
@@ -418,7 +418,7 @@ fn topics() {
 }
 
 #[test]
-fn a_record_of_a_topic_that_is_not_whole_or_says_what_nobody_knows_is_refused() {
+fn incomplete_or_unknown_topic_record_is_refused() {
     let decode = |bytes: &[u8]| TopicRecord::decode(bytes).is_ok();
     assert!(decode(&[0]) && decode(&[2]) && decode(&[2, 9]));
     for bytes in [
@@ -436,9 +436,9 @@ fn a_record_of_a_topic_that_is_not_whole_or_says_what_nobody_knows_is_refused() 
     }
 }
 
-/// A count or a length that the bytes do not bear is refused before anything is taken from it.
+/// A count or length beyond the available bytes is refused before anything is read.
 #[test]
-fn records_that_are_not_there_are_refused() {
+fn missing_records_are_refused() {
     let append = |expected: u64, count: u32, records: &[u8]| {
         let head = [&expected.to_le_bytes()[..], &count.to_le_bytes()].concat();
         Append::decode(&[&head[..], records].concat()).is_ok()
@@ -501,7 +501,7 @@ fn takes() {
     assert_eq!(takes.count, 2);
     assert_eq!(takes.iter().collect::<Vec<_>>(), [waiting, take]);
     payload[0] = 0x80;
-    assert!(Takes::decode(&payload).is_err(), "a flag that nobody knows");
+    assert!(Takes::decode(&payload).is_err(), "an unknown flag");
 }
 
 const LIMITS: [(&str, &str); 2] = [("agent-rps", "requests"), ("org-tpm", "tokens")];
@@ -566,9 +566,9 @@ fn outcomes_of_takes() {
     assert_eq!(both, [Outcome::Denied(denied), refused]);
 }
 
-/// An outcome never speaks of a limit that its answer does not name.
+/// An outcome never refers to a limit that its answer does not name.
 #[test]
-fn a_limit_that_is_not_there_is_refused() {
+fn reference_to_a_missing_limit_is_refused() {
     let outcome = |limit: u16| {
         let mut outcomes = Vec::new();
         let standing = Standing {
@@ -589,7 +589,7 @@ fn a_limit_that_is_not_there_is_refused() {
 }
 
 #[test]
-fn the_end_of_a_hold_and_a_look() {
+fn settle_and_peek() {
     let bytes = costs(&[("tokens", 340)]);
     let settle = Settle {
         hold: 7,

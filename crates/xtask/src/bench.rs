@@ -1,8 +1,8 @@
 //! `cargo xtask bench NAME`: runs a benchmark whose result is committed.
 //!
-//! What it leaves in `bench/results/NAME/` is everything that was measured (`results.json`, every
-//! repeat) and a page made from it (`README.md`: command, commit, machine, tables, flags). It quotes
-//! nothing and decides nothing: run it on a machine that does nothing else.
+//! The task writes to `bench/results/NAME/`: `results.json` with every repeat, and `README.md` with
+//! command, commit, machine, tables and flags. It makes no judgement. Run it on an otherwise idle
+//! machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::step::{self, cargo};
 
-/// A benchmark with a name.
+/// A named benchmark.
 struct Suite {
     name: &'static str,
     about: &'static str,
-    /// What `telpher bench` is asked for, words separated by blanks.
+    /// Arguments of `telpher bench`, separated by blanks.
     line: &'static str,
-    /// Whether floors and peers take part.
+    /// Participation of floors and peers.
     peers: Peers,
 }
 
@@ -39,15 +39,14 @@ const SUITES: [Suite; 32] = [
     },
     Suite {
         name: "slim-capacity",
-        about: "how many messages and writes at most, 16 KiB, as the SLIM suite sweeps",
+        about: "capacity for messages and writes of 16 KiB, with the sweep of the SLIM suite",
         line: "agent --sweep --mode fire-and-forget,write --size 16384 --sweep-start-rate 4000 \
                --sweep-steps 6 --sweep-repeats 5",
         peers: Peers::Without,
     },
     Suite {
         name: "slim-nodes",
-        about: "SLIM's Rust clients through this node and through SLIM's, as fast as they go, and the native protocol \
-                beside them",
+        about: "SLIM's Rust clients through this node and through SLIM's, unpaced, compared with the native protocol",
         line: "agent --protocol slim --slim-clients slimctl,native --size 16,1024,16384 --rate 0 --duration 1s \
                --repeats 5",
         peers: Peers::Beside,
@@ -62,13 +61,13 @@ const SUITES: [Suite; 32] = [
     },
     Suite {
         name: "slim-python",
-        about: "the Python bindings through this node and through SLIM's, as fast as they go",
+        about: "the Python bindings through this node and through SLIM's, unpaced",
         line: "agent --protocol slim --slim-clients python --size 16,1024,16384 --rate 0 --duration 1s --repeats 4",
         peers: Peers::Beside,
     },
     Suite {
         name: "slim-reliable",
-        about: "requests in reliable sessions, which is what SLIM's examples, SLIMRPC and A2A use, and in unreliable ones: \
+        about: "requests in reliable sessions, which SLIM's examples, SLIMRPC and A2A use, and in unreliable ones: \
                 the Python bindings through this node and through SLIM's",
         line: "agent --protocol slim --slim-clients python-reliable,python --mode request-reply --size 16,16384 --rate 0 \
                --duration 3s --repeats 5",
@@ -76,7 +75,7 @@ const SUITES: [Suite; 32] = [
     },
     Suite {
         name: "slim-raw",
-        about: "messages without sessions through this node and through SLIM's, as fast as they go",
+        about: "messages without sessions through this node and through SLIM's, unpaced",
         line: "agent --protocol slim --slim-clients raw --size 16,1024,16384 --rate 0 --duration 1s --repeats 5",
         peers: Peers::Beside,
     },
@@ -89,28 +88,28 @@ const SUITES: [Suite; 32] = [
     },
     Suite {
         name: "rpc-same-cpu",
-        about: "calls beside the floor, ZeroMQ, tarpc and tonic, all on one CPU",
+        about: "calls compared with the floor, ZeroMQ, tarpc and tonic, all on one CPU",
         line: "rpc --mode serial,blocking,concurrent,callback --concurrency 10,64,256 --size 128 \
                --placement same-cpu --repeats 5",
         peers: Peers::Beside,
     },
     Suite {
         name: "rpc-two-cpus",
-        about: "the same with the caller on CPU 0 and the callee on CPU 1",
+        about: "calls compared with the floor, ZeroMQ, tarpc and tonic, the caller on CPU 0, the callee on CPU 1",
         line: "rpc --mode serial,blocking,concurrent,callback --concurrency 10,64,256 --size 128 \
                --placement two-cpus --repeats 5",
         peers: Peers::Beside,
     },
     Suite {
         name: "rpc-unpinned",
-        about: "the same wherever the kernel puts the two",
+        about: "calls compared with the floor, ZeroMQ, tarpc and tonic, placed by the kernel",
         line: "rpc --mode serial,blocking,concurrent,callback --concurrency 10,64,256 --size 128 \
                --placement unpinned --repeats 5",
         peers: Peers::Beside,
     },
     Suite {
         name: "rpc-transports",
-        about: "TCP, a Unix socket and memory side by side",
+        about: "calls over TCP, a Unix socket and memory",
         line: "rpc --mode serial,blocking,concurrent,callback --concurrency 10,256 --size 128 \
                --transport tcp,unix,inproc --placement same-cpu --repeats 5",
         peers: Peers::Without,
@@ -123,53 +122,53 @@ const SUITES: [Suite; 32] = [
     },
     Suite {
         name: "node-calls",
-        about: "calls through a node beside NATS",
+        about: "calls through a node, compared with NATS",
         line: "rpc --via node --mode serial,concurrent,callback --concurrency 10,64 --size 16 \
                --placement unpinned,two-cpus --repeats 5",
         peers: Peers::Beside,
     },
     Suite {
         name: "node-messages",
-        about: "requests, and messages to one and to ten subscribers, beside NATS",
+        about: "requests, and messages to one and to ten subscribers, compared with NATS",
         line: "agent --mode request-reply,publish --rate 0 --in-flight 1,10,64 --subscribers 1,10 \
                --size 16 --repeats 5",
         peers: Peers::Beside,
     },
     Suite {
         name: "journal-local",
-        about: "durable appends within a process beside the disk floor, with filing and without",
+        about: "durable appends within a process, compared with the disk floor, with filing and without",
         line: "journal --via process --writers 1,128 --threads 1,128 --size 256 --filing on,off \
                --duration 3s --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {
         name: "journal-door",
-        about: "durable appends through a node beside the durable echo",
+        about: "durable appends through a node, compared with the durable echo",
         line: "journal --via door --shape 1x1,1x128,16x8,128x1 --size 256 --filing on,off \
                --duration 3s --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {
         name: "store",
-        about: "30 users with 5 messages in flight over every door, beside floors and peers",
+        about: "30 users with 5 messages in flight over every client API, compared with floors and peers",
         line: "store --vus 30 --pipeline 5 --ramp 2s --duration 8s --size 256 --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {
         name: "store-fleetlm",
-        about: "the load of FleetLM's report over every door: a ramp of 30 seconds, then a minute",
+        about: "the load of FleetLM's report over every client API: a ramp of 30 seconds, then a minute",
         line: "store --vus 30 --pipeline 5 --ramp 30s --duration 60s --size 256 --dir target",
         peers: Peers::Without,
     },
     Suite {
         name: "store-one",
-        about: "one message at a time over every door, beside a raw sync and a raw round trip",
+        about: "one message at a time over every client API, compared with a raw sync and a raw round trip",
         line: "store --vus 1 --pipeline 1 --ramp 1s --duration 5s --size 256 --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {
         name: "store-soak",
-        about: "five minutes of messages, and memory that stays where it is",
+        about: "five minutes of messages, with a check that memory does not grow",
         line: "store --soak 5m --door native --ramp 5s --size 256 --dir target",
         peers: Peers::Without,
     },
@@ -182,58 +181,58 @@ const SUITES: [Suite; 32] = [
     },
     Suite {
         name: "quota-ab",
-        about: "its Apache Bench test: 1,000 takes for one agent over 50 connections, and what must be allowed",
+        about: "the Apache Bench test of the rate limiter's report: 1,000 takes for one agent over 50 connections",
         line: "quota --agents 1 -n 1000 -c 50 --keep-alive off,on --repeats 10 --dir target",
         peers: Peers::Beside,
     },
     Suite {
         name: "quota-closed",
-        about: "50 connections kept busy with takes for 10,000 agents, one request under way on each and 16",
+        about: "50 connections with takes for 10,000 agents in a closed loop, 1 and 16 requests in flight on each",
         line: "quota --agents 10000 -c 50 --pipeline 1,16 --door http,native --duration 5s --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {
         name: "quota-hot",
-        about: "the same for one agent, beside many",
+        about: "50 connections with takes for one agent in a closed loop, compared with many agents",
         line: "quota --agents 10000,1 -c 50 --door http,native --duration 5s --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {
         name: "quota-batch",
-        about: "many takes in a request beside requests under way together, over HTTP and the native protocol; three tiers by \
-                two units beside one limit",
+        about: "many takes in a request compared with many requests in flight, over HTTP and the native protocol; six limits \
+                compared with one",
         line: "quota --agents 10000 -c 8 --pipeline 1,16 --batch 16,100 --limits 1,6 --door http,native --duration 3s --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {
         name: "quota-redis",
-        about: "nodes that share a Redis: one agent, whose takes they lease, beside a million, whose takes are a call each",
+        about: "nodes that share a Redis: one agent with leased credit, compared with a million agents with a call per take",
         line: "quota --store redis --nodes 1,3 --agents 1,1000000 -c 48 --pipeline 16 --batch 100 --door http,native \
                --duration 3s --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {
         name: "quota-rate",
-        about: "takes on a schedule: latencies at a rate that all of them can keep",
+        about: "takes on a schedule: latencies at a rate that all targets can sustain",
         line: "quota --agents 10000 -c 50 --rate 1000 --duration 5s --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {
         name: "kafka-acks",
-        about: "128 producers who await each ack, over one connection and over 128, beside Apache Kafka and the floors",
+        about: "128 producers that await each ack, over one connection and over 128, compared with Apache Kafka and the floors",
         line: "kafka --mode produce,connections -c 128 -s 256 -d 5s -w 2s --acks all --durability disk,memory \
                --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {
         name: "kafka-bulk",
-        about: "as much as goes through, and reading it, beside Apache Kafka",
+        about: "maximum throughput of producing and consuming, compared with Apache Kafka",
         line: "kafka --mode bulk,consume -d 5s -w 2s --acks all --durability disk,memory --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {
         name: "kafka-end-to-end",
-        about: "one message at a time to a consumer that waits for it, beside Apache Kafka, a raw sync and a raw round trip",
+        about: "one message at a time to a waiting consumer, compared with Apache Kafka, a raw sync and a raw round trip",
         line: "kafka --mode end-to-end -s 256 -d 5s -w 2s --acks all --repeats 5 --dir target",
         peers: Peers::Beside,
     },
@@ -245,23 +244,23 @@ const SUITES: [Suite; 32] = [
     },
 ];
 
-/// What measures nothing, and whose result is committed all the same: what it found, or it fails.
+/// A check whose result is committed: its report, or it fails.
 struct Check {
     name: &'static str,
     about: &'static str,
-    /// What `telpher` is asked for.
+    /// Arguments of `telpher`.
     line: &'static str,
 }
 
 const CHECKS: [Check; 7] = [
     Check {
         name: "journal-kill",
-        about: "a node killed 1,000 times under load; everything it acknowledged is read back",
+        about: "a node killed 1,000 times under load; all acknowledged records are read back",
         line: "bench journal --kill-9-check 1000 --dir target --quiet",
     },
     Check {
         name: "store-kill",
-        about: "a node killed 100 times while conversations grow over its doors; everything it acknowledged is read back",
+        about: "a node killed 100 times while messages are appended over its client APIs; all acknowledged ones are read back",
         line: "bench store --kill-9-check 100 --dir target --quiet",
     },
     Check {
@@ -271,22 +270,22 @@ const CHECKS: [Check; 7] = [
     },
     Check {
         name: "kafka-idle",
-        about: "1,000 partitions, 10,000 groups with offsets and 100 with a member: memory and CPU while nothing happens",
+        about: "1,000 partitions, 10,000 groups with offsets and 100 with a member: memory and CPU of the idle node",
         line: "bench kafka --idle 1000 --dir target --quiet",
     },
     Check {
         name: "kafka-start",
-        about: "the same with a log of 5 GiB: a kill behind its last ack, a start, and everything that was acknowledged",
+        about: "idle partitions and groups with a log of 5 GiB: a kill after its last ack, a start, and a read of all acknowledged data",
         line: "bench kafka --idle 1000 --idle-log 5GiB --dir target --quiet",
     },
     Check {
         name: "quota-memory",
-        about: "a million agents with a bucket each: what a bucket takes of memory, here and elsewhere",
+        about: "a million agents with a bucket each: memory of a bucket, compared with other rate limiters",
         line: "bench quota --memory 1000000 --peers bench/peers/bin --dir target --quiet",
     },
     Check {
         name: "slim-subscriptions",
-        about: "10,000 SLIM subscriptions over 100 connections and over 1,000: memory of each, here and in SLIM's node",
+        about: "10,000 SLIM subscriptions over 100 connections and over 1,000: memory of each, in this node and in SLIM's",
         line: "bench agent --protocol slim --subscriptions 10000 --connections 100,1000 --peers bench/peers/bin --quiet",
     },
 ];
@@ -298,7 +297,7 @@ const RESULTS: &str = "bench/results";
 const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
 const RUN_LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Builds the release and runs the suites and checks that are named.
+/// Builds the release and runs the named suites and checks.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let named = |name: &str| args.iter().any(|arg| arg == name);
     let is_known = |arg: &&String| {
@@ -306,9 +305,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             || CHECKS.iter().any(|check| check.name == arg.as_str())
     };
     if let Some(unknown) = args.iter().find(|arg| !is_known(arg)) {
-        bail!("there is no suite `{unknown}`\n{}", names());
+        bail!("unknown suite `{unknown}`\n{}", names());
     }
-    ensure!(!args.is_empty(), "which suite?\n{}", names());
+    ensure!(!args.is_empty(), "no suite is given\n{}", names());
     let suites: Vec<&Suite> = SUITES.iter().filter(|suite| named(suite.name)).collect();
     let with_peers = suites.iter().any(|suite| suite.peers == Peers::Beside);
     ensure!(
@@ -328,7 +327,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 }
 
 impl Check {
-    /// Runs it and keeps what it found.
+    /// Runs the check and stores its report.
     fn run(&self, commit: &str) -> Result<()> {
         let place = Path::new(RESULTS).join(self.name);
         fs::create_dir_all(&place)?;
@@ -338,7 +337,7 @@ impl Check {
         fs::write(place.join("results.json"), &found)?;
         let page = format!(
             "# {name}\n\n{}. Run again with `cargo xtask bench {name}`:\n\n```sh\ntelpher {}\n```\n\nCommit \
-             {commit}. What was found:\n\n```json\n{}\n```\n",
+             {commit}. Result:\n\n```json\n{}\n```\n",
             capitalised(self.about),
             self.line,
             found.trim(),
@@ -360,7 +359,7 @@ fn names() -> String {
     )
 }
 
-/// The commit that is measured, and whether the sources differ from it.
+/// Returns the measured commit, marked if the sources differ from it.
 pub(crate) fn commit() -> Result<String> {
     let head = step::read(Command::new("git").args(["rev-parse", "--short=12", "HEAD"]))?;
     let sources = [
@@ -396,7 +395,7 @@ impl Suite {
         self.keep(&made.join("results.json"))
     }
 
-    /// Puts the result where it is committed, with its page.
+    /// Copies the result to its committed directory, and renders its page.
     fn keep(&self, results: &Path) -> Result<()> {
         let place = Path::new(RESULTS).join(self.name);
         fs::create_dir_all(&place)?;
@@ -414,7 +413,7 @@ impl Suite {
         Ok(())
     }
 
-    /// The report under the name of the suite, with the way to run it again.
+    /// Returns the report under the name of the suite, with the command to repeat it.
     fn page(&self, report: &str) -> String {
         let body = report.split_once("\n\n").map_or(report, |(_, body)| body);
         format!(
@@ -426,7 +425,7 @@ impl Suite {
     }
 }
 
-/// The picture of the memory beside a result, where there is one.
+/// Returns the memory plot next to a result, if there is one.
 fn memory_plot(results: &Path) -> Result<Option<PathBuf>> {
     let plots = entries(&results.with_file_name("plots"))?;
     let is_memory = |path: &PathBuf| {
@@ -448,7 +447,7 @@ fn telpher(args: &[&str]) -> Command {
     command
 }
 
-/// What stands in a directory.
+/// Lists the entries of a directory; empty if it does not exist.
 fn entries(parent: &Path) -> Result<Vec<PathBuf>> {
     if !parent.is_dir() {
         return Ok(Vec::new());

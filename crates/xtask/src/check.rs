@@ -1,8 +1,8 @@
-//! `cargo xtask check` and `cargo xtask test`: everything that must hold before a commit.
+//! `cargo xtask check` and `cargo xtask test`: all checks before a commit.
 //!
-//! One profile and one set of features throughout, so that nothing is built twice; only the journal
-//! is, for its crashes and for its mutants. The tests come last: what ends the output is their
-//! result.
+//! All steps use one profile and one set of features, so that each crate is built once. Only the
+//! journal is built again, for its crash tests and its mutants. The tests come last, so that the
+//! output ends with their result.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::{crash, deps, expect_none, language, mutants, setup};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Installs what is missing, then checks.
+/// Installs missing programs, then checks.
 pub(crate) fn test(args: &[String]) -> Result<()> {
     setup::run(args)?;
     check(args)
 }
 
-/// Checks; writes nothing but build output.
+/// Checks; writes only build output.
 pub(crate) fn check(args: &[String]) -> Result<()> {
     expect_none(args)?;
     let format = &mut cargo(&["fmt", "--all", "--check"]);

@@ -1,9 +1,9 @@
-//! `cargo xtask compat`: clients that this project did not write, with their defaults, against a node.
+//! `cargo xtask compat`: third-party clients with their default settings, against a node.
 //!
-//! Each protocol is a *family* with a file of its own: [`kafka`] and [`slim`]. A family lists its clients, fetches each
-//! by its own package manager (pip, npm, Go, Maven) into a directory below `target/compat`, and runs the scripts that
-//! stand in `compat/<family>`. Each family has a node of its own, on free loopback ports. The task fails when a client fails
-//! or is not done within its limit.
+//! Each protocol is a *family* with a file of its own: [`kafka`] and [`slim`]. A family lists its
+//! clients, fetches each by its own package manager (pip, npm, Go, Maven) into a directory below
+//! `target/compat`, and runs the scripts in `compat/<family>`. Each family has its own node, on
+//! free loopback ports. The task fails when a client fails or exceeds its time limit.
 //!
 //! To add a client: one entry in its family's `CLIENTS`. To add a family: a module, and one entry in [`FAMILIES`].
 
@@ -25,23 +25,23 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::footprint::{Process, built};
 use crate::step::{self, cargo};
 
-/// The directory that clients and data are put into.
+/// Directory of the clients and of the node's data.
 const WORKSPACE: &str = "target/compat";
 
 const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
-/// How long one package manager may take.
+/// Time limit of a package manager.
 const FETCH_LIMIT: Duration = Duration::from_secs(15 * 60);
-/// How long a client's scripts may take, unless the client says otherwise.
+/// Time limit of a client's scripts, unless the client has its own.
 const RUN_LIMIT: Duration = Duration::from_secs(15 * 60);
-/// How long the node may take to answer `/metrics`.
+/// Time limit for the node to answer `/metrics`.
 const METRICS_LIMIT: Duration = Duration::from_secs(30);
 
-/// A client: how it is fetched, and how it is run.
+/// A client: how to fetch it, and how to run it.
 struct Client {
     name: &'static str,
-    /// Installs the client below that directory; does nothing when that is done already.
+    /// Installs the client below the directory, if that is not done.
     fetch: fn(&Path) -> Result<()>,
-    /// The command that runs it against a node.
+    /// Returns the command that runs the client against a node.
     run: fn(&Path, &Served) -> Result<Command>,
     limit: Duration,
 }
@@ -50,9 +50,9 @@ struct Client {
 struct Family {
     name: &'static str,
     clients: &'static [Client],
-    /// Options of the node that the family needs besides those of all.
+    /// Additional options of the node for this family.
     options: &'static [&'static str],
-    /// The counter on `/metrics` whose labels tell what a client asked for, if there is one.
+    /// Counter on `/metrics` whose labels are the APIs that a client called, if there is one.
     requests: Option<&'static str>,
 }
 
@@ -83,7 +83,7 @@ const FAMILIES: [Family; 4] = [
     },
 ];
 
-/// The counter of Kafka requests by API.
+/// Counter of Kafka requests by API.
 const KAFKA_REQUESTS: &str = "telpher_kafka_requests_total{api=\"";
 
 /// A running node and the addresses of its listeners.
@@ -97,11 +97,11 @@ struct Served {
     _node: Process,
 }
 
-/// Runs the clients and families that are named, or all.
+/// Runs the named clients and families, or all.
 ///
 /// # Errors
-/// When a name is unknown, when a client cannot be fetched, or when a client fails. One client's failure does not keep
-/// the others from running.
+/// When a name is unknown, when a client cannot be fetched, or when a client fails. After a failure
+/// the other clients still run.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     check_names(args)?;
     let build = &mut cargo(&["build", "--package", "telpher"]);
@@ -141,7 +141,7 @@ fn check_names(args: &[String]) -> Result<()> {
     for arg in args {
         ensure!(
             names.contains(&arg.as_str()),
-            "no client or family `{arg}`: there are {}",
+            "unknown client or family `{arg}`\nhint: use {}",
             names.join(", ")
         );
     }
@@ -157,12 +157,12 @@ fn run_client(family: &Family, client: &Client, workspace: &Path, served: &Serve
         let after = served.counters(counter)?.into_iter();
         let asked = after.filter(|(label, count)| before.get(label) != Some(count));
         let asked: Vec<_> = asked.map(|(label, _)| label).collect();
-        eprintln!("   {} asked for: {}", client.name, asked.join(", "));
+        eprintln!("   {} called: {}", client.name, asked.join(", "));
     }
     outcome
 }
 
-/// Starts a node with a data directory of its own, and with these options besides.
+/// Starts a node with a new data directory and these additional options.
 fn serve(workspace: &Path, options: &[&str]) -> Result<Served> {
     let mut command = Command::new(built("debug")?);
     command.args(["serve", "--dev", "--json", "--end-with-stdin"]);
@@ -187,7 +187,7 @@ fn serve(workspace: &Path, options: &[&str]) -> Result<Served> {
 }
 
 impl Served {
-    /// The values of the counter whose lines on `/metrics` begin so, by what stands in the label.
+    /// Returns the values of the counter whose lines on `/metrics` begin with `start`, by label.
     fn counters(&self, start: &str) -> Result<BTreeMap<String, u64>> {
         let mut stream = TcpStream::connect(&self.http)?;
         stream.set_read_timeout(Some(METRICS_LIMIT))?;
@@ -205,7 +205,8 @@ impl Served {
     }
 }
 
-/// Installs what a `requirements.txt` lists into the virtual environment of that name below the workspace.
+/// Installs the packages of a `requirements.txt` into the virtual environment `venv` below the
+/// workspace.
 fn install_python(workspace: &Path, venv: &str, requirements: &Path) -> Result<()> {
     let venv = workspace.join(venv);
     if !venv.join("bin/pip").is_file() {
@@ -218,7 +219,7 @@ fn install_python(workspace: &Path, venv: &str, requirements: &Path) -> Result<(
     step::run("pip install", install.arg(requirements), FETCH_LIMIT)
 }
 
-/// The Python of such an environment.
+/// Returns the Python interpreter of a virtual environment.
 fn python_of(workspace: &Path, venv: &str) -> PathBuf {
     workspace.join(venv).join("bin/python")
 }

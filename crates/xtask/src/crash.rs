@@ -1,6 +1,6 @@
-//! `cargo xtask crash`: the journal crashed under many seeds, or under one of them again.
+//! `cargo xtask crash`: crash tests of the journal under many seeds, or under one seed again.
 //!
-//! The proofs are built with optimisation, which makes them ten times as many in a minute, and
+//! The tests are built with optimisation, which runs ten times as many of them in a minute, and
 //! with all assertions.
 
 use std::time::Duration;
@@ -9,16 +9,16 @@ use anyhow::{Context, Result, bail};
 
 use crate::step::{self, cargo};
 
-/// What `cargo xtask test` runs.
+/// Seeds of `cargo xtask test`.
 const SEEDS_SHORT: &str = "0..10000";
 
-/// What the task runs unless it is told otherwise.
+/// Default seeds of this task.
 const SEEDS_LONG: &str = "0..1000000";
 
 const LIMIT_SHORT: Duration = Duration::from_secs(10 * 60);
 const LIMIT_LONG: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// Runs as many seeds as asked for. The first that fails is named and replays with `--seed`.
+/// Runs the requested seeds. The first that fails is printed and replays with `--seed`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let seeds = match args {
         [] => SEEDS_LONG.to_owned(),
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     crash(&seeds, LIMIT_LONG)
 }
 
-/// Runs the seeds of every commit.
+/// Runs the seeds for every commit.
 pub(crate) fn short() -> Result<()> {
     crash(SEEDS_SHORT, LIMIT_SHORT)
 }
@@ -51,7 +51,7 @@ fn crash(seeds: &str, limit: Duration) -> Result<()> {
     step::run(&title, command.env("TELPHER_CRASH_SEEDS", seeds), limit)
 }
 
-/// The range of seeds that `--seeds N` or `--seed S` means to a task.
+/// Parses `--seeds N` or `--seed S` as a range of seeds.
 pub(crate) fn seeds(task: &str, args: &[String]) -> Result<String> {
     let number = |text: &String| text.parse::<u64>().with_context(|| format!("`{text}`"));
     match args {

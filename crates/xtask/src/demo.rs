@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: the main job, on this machine, in one command.
+//! `cargo xtask demo`: runs the demonstration on this machine with one command.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `cargo xtask deps`: the layers, and what nobody may depend on.
+//! `cargo xtask deps`: checks the layers of the crates, and banned dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,21 +10,21 @@ use crate::step::{self, cargo};
 
 const PREFIX: &str = "telpher-";
 
-/// Names of packages.
+/// Package names.
 type Names = BTreeSet<String>;
 
-/// What the check looks at.
+/// Dependencies of the workspace.
 #[derive(Default)]
 struct Tree {
-    /// Each of our crates with what it depends on itself.
+    /// Direct dependencies of each of our crates.
     direct: BTreeMap<String, Names>,
-    /// Each of our crates with everything that it drags in.
+    /// Direct and indirect dependencies of each of our crates.
     whole: BTreeMap<String, Names>,
-    /// Everything, build scripts and tests too.
+    /// All packages, including those of build scripts and tests.
     all: Names,
 }
 
-/// Reads the tree and reports everything that is wrong with it.
+/// Reads the dependencies and reports all problems.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     expect_none(args)?;
     step::heading("dependencies");
@@ -37,7 +37,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             eprintln!("   dependencies: ok, {} crates of ours", LAYERS.len());
             Ok(())
         }
-        count => bail!("{count} problems with dependencies; the rules are in xtask's layers.rs"),
+        count => bail!(
+            "{count} problems with dependencies\nhint: the rules are in crates/xtask/src/layers.rs"
+        ),
     }
 }
 
@@ -69,7 +71,7 @@ fn names(args: &[&str]) -> Result<Names> {
         .collect())
 }
 
-/// The crate's name without the product's.
+/// Returns the name of a package without the prefix of the product.
 fn short(package: &str) -> String {
     package.strip_prefix(PREFIX).unwrap_or(package).to_owned()
 }
@@ -79,7 +81,7 @@ fn problems(tree: &Tree) -> Vec<String> {
     for (name, reason) in BANNED {
         if tree.all.contains(name) {
             problems.push(format!(
-                "`{name}` is in the tree: {reason} (`cargo tree -i {name}`)"
+                "`{name}` is a dependency: {reason} (`cargo tree -i {name}`)"
             ));
         }
     }
@@ -123,7 +125,7 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    /// A tree in which every crate exists and depends on all that it may.
+    /// Returns a tree in which every crate exists and has all allowed dependencies.
     fn lawful() -> Tree {
         let mut tree = Tree::default();
         for layer in LAYERS {
@@ -157,7 +159,7 @@ mod tests {
         assert_eq!(
             problems(&tree),
             [
-                "`aws-lc-rs` is in the tree: rustls has one provider here: ring (`cargo tree -i aws-lc-rs`)",
+                "`aws-lc-rs` is a dependency: ring is the only provider of rustls (`cargo tree -i aws-lc-rs`)",
                 "`model` must not know `serde`",
                 "`routing` may not depend on `node`",
             ]

@@ -1,4 +1,4 @@
-//! `cargo xtask fix`: what a machine can put right.
+//! `cargo xtask fix`: automatic fixes.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::step::{self, cargo};
 
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Applies what the lints suggest, then formats.
+/// Applies the suggestions of the lints, then formats.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     expect_none(args)?;
     let lints = [

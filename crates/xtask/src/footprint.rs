@@ -1,7 +1,7 @@
-//! `cargo xtask footprint`: what a node costs while nothing happens.
+//! `cargo xtask footprint`: memory and CPU time of an idle node.
 //!
-//! Prints; asserts nothing: how much memory a process has depends on the machine too. Everything is
-//! measured on the release build, from `/proc`.
+//! The task prints figures and checks nothing, because the memory of a process also depends on the
+//! machine. Everything is measured on the release build, from `/proc`.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -17,20 +17,21 @@ use crate::step::{self, cargo};
 
 const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
 
-/// How long a process may take to be ready.
+/// Maximum time for a process to become ready.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
-/// Connections, and processes that hold them: one may have 20,000 descriptors on many systems.
+/// Number of connections, and of the processes that hold them: many systems limit a process to
+/// 20,000 descriptors.
 const CONNECTIONS: usize = 10_000;
 const HOLDERS: usize = 4;
 
-/// How long the processor is watched.
+/// Period over which CPU time is read.
 const WATCH: Duration = Duration::from_secs(10);
 
-/// What was just done leaves work behind; it is over after this.
+/// Time for the node to finish the work of the previous step.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// Builds the release, starts a node on it and measures.
+/// Builds the release, starts a node and measures it.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     expect_none(args)?;
     let build = &mut cargo(&["build", "--release", "--package", "telpher"]);
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step::heading("footprint");
     let executable = executable()?;
     let node = Node::start(&executable)?;
-    let nobody = node.measure("nobody connected")?;
+    let nobody = node.measure("no connections")?;
     let mut holders = Vec::new();
     for _ in 0..HOLDERS {
         holders.push(node.hold(&executable, CONNECTIONS / HOLDERS)?);
@@ -47,16 +48,16 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let bytes = many.saturating_sub(nobody) * 1024 / CONNECTIONS as u64;
     eprintln!("{:<28} {bytes} bytes of resident memory", "per connection");
     drop(holders);
-    node.measure("after they left")?;
+    node.measure("after they closed")?;
     Ok(())
 }
 
-/// The node as the release is built.
+/// Returns the path of the release build.
 pub(crate) fn executable() -> Result<PathBuf> {
     built("release")
 }
 
-/// The node as it was built into that directory below the target directory.
+/// Returns the path of the `telpher` executable in this profile's target directory.
 pub(crate) fn built(profile: &str) -> Result<PathBuf> {
     let metadata = step::read(&mut cargo(&[
         "metadata",
@@ -71,14 +72,14 @@ pub(crate) fn built(profile: &str) -> Result<PathBuf> {
     Ok(Path::new(directory).join(profile).join("telpher"))
 }
 
-/// A process of ours; ended with this.
+/// A child process, killed on drop.
 pub(crate) struct Process(Child);
 
 impl Process {
-    /// Starts it, and returns the line that it prints when it is ready.
+    /// Starts the process, and returns the line that it prints when it is ready.
     ///
     /// # Errors
-    /// When it ends before, or is not ready in a minute.
+    /// When it ends first, or is not ready within a minute.
     pub(crate) fn start(command: &mut Command) -> Result<(Self, String)> {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Self(command.spawn().context("cannot start telpher")?);
@@ -87,7 +88,7 @@ impl Process {
         thread::spawn(move || {
             let mut line = String::new();
             let read = BufReader::new(stdout).read_line(&mut line);
-            // Nobody hears it who does not wait any more.
+            // The receiver is gone after the time limit.
             let _ = said.send(read.map(|_| line));
         });
         let line = heard.recv_timeout(READY_LIMIT);
@@ -101,7 +102,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed.
+        // A process that has already ended cannot be killed.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -142,7 +143,7 @@ impl Node {
         Ok(process)
     }
 
-    /// Prints memory and processor time; returns the resident memory in KiB.
+    /// Prints memory and CPU time. Returns the resident memory in KiB.
     fn measure(&self, title: &str) -> Result<u64> {
         thread::sleep(SETTLE);
         let resident_kib = self.resident_kib()?;
@@ -150,7 +151,7 @@ impl Node {
         thread::sleep(WATCH);
         let used_ns = self.cpu_ns()?.saturating_sub(before_ns);
         eprintln!(
-            "{title:<28} {:>6.1} MiB resident, {:>6.2} ms of processor time in {} s",
+            "{title:<28} {:>6.1} MiB resident, {:>6.2} ms of CPU time in {} s",
             resident_kib as f64 / 1024.0,
             used_ns as f64 / 1e6,
             WATCH.as_secs(),
@@ -168,7 +169,7 @@ impl Node {
         kib.parse().context("no number in /proc")
     }
 
-    /// Processor time of all of its threads, in nanoseconds.
+    /// Returns the CPU time of all its threads, in nanoseconds.
     fn cpu_ns(&self) -> Result<u64> {
         let mut sum = 0;
         for thread in std::fs::read_dir(format!("/proc/{}/task", self.process.0.id()))? {

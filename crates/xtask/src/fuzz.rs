@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: coverage-guided fuzzing without a nightly toolchain.
 //!
 //! libFuzzer needs the compiler's coverage instrumentation, which a stable `rustc` offers as an
-//! LLVM pass; only the sanitizers are left out. A finding is kept in `fuzz/artifacts`.
+//! LLVM pass; only the sanitizers are missing. Findings are stored in `fuzz/artifacts`.
 
 use std::process::Command;
 use std::time::Duration;
@@ -21,10 +21,10 @@ const TARGETS: [&str; 8] = [
     "slim",
 ];
 
-/// Inputs up to this size; larger ones find nothing that smaller ones do not.
+/// Maximum input size in bytes; larger inputs find nothing that smaller ones do not.
 const INPUT_SIZE_MAX: &str = "4096";
 
-/// The instrumentation that libFuzzer reads, as stable code generation options.
+/// Code generation options of the stable compiler for the instrumentation that libFuzzer reads.
 const INSTRUMENTATION: &str = "-Cpasses=sancov-module \
      -Cllvm-args=-sanitizer-coverage-level=4 \
      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -38,7 +38,7 @@ const BUILD_LIMIT: Duration = Duration::from_secs(20 * 60);
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let seconds = seconds(args)?;
     let host = host()?;
-    // With a target named, build scripts and macros are left as they are.
+    // With an explicit target, build scripts and macros are not instrumented.
     let mut build = cargo(&["build", "--release", "--target", &host]);
     build.current_dir("fuzz").env("RUSTFLAGS", INSTRUMENTATION);
     step::run("build the fuzz targets", &mut build, BUILD_LIMIT)?;
@@ -69,10 +69,10 @@ fn seconds(args: &[String]) -> Result<u64> {
     }
 }
 
-/// The triple that this toolchain builds for.
+/// Returns the toolchain's target triple.
 fn host() -> Result<String> {
     let text = step::read(Command::new("rustc").args(["--version", "--verbose"]))?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned)
-        .context("rustc does not say what it builds for")
+        .context("`rustc --version --verbose` has no `host` line")
 }

@@ -1,8 +1,9 @@
-//! `cargo xtask k6`: the load of `telpher bench store` with a tool that is none of ours.
+//! `cargo xtask k6`: the load of `telpher bench store` with k6, a third-party tool.
 //!
-//! Starts a node on the release build with a directory of its own, lets k6 run
-//! `bench/k6/conversations.js` against each door, and prints what k6 found. It fails when k6 does: a
-//! message that was acknowledged and is not there, a number that was left out, an append that failed.
+//! The task starts a node on the release build with a directory of its own, runs
+//! `bench/k6/conversations.js` in k6 against each client API, and prints k6's summary. It fails
+//! when k6 does: when an acknowledged message is missing, a sequence number is skipped, or an
+//! append fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,10 +22,10 @@ const RESULTS: &str = "bench/results/k6";
 const PLACE: &str = "target/k6";
 
 const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
-/// Beyond the ramp and the steady window: k6 starts, and reads everything back.
+/// Time limit beyond the ramp and the steady window, for k6 to start and to read everything back.
 const MARGIN: Duration = Duration::from_secs(180);
 
-/// What to run.
+/// Parameters of the task.
 #[derive(Debug, PartialEq, Eq)]
 struct Plan {
     doors: Vec<String>,
@@ -32,11 +33,11 @@ struct Plan {
     pipeline: u64,
     ramp_s: u64,
     duration_s: u64,
-    /// Whether the result is put where it is committed.
+    /// True if the result is copied to its committed directory.
     is_kept: bool,
 }
 
-/// Runs it with the arguments.
+/// Runs the task.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let plan = Plan::parse(args)?;
     ensure!(
@@ -78,7 +79,7 @@ impl Plan {
             let number = || {
                 value
                     .parse()
-                    .with_context(|| format!("{name} {value}: no number"))
+                    .with_context(|| format!("{name} {value}: not a number"))
             };
             match name.as_str() {
                 "--door" => plan.doors = value.split(',').map(str::to_owned).collect(),
@@ -86,7 +87,9 @@ impl Plan {
                 "--pipeline" => plan.pipeline = number()?,
                 "--ramp" => plan.ramp_s = number()?,
                 "--duration" => plan.duration_s = number()?,
-                _ => bail!("there is no {name}: --door --vus --pipeline --ramp --duration --keep"),
+                _ => bail!(
+                    "unknown option {name}\nhint: use --door, --vus, --pipeline, --ramp, --duration or --keep"
+                ),
             }
         }
         match plan
@@ -94,12 +97,12 @@ impl Plan {
             .iter()
             .find(|door| !["ws", "http"].contains(&door.as_str()))
         {
-            Some(door) => bail!("there is no door `{door}` for k6: ws, http"),
+            Some(door) => bail!("unknown value `{door}` of --door\nhint: use ws or http"),
             None => Ok(plan),
         }
     }
 
-    /// One door, with a node of its own; what k6 summed up.
+    /// Runs one client API, with a node of its own. Returns k6's summary.
     fn run(&self, door: &str, executable: &Path) -> Result<String> {
         let place = PathBuf::from(PLACE).join(format!("{}-{door}", std::process::id()));
         let _removed = Removed(&place);
@@ -147,7 +150,7 @@ impl Plan {
         ]
     }
 
-    /// Puts the summaries where they are committed, with a page.
+    /// Writes the summaries to their committed directory, with a page.
     fn keep(&self, found: &[String]) -> Result<()> {
         fs::create_dir_all(RESULTS)?;
         let place = Path::new(RESULTS);
@@ -162,8 +165,8 @@ impl Plan {
         fs::write(place.join("results.json"), &all)?;
         let page = format!(
             "# k6\n\nThe load of `telpher bench store` with k6, every acknowledged message read back. Run again with \
-             `cargo xtask k6 --keep`;\n[`bench/k6`](../../k6/README.md) says what the figures are. k6 and the node share \
-             the machine, and k6 is the\nlarger part of the work.\n\nCommit {}. What k6 found:\n\n```json\n{all}```\n",
+             `cargo xtask k6 --keep`;\n[`bench/k6`](../../k6/README.md) explains the figures. k6 and the node share \
+             the machine, and k6 is the\nlarger part of the work.\n\nCommit {}. Result:\n\n```json\n{all}```\n",
             commit()?
         );
         fs::write(place.join("README.md"), page)?;
@@ -172,20 +175,20 @@ impl Plan {
     }
 }
 
-/// Where the HTTP door is, of what a node says when it is ready.
+/// Returns the address of the HTTP listener from the node's ready line.
 fn address(ready: &str) -> Result<&str> {
     let (_, rest) = ready
         .split_once("\"http\":\"http://")
-        .with_context(|| format!("the node says no HTTP address: {ready}"))?;
+        .with_context(|| format!("the node's ready line has no HTTP address: {ready}"))?;
     Ok(rest.split('"').next().unwrap_or_default())
 }
 
-/// A directory that is removed in the end.
+/// A directory that is deleted on drop.
 struct Removed<'a>(&'a Path);
 
 impl Drop for Removed<'_> {
     fn drop(&mut self) {
-        // What cannot be removed is in the build's directory, where it harms nobody.
+        // A directory that cannot be deleted stays below `target`, where it does no harm.
         let _ = fs::remove_dir_all(self.0);
     }
 }

@@ -1,15 +1,15 @@
-//! Which of our crates may know which, and what they may not know at all.
+//! Allowed and forbidden dependencies of each of our crates.
 //!
-//! A layer is described by what it does not know. Cargo enforces it as long as nobody adds a
-//! line; this is what notices the line.
+//! A layer is described by what it does not know. A missing line in `Cargo.toml` enforces it; this
+//! table detects an added line.
 
-/// One of our crates.
+/// Rules of one of our crates.
 pub(crate) struct Layer {
-    /// Without the product's name in front.
+    /// Name without the prefix of the product.
     pub(crate) name: &'static str,
-    /// Those of ours that it may depend on.
+    /// Our crates that it may depend on.
     pub(crate) may_use: &'static [&'static str],
-    /// What must not stand in its whole tree of dependencies.
+    /// Packages that must not be among its direct and indirect dependencies.
     pub(crate) must_not_know: &'static [&'static str],
 }
 
@@ -28,8 +28,8 @@ const ENGINE: &[&str] = &[
     "toml",
 ];
 
-/// What talks to a disk, or takes random bytes from the system, is no engine, but knows as little of
-/// the network and of formats.
+/// Forbidden packages of crates that use a disk or the system's random bytes. They are not engines,
+/// but know no network and no formats either.
 const STORAGE: &[&str] = &[
     "axum",
     "futures-util",
@@ -58,7 +58,8 @@ const SHELL: &[&str] = &[
 
 const NOTHING: &[&str] = &[];
 
-/// Every crate of the workspace, lowest first. A crate that is missing here fails the check.
+/// Rules of every crate of the workspace, lowest first. A crate that is missing here fails the
+/// check.
 pub(crate) const LAYERS: [Layer; 20] = [
     Layer {
         name: "model",
@@ -185,13 +186,13 @@ pub(crate) const LAYERS: [Layer; 20] = [
     },
 ];
 
-/// What must not stand in the tree of anybody, and why.
+/// Packages that no crate may depend on, with the reason.
 pub(crate) const BANNED: [(&str, &str); 7] = [
-    ("aws-lc-rs", "rustls has one provider here: ring"),
-    ("aws-lc-sys", "rustls has one provider here: ring"),
+    ("aws-lc-rs", "ring is the only provider of rustls"),
+    ("aws-lc-sys", "ring is the only provider of rustls"),
     ("native-tls", "TLS is rustls"),
     ("openssl", "TLS is rustls"),
     ("openssl-sys", "TLS is rustls"),
-    ("rustls-openssl", "rustls has one provider here: ring"),
-    ("rustls-rustcrypto", "rustls has one provider here: ring"),
+    ("rustls-openssl", "ring is the only provider of rustls"),
+    ("rustls-rustcrypto", "ring is the only provider of rustls"),
 ];

@@ -1,7 +1,7 @@
 //! Developer commands: `cargo xtask TASK`.
 //!
-//! Each task is a list of steps that run one after the other, say what they do and how long it
-//! took, and end after a bounded time. A further tier is a module and a line in [`TASKS`].
+//! Each task is a list of steps that run one after the other, print what they do and how long it
+//! took, and end after a bounded time. To add a task: a module, and a line in [`TASKS`].
 
 mod bench;
 mod check;
@@ -37,7 +37,7 @@ struct Task {
 const TASKS: [Task; 19] = [
     Task {
         name: "test",
-        about: "install what the tests need, then check; what CI runs",
+        about: "install what the tests need, then check; CI runs this task",
         run: check::test,
     },
     Task {
@@ -52,12 +52,12 @@ const TASKS: [Task; 19] = [
     },
     Task {
         name: "setup",
-        about: "install what the tests need; quick when it is there",
+        about: "install what the tests need; fast if it is installed",
         run: setup::run,
     },
     Task {
         name: "deps",
-        about: "check the layers and what may not be depended on",
+        about: "check the layers and the banned dependencies",
         run: deps::run,
     },
     Task {
@@ -67,12 +67,12 @@ const TASKS: [Task; 19] = [
     },
     Task {
         name: "demo",
-        about: "build the release and let a handful of agents talk",
+        about: "build the release and run `telpher demo`",
         run: demo::run,
     },
     Task {
         name: "footprint",
-        about: "memory and processor time of an idle node; about a minute",
+        about: "memory and CPU time of an idle node; about a minute",
         run: footprint::run,
     },
     Task {
@@ -87,47 +87,47 @@ const TASKS: [Task; 19] = [
     },
     Task {
         name: "mutants",
-        about: "break the journal on purpose; each way must be noticed (part of `test`)",
+        about: "break the code on purpose; the proofs must catch each mutant (part of `test`)",
         run: mutants::run,
     },
     Task {
         name: "fuzz",
-        about: "fuzz what parses, on the stable toolchain; --seconds N (60)",
+        about: "fuzz the parsers, on the stable toolchain; --seconds N (60)",
         run: fuzz::run,
     },
     Task {
         name: "peers",
-        about: "build what benchmarks run beside ours, and try it",
+        about: "build the rival systems for benchmarks, and try them",
         run: peers::run,
     },
     Task {
         name: "oracle",
-        about: "ask Apache Kafka and a node the same over the Kafka protocol, and compare",
+        about: "send the same Kafka requests to Apache Kafka and to a node, and compare the responses",
         run: oracle::run,
     },
     Task {
         name: "compat",
-        about: "run other projects' clients against a node: all, or the families (kafka, slim) and clients that are named",
+        about: "run third-party clients against a node: all, or the named families (kafka, slim) and clients",
         run: compat::run,
     },
     Task {
         name: "openapi",
-        about: "run schemathesis against a node: its answers are compared with /openapi.json",
+        about: "run schemathesis against a node: checks its responses against /openapi.json",
         run: openapi::run,
     },
     Task {
         name: "k6",
-        about: "run the k6 script against a node of its own; --ramp, --duration, --door, --keep",
+        about: "run the k6 script against a new node; --ramp, --duration, --door, --keep",
         run: k6::run,
     },
     Task {
         name: "outside",
-        about: "ask a node for takes with k6, ab and wrk, or the one named; --url, --duration",
+        about: "load a node's quotas with k6, ab and wrk, or the named ones; --url, --duration",
         run: outside::run,
     },
     Task {
         name: "bench",
-        about: "run a benchmark and keep its result in bench/results",
+        about: "run a benchmark and store its result in bench/results",
         run: bench::run,
     },
 ];
@@ -146,7 +146,7 @@ fn main() -> ExitCode {
 fn dispatch(args: &[String]) -> Result<()> {
     let Some((name, rest)) = args.split_first() else {
         eprint!("{}", usage());
-        bail!("which task?");
+        bail!("no task is given");
     };
     if ["help", "--help", "-h"].contains(&name.as_str()) {
         eprint!("{}", usage());
@@ -166,7 +166,7 @@ fn usage() -> String {
     format!("Tasks:\n{}", tasks.concat())
 }
 
-/// For tasks that take no arguments.
+/// Fails if a task that takes no arguments has any.
 fn expect_none(args: &[String]) -> Result<()> {
     match args.first() {
         Some(arg) => bail!("this task takes no arguments: `{arg}`"),

@@ -1,8 +1,8 @@
-//! `cargo xtask mutants`: what promises something is broken on purpose, one way at a time; the proofs
-//! must fail.
+//! `cargo xtask mutants`: mutation tests. The code is broken on purpose, one way at a time, and the
+//! proofs must fail.
 //!
-//! A proof that has never failed proves little. Each mutant is a copy of the crate with a few
-//! words changed, in a workspace of its own below `target`; nothing in the tree is touched.
+//! A proof that has never failed proves little. Each mutant is a copy of the crate with a few words
+//! changed, in a workspace of its own below `target`; the working tree is not changed.
 
 mod copy;
 mod table;
@@ -18,13 +18,13 @@ use self::copy::Copy;
 use self::table::{Mutant, Subject};
 use crate::step::{self, cargo};
 
-/// Enough for every mutant, and few enough for every commit.
+/// Crash seeds: enough to catch every mutant, and few enough for every commit.
 const SEEDS: &str = "0..200";
 
 const BUILD_LIMIT: Duration = Duration::from_secs(10 * 60);
 const PROOF_LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Tries all mutants, or those named.
+/// Tests all mutants, or the named ones.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let mutants = chosen(args)?;
     for mutants in mutants.chunk_by(|one, next| std::ptr::eq(one.subject, next.subject)) {
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Mutants of one crate, whose proofs must pass as it is.
+/// Tests the mutants of one crate, whose proofs must pass without a change.
 fn attempt_all(subject: &'static Subject, mutants: &[&Mutant]) -> Result<()> {
     let copy = Copy::make(subject)?;
     for mutant in mutants {
@@ -71,7 +71,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Mutant>> {
     Ok(table::all().filter(wanted).collect())
 }
 
-/// Builds one mutant and lets its proof judge it. It must compile, and it must not pass.
+/// Builds one mutant and runs its proof. The mutant must compile, and the proof must fail.
 fn attempt(copy: &Copy, mutant: &Mutant) -> Result<()> {
     step::heading(&format!("mutant: {}", mutant.name));
     let _broken = copy.mutate(mutant)?;
@@ -83,7 +83,7 @@ fn attempt(copy: &Copy, mutant: &Mutant) -> Result<()> {
     let status = status.with_context(|| format!("the mutant `{}` hangs", mutant.name))?;
     if status.success() {
         bail!(
-            "nobody noticed: {}\nhint: {} passed although {}",
+            "the mutant `{}` was not caught\nhint: {} passed although {}",
             mutant.name,
             mutant.proof,
             mutant.harm
@@ -92,7 +92,7 @@ fn attempt(copy: &Copy, mutant: &Mutant) -> Result<()> {
     let log = std::fs::read_to_string(copy.log()).context("the proof's output")?;
     if !log.contains("test result: FAILED") {
         bail!(
-            "`{}` did not fail by a test: see {}",
+            "the proof of the mutant `{}` failed without a failed test: see {}",
             mutant.name,
             copy.log().display()
         );
@@ -101,7 +101,7 @@ fn attempt(copy: &Copy, mutant: &Mutant) -> Result<()> {
     Ok(())
 }
 
-/// What the proof said first when it failed, so that one sees whether it is about this.
+/// Returns the first panic message of the proof, to show that it is about this mutant.
 fn complaint(log: &str) -> &str {
     let mut lines = log.lines();
     lines.find(|line| line.contains("panicked at"));
@@ -119,7 +119,8 @@ fn proofs(copy: &Copy, subject: &Subject, words: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-/// A mutant's panics are expected: they go to a file.
+/// Returns the command of a proof whose output goes to a file, because a mutant's panics are
+/// expected.
 fn quiet(copy: &Copy, subject: &Subject, proof: &str) -> Result<Command> {
     let log = File::create(copy.log()).context("the proof's output")?;
     let mut command = proofs(copy, subject, &["--quiet", "--", "--exact", proof])?;

@@ -1,6 +1,7 @@
-//! `cargo xtask openapi`: schemathesis asks a node what its document says that may be asked.
+//! `cargo xtask openapi`: runs schemathesis with the requests that the node's OpenAPI document
+//! allows.
 //!
-//! The same as `cargo xtask compat openapi`.
+//! Equivalent to `cargo xtask compat openapi`.
 
 use anyhow::Result;
 
@@ -9,7 +10,7 @@ use crate::{compat, expect_none};
 /// Runs schemathesis.
 ///
 /// # Errors
-/// When it cannot be fetched, or finds an answer that is not as the document has it.
+/// When it cannot be fetched, or finds a response that differs from the document.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     expect_none(args)?;
     compat::run(&["openapi".to_owned()])

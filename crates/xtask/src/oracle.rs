@@ -1,10 +1,12 @@
-//! `cargo xtask oracle`: the same requests to Apache Kafka and to a node, and where their answers differ.
+//! `cargo xtask oracle`: sends the same requests to Apache Kafka and to a node, and compares the
+//! responses.
 //!
-//! Kafka's documentation says what errors there are, and seldom which of them comes when: Apache Kafka
-//! itself does. Both are started empty. Every request goes to both in the same version; the answers are
-//! decoded and compared field by field, without those that are anybody's own (ids, addresses, words). What a
-//! node does not serve is told apart from what it answers otherwise. It fails when anything differs that is
-//! not meant to, with its reason, in `otherwise`.
+//! Kafka's documentation lists the errors, but rarely says which of them applies when; Apache Kafka
+//! itself shows it. Both brokers start empty. Every request goes to both in the same version. The
+//! responses are decoded and compared field by field, without fields that differ by nature (ids,
+//! addresses, messages). Requests that the node does not support are reported separately from
+//! differences. The task fails on any difference that is not listed, with its reason, in
+//! `otherwise`.
 
 mod brokers;
 mod door;
@@ -25,10 +27,10 @@ use self::script::Script;
 use crate::expect_none;
 use crate::step::heading;
 
-/// Asks both about one thing.
+/// Comparison of one group of requests.
 type Part = fn(&mut Script) -> Result<()>;
 
-/// What both are asked, in this order.
+/// Comparisons, in the order in which they run.
 const PARTS: [(&str, Part); 7] = [
     ("topics", topics::compare),
     ("records", records::compare),
@@ -39,7 +41,7 @@ const PARTS: [(&str, Part); 7] = [
     ("rules", views::rules),
 ];
 
-/// Starts both and compares them.
+/// Starts both brokers and compares them.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     expect_none(args)?;
     let node = Node::start()?;
@@ -49,9 +51,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         heading(name);
         compare(&mut script)?;
     }
-    heading("what became of it");
+    heading("result");
     match script.tell() {
         0 => Ok(()),
-        count => bail!("{count} answers differ from those of Apache Kafka"),
+        count => bail!("{count} responses differ from those of Apache Kafka"),
     }
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask outside`: the loads of `telpher bench quota` with tools that are none of ours.
+//! `cargo xtask outside`: the loads of `telpher bench quota` with third-party tools.
 //!
-//! Starts a node on the release build with a directory of its own, or takes the server that `--url` names,
-//! and lets k6, Apache Bench and wrk ask it for takes, each as far as it is installed. It fails when one of
-//! them does: a threshold that is crossed, a bucket that allows too many or too few.
+//! The task starts a node on the release build with a directory of its own, or uses the server at
+//! `--url`. It sends takes from k6, Apache Bench and wrk, as far as they are installed. It fails
+//! when a tool does: when a threshold is crossed, or a bucket allows too many or too few takes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ const K6: &str = "bench/peers/bin/k6";
 const PLACE: &str = "target/outside";
 
 const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
-/// Beyond the time that a tool is told to ask.
+/// Time limit beyond the duration of a tool's load.
 const MARGIN: Duration = Duration::from_secs(120);
 
-/// A load of others' making.
+/// A third-party load generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tool {
     K6,
@@ -29,16 +29,16 @@ enum Tool {
     Wrk,
 }
 
-/// What to run.
+/// Parameters of the task.
 #[derive(Debug, PartialEq, Eq)]
 struct Plan {
     tools: Vec<Tool>,
-    /// `http://HOST:PORT` of a server that runs already.
+    /// `http://HOST:PORT` of a server that is already running.
     url: Option<String>,
     duration_s: u64,
 }
 
-/// Runs it with the arguments.
+/// Runs the task.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let plan = Plan::parse(args)?;
     let tools: Vec<Tool> = plan
@@ -85,7 +85,9 @@ impl Plan {
                 }
                 name => match Tool::ALL.iter().find(|tool| tool.name() == name) {
                     Some(tool) => plan.tools.push(*tool),
-                    None => bail!("there is no {name}: k6 ab wrk --url --duration"),
+                    None => bail!(
+                        "unknown tool or option {name}\nhint: use k6, ab, wrk, --url or --duration"
+                    ),
                 },
             }
         }
@@ -156,7 +158,7 @@ impl Tool {
     }
 }
 
-/// A node with its data in a directory, and where it stands in for a rate limiter.
+/// Starts a node with its data in a directory. Returns the URL of its rate limiter API.
 fn serve(executable: &Path, place: &Path) -> Result<(Process, String)> {
     let mut serve = Command::new(executable);
     serve.args(["serve", "--json", "--end-with-stdin", "--compat-limiter"]);
@@ -176,20 +178,20 @@ fn serve(executable: &Path, place: &Path) -> Result<(Process, String)> {
     Ok((node, url(&ready)?))
 }
 
-/// The limiter's door, of what a node says when it is ready.
+/// Returns the URL of the rate limiter API from the node's ready line.
 fn url(ready: &str) -> Result<String> {
     let (_, rest) = ready
         .split_once("\"limiter\":\"")
-        .with_context(|| format!("the node stands in for no limiter: {ready}"))?;
+        .with_context(|| format!("the node's ready line has no rate limiter API: {ready}"))?;
     Ok(rest.split('"').next().unwrap_or_default().to_owned())
 }
 
-/// A directory that is removed in the end.
+/// A directory that is deleted on drop.
 struct Removed(PathBuf);
 
 impl Drop for Removed {
     fn drop(&mut self) {
-        // What cannot be removed is in the build's directory, where it harms nobody.
+        // A directory that cannot be deleted stays below `target`, where it does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

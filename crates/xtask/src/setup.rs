@@ -1,4 +1,5 @@
-//! `cargo xtask setup`: what building and testing need beside the Rust toolchain.
+//! `cargo xtask setup`: installs the programs that building and testing need in addition to the
+//! Rust toolchain.
 
 use std::process::Command;
 use std::time::Duration;
@@ -8,15 +9,15 @@ use anyhow::{Context, Result, bail};
 use crate::expect_none;
 use crate::step::{self, cargo, is_installed};
 
-/// A program, and the Debian package that has it.
+/// A program, and the Debian package that contains it.
 struct Need {
     program: &'static str,
     package: &'static str,
     reason: &'static str,
 }
 
-/// What building and testing start or call. `cc` is what the `x` script looks for too, before there
-/// is an xtask.
+/// Programs that building and testing use. The `x` script checks for `cc` too, before xtask is
+/// built.
 const NEEDS: [Need; 9] = [
     Need {
         program: "cc",
@@ -26,7 +27,7 @@ const NEEDS: [Need; 9] = [
     Need {
         program: "curl",
         package: "curl",
-        reason: "the test of the README's commands runs them as they stand",
+        reason: "the test of the README's commands runs them unchanged",
     },
     Need {
         program: "chromium",
@@ -36,7 +37,7 @@ const NEEDS: [Need; 9] = [
     Need {
         program: "kcat",
         package: "kcat",
-        reason: "tests of the Kafka door are clients of librdkafka",
+        reason: "tests of the Kafka listener use librdkafka",
     },
     Need {
         program: "npm",
@@ -51,28 +52,28 @@ const NEEDS: [Need; 9] = [
     Need {
         program: "psql",
         package: "postgresql-client",
-        reason: "tests of the archive ask that server",
+        reason: "tests of the archive query that server",
     },
     Need {
         program: "redis-server",
         package: "redis-server",
-        reason: "tests of quotas that nodes share start servers of their own",
+        reason: "tests of shared quotas start servers of their own",
     },
     Need {
         program: "redis-cli",
         package: "redis-tools",
-        reason: "tests of quotas that nodes share ask those servers",
+        reason: "tests of shared quotas query those servers",
     },
 ];
 
-/// No program of its own says whether it is there.
+/// Python's `venv` module, which no program of its own indicates.
 const VENV: Need = Need {
     program: "python3 -m venv",
     package: "python3-venv",
-    reason: "tests of the SLIM door run SLIM's own bindings, from PyPI",
+    reason: "tests of the SLIM listener run SLIM's own bindings, from PyPI",
 };
 
-/// Parts of the toolchain that a minimal installation leaves out, by `cargo` command.
+/// Components that a minimal toolchain lacks, by `cargo` command.
 const COMPONENTS: [(&str, &str); 2] = [("fmt", "rustfmt"), ("clippy", "clippy")];
 
 const LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -125,10 +126,10 @@ fn install(needs: &[Need]) -> Result<()> {
     step::run("apt-get install", install.args(packages), LIMIT)
 }
 
-/// `apt-get` as root: by being root, or by `sudo`, which asks for a password if it must.
+/// Returns `apt-get` as root: directly, or by `sudo`, which may ask for a password.
 fn apt_get(args: &[&str]) -> Result<Command> {
     let root = step::read(Command::new("id").arg("-u"))
-        .context("who are we?")?
+        .context("cannot read the user id")?
         .trim()
         == "0";
     let mut command = match root {
@@ -139,7 +140,7 @@ fn apt_get(args: &[&str]) -> Result<Command> {
             sudo
         }
         false => bail!(
-            "run `apt-get {}` as root: there is no sudo here",
+            "sudo is not installed\nhint: run `apt-get {}` as root",
             args.join(" ")
         ),
     };

@@ -1,5 +1,4 @@
-//! `cargo xtask sim`: the long tier of the simulation, or the worlds of conversations under seeds of
-//! one's own.
+//! `cargo xtask sim`: the long simulation tests, or the worlds of conversations under given seeds.
 
 use std::time::Duration;
 
@@ -9,11 +8,11 @@ use crate::step::{self, cargo};
 
 const LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// What is run of the worlds of conversations when their seeds are given.
+/// Test that runs the worlds of conversations under given seeds.
 const CONVERSATIONS: &str = "no_message_is_lost_in_thousands_of_worlds";
 
-/// Runs the worlds that are too many for every commit, or so many of conversations, or one of those
-/// again. A failing seed is named and replays with `--seed`.
+/// Runs the worlds that are too many for every commit, or a number of worlds of conversations, or
+/// one of these again. A failing seed is printed and replays with `--seed`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut command = cargo(&["test", "--release", "--package", "telpher-sim"]);
     if args.is_empty() {

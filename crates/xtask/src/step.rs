@@ -1,4 +1,4 @@
-//! Runs one command of a task: announced, timed, bounded.
+//! Runs one command of a task, with a heading, its duration and a time limit.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// How often a running step is looked at.
+/// Poll interval of a running step.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// `cargo` with these arguments, as if it had not been called from inside `cargo run`.
+/// Returns a `cargo` command with these arguments, as if it were not called from inside `cargo
+/// run`.
 ///
-/// Cargo tells the program that it runs which package that is. Build scripts that watch those
-/// variables would then run again, and half of the tree be built twice.
+/// Cargo describes the running package in environment variables. Build scripts that watch them
+/// would run again, and half of the dependencies would be built twice.
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(cargo_path());
     command.args(args);
@@ -40,7 +41,7 @@ fn cargo_path() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// Runs the command under a heading; fails when it fails or takes longer than `limit`.
+/// Runs the command under a heading. Fails when the command fails or takes longer than `limit`.
 pub(crate) fn run(title: &str, command: &mut Command, limit: Duration) -> Result<()> {
     heading(title);
     let start = now();
@@ -53,7 +54,7 @@ pub(crate) fn run(title: &str, command: &mut Command, limit: Duration) -> Result
     Ok(())
 }
 
-/// Says what comes next.
+/// Prints a heading.
 pub(crate) fn heading(title: &str) {
     let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let rule = "─".repeat(60usize.saturating_sub(title.chars().count()));
@@ -63,7 +64,7 @@ pub(crate) fn heading(title: &str) {
     }
 }
 
-/// The output of a command that only asks.
+/// Returns the output of a command that changes nothing.
 pub(crate) fn read(command: &mut Command) -> Result<String> {
     let output = command
         .stdin(Stdio::null())
@@ -76,7 +77,7 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// The command as one would type it.
+/// Formats the command as in a shell.
 fn words(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words
@@ -85,16 +86,16 @@ fn words(command: &Command) -> String {
         .join(" ")
 }
 
-/// Whether a program of that name can be run.
+/// Returns true if a program with this name is in `PATH`.
 pub(crate) fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// Runs the command; ends it and fails when it takes longer than `limit`.
+/// Runs the command. Kills it and fails when it takes longer than `limit`.
 pub(crate) fn run_bounded(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
-    // At a terminal Ctrl-C must reach everybody, and somebody is there who can press it. Else the
-    // step gets a process group of its own, so that all of it can be ended.
+    // At a terminal, Ctrl-C must reach all processes, and a user is there to press it. Otherwise
+    // the step gets a process group of its own, so that all of it can be killed.
     let grouped = !std::io::stdin().is_terminal();
     if grouped {
         command.process_group(0);
@@ -109,7 +110,7 @@ pub(crate) fn run_bounded(command: &mut Command, limit: Duration) -> Result<Exit
         }
         if start.elapsed() > limit {
             end(&mut child, grouped)?;
-            bail!("not done after {} s: ended", limit.as_secs());
+            bail!("not done after {} s: killed", limit.as_secs());
         }
         thread::sleep(POLL_INTERVAL);
     }
@@ -117,7 +118,7 @@ pub(crate) fn run_bounded(command: &mut Command, limit: Duration) -> Result<Exit
 
 fn end(child: &mut Child, grouped: bool) -> Result<()> {
     if grouped {
-        // The shell's own `kill`: the program may not be installed.
+        // Use the shell's own `kill`: the program may not be installed.
         let kill = format!("kill -s KILL -- -{}", child.id());
         let status = Command::new("sh").args(["-c", &kill]).status();
         if !status.is_ok_and(|status| status.success()) {
@@ -131,7 +132,7 @@ fn end(child: &mut Child, grouped: bool) -> Result<()> {
     Ok(())
 }
 
-/// What time it is.
+/// Returns the current time.
 pub(crate) fn now() -> Instant {
     #[expect(
         clippy::disallowed_methods,
@@ -157,7 +158,7 @@ mod tests {
     fn a_step_that_hangs_is_ended() {
         let mut command = Command::new("sleep");
         let error = run("hang", command.arg("600"), Duration::ZERO).unwrap_err();
-        assert_eq!(format!("{error:#}"), "hang: not done after 0 s: ended");
+        assert_eq!(format!("{error:#}"), "hang: not done after 0 s: killed");
     }
 
     #[test]
@@ -167,7 +168,7 @@ mod tests {
             .get_envs()
             .filter(|(_, value)| value.is_none())
             .collect();
-        // Cargo runs tests with them too.
+        // Cargo also runs tests with these variables.
         assert!(
             removed.iter().any(|(name, _)| *name == "CARGO_PKG_NAME"),
             "{removed:?}"

@@ -1,4 +1,4 @@
-//! When each flag is raised, and by which figure.
+//! Rules that raise each flag. They return the figure that raised it.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(super) fn generator_limited(metrics: &Metrics, measured: &Measurement) -> Op
 }
 
 pub(super) fn little_mismatch(case: &Case, metrics: &Metrics) -> Option<String> {
-    // From end to end a latency is over before its ack has come, and the next message waits for both.
+    // An end-to-end latency is over before its ack arrives, but the next message waits for both.
     if case.paced() || !case.mode.answered || case.mode == END_TO_END {
         return None;
     }

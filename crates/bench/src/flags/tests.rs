@@ -10,7 +10,7 @@ fn histogram(count: u64, ns: u64) -> Histogram {
     histogram
 }
 
-/// 10,000 messages in 2 s, 1 in flight, 200 µs each: nothing to complain about.
+/// 10,000 messages in 2 s, 1 in flight, 200 µs each: no flag applies.
 fn sound() -> (Case, Measurement) {
     let case = Case::new("telpher", Area::Rpc, Mode::SERIAL).in_flight(1);
     let measured = Measurement {
@@ -73,7 +73,7 @@ fn a_run_is_too_short_below_a_second_or_a_thousand_messages() {
         move |_: &mut Case, measured: &mut Measurement| {
             measured.window_ns = window_ns;
             measured.completed = completed;
-            // Keep Little's law so that only the length matters.
+            // Little's law still holds, so that only the length matters.
             measured.service = Some(histogram(completed, window_ns / completed));
         }
     };

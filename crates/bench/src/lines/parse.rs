@@ -1,10 +1,10 @@
-//! Reading live lines back, ours and the SLIM suite's.
+//! Parser of live lines, ours and the SLIM suite's.
 
 use crate::model::{Area, Case, Metric, Metrics, Mode, Run};
 
-/// Reads a `BENCHMARK_RESULT` line, ours or the SLIM suite's, as a reported run. `None` when it is no
-/// such line or lacks a key that every such line has. Lines without a target and area are `target`'s
-/// agent runs.
+/// Parses a `BENCHMARK_RESULT` line, ours or the SLIM suite's, as a reported run. `None` for
+/// another kind of line, or if a mandatory key is missing. Lines without a target and area become
+/// agent runs of `target`.
 #[must_use]
 pub fn parse_result(line: &str, target: &str) -> Option<(Case, Run)> {
     let mut words = line.split(' ');
@@ -39,7 +39,7 @@ pub fn parse_result(line: &str, target: &str) -> Option<(Case, Run)> {
         .size(find("size")?.parse().ok()?)
         .rate(find("rate")?.parse().ok()?);
     case.in_flight = find("in_flight").and_then(|depth| depth.parse().ok());
-    // What stands between the area and our figures tells our cases apart.
+    // Keys between the area and our figures are parameters of the case.
     let own = pairs.iter().skip_while(|(key, _)| *key != "area").skip(1);
     for (key, value) in own.take_while(|(key, _)| *key != "steady_mps") {
         if *key != "in_flight" {

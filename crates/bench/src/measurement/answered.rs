@@ -1,27 +1,27 @@
-//! What a limiter answered: by endpoint, allowed apart from refused.
+//! Answers of a rate limiter: by endpoint, allowed separate from refused.
 //!
-//! It takes the answers of [`Measurement`](super::Measurement) apart and adds nothing to them: all its
-//! latencies together are those of the run.
+//! The answers of a [`Measurement`](super::Measurement), split by kind. All latencies here together
+//! are those of the run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 
-/// What was answered in a run.
+/// Answers of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answered {
-    /// Each endpoint that was asked, in the order of the load.
+    /// Each endpoint of the load, in its order.
     pub endpoints: Vec<Endpoint>,
-    /// Parts that each request's time was taken apart into, where it was.
+    /// Phases of the requests' time, if they were measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
-    /// Checks of the answers that were made.
+    /// Number of checks made on the answers.
     pub checks: u64,
-    /// Of those, how many held.
+    /// Number of checks that passed.
     pub checks_held: u64,
-    /// How many had to be allowed, where one bucket was asked and that is known.
+    /// Number of takes that had to be allowed, if one bucket was asked and the number is known.
     pub must_allow: Option<u64>,
-    /// How many were allowed to be, where nodes that share buckets were asked.
+    /// Maximum number of takes that nodes sharing buckets may allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_allow: Option<u64>,
 }
@@ -29,32 +29,32 @@ pub struct Answered {
 /// The answers of one endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Endpoint {
-    /// Its path.
+    /// Path of the endpoint.
     pub name: String,
-    /// Latencies of what was allowed, or simply answered.
+    /// Latencies of allowed requests, and of plain answers.
     pub allowed: Histogram,
-    /// Latencies of what was refused because of a limit.
+    /// Latencies of requests refused by a limit.
     pub limited: Histogram,
 }
 
-/// A part of a request's time.
+/// One phase of the requests' time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// What it is.
+    /// Name of the phase.
     pub name: String,
     /// Nanoseconds of each request.
     pub time: Histogram,
 }
 
 impl Answered {
-    /// How many were allowed.
+    /// Returns the number of allowed requests.
     #[must_use]
     pub fn allowed(&self) -> u64 {
         let counts = self.endpoints.iter().map(|one| one.allowed.count());
         counts.sum()
     }
 
-    /// How many were refused.
+    /// Returns the number of refused requests.
     #[must_use]
     pub fn limited(&self) -> u64 {
         let counts = self.endpoints.iter().map(|one| one.limited.count());
@@ -84,7 +84,7 @@ impl Answered {
         }
         self.checks += other.checks;
         self.checks_held += other.checks_held;
-        // What buckets had to or were to allow is known of one run alone.
+        // The limits of a bucket are known for one run only.
         (self.must_allow, self.may_allow) = (None, None);
     }
 }

@@ -1,4 +1,4 @@
-//! The figures that follow from a measurement, each derived here and nowhere else.
+//! Derivation of every figure from a measurement.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::model::{CountedBy, Metric, Metrics, Mode};
 use crate::process::{Role, RoleUsage, Usage};
 
 impl Measurement {
-    /// Every figure that follows from this measurement in `mode`.
+    /// Derives every figure of this measurement in `mode`.
     #[must_use]
     pub fn metrics(&self, mode: &Mode) -> Metrics {
         let mut metrics = Metrics::new();
@@ -40,9 +40,8 @@ impl Measurement {
         metrics.set(Metric::Setup, self.setup_ns.map(|ns| ns as f64 / 1e6));
     }
 
-    /// The throughput that the mode is judged by, and its rate without the fence-post: `n` events
-    /// span `n − 1` intervals. Where a sink would count but does not, each answer stands for an
-    /// arrival.
+    /// Sets the throughput of the mode, and its steady rate: `n` events span `n − 1` intervals. If
+    /// the mode has a counting sink and this run has none, each answer counts as an arrival.
     fn observed(&self, mode: &Mode, metrics: &mut Metrics) {
         let counted_by = match self.sink {
             None if mode.answered => CountedBy::Sender,
@@ -193,7 +192,8 @@ impl Sink {
     }
 }
 
-/// A sum over the processes of a role: absent without processes, and where one of them has no figure.
+/// Sums a figure over the processes of a role. Absent without processes, and if one of them lacks
+/// it.
 fn cpu<'a>(
     processes: impl Iterator<Item = &'a RoleUsage>,
     figure: impl Fn(&RoleUsage) -> Option<f64>,
@@ -213,7 +213,7 @@ fn cpu_percent(usage: &RoleUsage) -> Option<f64> {
     (usage.wall_ns > 0).then_some(100.0 * usage.cpu_ns? as f64 / usage.wall_ns as f64)
 }
 
-/// So many in one; nothing in none.
+/// Divides; absent for a divisor of zero.
 fn per_second(count: f64, seconds: f64) -> Option<f64> {
     (seconds > 0.0).then_some(count / seconds)
 }

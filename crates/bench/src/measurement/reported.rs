@@ -1,7 +1,7 @@
-//! A latency that another program measured, of which only the summary is known.
+//! Latency summary that another program measured.
 //!
-//! It stands in for a histogram in the figures of its run, and nowhere else: what a summary does not say
-//! is absent, it is never pooled with others, and no histogram is made up from it.
+//! The summary replaces a histogram only in the figures of its run. A figure that it lacks is
+//! absent, it is never pooled with other runs, and no histogram is derived from it.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct ReportedLatency {
     /// Number of values: one for each completed message.
     pub count: u64,
-    /// Arithmetic mean, where it is said.
+    /// Arithmetic mean, if reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_ns: Option<f64>,
     /// Smallest value.
@@ -21,7 +21,7 @@ pub struct ReportedLatency {
     pub p90_ns: u64,
     /// 99th percentile.
     pub p99_ns: u64,
-    /// 99.9th percentile, where it is said.
+    /// 99.9th percentile, if reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999_ns: Option<u64>,
     /// Largest value.

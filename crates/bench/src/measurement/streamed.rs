@@ -1,43 +1,43 @@
-//! What a run did to a topic, beside messages.
+//! Topic traffic of a run.
 
 use serde::{Deserialize, Serialize};
 
-/// How messages went to a topic, or came from it.
+/// Requests and bytes of a run to or from a topic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Streamed {
-    /// Requests that carried them; absent where nothing was produced.
+    /// Number of produce requests; absent if nothing was produced.
     pub requests: Option<u64>,
-    /// Bytes of payloads that were produced, or of batches that were consumed.
+    /// Bytes of produced payloads, or of consumed batches.
     pub bytes: u64,
-    /// What was found when everything was read back, where that was done.
+    /// Result of reading everything back, if that was done.
     pub verified: Option<Verified>,
 }
 
-/// What was found when everything that was acknowledged was read back.
+/// Result of reading back all acknowledged messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
-    /// Messages that were acknowledged, those of the warm-up included.
+    /// Acknowledged messages, including the warm-up.
     pub acked: u64,
     /// Messages of the run that were found.
     pub found: u64,
-    /// Of what was acknowledged, what was not found.
+    /// Acknowledged messages that were not found.
     pub lost: u64,
-    /// Messages that were found once more.
+    /// Messages that were found again.
     pub duplicated: u64,
-    /// Messages that were found elsewhere than was said.
+    /// Messages found at another offset than acknowledged.
     pub moved: u64,
-    /// Batches whose checksum is wrong, and messages that nobody sent like that.
+    /// Batches with a wrong checksum, and messages with content that was never sent.
     pub damaged: u64,
 }
 
 impl Verified {
-    /// Whether everything is as it was acknowledged.
+    /// Returns true if every message is as it was acknowledged.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.lost + self.duplicated + self.moved + self.damaged == 0
     }
 
-    /// Adds what was found in another run.
+    /// Adds the result of another run.
     pub fn add(&mut self, other: Self) {
         self.acked += other.acked;
         self.found += other.found;

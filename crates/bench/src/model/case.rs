@@ -1,4 +1,4 @@
-//! What is run: a target, a mode and its parameters.
+//! A benchmark case: target, mode and parameters.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,29 +8,29 @@ use serde::{Deserialize, Serialize};
 use super::{Area, Metric, Mode};
 use crate::format::thousands;
 
-/// One row of a matrix: everything that makes two runs repeats of each other.
+/// One row of a matrix. Two runs are repeats of each other if their cases are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Case {
     /// Name of the system measured: `telpher`, `nats`.
     pub target: String,
-    /// Part of the system.
+    /// Measured part of the system.
     pub area: Area,
-    /// Way of exchanging messages.
+    /// Message exchange pattern.
     pub mode: Mode,
-    /// Clients that send at once.
+    /// Number of clients that send concurrently.
     pub clients: u32,
     /// Payload of a message in bytes.
     pub size: u64,
-    /// Offered messages per second of all clients together; 0 is as fast as possible.
+    /// Offered messages per second of all clients together; 0 means as fast as possible.
     pub rate: u64,
-    /// Messages each client keeps in flight, where the mode bounds them.
+    /// Messages each client has in flight, in modes that bound them.
     pub in_flight: Option<u32>,
-    /// Whatever else tells cases apart: `transport=unix`, `acks=all`.
+    /// Further parameters that distinguish cases: `transport=unix`, `acks=all`.
     pub parameters: BTreeMap<String, String>,
 }
 
 impl Case {
-    /// A case with one client, an empty payload and no pace.
+    /// Makes a case with one client, an empty payload and no rate.
     #[must_use]
     pub fn new(target: impl Into<String>, area: Area, mode: Mode) -> Self {
         Self {
@@ -45,25 +45,25 @@ impl Case {
         }
     }
 
-    /// With that many clients.
+    /// Sets the number of clients.
     #[must_use]
     pub fn clients(self, clients: u32) -> Self {
         Self { clients, ..self }
     }
 
-    /// With payloads of `size` bytes.
+    /// Sets the payload size in bytes.
     #[must_use]
     pub fn size(self, size: u64) -> Self {
         Self { size, ..self }
     }
 
-    /// At `rate` messages per second in total.
+    /// Sets the total rate in messages per second.
     #[must_use]
     pub fn rate(self, rate: u64) -> Self {
         Self { rate, ..self }
     }
 
-    /// With `in_flight` messages in flight per client.
+    /// Sets the messages in flight per client.
     #[must_use]
     pub fn in_flight(self, in_flight: u32) -> Self {
         Self {
@@ -72,20 +72,20 @@ impl Case {
         }
     }
 
-    /// With a further parameter.
+    /// Sets a further parameter.
     #[must_use]
     pub fn parameter(mut self, key: &str, value: impl fmt::Display) -> Self {
         self.parameters.insert(key.to_owned(), value.to_string());
         self
     }
 
-    /// Whether messages leave on a schedule.
+    /// Returns true if messages leave on a schedule.
     #[must_use]
     pub fn paced(&self) -> bool {
         self.rate > 0
     }
 
-    /// The metrics a reader looks at first; the first of them decides about `unstable`.
+    /// Returns the main metrics of the case. The first of them decides the flag `unstable`.
     #[must_use]
     pub fn headline(&self) -> &'static [Metric] {
         match (self.mode.answered, self.paced()) {
@@ -99,8 +99,9 @@ impl Case {
         }
     }
 
-    /// What is compared with another target that does the same: the rate, the latency where one message
-    /// at a time is under way (in a window it is the window that makes it), and the node's work.
+    /// Returns the metrics to compare with a rival target: the rate; the latency if one message at
+    /// a time is in flight (with more, the window determines the latency); and the node's CPU per
+    /// message.
     #[must_use]
     pub fn contest(&self) -> Vec<Metric> {
         let mut metrics = match (self.mode.answered, self.paced()) {
@@ -114,7 +115,7 @@ impl Case {
         metrics
     }
 
-    /// Whether two cases ask the same of two targets.
+    /// Returns true if the two cases run the same workload on different targets.
     #[must_use]
     pub fn rivals(&self, other: &Self) -> bool {
         let alike = |case: &Self| Self {
@@ -128,7 +129,7 @@ impl Case {
         self.target != other.target && alike(self) == alike(other)
     }
 
-    /// Everything but the target: cases of several targets with the same workload are compared.
+    /// Returns the name of the workload: all parameters except the target.
     #[must_use]
     pub fn workload(&self) -> String {
         let mut words = format!(
@@ -148,9 +149,8 @@ impl Case {
         words
     }
 
-    /// What the modes of one report have in common: unpaced answered cases of a target that differ in
-    /// nothing but mode and depth are a series, and their rates may be divided by each other. `None`
-    /// for all others.
+    /// Returns the key of the case's series: unpaced answered cases of one target that differ only
+    /// in mode and depth, whose rates may be divided by each other. `None` for other cases.
     #[must_use]
     pub fn series(&self) -> Option<String> {
         (self.mode.answered && !self.paced()).then(|| {
@@ -165,7 +165,7 @@ impl Case {
         })
     }
 
-    /// A unique name, fit for files.
+    /// Returns a unique name that is valid in file names.
     #[must_use]
     pub fn key(&self) -> String {
         let fit = |c: char| {
@@ -181,7 +181,7 @@ impl Case {
             .collect()
     }
 
-    /// What tells cases apart, as name and words, in a fixed order.
+    /// Returns the parameters that distinguish cases as (name, words), in a fixed order.
     #[must_use]
     pub fn parts(&self) -> Vec<(&str, String)> {
         let clients = match self.clients {
@@ -207,13 +207,13 @@ impl Case {
         parts
     }
 
-    /// The parameters in words: `1 client · 16 B · 100/s`.
+    /// Formats the parameters: `1 client · 16 B · 100/s`.
     #[must_use]
     pub fn words(&self) -> String {
         self.words_without(&["mode"])
     }
 
-    /// The words of all parts but those named.
+    /// Formats all parameters except those in `names`.
     #[must_use]
     pub fn words_without(&self, names: &[&str]) -> String {
         let parts = self

@@ -1,4 +1,4 @@
-//! The machine a suite ran on and the command that ran it, stored once per result.
+//! Machine and command of a suite, stored once per result.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock;
 
-/// Where and how a suite ran. What could not be read is absent.
+/// Machine, versions and command of a suite. A fact that could not be read is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// The full command line.
@@ -30,16 +30,16 @@ pub struct Environment {
     pub load_average: Option<[f64; 3]>,
     /// Smallest step in which a CPU clock was seen to advance, in nanoseconds.
     pub cpu_step_ns: u64,
-    /// Where the roles ran: `same CPU`, `sender 0, node 1`, `unpinned`.
+    /// Placement of the roles: `same CPU`, `sender 0, node 1`, `unpinned`.
     pub placement: Option<String>,
-    /// Versions of what took part, ours among them.
+    /// Versions of all programs that took part, including ours.
     pub versions: BTreeMap<String, String>,
     /// Commit our binary was built from.
     pub commit: Option<String>,
 }
 
 impl Environment {
-    /// Reads the machine; the command is the given arguments, quoted for a shell where needed.
+    /// Reads the facts of the machine. The command is `arguments`, quoted for a shell as needed.
     #[must_use]
     pub fn gather(arguments: impl IntoIterator<Item = String>) -> Self {
         let read = |path: &str| {
@@ -85,14 +85,14 @@ impl Environment {
         }
     }
 
-    /// With the version of something that took part.
+    /// Adds the version of a program that took part.
     #[must_use]
     pub fn version(mut self, of: &str, version: impl Into<String>) -> Self {
         self.versions.insert(of.to_owned(), version.into());
         self
     }
 
-    /// With the commit of our binary.
+    /// Sets the commit of our binary.
     #[must_use]
     pub fn commit(self, commit: impl Into<String>) -> Self {
         Self {
@@ -101,7 +101,7 @@ impl Environment {
         }
     }
 
-    /// With the placement of the roles.
+    /// Sets the placement of the roles.
     #[must_use]
     pub fn placement(self, placement: impl Into<String>) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl Environment {
         }
     }
 
-    /// The facts in words, for a report: name and value.
+    /// Returns the facts for a report, as name and value.
     #[must_use]
     pub fn facts(&self) -> Vec<(String, String)> {
         let mut facts: Vec<(String, String)> = Vec::new();

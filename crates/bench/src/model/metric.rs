@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::process::Role;
 use crate::stats::Better;
 
-/// What a metric is counted in.
+/// Unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// A plain number of things.
+    /// Plain count.
     Count,
     /// Per second.
     PerSecond,
@@ -38,25 +38,25 @@ macro_rules! metrics {
             /// All metrics in the order of the reports.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// The stable key in JSON and in live lines.
+            /// Returns the stable key in JSON and in live lines.
             #[must_use]
             pub fn key(self) -> &'static str {
                 match self { $(Self::$name => $key),* }
             }
 
-            /// The metric in words.
+            /// Returns the metric's label in reports.
             #[must_use]
             pub fn label(self) -> &'static str {
                 match self { $(Self::$name => $label),* }
             }
 
-            /// Its unit.
+            /// Returns the unit.
             #[must_use]
             pub fn unit(self) -> Unit {
                 match self { $(Self::$name => Unit::$unit),* }
             }
 
-            /// Which direction is good.
+            /// Returns which direction is better.
             #[must_use]
             pub fn better(self) -> Better {
                 match self { $(Self::$name => Better::$better),* }
@@ -67,15 +67,15 @@ macro_rules! metrics {
 
 metrics! {
     ObservedRate "observed_mps" "throughput" PerSecond Higher
-        "Messages per second where the mode counts them: at the sink over its active window, or at the sender.";
+        "Messages per second, counted at the sink over its active window, or at the sender.";
     ObservedMessages "observed_messages" "observed messages" Count Higher
-        "Messages counted there.";
+        "Messages counted at the sink, or at the sender.";
     SteadyRate "steady_mps" "steady throughput" PerSecond Higher
-        "The same without the fence-post: (n − 1) / (last − first).";
+        "Throughput over n − 1 intervals: (n − 1) / (last − first).";
     SenderMessages "sender_total_messages" "sender messages" Count Higher
         "Messages that ended well at the sender.";
     SenderRate "sender_mps" "sender throughput" PerSecond Higher
-        "Those per second of the send window.";
+        "Completed messages per second of the send window.";
     SenderSeconds "sender_seconds" "send window" Seconds Lower
         "Length of the send window.";
     SenderErrors "sender_errors" "sender errors" Count Lower
@@ -85,13 +85,13 @@ metrics! {
     SinkMessages "sink_received_messages" "sink messages" Count Higher
         "Messages received at the sink.";
     SinkRate "sink_mps" "sink throughput over its lifetime" PerSecond Higher
-        "Those per second of the sink's life; only for comparison with reports that divide by it.";
+        "Received messages per second of the sink's lifetime; only for reports that divide by it.";
     SinkActiveRate "sink_active_mps" "sink throughput" PerSecond Higher
-        "Those per second between the first and the last: n / (last − first).";
+        "Received messages per second from the first to the last: n / (last − first).";
     SinkElapsed "sink_elapsed_seconds" "sink lifetime" Seconds Lower
         "How long the sink ran.";
     SinkActive "sink_active_receive_seconds" "sink active window" Seconds Lower
-        "Time between its first and its last message.";
+        "Time between the sink's first and last message.";
     SinkErrors "sink_errors" "sink errors" Count Lower
         "Failures at the sink.";
     LatencyMean "mean_latency_ms" "mean latency" Millis Lower
@@ -111,16 +111,16 @@ metrics! {
     ResponseP999 "p999_response_ms" "p99.9 response" Millis Lower "99.9th percentile.";
     ResponseMax "max_response_ms" "max response" Millis Lower "Largest response latency.";
     LagP99 "p99_lag_ms" "p99 generator lag" Millis Lower
-        "By how much the generator left late though free to send, 99th percentile.";
+        "Delay of a send although the generator was free to send, 99th percentile.";
     SenderCpuSeconds "sender_cpu_seconds" "sender CPU time" Seconds Lower "CPU time of the senders.";
     ResponderCpuSeconds "responder_cpu_seconds" "responder CPU time" Seconds Lower
         "CPU time of the responders.";
     NodeCpuSeconds "node_cpu_seconds" "node CPU time" Seconds Lower "CPU time of the nodes.";
     TotalCpuSeconds "total_cpu_seconds" "total CPU time" Seconds Lower "CPU time of all roles.";
-    SenderCpu "sender_cpu" "sender CPU" Percent Lower "The same per second of the window.";
-    ResponderCpu "responder_cpu" "responder CPU" Percent Lower "The same per second of the window.";
-    NodeCpu "node_cpu" "node CPU" Percent Lower "The same per second of the window.";
-    TotalCpu "total_cpu" "total CPU" Percent Lower "The sum of the roles.";
+    SenderCpu "sender_cpu" "sender CPU" Percent Lower "CPU use of the senders.";
+    ResponderCpu "responder_cpu" "responder CPU" Percent Lower "CPU use of the responders.";
+    NodeCpu "node_cpu" "node CPU" Percent Lower "CPU use of the nodes.";
+    TotalCpu "total_cpu" "total CPU" Percent Lower "CPU use of all roles.";
     NodeCpuPerMessage "node_cpu_us_per_message" "node CPU per message" Micros Lower
         "CPU time of the nodes per observed message.";
     TotalCpuPerMessage "total_cpu_us_per_message" "total CPU per message" Micros Lower
@@ -134,12 +134,12 @@ metrics! {
     SyncRate "syncs_per_second" "syncs" PerSecond Lower
         "Syncs that messages waited for, per second of the window.";
     BlockRate "blocks_per_second" "blocks" PerSecond Lower
-        "Blocks of the journal's line per second of the window.";
+        "Blocks of the write-ahead log per second of the window.";
     MessagesPerSync "messages_per_sync" "messages per sync" Count Higher
         "Messages that one sync made durable.";
-    SyncP50 "p50_sync_ms" "p50 sync" Millis Lower "Median length of a sync.";
+    SyncP50 "p50_sync_ms" "p50 sync" Millis Lower "Median duration of a sync.";
     WriteAmplification "write_amplification" "write amplification" Count Lower
-        "Bytes that the device was sent for each byte of payload.";
+        "Bytes written to the device for each byte of payload.";
     HostSteal "host_steal_percent" "stolen CPU time" Percent Lower
         "Share of the machine's CPU time given to other guests.";
     HostForeign "host_foreign_percent" "foreign CPU time" Percent Lower
@@ -147,7 +147,7 @@ metrics! {
 }
 
 impl Metric {
-    /// The metric of that key, or of a short name: `p99`, `mean`, `throughput`.
+    /// Finds a metric by its key, or by a short name: `p99`, `mean`, `throughput`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let alias = match name {
@@ -162,7 +162,7 @@ impl Metric {
             .find(|metric| metric.key() == alias)
     }
 
-    /// CPU time of a role in seconds.
+    /// Returns the CPU time metric of a role, in seconds.
     #[must_use]
     pub fn cpu_seconds(role: Role) -> Self {
         match role {
@@ -172,7 +172,7 @@ impl Metric {
         }
     }
 
-    /// CPU use of a role in percent of one core.
+    /// Returns the CPU use metric of a role, in percent of one core.
     #[must_use]
     pub fn cpu_percent(role: Role) -> Self {
         match role {
@@ -182,7 +182,7 @@ impl Metric {
         }
     }
 
-    /// Peak memory of a role.
+    /// Returns the peak memory metric of a role.
     #[must_use]
     pub fn rss_peak(role: Role) -> Self {
         match role {
@@ -193,32 +193,32 @@ impl Metric {
     }
 }
 
-/// The figures of one run; what was not measured is not there.
+/// The figures of one run. A figure that was not measured is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Metrics(BTreeMap<Metric, f64>);
 
 impl Metrics {
-    /// No figures yet.
+    /// Makes an empty set of figures.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One figure.
+    /// Returns one figure.
     #[must_use]
     pub fn get(&self, metric: Metric) -> Option<f64> {
         self.0.get(&metric).copied()
     }
 
-    /// Sets a figure; `None` and values that are not finite leave it absent.
+    /// Sets a figure. `None` and non-finite values leave it absent.
     pub fn set(&mut self, metric: Metric, value: impl Into<Option<f64>>) {
         if let Some(value) = value.into().filter(|value: &f64| value.is_finite()) {
             self.0.insert(metric, value);
         }
     }
 
-    /// All figures in the order of [`Metric::ALL`].
+    /// Iterates over all figures in the order of [`Metric::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = (Metric, f64)> + '_ {
         self.0.iter().map(|(metric, value)| (*metric, *value))
     }

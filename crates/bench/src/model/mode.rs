@@ -1,16 +1,16 @@
-//! The areas of the system and the ways of exchanging messages in them.
+//! Areas of the system, and the message exchange modes in them.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// The part of the system a benchmark is about.
+/// Part of the system that a benchmark measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Area {
     /// Messages between agents through a node.
     Agent,
-    /// Calls.
+    /// RPC calls.
     Rpc,
     /// Topics over the Kafka protocol.
     Kafka,
@@ -23,7 +23,7 @@ pub enum Area {
 }
 
 impl Area {
-    /// The area's name in lines and files.
+    /// Returns the area's name in lines and files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Area {
     }
 }
 
-/// Where a mode's throughput is counted.
+/// Side that counts a mode's throughput.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CountedBy {
@@ -47,38 +47,38 @@ pub enum CountedBy {
     Sink,
 }
 
-/// A way of exchanging messages.
+/// A message exchange pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Mode {
     /// Stable name: `request-reply`.
     pub name: Cow<'static, str>,
-    /// Where its throughput is counted.
+    /// Side that counts the throughput.
     pub counted_by: CountedBy,
-    /// Whether the sender waits for answers, which makes latency a result.
+    /// True if the sender waits for answers, which makes latency a result.
     pub answered: bool,
 }
 
 impl Mode {
     const SERIAL_NAME: &str = "serial";
 
-    /// Each message is answered before the next leaves; the responder counts.
+    /// Request-reply: each message is answered before the next leaves; the responder counts.
     pub const REQUEST_REPLY: Self = Self::new("request-reply", CountedBy::Sink, true);
-    /// One way to a sink that counts.
+    /// One-way messages to a sink that counts.
     pub const FIRE_AND_FORGET: Self = Self::new("fire-and-forget", CountedBy::Sink, false);
-    /// Into the node, without a receiver.
+    /// One-way messages into the node, without a receiver.
     pub const WRITE: Self = Self::new("write", CountedBy::Sender, false);
-    /// Calls one after the other.
+    /// Serial calls, one after the other.
     pub const SERIAL: Self = Self::new(Self::SERIAL_NAME, CountedBy::Sender, true);
-    /// The same on a blocking socket, without a runtime.
+    /// Serial calls on a blocking socket, without a runtime.
     pub const BLOCKING: Self = Self::new("blocking", CountedBy::Sender, true);
-    /// One way to all of several subscribers, who count.
+    /// One-way messages to all of several subscribers, which count.
     pub const PUBLISH: Self = Self::new("publish", CountedBy::Sink, false);
-    /// Calls awaited together, bounded.
+    /// Concurrent calls, awaited together up to a bound.
     pub const CONCURRENT: Self = Self::new("concurrent", CountedBy::Sender, true);
     /// Calls whose replies reach a callback.
     pub const CALLBACK: Self = Self::new("callback", CountedBy::Sender, true);
 
-    /// A mode of another benchmark. The name is lower-case words joined by hyphens.
+    /// Makes a mode of another benchmark. The name is lower-case words joined by hyphens.
     #[must_use]
     pub const fn new(name: &'static str, counted_by: CountedBy, answered: bool) -> Self {
         Self {
@@ -88,8 +88,8 @@ impl Mode {
         }
     }
 
-    /// What a caller gets done, whatever its means: one call after the other is the same job with a
-    /// blocking socket.
+    /// Returns the name of the caller's job, independent of its means: serial calls on a blocking
+    /// socket are the same job as serial calls.
     #[must_use]
     pub fn job(&self) -> &str {
         match self.name.as_ref() {
@@ -98,7 +98,7 @@ impl Mode {
         }
     }
 
-    /// The name as a heading: `Request-Reply`.
+    /// Formats the name as a heading: `Request-Reply`.
     #[must_use]
     pub fn title(&self) -> String {
         let words = self.name.split('-').map(|word| {

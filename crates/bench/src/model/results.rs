@@ -1,4 +1,4 @@
-//! Everything a suite found out: the contents of `results.json`.
+//! Results of a suite: the content of `results.json`.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::flags::Raised;
 use crate::stats::{Comparison, Verdict, compare};
 use crate::sweep::{Outcome, Phase, SweepOptions};
 
-/// Version of the JSON layout; raised when a reader of the old one would be misled.
+/// Version of the JSON layout; raised when an old reader would misread a new file.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// The results of a suite.
@@ -17,11 +17,11 @@ pub struct Results {
     pub schema_version: u32,
     /// Name of the suite.
     pub name: String,
-    /// When it ended, in UTC: `2026-06-26 08:01:47`.
+    /// Time at which the suite ended, in UTC: `2026-06-26 08:01:47`.
     pub generated: String,
     /// The machine and the command.
     pub environment: Environment,
-    /// How the suite was set up, in the words of the workload.
+    /// Set-up of the suite, in the words of the workload.
     pub setup: Setup,
     /// Every case in the order in which it first ran.
     pub cases: Vec<CaseResult>,
@@ -31,12 +31,12 @@ pub struct Results {
     pub sweeps: Vec<SweepResult>,
 }
 
-/// How a suite was set up. What is empty is left out of the reports.
+/// Set-up of a suite. Empty fields are left out of the reports.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setup {
-    /// Where the node or the server listened.
+    /// Address of the node or the server.
     pub server: Option<String>,
-    /// Name the messages were sent to.
+    /// Name to which the messages were sent.
     pub destination: Option<String>,
     /// Configured length of a run, in words: `1s`.
     pub duration: Option<String>,
@@ -49,16 +49,16 @@ pub struct Setup {
 /// A case with its runs and their summary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseResult {
-    /// What was run.
+    /// The case.
     pub case: Case,
-    /// Its statistics.
+    /// Statistics of the runs.
     pub summary: Summary,
-    /// Every repeat.
+    /// All repeats.
     pub runs: Vec<Run>,
 }
 
 impl CaseResult {
-    /// Summarises the runs of a case.
+    /// Summarizes the runs of a case.
     #[must_use]
     pub fn of(case: Case, runs: Vec<Run>) -> Self {
         Self {
@@ -69,10 +69,10 @@ impl CaseResult {
     }
 }
 
-/// One case against another.
+/// Comparison of two cases by one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseComparison {
-    /// The quantity compared.
+    /// The compared metric.
     pub metric: Metric,
     /// [`Case::key`] of the subject.
     pub subject: String,
@@ -83,7 +83,7 @@ pub struct CaseComparison {
 }
 
 impl CaseComparison {
-    /// Compares two cases by a metric that both have.
+    /// Compares two cases by a metric. `None` if one of them lacks it.
     #[must_use]
     pub fn of(metric: Metric, subject: &CaseResult, baseline: &CaseResult) -> Option<Self> {
         let (ours, theirs) = (subject.summary.get(metric)?, baseline.summary.get(metric)?);
@@ -95,7 +95,7 @@ impl CaseComparison {
         })
     }
 
-    /// The verdict in words that fit the metric: memory is not faster.
+    /// Returns the verdict in words that fit the metric: memory is "less", not "faster".
     #[must_use]
     pub fn verdict(&self) -> &'static str {
         let speed = matches!(
@@ -113,18 +113,18 @@ impl CaseComparison {
 /// A capacity sweep of one case; the case's rate is the first one tried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SweepResult {
-    /// What was swept.
+    /// The swept case.
     pub case: Case,
-    /// How.
+    /// Options of the sweep.
     pub options: SweepOptions,
     /// Every step.
     pub steps: Vec<SweepStep>,
-    /// What was found; absent when the sweep was cut short.
+    /// Result; absent when the sweep was cut short.
     pub outcome: Option<Outcome>,
 }
 
 impl SweepResult {
-    /// The step with the best throughput.
+    /// Returns the step with the best throughput.
     #[must_use]
     pub fn best(&self) -> Option<&SweepStep> {
         let best_step = self.outcome.as_ref()?.best_step;
@@ -135,24 +135,24 @@ impl SweepResult {
 /// One step of a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SweepStep {
-    /// From 1, over both phases.
+    /// Number of the step from 1, over both phases.
     pub step: u32,
-    /// Growing or closing in.
+    /// Phase of the step.
     pub phase: Phase,
     /// Offered messages per second.
     pub rate: u64,
-    /// Gain over the best before, in percent; absent at the first step.
+    /// Gain over the best step before, in percent; absent at the first step.
     pub gain_percent: Option<f64>,
-    /// Whether it became the best.
+    /// True if the step became the best.
     pub improved: bool,
-    /// Statistics of its repeats.
+    /// Statistics of the repeats.
     pub summary: Summary,
-    /// Its repeats.
+    /// All repeats of the step.
     pub runs: Vec<Run>,
 }
 
 impl SweepStep {
-    /// Failures over all repeats.
+    /// Returns the failures over all repeats.
     #[must_use]
     pub fn error_count(&self) -> u64 {
         self.runs.iter().map(Run::error_count).sum()
@@ -160,10 +160,10 @@ impl SweepStep {
 }
 
 impl Results {
-    /// Reads `results.json`.
+    /// Parses `results.json`.
     ///
     /// # Errors
-    /// When the text is no result, or one of another layout.
+    /// When the text is not a result, or has another layout version.
     pub fn from_json(text: &str) -> Result<Self, ReadError> {
         #[derive(Deserialize)]
         struct Head {
@@ -178,13 +178,13 @@ impl Results {
         serde_json::from_str(text).map_err(ReadError::NotResults)
     }
 
-    /// The case of that key.
+    /// Returns the case with this key.
     #[must_use]
     pub fn case(&self, key: &str) -> Option<&CaseResult> {
         self.cases.iter().find(|result| result.case.key() == key)
     }
 
-    /// The cases by target, area and mode, in the order in which they first ran.
+    /// Groups the cases by target, area and mode, in the order in which they first ran.
     #[must_use]
     pub fn groups(&self) -> Vec<Vec<&CaseResult>> {
         let mut groups: Vec<Vec<&CaseResult>> = Vec::new();
@@ -203,8 +203,8 @@ impl Results {
         groups
     }
 
-    /// The cases that belong in one table or on one axis: of one area and mode, or of unpaced modes
-    /// whose rates may be compared.
+    /// Groups the cases that belong in one table or on one axis: those of one area and mode, or of
+    /// unpaced modes whose rates may be compared.
     #[must_use]
     pub fn comparable(&self) -> Vec<Vec<&CaseResult>> {
         let mut groups: Vec<Vec<&CaseResult>> = Vec::new();
@@ -224,7 +224,7 @@ impl Results {
         groups
     }
 
-    /// Whether repeats of different cases took turns, by the order in which they ran.
+    /// Returns true if repeats of different cases were interleaved, by the order in which they ran.
     #[must_use]
     pub fn interleaved(&self) -> bool {
         let spans = self
@@ -236,7 +236,7 @@ impl Results {
         spans.windows(2).any(|pair| pair[1].0 < pair[0].1)
     }
 
-    /// Every flag raised, with the key of its case.
+    /// Iterates over every flag raised, with the key of its case.
     pub fn flags(&self) -> impl Iterator<Item = (String, &Raised)> {
         self.cases.iter().flat_map(|result| {
             result
@@ -247,8 +247,8 @@ impl Results {
         })
     }
 
-    /// Compares the cases of the first target: with each other target's that did the same, and within
-    /// a [`Case::series`] with the first.
+    /// Compares the cases of the first target with those of each other target that ran the same
+    /// workload, and with the first case of their [`Case::series`].
     pub fn compare(&mut self) {
         let mut comparisons = Vec::new();
         let is_ours = |one: &&CaseResult| one.case.target == self.cases[0].case.target;
@@ -275,21 +275,21 @@ impl Results {
     }
 }
 
-/// Why a text is not read as results.
+/// Errors of reading results.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It is not JSON of the right shape.
+    /// The text is not JSON of the expected shape.
     #[error(
         "not the results of a benchmark: {0}\nhint: give a results.json of a bench-out directory"
     )]
     NotResults(serde_json::Error),
-    /// It was written by another version.
+    /// The text was written by another version.
     #[error(
         "the results have layout {found}, this version reads layout {SCHEMA_VERSION}\nhint: read them with \
          the version that wrote them, or run the benchmark again"
     )]
     Layout {
-        /// Layout of the text.
+        /// Layout version of the text.
         found: u32,
     },
 }

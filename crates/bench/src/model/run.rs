@@ -11,22 +11,22 @@ use crate::measurement::Measurement;
 /// One repeat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Which repeat of its case, from 1.
+    /// Number of the repeat in its case, from 1.
     pub repeat: u32,
-    /// Which run of the whole suite, from 1: repeats of several cases may be interleaved.
+    /// Number of the run in the whole suite, from 1: repeats of several cases may be interleaved.
     pub order: u32,
-    /// Its figures.
+    /// Derived figures.
     pub metrics: Metrics,
     /// Failures by side and kind: `sender.deadline_exceeded`.
     pub errors: BTreeMap<String, u64>,
-    /// Where its figures do not mean what they seem.
+    /// Flags of figures that may mislead.
     pub flags: Vec<Raised>,
-    /// What the figures follow from; absent for runs taken over from a report.
+    /// Measurement from which the figures follow; absent for runs taken from a report.
     pub measured: Option<Measurement>,
 }
 
 impl Run {
-    /// The run that `measured` was taken from.
+    /// Derives a run from its measurement.
     #[must_use]
     pub fn of(case: &Case, repeat: u32, order: u32, measured: Measurement) -> Self {
         let metrics = measured.metrics(&case.mode);
@@ -55,7 +55,7 @@ impl Run {
         }
     }
 
-    /// A run of which only the figures are known.
+    /// Makes a run of which only the figures are known.
     #[must_use]
     pub fn reported(repeat: u32, order: u32, metrics: Metrics) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Run {
         }
     }
 
-    /// Failures on both sides.
+    /// Returns the failures on both sides.
     #[must_use]
     pub fn error_count(&self) -> u64 {
         let count = |metric| self.metrics.get(metric).unwrap_or(0.0) as u64;

@@ -1,4 +1,4 @@
-//! What all repeats of a case say together.
+//! Statistics over all repeats of a case.
 
 use std::collections::BTreeMap;
 
@@ -15,28 +15,28 @@ use crate::stats::{self, Description};
 pub struct Summary {
     /// Number of runs.
     pub runs: usize,
-    /// Each metric that at least one run has; its `count` says how many had it. Intervals are cut at
-    /// zero: no metric can be negative.
+    /// Description of each metric that at least one run has; its `count` is the number of these
+    /// runs. Intervals are cut at zero, because no metric can be negative.
     pub metrics: BTreeMap<Metric, Description>,
     /// Percentiles over the messages of all runs; they are not the means of the runs' percentiles.
     pub pooled: Pooled,
     /// Failures by side and kind over all runs.
     pub errors: BTreeMap<String, u64>,
-    /// Flags of the case, and those of its runs with how many raised them.
+    /// Flags of the case, and the flags of its runs with the number of runs that raised them.
     pub flags: Vec<Raised>,
 }
 
 /// Latencies of the messages of all runs together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pooled {
-    /// From the real send.
+    /// Latency from the real send.
     pub service: Option<LatencySummary>,
-    /// From the intended send.
+    /// Latency from the intended send.
     pub response: Option<LatencySummary>,
 }
 
 impl Summary {
-    /// Summarises the runs of a case.
+    /// Summarizes the runs of a case.
     #[must_use]
     pub fn of(case: &Case, runs: &[Run]) -> Self {
         let mut metrics = BTreeMap::new();
@@ -68,20 +68,20 @@ impl Summary {
         }
     }
 
-    /// The statistics of one metric.
+    /// Returns the statistics of one metric.
     #[must_use]
     pub fn get(&self, metric: Metric) -> Option<&Description> {
         self.metrics.get(&metric)
     }
 
-    /// The mean of one metric.
+    /// Returns the mean of one metric.
     #[must_use]
     pub fn mean(&self, metric: Metric) -> Option<f64> {
         self.get(metric).map(|description| description.mean)
     }
 }
 
-/// The merged histogram of all runs that have one.
+/// Merges the histograms of all runs that have one.
 pub(crate) fn pool(
     runs: &[Run],
     histogram: impl Fn(&Measurement) -> Option<&Histogram>,

@@ -1,4 +1,4 @@
-//! Scales and their ticks.
+//! Axis scales and their ticks.
 
 use super::svg::Svg;
 
@@ -13,7 +13,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Values `low..=high` evenly onto `start..=end`.
+    /// Maps the values `low..=high` linearly to `start..=end`.
     pub(super) fn linear([low, high]: [f64; 2], [start, end]: [f64; 2]) -> Self {
         let high = if high > low { high } else { low + 1.0 };
         Self {
@@ -25,7 +25,7 @@ impl Scale {
         }
     }
 
-    /// Positive values by their logarithm.
+    /// Maps positive values by their logarithm.
     pub(super) fn log([low, high]: [f64; 2], [start, end]: [f64; 2]) -> Self {
         let low = low.max(f64::MIN_POSITIVE);
         let high = if high > low { high } else { low * 10.0 };
@@ -47,7 +47,8 @@ impl Scale {
         self.start + share.clamp(0.0, 1.0) * (self.end - self.start)
     }
 
-    /// Round values inside the scale: about `count` on a linear one, 1 · 2 · 5 on a logarithmic one.
+    /// Returns round values inside the scale: about `count` on a linear one, 1 · 2 · 5 on a
+    /// logarithmic one.
     pub(super) fn ticks(&self, count: usize) -> Vec<f64> {
         if self.log {
             self.log_ticks()
@@ -81,7 +82,7 @@ impl Scale {
     }
 }
 
-/// The smallest of 1, 2, 2.5, 5 · 10ⁿ that is at least `step`.
+/// Returns the smallest of 1, 2, 2.5, 5 · 10ⁿ that is at least `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let round = [1.0, 2.0, 2.5, 5.0, 10.0]
@@ -90,7 +91,8 @@ fn round_step(step: f64) -> f64 {
     round.unwrap_or(10.0) * power
 }
 
-/// The extremes of some values, widened by `share` of their distance on each side; `None` when empty.
+/// Returns the extremes of the values, widened by `share` of their distance on each side. `None`
+/// when empty.
 pub(super) fn extent(values: impl Iterator<Item = f64>, share: f64) -> Option<[f64; 2]> {
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for value in values.filter(|value| value.is_finite()) {
@@ -107,7 +109,7 @@ pub(super) fn extent(values: impl Iterator<Item = f64>, share: f64) -> Option<[f
     Some([low - margin, high + margin])
 }
 
-/// Lines and labels for a scale along x, at the bottom of a plot that spans `top..bottom`.
+/// Draws grid lines and labels along x, at the bottom of a plot that spans `top..bottom`.
 pub(super) fn along_x(
     svg: &mut Svg,
     scale: &Scale,
@@ -122,7 +124,7 @@ pub(super) fn along_x(
     }
 }
 
-/// Lines and labels for a scale along y, at the left of a plot that spans `left..right`.
+/// Draws grid lines and labels along y, at the left of a plot that spans `left..right`.
 pub(super) fn along_y(
     svg: &mut Svg,
     scale: &Scale,

@@ -1,5 +1,5 @@
-//! Throughput: a bar for the mean, a whisker for its interval, a dot for each run, a mark for the rate
-//! offered.
+//! Throughput plot: a bar for the mean, a whisker for its interval, a dot for each run, a mark for
+//! the offered rate.
 
 use super::axis::{Scale, along_x};
 use super::svg::{Svg, WIDTH};
@@ -88,7 +88,7 @@ fn draw(svg: &mut Svg, scale: &Scale, top: f64, label: &str, result: &CaseResult
         let Some(rate) = run.metrics.get(METRIC) else {
             continue;
         };
-        // Dots of equal value would hide each other; the repeat sets them apart.
+        // Dots of equal value would hide each other, so each repeat has its own height.
         let y = middle - 4.0 + f64::from(run.repeat * 5 % 9);
         let title = format!("run {}: {}", run.repeat, human(rate, METRIC.unit()));
         svg.circle([scale.at(rate), y], 1.5, "run", &title);

@@ -1,4 +1,4 @@
-//! A capacity sweep: what was observed at each rate offered. Where the points leave the diagonal, the
+//! Capacity plot of a sweep: observed over offered rate. Points below the diagonal show that the
 //! system no longer keeps up.
 
 use super::axis::{Scale, along_x, along_y, extent};

@@ -1,4 +1,4 @@
-//! CPU time by role, stacked: where the machine's time went while the messages passed.
+//! CPU plot: CPU time by role, stacked.
 
 use super::axis::{Scale, along_x};
 use super::svg::{Svg, WIDTH};
@@ -92,7 +92,7 @@ fn draw(svg: &mut Svg, scale: &Scale, top: f64, label: &str, result: &CaseResult
     }
 }
 
-/// The node first: it is what is measured, and from the left edge lengths compare best.
+/// The node comes first: it is the measured process, and lengths compare best from the left edge.
 const ORDER: [Role; 3] = [Role::Node, Role::Responder, Role::Sender];
 
 fn legend(svg: &mut Svg, shown: &[&CaseResult]) {

@@ -1,4 +1,4 @@
-//! Memory of the servers over their runs: flat is what a store that runs for months needs.
+//! Memory plot: resident memory of the servers over their runs.
 
 use super::axis::{Scale, along_x, along_y};
 use super::svg::{Svg, WIDTH};
@@ -56,7 +56,7 @@ fn has_course(result: &CaseResult) -> bool {
     courses(result).next().is_some()
 }
 
-/// The course of each run that has one: seconds and bytes.
+/// Returns the memory samples of each run that has them, as seconds and bytes.
 fn courses(result: &CaseResult) -> impl Iterator<Item = impl Iterator<Item = [f64; 2]>> {
     let points = |run: &'_ Run| {
         run.measured

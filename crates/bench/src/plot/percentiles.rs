@@ -1,5 +1,5 @@
-//! Latency by percentile: an axis on which each further nine takes the same room, so that the tail is
-//! not a corner. Service latency is a line, response latency a dotted one of the same colour.
+//! Latency plot by percentile. Each further nine takes the same width, so that the tail is
+//! readable. Service latency is a line, response latency a dotted line of the same colour.
 
 use super::axis::{Scale, along_y};
 use super::svg::{Svg, WIDTH};
@@ -15,7 +15,7 @@ const HEIGHT: f64 = 236.0;
 struct Curve<'a> {
     class: &'a str,
     dotted: bool,
-    /// Number of nines and latency in milliseconds.
+    /// Points: number of nines, latency in milliseconds.
     points: Vec<[f64; 2]>,
 }
 
@@ -85,7 +85,7 @@ pub(super) fn plot(panel: &Panel<'_>) -> Option<Plot> {
 fn curves_of<'a>(result: &CaseResult, class: &'a str) -> impl Iterator<Item = Curve<'a>> {
     let service = pool(&result.runs, |run| run.service.as_ref());
     let response = pool(&result.runs, |run| run.response.as_ref());
-    // The response lies on or above the service: draw it first, the line over it.
+    // Response latency lies on or above service latency: draw it first, so that the line is on top.
     let curves = [(response, true), (service, false)].into_iter();
     curves.filter_map(move |(histogram, dotted)| {
         Some(Curve {
@@ -96,7 +96,8 @@ fn curves_of<'a>(result: &CaseResult, class: &'a str) -> impl Iterator<Item = Cu
     })
 }
 
-/// The largest value stands where the last of the samples does: one sample is 1/count of them.
+/// Returns the points of the curve. The largest value is drawn at the quantile of the last sample,
+/// 1 − 1/count.
 fn points(histogram: &Histogram) -> Vec<[f64; 2]> {
     let last = (histogram.count() as f64).log10().max(0.3);
     let curve = histogram.curve(8);
@@ -121,7 +122,7 @@ fn nines_axis(svg: &mut Svg, x: &Scale, nines: f64, [top, bottom]: [f64; 2]) {
             continue;
         }
         let at = x.at(at);
-        // The median comes last: it is named where there is room between the others.
+        // The median comes last: it gets a label only if there is room between the others.
         if label == "50" && at - x.at(0.0) < 30.0 {
             continue;
         }

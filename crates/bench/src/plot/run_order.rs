@@ -1,5 +1,5 @@
-//! Every run in the order in which they ran: drift, warm-up and outliers show here before they hide in a
-//! mean.
+//! Run order plot: every run in the order in which it ran, which shows drift, warm-up and outliers
+//! that a mean hides.
 
 use super::axis::{Scale, along_y, extent};
 use super::svg::{Svg, WIDTH};
@@ -12,7 +12,8 @@ const LEFT: f64 = 62.0;
 const RIGHT: f64 = WIDTH - 14.0;
 const HEIGHT: f64 = 190.0;
 
-/// Runs from which on a band is drawn: the intervals of fewer are so wide that they cover each other.
+/// Minimum number of runs for an interval band: the bands of fewer runs are so wide that they
+/// overlap.
 const BAND_RUNS_MIN: usize = 5;
 
 pub(super) fn plot(panel: &Panel<'_>) -> Option<Plot> {
@@ -65,7 +66,7 @@ pub(super) fn plot(panel: &Panel<'_>) -> Option<Plot> {
     })
 }
 
-/// The interval of the mean, where there are enough runs to show it.
+/// Returns the interval of the mean, if there are enough runs to show it.
 fn band(result: &CaseResult, metric: Metric) -> Option<Interval> {
     let described = result.summary.get(metric)?;
     described

@@ -1,4 +1,4 @@
-//! Writing SVG elements.
+//! Writer of SVG elements.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use crate::report::escape;
 /// Width of every plot in its own units; a unit is a pixel at full size.
 pub(super) const WIDTH: f64 = 520.0;
 
-/// Room around a picture in a file of its own.
+/// Margin around a picture in a file of its own.
 const MARGIN: f64 = 20.0;
 
 /// A picture being drawn.
@@ -24,7 +24,7 @@ impl Svg {
         }
     }
 
-    /// The picture within a page, with a name for those who cannot see it.
+    /// Renders the picture as an element of a page; `name` is its accessible name.
     pub(super) fn element(&self, name: &str) -> String {
         format!(
             "<svg class=\"plot\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{}</svg>\n",
@@ -35,7 +35,7 @@ impl Svg {
         )
     }
 
-    /// The picture as a file: with its name above, room around and a ground under it.
+    /// Renders the picture as a file, with its name above, a margin and a background.
     pub(super) fn document(&self, name: &str, style: &str) -> String {
         let (width, height) = (WIDTH + 2.0 * MARGIN, self.height + 2.0 * MARGIN + 24.0);
         let [left, top] = [-MARGIN, -MARGIN - 24.0].map(number);
@@ -52,7 +52,7 @@ impl Svg {
         )
     }
 
-    /// Everything drawn by `draw` in one colour.
+    /// Draws a group of elements in one colour.
     pub(super) fn coloured(&mut self, class: &str, draw: impl FnOnce(&mut Self)) {
         self.put(format_args!("<g class=\"{class}\">"));
         draw(self);
@@ -70,7 +70,7 @@ impl Svg {
         self.rect_titled([x, y], [width, height], class, "");
     }
 
-    /// A rectangle that says something when pointed at.
+    /// Draws a rectangle with a tooltip.
     pub(super) fn rect_titled(
         &mut self,
         [x, y]: [f64; 2],
@@ -85,7 +85,7 @@ impl Svg {
         ));
     }
 
-    /// A circle that says something when pointed at.
+    /// Draws a circle with a tooltip.
     pub(super) fn circle(&mut self, [x, y]: [f64; 2], radius: f64, class: &str, title: &str) {
         let [x, y, radius] = [x, y, radius].map(number);
         let title = titled(title);
@@ -113,7 +113,7 @@ impl Svg {
         ));
     }
 
-    /// A whisker along x: a line with a stop at each end.
+    /// Draws a whisker along x: a line with a stop at each end.
     pub(super) fn whisker_x(&mut self, [low, high]: [f64; 2], y: f64) {
         self.line([low, y], [high, y], "whisker");
         for x in [low, high] {
@@ -121,7 +121,7 @@ impl Svg {
         }
     }
 
-    /// A whisker along y.
+    /// Draws a whisker along y.
     pub(super) fn whisker_y(&mut self, x: f64, [low, high]: [f64; 2]) {
         self.line([x, low], [x, high], "whisker");
         for y in [low, high] {
@@ -143,7 +143,8 @@ fn titled(title: &str) -> String {
     }
 }
 
-/// A coordinate with at most one decimal; what is not a number would draw nothing, so it is 0.
+/// Formats a coordinate with at most one decimal. A non-finite value becomes 0, since SVG would
+/// draw nothing.
 fn number(value: f64) -> String {
     let value = if value.is_finite() { value } else { 0.0 };
     let text = format!("{value:.1}");

@@ -1,15 +1,15 @@
-//! What the machine did beside a run, from the kernel's own counters.
+//! Load of the machine outside a run, from the kernel's counters.
 
 use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-/// What the machine did beside the run, in percent of all its CPUs' time.
+/// Load of the machine outside the run, in percent of all its CPUs' time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct HostLoad {
     /// Time the hypervisor gave to other guests.
     pub steal_percent: f64,
-    /// Time used by processes that take no part in the run.
+    /// CPU time of processes that are not part of the run.
     pub foreign_percent: f64,
 }
 
@@ -27,8 +27,8 @@ impl CpuTimes {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// `cpu user nice system idle iowait irq softirq steal guest guest_nice`; guest time is already
-    /// part of user time (proc(5)).
+    /// Parses `cpu user nice system idle iowait irq softirq steal guest guest_nice`; guest time is
+    /// already part of user time (proc(5)).
     fn parse(stat: &str) -> Option<Self> {
         let ticks: Vec<u64> = stat
             .lines()
@@ -53,8 +53,8 @@ impl CpuTimes {
         })
     }
 
-    /// The load between two readings, apart from `ours_ns` of CPU time in `wall_ns`. `None` when the
-    /// window is too short for the kernel's ticks to have moved.
+    /// Returns the load between two readings, without `ours_ns` of CPU time in `wall_ns`. `None`
+    /// when the window is too short for the kernel's ticks to have moved.
     pub(super) fn until(self, after: Self, ours_ns: u64, wall_ns: u64) -> Option<HostLoad> {
         let busy = after.busy.saturating_sub(self.busy) as f64;
         let idle = after.idle.saturating_sub(self.idle) as f64;

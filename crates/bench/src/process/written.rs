@@ -1,17 +1,19 @@
-//! What reached a disk, as the kernel counts it.
+//! Bytes written to a disk, from the kernel's counters.
 //!
-//! The bytes that `/proc/PID/io` counts for a process are no use here: with large folios the kernel
-//! counts up to megabytes for a write of a few hundred bytes. The device counts what it was sent.
+//! The bytes that `/proc/PID/io` counts for a process are not usable: with large folios the kernel
+//! counts up to megabytes for a write of a few hundred bytes. The device's counter has the real
+//! bytes.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What the device counts in, whatever its sectors are (Documentation/admin-guide/iostats.rst).
+/// Unit of the device's counter, independent of its sector size
+/// (Documentation/admin-guide/iostats.rst).
 const SECTOR_SIZE: u64 = 512;
 
-/// Bytes that were written so far, by everybody, to the device that holds a path. `None` where
-/// there is no such device: in memory, over a network, on layers.
+/// Returns the bytes written so far, by all processes, to the device that holds a path. `None` if
+/// there is no such device: in memory, over a network, on layered file systems.
 #[must_use]
 pub fn written_bytes(path: &Path) -> Option<u64> {
     let device = fs::metadata(path).ok()?.dev();
@@ -20,7 +22,7 @@ pub fn written_bytes(path: &Path) -> Option<u64> {
     Some(sectors * SECTOR_SIZE)
 }
 
-/// `major minor name reads merged sectors ms writes merged sectors …`: the second sectors.
+/// Parses `major minor name reads merged sectors ms writes merged sectors …`: the second `sectors`.
 fn parse(stats: &str, major: u32, minor: u32) -> Option<u64> {
     let device = [major.to_string(), minor.to_string()];
     let is_it = |line: &&str| line.split_whitespace().take(2).eq(&device);

@@ -5,7 +5,7 @@ use super::common::ratio;
 use crate::format::{human, human_interval};
 use crate::model::{CaseComparison, Metric, Results};
 
-/// What [`crate::compare::changes`] found between `old` and `new`.
+/// Table of the differences that [`crate::compare::changes`] found between `old` and `new`.
 #[must_use]
 pub fn changes(old: &Results, new: &Results, found: &[CaseComparison]) -> Table {
     let heads = [

@@ -1,17 +1,17 @@
-//! What reports say alike.
+//! Parts that several reports share.
 
 use super::Table;
 use crate::format::figures;
 use crate::model::{Area, CaseResult, Results};
 use crate::stats::{Comparison, Interval};
 
-/// The cases of an area.
+/// Returns the cases of an area.
 pub(super) fn of(results: &Results, area: Area) -> impl Iterator<Item = &CaseResult> {
     let cases = results.cases.iter();
     cases.filter(move |one| one.case.area == area)
 }
 
-/// A section for each table that has any row, without what is empty in it.
+/// Renders a section for each table that has rows. Columns without a figure are left out.
 pub(super) fn sections<'h>(tables: impl IntoIterator<Item = (&'h str, Table)>) -> String {
     let mut sections = Vec::new();
     for (heading, table) in tables {
@@ -23,7 +23,7 @@ pub(super) fn sections<'h>(tables: impl IntoIterator<Item = (&'h str, Table)>) -
     sections.join("\n")
 }
 
-/// How it was measured, a line for each fact.
+/// Lists the facts of the set-up, one line each.
 pub(super) fn methodology(results: &Results) -> String {
     let notes = results.setup.notes.iter();
     notes
@@ -31,13 +31,13 @@ pub(super) fn methodology(results: &Results) -> String {
         .collect()
 }
 
-/// From where to where.
+/// Formats an interval as `low – high`.
 pub(super) fn span(interval: Interval) -> String {
     let Interval { low, high } = interval;
     format!("{} – {}", figures(low), figures(high))
 }
 
-/// How many times one is of the other, and within what.
+/// Formats the ratio of a comparison and its interval.
 pub(super) fn ratio(comparison: &Comparison) -> [Option<String>; 2] {
     let ratio = comparison.ratio;
     let ratio = ratio.map(|ratio| format!("{} ×", figures(ratio)));

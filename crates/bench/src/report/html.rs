@@ -1,4 +1,5 @@
-//! One page with everything: no script, no request to anywhere, light and dark, fit for print.
+//! The HTML page with every plot and table: no script, no external resource, light and dark,
+//! printable.
 
 mod cards;
 mod formulas;
@@ -11,7 +12,7 @@ use crate::plot::{self, Kind, Plot};
 
 const STYLE: &str = include_str!("html/page.css");
 
-/// The whole page.
+/// Renders the whole page.
 #[must_use]
 pub fn page(results: &Results) -> String {
     let plots = plot::all(results);
@@ -40,22 +41,22 @@ const PLOTS: [(Kind, &str, &str, &str); 6] = [
         Kind::Throughput,
         "throughput",
         "Throughput",
-        "Messages per second where the mode counts them: at the sink, or at the sender where there is \
-         none. At a configured rate the bar can only reach the mark.",
+        "Messages per second, counted at the sink, or at the sender in modes without a sink. At a \
+         configured rate the bar cannot exceed the mark.",
     ),
     (
         Kind::Latency,
         "latency",
         "Latency",
-        "Each further nine takes the same room, so the tail is as wide as the body. Where messages leave \
-         on a schedule, response latency also counts the time a message waited because the one before it \
-         was slow.",
+        "Each further nine takes the same width, so the tail is as readable as the body. For messages on \
+         a schedule, response latency also counts the time that a message waited because the one before \
+         it was slow.",
     ),
     (
         Kind::Capacity,
         "capacity",
         "Capacity",
-        "What came through at each rate offered, first in growing steps, then closing in.",
+        "Throughput at each offered rate: first in growing steps, then between the last two.",
     ),
     (
         Kind::Cpu,
@@ -129,7 +130,7 @@ fn head(results: &Results) -> String {
     )
 }
 
-/// The title of a page: the part of Telpher that was measured, and the quantities.
+/// Returns the title of the page: the part of Telpher that was measured, and the quantities.
 fn title(name: &str) -> String {
     let title = match name {
         "agent" => "Telpher messaging: messages per second and latency",
@@ -144,7 +145,7 @@ fn title(name: &str) -> String {
     title.to_owned()
 }
 
-/// A carriage on its line.
+/// Logo: a cable car on its cable.
 const LOGO: &str = "<svg class=\"logo\" viewBox=\"0 0 28 20\" aria-hidden=\"true\"><path d=\"M0 4 Q14 8 28 \
     4\"/><path d=\"M14 6 v4\"/><rect x=\"8.5\" y=\"10\" width=\"11\" height=\"7\" rx=\"2\"/></svg>";
 
@@ -190,7 +191,7 @@ fn flags(results: &Results) -> String {
         return String::new();
     }
     let mut text = String::from(
-        "<section id=\"flags\"><h2>Flags</h2>\n<p>Where a number does not mean what it seems.</p>\n<dl>\n",
+        "<section id=\"flags\"><h2>Flags</h2>\n<p>Reasons to read a figure with care.</p>\n<dl>\n",
     );
     for flag in raised {
         let (name, meaning) = (flag.name(), words(flag.meaning()));
@@ -228,12 +229,12 @@ fn environment(results: &Results) -> String {
     )
 }
 
-/// Prose as HTML, in which a number stays with its unit.
+/// Escapes prose for HTML and keeps each number on one line with its `%`.
 fn words(text: &str) -> String {
     escape(text).replace(" %", "\u{a0}%")
 }
 
-/// Text as HTML and as the value of an attribute.
+/// Escapes text for HTML and for attribute values.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,5 +1,6 @@
-//! Topics in the form of Chronik's report: throughput, bandwidth and latencies for each ack; and what that
-//! report lacks: intervals, the broker's work for each message, what was read back, and ratios.
+//! Topics in the form of Chronik's report: throughput, bandwidth and latencies for each `acks`
+//! setting. Added to that report: intervals, the broker's work for each message, the records read
+//! back, and ratios.
 
 mod rows;
 
@@ -14,9 +15,9 @@ use crate::model::{Area, CaseResult, Metric, Results, Run};
 use crate::stats::{Interval, describe};
 use crate::workload::kafka::{END_TO_END, PRODUCE};
 
-/// What Chronik published of 128 producers with 256 bytes each, standalone (`BASELINE_PERFORMANCE.md`,
-/// 2025-11-28): acks, rate, bandwidth, p50, p99, p99.9. The first row's own count over its 30 seconds is
-/// 361,192 a second: its clock ran on for five.
+/// Chronik's published figures for 128 producers with 256 bytes each, standalone
+/// (`BASELINE_PERFORMANCE.md`, 2025-11-28): acks, rate, bandwidth, p50, p99, p99.9. The first row's
+/// own count over its 30 seconds is 361,192 a second: its clock ran on for five.
 const PUBLISHED: [[&str; 6]; 2] = [
     [
         "1",
@@ -36,10 +37,10 @@ const PUBLISHED: [[&str; 6]; 2] = [
     ],
 ];
 
-/// Chronik's megabyte.
+/// Bytes in one of Chronik's megabytes.
 const MB: f64 = (1 << 20) as f64;
 
-/// The report.
+/// Renders the report.
 #[must_use]
 pub fn chronik(results: &Results) -> String {
     let current = current(results);
@@ -50,7 +51,7 @@ pub fn chronik(results: &Results) -> String {
     format!("# Benchmark Results\n\n{current}\n## Methodology\n\n{methodology}")
 }
 
-/// Its tables alone; nothing where no topics were measured.
+/// Renders only the tables. Empty when no topics were measured.
 pub(super) fn current(results: &Results) -> String {
     let cases: Vec<_> = of(results, Area::Kafka).collect();
     if cases.is_empty() {
@@ -67,7 +68,7 @@ pub(super) fn current(results: &Results) -> String {
     sections(tables)
 }
 
-/// Target, and what else tells it from other rows.
+/// Names a row: the target, and the parameters that have no column of their own.
 fn name(one: &CaseResult) -> String {
     let parameters = one.case.parameters.iter();
     let told = parameters.filter(|(name, _)| !["acks", "threads"].contains(&name.as_str()));
@@ -83,7 +84,7 @@ fn acks(one: &CaseResult) -> Option<String> {
     one.case.parameters.get("acks").cloned()
 }
 
-/// Connections and what each has under way, and where a schedule was kept its rate.
+/// Connections × requests in flight, message size, and the rate of a paced case.
 fn shape(one: &CaseResult) -> String {
     let (case, in_flight) = (&one.case, one.case.in_flight.unwrap_or(1));
     let shape = format!("{} × {in_flight}, {} B", case.clients, case.size);
@@ -97,7 +98,7 @@ fn streamed(run: &Run) -> Option<Streamed> {
     run.measured.as_ref()?.streamed
 }
 
-/// Bytes of all runs by seconds of all windows, in Chronik's megabytes.
+/// Bandwidth over all runs in Chronik's megabytes per second.
 fn bandwidth(one: &CaseResult) -> Option<f64> {
     let measured = || one.runs.iter().filter_map(|run| run.measured.as_ref());
     let bytes: u64 = measured().filter_map(|run| Some(run.streamed?.bytes)).sum();
@@ -168,7 +169,8 @@ fn summary(cases: &[&CaseResult]) -> Table {
     table
 }
 
-/// Every percentile over the messages of all runs, in microseconds and milliseconds as Chronik has it.
+/// Percentiles over the messages of all runs, in microseconds and milliseconds as in Chronik's
+/// report.
 fn latencies(cases: &[&CaseResult]) -> Table {
     let heads = [
         "Mode", "Target", "acks", "p50", "p90", "p95", "p99", "p99.9", "max",
@@ -296,8 +298,9 @@ fn read_back(cases: &[&CaseResult]) -> Table {
     table
 }
 
-/// A message on its way to a consumer needs a sync and two round trips: its median over the sum of
-/// theirs, repeat by repeat, since those of a repeat ran side by side.
+/// End-to-end p50 of each case as a ratio to its floors: a message on its way to a consumer needs
+/// one sync and two round trips. The ratio is taken repeat by repeat, because cases of one repeat
+/// ran side by side.
 fn end_to_end(cases: &[&CaseResult]) -> Table {
     let heads = [
         "Target",

@@ -1,11 +1,11 @@
-//! One page that stands for a result: what was run, on what, the tables, and how to read the flags.
+//! The Markdown page of a result: command, machine, set-up, tables, and the meaning of its flags.
 
 use super::common::methodology;
 use super::{Detail, Section, kafka, overview, quota, store};
 use crate::flags;
 use crate::model::Results;
 
-/// The page. Its tables have everything that was measured.
+/// Renders the page with every measured figure.
 #[must_use]
 pub fn markdown(results: &Results) -> String {
     let mut text = format!("# {}\n\n", results.name);

@@ -1,4 +1,4 @@
-//! The tables one looks at first: a row per case, the figures people ask for, in units they read.
+//! The main tables: a row per case with the common figures in readable units.
 
 mod capacity;
 mod columns;
@@ -11,10 +11,10 @@ use capacity::capacity;
 use columns::{BRIEF, FULL};
 use ratios::ratios;
 
-/// A table with its heading and the sentences that belong under it.
+/// A table with its heading and the notes below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// What the table is about.
+    /// Heading: the area and the parameters that all rows share.
     pub heading: String,
     /// The table.
     pub table: Table,
@@ -22,7 +22,7 @@ pub struct Section {
     pub notes: Vec<String>,
 }
 
-/// How much of each figure a table shows.
+/// Level of detail of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// Means with their margins, to fit a terminal.
@@ -80,7 +80,8 @@ pub fn terminal(results: &Results) -> String {
     text
 }
 
-/// What all cases of a section share stands in the heading, and only there.
+/// Builds the section of comparable cases. Parameters that all of them share appear only in the
+/// heading.
 fn section(cases: &[&CaseResult], detail: Detail) -> Section {
     let first = cases[0].case.parts();
     let shared: Vec<_> = first

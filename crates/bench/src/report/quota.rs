@@ -1,6 +1,6 @@
-//! Takes in the form of the rate limiter's report: answers by status, latencies, endpoints, thresholds;
-//! and what that report lacks: intervals, the server's work for each request, what the generator cost,
-//! and how many one bucket had to allow.
+//! Quota takes in the form of the rate limiter's report: answers by status, latencies, endpoints,
+//! thresholds. Added to that report: intervals, the server's work for each request, the cost of the
+//! generator, and the exact count that one bucket has to allow.
 
 use super::Table;
 use super::common::{methodology, of, ratio, sections, span};
@@ -12,13 +12,13 @@ use crate::process::Role;
 use crate::stats::describe;
 use crate::workload::quota::{COUNT, MIX, exactness, excess, thresholds};
 
-/// What the report published of its mix: 50 users, 10,000 agents, 30 seconds.
+/// The published figures of the mix: 50 users, 10,000 agents, 30 seconds.
 const PUBLISHED_MIX: Published = Published {
     overall: ["11,616", "381.08/s", "0", "2,804 (24.13 %)", "8,812"],
     latency: ["4.62", "1.83", "7.86", "11.73", "n/a", "506.83"],
 };
 
-/// And of its 1,000 requests for one agent over 50 connections.
+/// The published figures of 1,000 requests for one agent over 50 connections.
 const PUBLISHED_COUNT: Published = Published {
     overall: ["1,000", "503.91/s", "0", "881 (88.10 %)", "119"],
     latency: ["99.22", "92", "124", "129", "139", "143"],
@@ -31,7 +31,7 @@ struct Published {
     latency: [&'static str; 6],
 }
 
-/// The report.
+/// Renders the report.
 #[must_use]
 pub fn limiter(results: &Results) -> String {
     let current = current(results);
@@ -42,7 +42,7 @@ pub fn limiter(results: &Results) -> String {
     format!("# Benchmark Results\n\n{current}\n## Methodology\n\n{methodology}")
 }
 
-/// Its tables alone; nothing where no takes were measured.
+/// Renders only the tables. Empty when no takes were measured.
 pub(super) fn current(results: &Results) -> String {
     let cases: Vec<_> = of(results, Area::Quota).map(Shown::of).collect();
     if cases.is_empty() {
@@ -54,15 +54,15 @@ pub(super) fn current(results: &Results) -> String {
         ("Work For Each Request", work(&cases)),
         ("Per-Endpoint Breakdown (ms)", endpoints(&cases)),
         ("Connection Timing (ms)", phases(&cases)),
-        ("What One Bucket Had To Allow", exact(&cases)),
-        ("What Nodes Might Allow Together", together(&cases)),
+        ("Exactness of One Bucket", exact(&cases)),
+        ("Bucket Shared By Several Nodes", together(&cases)),
         ("Thresholds", judged(&cases)),
         ("Ratios", ratios(results, &cases)),
     ];
     sections(tables)
 }
 
-/// A case, and the answers of all its runs.
+/// A case with the merged answers of all its runs.
 struct Shown<'a> {
     one: &'a CaseResult,
     answered: Answered,
@@ -79,7 +79,7 @@ impl<'a> Shown<'a> {
         Self { one, answered }
     }
 
-    /// The target, and what else tells it from other rows.
+    /// Names a row: the target, and the parameters that distinguish it from other rows.
     fn name(&self) -> String {
         let case = &self.one.case;
         let mut words = vec![case.target.clone()];
@@ -110,7 +110,7 @@ impl<'a> Shown<'a> {
         self.one.summary.mean(metric)
     }
 
-    /// What was published of the same, above the first row that it can be held against.
+    /// Returns the published figures of this mode, for the first row only.
     fn published(&self, is_first: bool) -> Option<&'static Published> {
         let case = &self.one.case;
         match is_first {
@@ -238,7 +238,7 @@ fn work(cases: &[Shown<'_>]) -> Table {
     table
 }
 
-/// What each process of a server used for a request.
+/// CPU time per request of each server process.
 fn parts(one: &CaseResult) -> Vec<String> {
     let names: Vec<&str> = one.runs.first().map_or(Vec::new(), |run| {
         processes(run).map(|role| role.name.as_str()).collect()
@@ -342,7 +342,7 @@ fn exact(cases: &[Shown<'_>]) -> Table {
     table
 }
 
-/// Several nodes admit no more than the bucket that they share.
+/// Takes that several nodes allowed from the bucket that they share, against its limit.
 fn together(cases: &[Shown<'_>]) -> Table {
     let heads = [
         "Target",
@@ -435,7 +435,7 @@ fn micros(us: f64) -> String {
     format!("{} µs", figures(us))
 }
 
-/// Milliseconds, with as many digits as tell a loopback's apart.
+/// Formats milliseconds with three decimals, enough to distinguish loopback latencies.
 fn millis(ms: f64) -> String {
     format!("{ms:.3}")
 }
@@ -460,7 +460,7 @@ mod tests {
         }
     }
 
-    /// 1,000 takes in 1.984 s, of which 119 were allowed.
+    /// 1,000 takes in 1.984 s, of which `allowed` were allowed.
     fn measured(allowed: u64) -> Measurement {
         let mut endpoint = Endpoint {
             name: "/api/request".to_owned(),

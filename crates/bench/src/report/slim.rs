@@ -1,7 +1,7 @@
-//! The SLIM suite's report: live lines, statistical summary, technical report, with its headings, its
-//! columns and its number format. The method described is ours.
+//! The SLIM suite's report: live lines, statistical summary and technical report, with the suite's
+//! headings, columns and number format. The method section describes our own method.
 //!
-//! With one target the tables are exactly the suite's; with several, each target has its own table
+//! With one target the tables are exactly the suite's. With several, each target has its own table
 //! under its name, so that the columns stay the same.
 
 mod capacity;
@@ -14,7 +14,7 @@ use crate::format::ABSENT;
 use crate::lines;
 use crate::model::{Case, Results};
 
-/// Everything in one document: live progress markers, suite summary, technical report.
+/// Renders all parts in one document: live progress markers, suite summary, technical report.
 #[must_use]
 pub fn full(results: &Results) -> String {
     let mut text = format!("# Telpher Benchmark Report: {}\n\n", results.name);
@@ -31,7 +31,7 @@ pub fn full(results: &Results) -> String {
     text + &format!("## Technical Report\n\n{}", technical_report(results))
 }
 
-/// `suite_summary.md`.
+/// Renders `suite_summary.md`.
 #[must_use]
 pub fn suite_summary(results: &Results) -> String {
     let mut text = String::from("# Telpher Benchmark Statistical Summary\n\n");
@@ -48,7 +48,7 @@ pub fn suite_summary(results: &Results) -> String {
     text
 }
 
-/// `technical_report.md`.
+/// Renders `technical_report.md`.
 #[must_use]
 pub fn technical_report(results: &Results) -> String {
     let mut text = String::from("# Telpher Benchmark Technical Report\n\n");
@@ -60,7 +60,7 @@ pub fn technical_report(results: &Results) -> String {
     text + &method::after(results)
 }
 
-/// All lines of the suite in the order of the reports: the runs of each case in the order they ran, a
+/// Returns all lines of the suite in report order: the runs of each case in the order they ran, a
 /// summary after each mode, then the sweeps.
 fn live_lines(results: &Results) -> Vec<String> {
     let mut lines = Vec::new();
@@ -87,7 +87,7 @@ fn live_lines(results: &Results) -> Vec<String> {
     lines
 }
 
-/// The suite's parameters, as the head of the summary lists them.
+/// Returns the suite's parameters for the head of the summary.
 fn parameters(results: &Results) -> Vec<(&'static str, String)> {
     let all = |value: fn(&Case) -> String| {
         let mut values: Vec<String> = Vec::new();

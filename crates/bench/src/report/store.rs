@@ -1,5 +1,5 @@
-//! The durable store in the form of FleetLM's report: date, commit, set-up, throughput, CPU, memory;
-//! and what that report lacks: latencies, syncs, intervals, and what others make of the same.
+//! Conversations in the form of FleetLM's report: date, commit, set-up, throughput, CPU, memory.
+//! Added to that report: latencies, syncs, intervals, and the same load on rival systems.
 
 use super::Table;
 use super::common::{methodology, of};
@@ -8,7 +8,7 @@ use crate::model::{Area, CaseResult, Metric, Results};
 use crate::stats::{Description, Interval, describe};
 use crate::workload::OURS;
 
-/// What FleetLM published (`docs/bench.md` there, row of 2025-10-17).
+/// FleetLM's published row of 2025-10-17 (`docs/bench.md` in its repository).
 const PUBLISHED: [&str; 7] = [
     "2025-10-17",
     "`650292e`",
@@ -16,13 +16,13 @@ const PUBLISHED: [&str; 7] = [
     "~800 msg/s",
     "40 %",
     "130 MB",
-    "durable writes, NVMe WAL; one run, latency not told",
+    "durable writes, NVMe WAL; one run, latency not published",
 ];
 
-/// What it published as its rate.
+/// Messages per second that FleetLM published.
 const PUBLISHED_RATE: f64 = 800.0;
 
-/// The report.
+/// Renders the report.
 #[must_use]
 pub fn fleetlm(results: &Results) -> String {
     let current = current(results);
@@ -35,7 +35,7 @@ pub fn fleetlm(results: &Results) -> String {
     text + &methodology(results)
 }
 
-/// Its tables alone; nothing where no conversations were measured.
+/// Renders only the tables. Empty when no conversations were measured.
 pub(super) fn current(results: &Results) -> String {
     let cases: Vec<_> = of(results, Area::Store).collect();
     if cases.is_empty() {
@@ -91,7 +91,8 @@ fn rows(results: &Results, cases: &[&CaseResult]) -> Table {
     table
 }
 
-/// The interval, and how memory moved in the second half of the runs.
+/// Notes of a row: number of runs, interval of the rate, and growth of memory in the second half of
+/// the runs.
 fn notes(one: &CaseResult) -> Option<String> {
     let runs = match one.summary.runs {
         1 => "1 run".to_owned(),
@@ -110,7 +111,7 @@ fn notes(one: &CaseResult) -> Option<String> {
     Some(words.join("; "))
 }
 
-/// By how much memory grew from the middle of a run to its end, over all runs.
+/// Mean growth of memory from the middle of a run to its end.
 fn drift(one: &CaseResult) -> Option<String> {
     let grown = |run: &crate::model::Run| {
         let points = &run.measured.as_ref()?.memory;
@@ -123,7 +124,7 @@ fn drift(one: &CaseResult) -> Option<String> {
     Some(format!("{sign}{}", bytes(mean.abs() as u64)))
 }
 
-/// Target, and door or shape where that tells it from others.
+/// Names a row: the target with its client API, or with its connections and depth.
 fn name(one: &CaseResult) -> String {
     let case = &one.case;
     match case.parameters.get("door") {
@@ -165,7 +166,7 @@ fn latencies(cases: &[&CaseResult]) -> Table {
     table
 }
 
-/// What follows from the figures for each door.
+/// Conclusions about each row of ours: the ratio to the published rate and to the floors.
 fn sentences(cases: &[&CaseResult]) -> Vec<String> {
     let ours = cases.iter().filter(|one| one.case.target == OURS);
     let mut sentences = Vec::new();
@@ -196,8 +197,8 @@ fn sentences(cases: &[&CaseResult]) -> Vec<String> {
     sentences
 }
 
-/// One message at a time: its median over the sum of the floors' medians, repeat by repeat, since those
-/// of a repeat ran side by side.
+/// With one message at a time: p50 over the sum of the floors' p50, repeat by repeat, because cases
+/// of one repeat ran side by side.
 fn over_sum_of_floors(one: &CaseResult, cases: &[&CaseResult]) -> Option<Description> {
     let is_alone = |one: &CaseResult| (one.case.clients, one.case.in_flight) == (1, Some(1));
     let floor = |target: &str| {

@@ -1,21 +1,21 @@
-//! One table, three ways out: Markdown, terminal, HTML.
+//! A table that renders as Markdown, terminal text or HTML.
 
 use comfy_table::{CellAlignment, LineStyle, TableStyle};
 
 use super::html::escape;
 use crate::format::ABSENT;
 
-/// A table of text. A cell without a figure is `None` and shows as `n/a`; a cell may have a second line.
+/// A table of text cells. A `None` cell shows as `n/a`; a cell may have a second line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
     heads: Vec<String>,
-    /// How many columns at the left are words; the others are numbers and stand at the right.
+    /// Number of text columns at the left; the remaining columns are numbers and are right-aligned.
     words: usize,
     rows: Vec<Vec<Option<String>>>,
 }
 
 impl Table {
-    /// A table with these column heads, of which the first `words` head words.
+    /// Makes a table with these column heads. The first `words` columns hold text.
     #[must_use]
     pub fn new<S: Into<String>>(heads: impl IntoIterator<Item = S>, words: usize) -> Self {
         Self {
@@ -28,7 +28,7 @@ impl Table {
     /// Adds a row.
     ///
     /// # Panics
-    /// When it has not one cell for each head.
+    /// When the number of cells differs from the number of heads.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Option<String>>) {
         let cells: Vec<_> = cells.into_iter().collect();
         assert_eq!(
@@ -39,7 +39,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The same table without the columns in which no row has anything.
+    /// Returns the table without the columns in which every cell is empty.
     #[must_use]
     pub fn without_empty_columns(self) -> Self {
         let keep: Vec<bool> = (0..self.heads.len())
@@ -70,13 +70,14 @@ impl Table {
         }
     }
 
-    /// Whether there are no rows.
+    /// Returns true if the table has no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// As Markdown, with the alignment marks of the reports we reproduce, and a line break at the end.
+    /// Renders Markdown with the alignment marks of the reports we reproduce, ending with a line
+    /// break.
     #[must_use]
     pub fn markdown(&self) -> String {
         let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
@@ -97,7 +98,7 @@ impl Table {
         text
     }
 
-    /// For a terminal, without colours.
+    /// Renders the table for a terminal, without colours.
     #[must_use]
     pub fn terminal(&self) -> String {
         let mut table = comfy_table::Table::new();
@@ -114,7 +115,7 @@ impl Table {
         table.trim_fmt()
     }
 
-    /// As an HTML table inside a box that scrolls sideways.
+    /// Renders an HTML table inside a box that scrolls sideways.
     #[must_use]
     pub(crate) fn html(&self) -> String {
         let class = |column| {
@@ -141,12 +142,12 @@ impl Table {
     }
 }
 
-/// A second line of a cell in Markdown.
+/// Line break between the two lines of a Markdown cell.
 const BREAK: &str = "<br>";
 
 const HTML_ABSENT: &str = "<span class=\"absent\">n/a</span>";
 
-/// The second line of a cell is what the first rests on, and stands smaller below it.
+/// Renders a cell. Its second line, the detail of the first, appears smaller below it.
 fn html_cell(cell: &str) -> String {
     match cell.split_once('\n') {
         Some((first, second)) => format!("{}<small>{}</small>", escape(first), escape(second)),

@@ -1,10 +1,10 @@
-//! `results.tsv`: a line per run with the 28 columns of the SLIM suite in its order, then ours.
+//! `results.tsv`: a line per run with the 28 columns of the SLIM suite in its order, then our own.
 
 use crate::flags;
 use crate::format::{ABSENT, count, fixed};
 use crate::model::{Case, Metric, Results, Run};
 
-/// Everything in tab-separated values.
+/// Renders all runs as tab-separated values.
 #[must_use]
 pub fn tsv(results: &Results) -> String {
     let heads: Vec<&str> = SUITE.iter().chain(OURS).map(|(head, _)| *head).collect();
@@ -140,7 +140,7 @@ const OURS: &[Column] = &[
     ("flags", |_, run| flags::list(&run.flags)),
 ];
 
-/// Milliseconds to the nanosecond: calls take microseconds.
+/// Formats milliseconds with six decimals (nanoseconds): calls take microseconds.
 fn millis(value: Option<f64>) -> String {
     precise(value)
 }
@@ -149,7 +149,7 @@ fn precise(value: Option<f64>) -> String {
     value.map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.6}"))
 }
 
-/// Words cannot hold the separators.
+/// Replaces separators in a word by spaces.
 fn word(text: &str) -> String {
     text.replace(['\t', '\n', '\r'], " ")
 }

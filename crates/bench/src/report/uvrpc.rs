@@ -1,5 +1,5 @@
-//! The call modes side by side, as the UVRPC report has them: every run, averages, speed-ups; and what
-//! that report lacks, intervals and a verdict beside each speed-up.
+//! Call modes side by side in the form of the UVRPC report: every run, averages, speed-ups. Added
+//! to that report: intervals, and a verdict for each speed-up.
 
 mod configuration;
 
@@ -8,7 +8,7 @@ use crate::flags;
 use crate::format::{human, thousands};
 use crate::model::{CaseComparison, CaseResult, Metric, Results, Run, Unit};
 
-/// The report over every series of call modes in the results.
+/// Renders the report over every series of call modes in the results.
 #[must_use]
 pub fn uvrpc(results: &Results) -> String {
     let mut text = String::from("# Telpher RPC Performance Test Results\n\n");
@@ -34,7 +34,7 @@ fn methodology(results: &Results) -> String {
     let order = if results.interleaved() {
         "The modes of a repeat took turns, so that drift of the machine reaches all of them"
     } else {
-        "The runs of a mode came one after the other, before those of the next mode"
+        "All runs of a mode ran one after the other, before those of the next mode"
     };
     format!(
         "## Test Methodology\n\n\
@@ -130,7 +130,7 @@ fn averages(cases: &[&CaseResult]) -> String {
     )
 }
 
-/// Ratio, interval and verdict.
+/// Returns ratio, interval and verdict.
 fn ratio(subject: &CaseResult, baseline: &CaseResult) -> [Option<String>; 3] {
     let found = CaseComparison::of(Metric::ObservedRate, subject, baseline);
     let Some(CaseComparison { comparison, .. }) = found else {
@@ -207,7 +207,7 @@ fn variability(cases: &[&CaseResult]) -> String {
     text + "\n"
 }
 
-/// The flags of these cases, under their table.
+/// Lists the flags of these cases, under their table.
 fn flagged(cases: &[&CaseResult]) -> String {
     let mut text = String::new();
     for case in cases.iter().filter(|case| !case.summary.flags.is_empty()) {
@@ -228,7 +228,8 @@ fn ops(rate: Option<f64>) -> Option<String> {
     rate.map(|rate| thousands(rate, 2))
 }
 
-/// The mode as that report calls it; with its depth where two columns would have one name.
+/// Names a column: the mode as in the UVRPC report, with its depth if two columns would have the
+/// same name.
 fn column(case: &CaseResult, all: &[&CaseResult]) -> String {
     let same = all
         .iter()

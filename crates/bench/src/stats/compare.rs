@@ -1,4 +1,4 @@
-//! Two samples: the ratio of their means, an interval for it, and a verdict that never says more.
+//! Comparison of two samples: the ratio of their means, its interval, and a verdict.
 //!
 //! The interval is Fieller's: the set of ratios ρ for which a t test does not reject
 //! `mean(subject) = ρ · mean(baseline)`, with unequal variances and the degrees of freedom of Welch and
@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{Description, Interval, student_t};
 
-/// Which direction of a quantity is the good one.
+/// Better direction of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
-    /// Throughput, for example.
+    /// Higher is better: throughput, for example.
     Higher,
-    /// Latency, for example.
+    /// Lower is better: latency, for example.
     Lower,
 }
 
-/// What a comparison allows one to say.
+/// Conclusion that a comparison supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -35,7 +35,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The verdict in words, about speed.
+    /// Returns the verdict in words, about speed.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -47,17 +47,17 @@ impl Verdict {
     }
 }
 
-/// A subject measured against a baseline.
+/// Comparison of a subject with a baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// mean(subject) / mean(baseline). `None` where the baseline mean is zero.
     pub ratio: Option<f64>,
-    /// 95 % interval of the ratio. `None` below two values on a side, and where the baseline mean
-    /// cannot be told from zero, which leaves the ratio without bounds.
+    /// 95 % interval of the ratio. `None` below two values on a side, and when the baseline mean
+    /// does not differ significantly from zero, which leaves the ratio unbounded.
     pub interval: Option<Interval>,
     /// Welch–Satterthwaite degrees of freedom.
     pub degrees: Option<f64>,
-    /// What may be said.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
@@ -121,8 +121,8 @@ impl Errors {
                 + self.baseline.powi(2) / (self.baseline_count - 1.0))
     }
 
-    /// The ratios ρ with `(a − ρb)² ≤ t²(va + ρ²vb)`: the roots of a quadratic in ρ, whose leading
-    /// coefficient is positive exactly when the baseline mean differs from zero.
+    /// Solves for the ratios ρ with `(a − ρb)² ≤ t²(va + ρ²vb)`: the roots of a quadratic in ρ,
+    /// whose leading coefficient is positive exactly when the baseline mean differs from zero.
     fn fieller(&self, subject: f64, baseline: f64, t: f64) -> Option<Interval> {
         let square = baseline.powi(2) - t.powi(2) * self.baseline;
         if square <= 0.0 {

@@ -1,4 +1,4 @@
-//! One sample: mean, sample variance, spread and the Student-t interval of its mean.
+//! Description of one sample: mean, sample variance, spread and the Student-t interval of its mean.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The same interval without the part below zero, for quantities that cannot be negative.
+    /// Returns the interval without the part below zero, for quantities that cannot be negative.
     #[must_use]
     pub fn from_zero(self) -> Self {
         Self {
@@ -23,14 +23,14 @@ impl Interval {
         }
     }
 
-    /// Whether `value` lies inside, ends included.
+    /// Returns true if `value` lies inside, ends included.
     #[must_use]
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 }
 
-/// What is known about a quantity after `count` independent runs.
+/// Statistics of a quantity over `count` independent runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Description {
     /// Number of values.
@@ -82,8 +82,8 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Two passes: the deviations are summed around a mean that is already known, so that a large mean
-/// with a small spread loses no digits.
+/// Computes the sample variance in two passes: deviations are summed around the known mean, so that
+/// a large mean with a small spread loses no digits.
 fn variance(values: &[f64], mean: f64) -> Option<f64> {
     let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

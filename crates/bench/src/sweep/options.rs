@@ -1,27 +1,28 @@
-//! How to sweep, and what of it makes no sense.
+//! Options of a sweep, and their validation.
 
 use serde::{Deserialize, Serialize};
 
-/// How to sweep.
+/// Options of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SweepOptions {
     /// First rate offered, per second; at least 1.
     pub start_rate: u64,
-    /// Never offer more than that.
+    /// Maximum rate to offer.
     pub rate_max: Option<u64>,
-    /// Each coarse step offers that many times the rate before, rounded up, and at least 1 more.
+    /// Factor between coarse rates. The result is rounded up, and at least 1 more than the rate
+    /// before.
     pub growth: f64,
-    /// Gain a step needs over the best before, as a share: 0.05 is 5 %.
+    /// Minimum gain of a step over the best before, as a share: 0.05 is 5 %.
     pub plateau_threshold: f64,
-    /// Coarse steps in a row without a gain that end the phase.
+    /// Number of coarse steps in a row without a gain that end the phase.
     pub plateau_steps: u32,
-    /// Coarse steps at most.
+    /// Maximum number of coarse steps.
     pub steps_max: u32,
-    /// Refining steps at most; 0 leaves the phase out.
+    /// Maximum number of refining steps; 0 skips the phase.
     pub refinement_steps: u32,
-    /// Refining ends when the gap is this small.
+    /// Gap between the rates at which refining ends.
     pub rate_delta_min: u64,
-    /// Runs of each step.
+    /// Number of runs of each step.
     pub repeats: u32,
 }
 
@@ -80,7 +81,7 @@ impl SweepOptions {
     }
 }
 
-/// Options that cannot be swept with.
+/// Error of invalid sweep options.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the sweep cannot run: {}", mistakes.join("; "))]
 pub struct SweepOptionsError {

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Sweeps a system that passes `rate` on as `system(rate)` and writes down every step.
+/// Sweeps a system whose throughput is `system(rate)`, and returns a transcript of every step.
 fn script(options: SweepOptions, system: impl Fn(u64) -> f64) -> String {
     let mut sweep = Sweep::new(options).unwrap();
     let mut transcript = String::new();

@@ -1,15 +1,16 @@
 //! `bench agent`: messages between agents through a node, in the three modes of the SLIM suite, and
 //! one to many.
 //!
-//! | mode | receivers | a message is done when |
+//! | mode | receivers | a message is complete when |
 //! |---|---|---|
-//! | request-reply | echo and count | its reply is there |
+//! | request-reply | echo and count | its reply arrives |
 //! | fire-and-forget | count | it is handed to the connection; the sink's count is the throughput |
 //! | write | none | the node has accepted it (`durability = memory`) |
-//! | publish | all count | it is handed to the connection; what they count together is the throughput |
+//! | publish | all count | it is handed to the connection; the subscribers' total is the throughput |
 //!
-//! Node, sender and receivers are separate processes. Each client has a connection and a destination of
-//! its own; the subscribers of one publisher have a connection each, in one process.
+//! Node, sender and receivers are separate processes. Each client has a connection and a
+//! destination of its own; each subscriber of a publisher has its own connection, all in one
+//! process.
 
 mod drive;
 mod matrix;
@@ -34,22 +35,22 @@ pub use suite::run;
 
 use crate::tally::Tally;
 
-/// Name of client `index`'s destination.
+/// Returns the name of client `index`'s destination.
 fn destination(index: u32) -> String {
     format!("bench/agent/echo-{index}")
 }
 
-/// What a sender does.
+/// Parameters of a sender process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct SenderSpec {
-    /// The node.
+    /// Address of the node.
     node: String,
     mode: AgentMode,
     /// Connections, each with a destination of its own.
     clients: u32,
-    /// Body in bytes.
+    /// Size of the body in bytes.
     size: usize,
-    /// Messages per second of all clients together, 0 for as many as can be.
+    /// Messages per second of all clients together; 0 means as many as possible.
     rate: u64,
     /// Messages each client keeps in flight when it is not paced.
     in_flight: u32,
@@ -57,18 +58,18 @@ pub(super) struct SenderSpec {
     window_ns: u64,
 }
 
-/// What a receiver does.
+/// Parameters of a receiver process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ReceiverSpec {
-    /// The node.
+    /// Address of the node.
     node: String,
-    /// Names to subscribe to, over a connection each.
+    /// Names to subscribe to, each over its own connection.
     names: Vec<String>,
-    /// Bytes every message has.
+    /// Size of every message in bytes.
     size: usize,
 }
 
-/// What a sender counted.
+/// Counts of a sender.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Sent {
     tally: Tally,

@@ -1,4 +1,4 @@
-//! A process that plays a role, spoken to in lines.
+//! Child process that plays a role, with a line protocol over its standard streams.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -10,74 +10,72 @@ use serde::de::DeserializeOwned;
 
 use super::PATIENCE;
 
-/// Where a process runs.
+/// CPU placement of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pin {
-    /// Wherever the kernel puts it.
+    /// No placement: the kernel chooses.
     Nowhere,
-    /// On that CPU.
+    /// Placement on one CPU.
     Cpu(usize),
 }
 
-/// How often those that a role depends on are looked at while it works.
+/// Interval at which the processes that a role depends on are checked while it works.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How often it is looked whether a role has ended.
+/// Poll interval while waiting for a role to end.
 const STEP: Duration = Duration::from_millis(5);
 
-/// Why a role did not do its part.
+/// Failures of a role.
 #[derive(Debug, thiserror::Error)]
 pub enum ChildError {
-    /// It cannot be started.
+    /// The program cannot be started.
     #[error("cannot start {program}: {cause}\nhint: {}", start_hint(.program))]
     Start {
-        /// Which program.
+        /// Name of the program.
         program: String,
-        /// Why not.
+        /// Cause of the failure.
         cause: io::Error,
     },
-    /// It was not built.
-    #[error("there is no {program} in {}\nhint: {MISSING_HINT}", directory.display())]
+    /// The program was not built.
+    #[error("{program} is not in {}\nhint: {MISSING_HINT}", directory.display())]
     Missing {
-        /// Which program.
+        /// Name of the program.
         program: String,
-        /// Where it was looked for.
+        /// Directory that was searched.
         directory: PathBuf,
     },
-    /// It ended or fell silent.
+    /// The program ended or stopped answering.
     #[error("{program} {what}{}\nhint: {SILENT_HINT}", quoted(.said))]
     Silent {
-        /// Which program.
+        /// Name of the program.
         program: String,
-        /// What happened.
+        /// Kind of failure.
         what: &'static str,
-        /// The end of what it wrote to its standard error.
+        /// Last lines of its standard error.
         said: String,
     },
-    /// It said something else than was expected.
-    #[error("{program} said `{line}`: {cause}\nhint: {NONSENSE_HINT}")]
+    /// The program printed an unexpected line.
+    #[error("{program} printed `{line}`: {cause}\nhint: {NONSENSE_HINT}")]
     Nonsense {
-        /// Which program.
+        /// Name of the program.
         program: String,
-        /// What it said.
+        /// The line.
         line: String,
-        /// What is wrong with it.
+        /// Reason why the line is invalid.
         cause: String,
     },
 }
 
 const MISSING_HINT: &str = "cargo xtask peers builds the floors and the peers into bench/peers/bin";
 
-const SILENT_HINT: &str =
-    "a benchmark whose processes end is not a result: run it again, with less load if it repeats";
+const SILENT_HINT: &str = "run the benchmark again, with less load if the failure repeats";
 
-const NONSENSE_HINT: &str =
-    "build our executable and the peers anew: they speak different versions";
+const NONSENSE_HINT: &str = "rebuild telpher and the peers: their versions differ";
 
 fn start_hint(program: &str) -> &'static str {
     match program {
         "taskset" => "placing roles on CPUs needs taskset: apt-get install util-linux",
-        _ => "is it there, and may it be executed?",
+        _ => "check that the file exists and is executable",
     }
 }
 
@@ -108,7 +106,7 @@ impl Actor {
         Self::start_with(program, arguments, pin, &[])
     }
 
-    /// Starts `program` with variables of its environment, by name and value.
+    /// Starts `program` with further environment variables, as name and value.
     pub(super) fn start_with<A: AsRef<str>>(
         program: &Path,
         arguments: impl IntoIterator<Item = A>,
@@ -147,12 +145,12 @@ impl Actor {
         })
     }
 
-    /// The process's number. `taskset` becomes the program, so it is that of the role itself.
+    /// Returns the pid. `taskset` becomes the program, so this is the pid of the role itself.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Says one line to it.
+    /// Writes one line to its standard input.
     pub(super) fn say(&mut self, line: &str) -> Result<(), ChildError> {
         let said = self
             .stdin
@@ -165,19 +163,19 @@ impl Actor {
         }
     }
 
-    /// Ends it at once, as a crash would: it is asked for nothing.
+    /// Kills the process at once, as a crash would.
     pub(super) fn kill(mut self) {
-        // One that has ended already cannot be killed.
+        // A process that has already ended cannot be killed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Ends its input, at which it says what it has still to say and ends.
+    /// Closes its standard input, after which it prints its last lines and ends.
     pub(super) fn end_input(&mut self) {
         self.stdin = None;
     }
 
-    /// Fails when it has ended.
+    /// Fails if the process has ended.
     pub(super) fn check_alive(&mut self) -> Result<(), ChildError> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -185,7 +183,7 @@ impl Actor {
         }
     }
 
-    /// Waits until it has ended, and fails unless it ended well.
+    /// Waits until the process has ended, and fails unless its status is success.
     pub(super) fn finish_within(&mut self, patience: Duration) -> Result<(), ChildError> {
         self.end_input();
         for _ in 0..patience.as_nanos() / STEP.as_nanos() {
@@ -195,23 +193,23 @@ impl Actor {
                 _ => return Err(self.silent("has failed")),
             }
         }
-        Err(self.silent("does not end"))
+        Err(self.silent("did not end in time"))
     }
 
-    /// Its next line.
+    /// Returns its next line.
     pub(super) fn line(&mut self) -> Result<String, ChildError> {
         self.line_within(PATIENCE)
     }
 
-    /// Its next line, if it comes in time.
+    /// Returns its next line, or fails after `patience`.
     pub(super) fn line_within(&mut self, patience: Duration) -> Result<String, ChildError> {
         match self.poll_line(patience)? {
             Some(line) => Ok(line),
-            None => Err(self.silent("does not answer")),
+            None => Err(self.silent("did not answer in time")),
         }
     }
 
-    /// Its next line, if it comes within that time.
+    /// Returns its next line, or `None` after `time`.
     pub(super) fn poll_line(&mut self, time: Duration) -> Result<Option<String>, ChildError> {
         match self.lines.recv_timeout(time) {
             Ok(line) => Ok(Some(line)),
@@ -220,13 +218,13 @@ impl Actor {
         }
     }
 
-    /// Its next line as JSON.
+    /// Returns its next line, parsed as JSON.
     pub(super) fn json<T: DeserializeOwned>(&mut self) -> Result<T, ChildError> {
         let line = self.line()?;
         self.parse(line)
     }
 
-    /// Its next line, if it comes in time and as long as those it depends on live.
+    /// Returns its next line, or fails after `patience` or when `check_others` fails.
     pub(super) fn line_while(
         &mut self,
         patience: Duration,
@@ -238,10 +236,10 @@ impl Actor {
             }
             check_others()?;
         }
-        Err(self.silent("does not answer"))
+        Err(self.silent("did not answer in time"))
     }
 
-    /// The same as JSON.
+    /// Returns its next line, parsed as JSON, or fails like [`Self::line_while`].
     pub(super) fn json_while<T: DeserializeOwned>(
         &mut self,
         patience: Duration,
@@ -251,12 +249,12 @@ impl Actor {
         self.parse(line)
     }
 
-    /// A line of it as JSON.
+    /// Parses a line of this process as JSON.
     pub(super) fn parse<T: DeserializeOwned>(&self, line: String) -> Result<T, ChildError> {
         serde_json::from_str(&line).map_err(|cause| self.nonsense(line, cause.to_string()))
     }
 
-    /// It said something that makes no sense.
+    /// Makes the error for a line that is invalid.
     pub(super) fn nonsense(&self, line: String, cause: String) -> ChildError {
         ChildError::Nonsense {
             program: self.program.clone(),
@@ -266,7 +264,7 @@ impl Actor {
     }
 
     fn silent(&mut self, what: &'static str) -> ChildError {
-        // What a dying process said last may still be on its way.
+        // The last lines of a dying process may still be in the pipe.
         let first = self.said.recv_timeout(Duration::from_millis(200));
         let said: Vec<String> = first.into_iter().chain(self.said.try_iter()).collect();
         let skipped = said.len().saturating_sub(5);
@@ -280,7 +278,7 @@ impl Actor {
 
 impl Drop for Actor {
     fn drop(&mut self) {
-        // A role ends with its standard input; one that does not is ended.
+        // A role ends when its standard input closes; kill one that does not.
         self.stdin = None;
         for _ in 0..200 {
             if !matches!(self.child.try_wait(), Ok(None)) {
@@ -298,7 +296,7 @@ fn file_name(program: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Reads on a thread of its own, so that a full pipe stops nobody.
+/// Reads lines on a thread of its own, so that a full pipe never blocks the process.
 fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -339,7 +337,7 @@ mod tests {
         );
         let mut role = shell("echo nonsense");
         let error = role.json::<u32>().unwrap_err().to_string();
-        assert!(error.starts_with("sh said `nonsense`"), "{error}");
+        assert!(error.starts_with("sh printed `nonsense`"), "{error}");
         let mut role = shell("cat");
         let mut other = shell("exit 1");
         let error = role.json_while::<u32>(PATIENCE, || other.check_alive());

@@ -1,4 +1,4 @@
-//! What a node has written between two looks at it.
+//! Disk counters of a node at two moments.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::node::Node;
 use crate::measurement::Storage;
 use crate::process;
 
-/// What a node has counted so far.
+/// Counters of a node so far.
 pub(super) struct Counted {
     syncs: Option<u64>,
     blocks: Option<u64>,
@@ -22,7 +22,7 @@ impl Counted {
         }
     }
 
-    /// What has been added; `None` if the node did not tell.
+    /// Returns the increase since `before`; `None` if the node did not report its syncs.
     pub(super) fn since(&self, before: &Self, payload_bytes: u64) -> Option<Storage> {
         let risen = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
         Some(Storage {

@@ -1,29 +1,29 @@
-//! `bench kafka`: messages to topics over the Kafka protocol, from any broker that speaks it.
+//! `bench kafka`: messages to topics of any broker over the Kafka protocol.
 //!
-//! | mode | who sends |
+//! | mode | load |
 //! |---|---|
-//! | `produce` | as many producers as said over one connection, which batches for all of them |
+//! | `produce` | producers that share one connection, which batches for all of them |
 //! | `connections` | the same producers with a connection each |
 //! | `bulk` | eight connections that always have more to send than fits into a batch |
-//! | `consume` | nobody: a topic that was filled before is read over and over |
-//! | `end-to-end` | one producer; a latency ends when the message is at a consumer that waits for it |
+//! | `consume` | no producer: a topic that was filled before is read repeatedly |
+//! | `end-to-end` | one producer; a latency ends when the message reaches a waiting consumer |
 //!
-//! | target | what it is |
+//! | target | server |
 //! |---|---|
-//! | `telpher` | a node; `durability=disk` acknowledges what is on disk, `durability=memory` what is not |
-//! | `kafka` | Apache Kafka with its defaults: what is acknowledged is in the page cache |
-//! | `kafka-flush` | the same with `flush.messages=1`: what is acknowledged is on disk |
-//! | `broker` | one that runs already |
-//! | `disk-floor`, `durable-echo`, `floor`, `stream-floor` | the least that such messages need |
+//! | `telpher` | a node; `durability=disk` acknowledges after a sync, `durability=memory` before it |
+//! | `kafka` | Apache Kafka with its defaults: acknowledged messages are in the page cache |
+//! | `kafka-flush` | Apache Kafka with `flush.messages=1`: acknowledged messages are on disk |
+//! | `broker` | a broker that is already running |
+//! | `disk-floor`, `durable-echo`, `floor`, `stream-floor` | the minimum work that such messages need |
 //!
-//! The client is our own, on our own codec: one thread, one `epoll`. A producer is a place that waits for
-//! the ack of its message before it sends the next; messages become batches by the rules of librdkafka and
-//! the Java client (lingering, size of a batch, requests under way). Every latency is recorded, the window
-//! closes with the last ack, an ack without an offset is a failure, nothing is tried again. Behind the
-//! window everything that was acknowledged is read back.
+//! The client is our own, on our own codec: one thread, one `epoll`. A producer is a slot that
+//! waits for the ack of its message before it sends the next. Messages become batches by the rules
+//! of librdkafka and the Java client (linger time, batch size, requests in flight). Every latency
+//! is recorded, the window closes with the last ack, an ack without an offset is a failure, and
+//! nothing is retried. After the window all acknowledged messages are read back.
 //!
-//! What partitions and groups cost that nobody uses, and how long a start takes with all of them and a
-//! long log, is measured by [`idle`].
+//! [`idle`] measures the cost of unused partitions and groups, and how long a start takes with all
+//! of them and a long log.
 
 mod acked;
 mod batches;
@@ -59,31 +59,31 @@ use crate::model::{CountedBy, Mode};
 use crate::tally::Tally;
 use crate::workload::role::Failure;
 
-/// Producers over one connection.
+/// Producers that share one connection.
 pub const PRODUCE: Mode = Mode::new("produce", CountedBy::Sender, true);
 /// A connection for each producer.
 pub const CONNECTIONS: Mode = Mode::new("connections", CountedBy::Sender, true);
-/// As much as goes through.
+/// Maximum throughput of large batches.
 pub const BULK: Mode = Mode::new("bulk", CountedBy::Sender, true);
-/// Reading.
+/// Reading a filled topic.
 pub const CONSUME: Mode = Mode::new("consume", CountedBy::Sender, false);
-/// From a producer to a consumer.
+/// Latency from a producer to a consumer.
 pub const END_TO_END: Mode = Mode::new("end-to-end", CountedBy::Sender, true);
 
-/// What an acknowledgement waits for.
+/// Acknowledgement that a producer waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Acks {
-    /// There is none.
+    /// No acknowledgement.
     None,
-    /// The leader.
+    /// Acknowledgement of the leader.
     One,
-    /// All replicas in sync.
+    /// Acknowledgement of all in-sync replicas.
     All,
 }
 
 impl Acks {
-    /// As Kafka's clients write it.
+    /// Returns the name in the configuration of Kafka's clients.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ impl Acks {
         }
     }
 
-    /// As it is on the wire.
+    /// Returns the value on the wire.
     fn number(self) -> i16 {
         match self {
             Self::None => 0,
@@ -103,11 +103,11 @@ impl Acks {
     }
 }
 
-/// How batches are compressed.
+/// Compression of batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Packing {
-    /// Not at all.
+    /// No compression.
     None,
     /// gzip.
     Gzip,
@@ -120,7 +120,7 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// As Kafka's configuration calls it.
+    /// Returns the name in Kafka's configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.compression().as_str()
@@ -137,22 +137,22 @@ impl Packing {
     }
 }
 
-/// What a load does.
+/// Parameters of a load process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct LoadSpec {
     /// `HOST:PORT` of any broker of the cluster.
     address: String,
     topic: String,
-    /// By which the messages of this run are known.
+    /// Tag that identifies the messages of this run.
     tag: u32,
     work: Work,
     warmup_ns: u64,
     window_ns: u64,
-    /// Whether what is acknowledged is remembered, to be read back.
+    /// True if acknowledged messages are recorded, to be read back.
     verify: bool,
 }
 
-/// What kind of load.
+/// Kind of load.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Work {
@@ -161,53 +161,53 @@ enum Work {
     EndToEnd { size: usize, acks: Acks },
 }
 
-/// Producers, and how their messages become batches.
+/// Producers, and the batching of their messages.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct ProduceSpec {
     connections: u32,
-    /// Producers that share a connection, each with one message under way.
+    /// Producers that share a connection, each with one message in flight.
     in_flight: u32,
-    /// Bytes of a payload.
+    /// Size of a payload in bytes.
     size: usize,
-    /// Messages per second of all of them; 0 is as fast as they are acknowledged.
+    /// Messages per second of all producers; 0 means as fast as they are acknowledged.
     rate: u64,
-    /// Messages of the window at most; 0 is as many as there is time for.
+    /// Maximum messages of the window; 0 means no limit.
     messages: u64,
     acks: Acks,
     packing: Packing,
     linger_ns: u64,
     batch_size: usize,
-    /// Requests under way on a connection.
+    /// Requests in flight on a connection.
     requests_max: usize,
     key: KeyPattern,
     payload: PayloadPattern,
 }
 
-/// What was produced in a window.
+/// Counts of the produced messages of a window.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Produced {
     tally: Tally,
     window_ns: u64,
-    /// Produce requests.
+    /// Number of produce requests.
     requests: u64,
 }
 
-/// What was consumed in a window.
+/// Counts of the consumed messages of a window.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Consumed {
     messages: u64,
-    /// Bytes of batches as they are stored.
+    /// Bytes of batches as stored.
     bytes: u64,
-    /// Batches whose checksum is wrong.
+    /// Batches with a wrong checksum.
     damaged: u64,
     arrivals: Option<Arrivals>,
     window_ns: u64,
 }
 
-/// Plays the role.
+/// Plays the role of the load.
 ///
 /// # Errors
-/// When the broker cannot be reached, falls silent, or answers in a way that cannot be read.
+/// When the broker cannot be reached, stops answering, or sends an invalid answer.
 pub(super) fn play(spec: &LoadSpec) -> Result<(), Failure> {
     match &spec.work {
         Work::Produce(produce) => produce::play(spec, produce),

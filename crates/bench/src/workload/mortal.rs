@@ -1,4 +1,4 @@
-//! A node that is killed at random moments and started again.
+//! A node that is killed at random moments and restarted.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use super::node::Node;
 use super::{Surroundings, WorkloadError};
 use crate::clock::now_ns;
 
-/// Between a start and a kill.
+/// Milliseconds between a start and a kill.
 const LIFE_MS: std::ops::Range<u64> = 5..500;
 
-/// Small, so that segments are sealed, filed and used again within a check.
+/// Small segments, so that some are sealed, filed and reused within a check.
 const FLAGS: [&str; 4] = ["--journal-segment-size", "1MiB", "--journal-reserve", "0B"];
 
-/// Starts it on what its last life has left; `start_ms_max` learns how long that took.
+/// Starts the node on the data of its last life; `start_ms_max` is raised to the time it took.
 pub(super) fn start(
     surroundings: &Surroundings,
     data: &Path,
@@ -25,12 +25,12 @@ pub(super) fn start(
     Ok(node)
 }
 
-/// How long its lives are, one after the other, as follows from a seed (xorshift64, Marsaglia 2003).
+/// Durations of the node's lives, derived from a seed (xorshift64, Marsaglia 2003).
 pub(super) struct Lives(u64);
 
 impl Lives {
     pub(super) fn of(seed: u64) -> Self {
-        // All zeros would stay all zeros.
+        // A state of zero would stay zero.
         Self(seed | 1)
     }
 

@@ -1,4 +1,4 @@
-//! A node of our own as a process: free ports, a temporary directory.
+//! A Telpher node as a child process: free ports, a temporary directory.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,13 +9,13 @@ use serde::Deserialize;
 
 use super::child::{Actor, ChildError, Pin};
 
-/// A running node; it ends with the suite.
+/// A running node. Dropping it ends the process.
 #[derive(Debug)]
 pub(super) struct Node {
     actor: Actor,
-    /// Where its native door is.
+    /// Address of the native listener.
     pub(super) native: String,
-    /// Its Unix socket.
+    /// Path of the Unix socket.
     pub(super) socket: String,
     http: String,
     limiter: Option<String>,
@@ -33,7 +33,7 @@ struct Ready {
     slim: Option<String>,
 }
 
-/// How long its metrics may take.
+/// Time limit for reading the metrics.
 const METRICS_LIMIT: Duration = Duration::from_secs(10);
 
 const ARGUMENTS: [&str; 13] = [
@@ -52,7 +52,7 @@ const ARGUMENTS: [&str; 13] = [
     "127.0.0.1:0",
 ];
 
-/// What a rate limiter's environment may say otherwise.
+/// Environment variables of the rate limiter that the node replaces.
 const LIMITER_VARIABLES: [(&str, &str); 3] = [
     ("PORT", "0"),
     ("TOKEN_BUCKET_CAPACITY", "100"),
@@ -60,12 +60,12 @@ const LIMITER_VARIABLES: [(&str, &str); 3] = [
 ];
 
 impl Node {
-    /// Starts one with nothing in it and waits until it is ready.
+    /// Starts a node without data and waits until it is ready.
     pub(super) fn start(executable: &Path, pin: Pin) -> Result<Self, ChildError> {
         Self::start_with(executable, pin, &["--dev"])
     }
 
-    /// Starts one with its data in a directory, and further flags.
+    /// Starts a node with a data directory and further flags.
     pub(super) fn start_in(
         executable: &Path,
         data: &Path,
@@ -79,7 +79,8 @@ impl Node {
         Self::start_with(executable, Pin::Nowhere, &flags)
     }
 
-    /// The same, and it stands in for a rate limiter with a port of its own for that.
+    /// Starts a node with a data directory that also serves the rate limiter's API on a port of its
+    /// own.
     pub(super) fn start_limiter(
         executable: &Path,
         data: &Path,
@@ -124,12 +125,12 @@ impl Node {
         })
     }
 
-    /// Ends it at once, as a crash would.
+    /// Kills the node at once, as a crash would.
     pub(super) fn kill(self) {
         self.actor.kill();
     }
 
-    /// A counter or gauge of `/metrics`; `None` if it cannot be asked or does not count that.
+    /// Returns a counter or gauge of `/metrics`; `None` if it cannot be read or does not exist.
     pub(super) fn metric(&self, name: &str) -> Option<u64> {
         let text = self.metrics().ok()?;
         let line = text
@@ -150,33 +151,33 @@ impl Node {
         Ok(text)
     }
 
-    /// Where its HTTP door is: `HOST:PORT`.
+    /// Returns the address of the HTTP listener: `HOST:PORT`.
     pub(super) fn http_address(&self) -> &str {
         self.http.trim_start_matches("http://")
     }
 
-    /// Where it stands in for a rate limiter, if it does.
+    /// Returns the address of the rate limiter's API, if enabled.
     pub(super) fn limiter_address(&self) -> Option<&str> {
         let limiter = self.limiter.as_ref()?;
         Some(limiter.trim_start_matches("http://"))
     }
 
-    /// Where its Kafka door is, if it has one: `HOST:PORT`.
+    /// Returns the address of the Kafka listener, if enabled: `HOST:PORT`.
     pub(super) fn kafka_address(&self) -> Option<&str> {
         self.kafka.as_deref()
     }
 
-    /// Where its SLIM door is, if it has one, as applications take it.
+    /// Returns the URL of the SLIM listener, if enabled, in the form that applications take.
     pub(super) fn slim_url(&self) -> Option<&str> {
         self.slim.as_deref()
     }
 
-    /// The process's number.
+    /// Returns the pid.
     pub(super) fn pid(&self) -> u32 {
         self.actor.pid()
     }
 
-    /// Fails when it has ended.
+    /// Fails if the process has ended.
     pub(super) fn check_alive(&mut self) -> Result<(), ChildError> {
         self.actor.check_alive()
     }

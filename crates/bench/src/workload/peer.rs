@@ -1,13 +1,13 @@
-//! Floors and peers: programs that share no code with us, driven by one contract.
+//! Floors and peers: independent programs, driven by one command-line contract.
 //!
 //! ```text
 //! PROGRAM serve --listen ADDR                          READY ADDR
 //! PROGRAM load --connect ADDR --mode MODE …            one line of JSON
 //! ```
 //!
-//! The contract stands in `bench/peers/README.md`. A load measures itself: its window, its latencies and
-//! its own processor time are taken over as it says them. What the processes behind it used is read by
-//! us over the same window.
+//! The contract is specified in `bench/peers/README.md`. A load measures itself: its reported
+//! window, latencies and CPU time are used as they are. The CPU and memory of the server processes
+//! are read by us over the same window.
 
 mod opening;
 mod program;
@@ -29,12 +29,12 @@ use opening::Opening;
 pub(super) use report::LoadReport;
 use report::SubscribeReport;
 
-/// How much a run of a case is.
+/// Amount of work of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// As many messages as fit into that time.
+    /// As many messages as fit into this time.
     Time(Duration),
-    /// That many.
+    /// This number of messages.
     Messages(u64),
 }
 
@@ -47,22 +47,22 @@ impl Amount {
     }
 }
 
-/// What is published goes there, and not to those who answer.
+/// Subject of published messages, distinct from the subjects of responders.
 const NEWS: &str = "bench.news";
 
-/// How long a load warms up.
+/// Duration of a load's warm-up.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// A program that serves, with what it needs behind it.
+/// A serving program, with the servers it depends on.
 #[derive(Debug)]
 pub(super) struct Peer {
     program: Program,
     placement: Placement,
     address: String,
     servers: Vec<(Role, Actor)>,
-    /// What the loads said about how they did it, by mode.
+    /// Notes of the loads about their method, by mode.
     notes: Vec<(String, String)>,
-    /// Holds the sockets.
+    /// Directory of the sockets.
     _directory: tempfile::TempDir,
 }
 
@@ -76,7 +76,7 @@ impl Peer {
         Self::start_with(program, placement, transport, &[])
     }
 
-    /// The same, with further flags for its server.
+    /// Starts the serving side with further flags for its server.
     pub(super) fn start_with(
         program: &Program,
         placement: Placement,
@@ -108,7 +108,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Starts a process that says where it is when it is ready.
+    /// Starts a process that prints its address when it is ready.
     fn serve(&mut self, role: Role, arguments: &[&str]) -> Result<String, ChildError> {
         let mut actor = self.program.start(arguments, self.placement.pin(role))?;
         let line = actor.line()?;
@@ -119,23 +119,23 @@ impl Peer {
         Ok(address)
     }
 
-    /// Its name in results.
+    /// Returns the name in results.
     pub(super) fn target(&self) -> &'static str {
         self.program.target
     }
 
-    /// How its loads did it, in their own words.
+    /// Returns the notes of the loads about their method.
     pub(super) fn notes(&self) -> Vec<(String, String)> {
         self.notes.clone()
     }
 
-    /// Whether it can do what a case of ours does.
+    /// Returns true if the program can run this case.
     pub(super) fn can(&self, case: &Case) -> bool {
         !case.paced() && self.mode(case).is_some()
     }
 
-    /// The contract's name for the mode. A request is answered in the cheapest way that the program
-    /// has at that depth.
+    /// Returns the contract's name for the mode. For a request it is the program's cheapest way at
+    /// that depth.
     fn mode(&self, case: &Case) -> Option<&'static str> {
         match (case.mode.name.as_ref(), case.in_flight) {
             ("serial", _) => Some("serial"),
@@ -149,7 +149,7 @@ impl Peer {
         }
     }
 
-    /// One repeat of a case that it [can](Self::can) do.
+    /// Runs one repeat of a case that it [can](Self::can) run.
     pub(super) fn measure(
         &mut self,
         case: &Case,
@@ -168,7 +168,7 @@ impl Peer {
         let mut said = vec![report.usage()];
         let sink = match &mut subscribers {
             Some(subscribers) => {
-                // It says what it received when its input ends, and that was all.
+                // Subscribers report their counts when their input closes.
                 subscribers.end_input();
                 let received: SubscribeReport = subscribers.json()?;
                 said.push(received.usage(report.window_ns));
@@ -224,7 +224,7 @@ impl Peer {
             .start(&arguments, self.placement.pin(Role::Sender))
     }
 
-    /// Starts the subscribers, in a process of their own, and waits until the broker knows them.
+    /// Starts the subscribers in a process of their own, and waits until the broker knows them.
     fn subscribe(&self, case: &Case) -> Result<Actor, ChildError> {
         let (count, size) = (subscriber_count(case).to_string(), case.size.to_string());
         let address = &self.address;

@@ -1,16 +1,16 @@
-//! On which CPUs the roles of a run are.
+//! CPU placement of the roles of a run.
 
 use super::child::Pin;
 use crate::process::Role;
 
-/// On which CPUs the roles run.
+/// CPU placement of the roles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
-    /// Wherever the kernel puts them.
+    /// No placement: the kernel chooses.
     Unpinned,
-    /// All on CPU 0.
+    /// All roles on CPU 0.
     SameCpu,
-    /// The sender on CPU 0, everybody else on CPU 1.
+    /// The sender on CPU 0, all other roles on CPU 1.
     TwoCpus,
 }
 
@@ -18,7 +18,7 @@ impl Placement {
     /// All placements.
     pub const ALL: [Self; 3] = [Self::Unpinned, Self::SameCpu, Self::TwoCpus];
 
-    /// The placement's name in flags and cases.
+    /// Returns the placement's name in flags and cases.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ impl Placement {
         }
     }
 
-    /// What it means.
+    /// Describes the placement for a report.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

@@ -1,23 +1,23 @@
-//! `bench quota`: takes that a limiter is asked for, and what it answers.
+//! `bench quota`: takes, and the answers of a rate limiter.
 //!
-//! | target | what it is |
+//! | target | server |
 //! |---|---|
 //! | `telpher` | a node |
-//! | `url` | a server that runs already, with the same surface, in place of the node |
+//! | `url` | a server that is already running, with the node's API, in place of the node |
 //! | `express` | Express, ioredis and a Lua script in a Redis of its own |
 //! | `throttlecrab` | that crate's server over HTTP |
-//! | `http-floor` | the same answer to every request |
-//! | `redis-script` | a function in a Redis, called for each take |
+//! | `http-floor` | a server with one fixed answer to every request |
+//! | `redis-script` | a function in Redis, called for each take |
 //!
-//! A load is one process with one thread. Over HTTP it writes requests from templates and looks at answers
-//! no further than it must; over the native protocol it is our own client. Its own time per request is told
-//! beside the server's. A refused take is an
-//! answer, not an error. One decision counts as one message, however many share a request.
+//! A load is one process with one thread. Over HTTP it writes requests from templates and parses
+//! answers no further than necessary; over the native protocol it is our own client. Its CPU per
+//! request is reported next to the server's. A refused take is an answer, not an error. One
+//! decision counts as one message, independent of how many share a request.
 //!
-//! Nodes may share a Redis: then leases are held against a call for each take, and of what they share they must
-//! not allow more than there is.
+//! Nodes may share a Redis. Then leases are compared with a Redis call for each take, and together
+//! the nodes must not allow more than the shared bucket has.
 //!
-//! Every run has a server of its own; what a server used is that of all its processes.
+//! Every run has a server of its own; the server's usage is the sum of all its processes.
 
 mod agents;
 mod answer;
@@ -51,91 +51,94 @@ pub use matrix::{Busy, Door, Matrix, Reuse, Step, Subject, Work};
 pub use suite::{misses, run};
 pub use threshold::{Threshold, thresholds};
 
-/// Takes as fast as they are answered, or on a schedule.
+/// Takes, in a closed loop or on a schedule.
 pub const TAKE: Mode = Mode::new("take", CountedBy::Sender, true);
-/// A number of takes.
+/// A fixed number of takes.
 pub const COUNT: Mode = Mode::new("count", CountedBy::Sender, true);
-/// Virtual users who ask several things in turn, and think.
+/// Virtual users that send several requests in turn, and think.
 pub const MIX: Mode = Mode::new("mix", CountedBy::Sender, true);
 
-/// What a bucket holds unless told otherwise.
+/// Default capacity of a bucket.
 pub const CAPACITY: u64 = 100;
-/// How many come back each second.
+/// Default refill of a bucket per second.
 pub const REFILL_PER_S: u64 = 10;
 
-/// Tokens that a take costs, where it costs any.
+/// Tokens that a take costs, if it costs any.
 const TOKENS: u64 = 100;
 
-/// What a load does.
+/// Parameters of a load process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct LoadSpec {
-    /// Where it is asked, each as its dialect has it: connections go to one after the other.
+    /// Addresses of the servers, in the form of the dialect. Connections are distributed over them
+    /// in turn.
     addresses: Vec<String>,
     way: Way,
     pace: Pace,
     agents: agents::Names,
 }
 
-/// Who puts takes to a server.
+/// Client that sends the takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Way {
     /// Requests written from a template.
     Written(Dialect),
-    /// Our own client, over the native protocol: so many takes in a question.
+    /// Our own client over the native protocol, with `batch` takes in a request.
     Native { batch: u32, costs: Costs },
 }
 
-/// How a take is put to a server.
+/// Request format of a take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Dialect {
-    /// `POST /api/request`, a take each.
+    /// `POST /api/request`, one take each.
     Request,
-    /// `POST /v1/take` with so many takes, an array unless it is one.
+    /// `POST /v1/take` with `batch` takes, as an array if there are several.
     Take { batch: u32, costs: Costs },
     /// throttlecrab's `POST /throttle`.
     Throttle,
-    /// A call of a function in a Redis, with the bucket's capacity and refill.
+    /// Call of a Redis function, with the bucket's capacity and refill.
     Script(limits::Bucket),
 }
 
-/// What a take costs.
+/// Cost of a take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Costs {
-    /// A request.
+    /// One request.
     Request,
-    /// A request and tokens.
+    /// One request and tokens.
     RequestAndTokens,
 }
 
-/// When requests leave.
+/// Pacing of the requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Pace {
-    /// Users who ask the steps in turn, then think; who is at it when the window ends comes to its end.
+    /// Users that send the steps in turn, then think. Iterations that run at the end of the window
+    /// are completed.
     Users {
         vus: u32,
         steps: Vec<Step>,
         think_ns: u64,
         window_ns: u64,
     },
-    /// So many requests, each as soon as its connection is free.
+    /// A fixed number of requests, each as soon as its connection is free.
     Count {
         connections: u32,
         pipeline: u32,
         requests: u64,
         reuse: Reuse,
     },
-    /// As fast as they are answered, until the window ends.
+    /// Closed loop until the window ends.
     Closed {
         connections: u32,
         pipeline: u32,
         warmup_ns: u64,
         window_ns: u64,
     },
-    /// On a schedule, whatever the server does; one that finds no free connection waits for it.
+    /// Fixed schedule, independent of the server. A request without a free connection waits for
+    /// one.
     Scheduled {
         connections: u32,
         rate: u64,
@@ -147,7 +150,7 @@ enum Pace {
 /// Plays the role of a load.
 ///
 /// # Errors
-/// When the server cannot be reached, falls silent, or answers in a way that cannot be read.
+/// When the server cannot be reached, stops answering, or sends an invalid answer.
 pub(super) fn play(spec: &LoadSpec) -> Result<(), Failure> {
     match spec.way {
         Way::Written(dialect) => load::play(spec, dialect),
@@ -155,7 +158,7 @@ pub(super) fn play(spec: &LoadSpec) -> Result<(), Failure> {
     }
 }
 
-/// What a load counted in its window.
+/// Counts of a load in its window.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Asked {
     tally: Tally,
@@ -164,7 +167,7 @@ struct Asked {
 }
 
 impl Dialect {
-    /// Takes in a request.
+    /// Returns the number of takes in a request.
     fn decisions(self) -> u32 {
         match self {
             Self::Take { batch, .. } => batch,
@@ -173,5 +176,5 @@ impl Dialect {
     }
 }
 
-/// What a load says when its window opens.
+/// Line that a load prints when its window opens.
 const STEADY: &str = "steady";

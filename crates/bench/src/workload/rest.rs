@@ -1,4 +1,4 @@
-//! The memory of a node that is left alone.
+//! Memory of an idle node.
 
 use std::thread;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use super::node::Node;
 use crate::clock::now_ns;
 use crate::process::Memory;
 
-/// Memory is at rest when it has not moved by more than this over [`CALM`].
+/// Maximum change in bytes over [`CALM`] at which memory counts as settled.
 const STIR_BYTES: u64 = 1 << 20;
 const CALM: Duration = Duration::from_secs(1);
 
-/// How long it may take to come to rest.
+/// Maximum time to wait until memory settles.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Resident bytes of the node once they do not move any more.
+/// Returns the resident bytes of the node once they have settled.
 pub(super) fn rss_bytes(node: &Node) -> Result<u64, WorkloadError> {
-    let gone = || WorkloadError::Node("the node has ended while it was left alone".to_owned());
+    let gone = || WorkloadError::Node("the node ended while it was idle".to_owned());
     let limit_ns = now_ns() + LIMIT.as_nanos() as u64;
     let mut before = Memory::of(node.pid()).ok_or_else(gone)?.rss_bytes;
     loop {

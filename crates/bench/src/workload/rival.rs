@@ -1,9 +1,9 @@
-//! Starting the servers of others beside which a workload is measured.
+//! Start-up of the rival servers that a workload is compared with.
 
 use std::net::TcpListener;
 use std::path::Path;
 
-/// What `redis-server` is started with: its own directory, and an append-only file that is synced
+/// Arguments of `redis-server`: its own directory, and an append-only file that is synced
 /// `everysec` or `always`.
 pub(super) fn redis(port: u16, directory: &Path, sync: &str) -> Vec<String> {
     let (directory, port) = (directory.display().to_string(), port.to_string());
@@ -24,7 +24,7 @@ pub(super) fn redis(port: u16, directory: &Path, sync: &str) -> Vec<String> {
     flags.map(str::to_owned).to_vec()
 }
 
-/// A port that nobody has; whoever asks for it must take it at once.
+/// Returns a free port. The caller must bind it at once.
 pub(super) fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

@@ -1,4 +1,4 @@
-//! What a role process does: the other end of the suite's lines.
+//! Role processes: dispatch, and their side of the line protocol with the suite.
 
 use std::io::{self, BufRead, Write};
 use std::path::Path;
@@ -9,45 +9,45 @@ use tokio::sync::{mpsc, oneshot};
 use super::child::{Actor, ChildError, Pin};
 use super::{agent, journal, kafka, quota, rpc, store};
 
-/// A role and everything it needs to know, as JSON on the command line.
+/// A role and its parameters, passed as JSON on the command line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "role")]
 pub(super) enum Spec {
-    /// Sends to agents.
+    /// Sends messages to agents.
     AgentSender(agent::SenderSpec),
-    /// Is the agents.
+    /// Plays the receiving agents.
     AgentReceiver(agent::ReceiverSpec),
     /// Sends over SLIM's data plane, without its sessions.
     SlimSender(agent::RawSpec),
-    /// Receives the same.
+    /// Receives over SLIM's data plane, without its sessions.
     SlimReceiver(agent::RawSpec),
-    /// Is subscribed to names of SLIM's.
+    /// Holds subscriptions to SLIM names.
     SlimHolder(agent::HolderSpec),
-    /// Calls.
+    /// Makes calls.
     RpcLoad(rpc::LoadSpec),
-    /// Is called.
+    /// Answers calls.
     RpcServer(rpc::ServerSpec),
-    /// Appends to a journal of its own.
+    /// Appends to a journal in its own process.
     JournalWriters(journal::WritersSpec),
     /// Appends through a node.
     JournalDoor(journal::DoorSpec),
-    /// Writes many streams, or starts with them.
+    /// Writes many streams to a journal, or opens a journal that has them.
     JournalStreams(journal::StreamsSpec),
-    /// Appends to conversations, or to what others have for them.
+    /// Appends to conversations, or to a rival's equivalent.
     StoreLoad(store::LoadSpec),
-    /// Takes from a limiter.
+    /// Sends takes to a rate limiter.
     QuotaLoad(quota::LoadSpec),
-    /// Produces to topics, or consumes.
+    /// Produces to topics, or consumes from them.
     KafkaLoad(kafka::LoadSpec),
 }
 
-/// Why a role could not play its part.
+/// Error that ends a role.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Plays the role until the standard input ends.
+/// Plays the role until its standard input closes.
 ///
 /// # Errors
-/// When it cannot connect, or a line that is not the protocol arrives.
+/// When it cannot connect, or receives a line that is not part of the protocol.
 pub fn play(spec: &str) -> Result<(), Failure> {
     match serde_json::from_str(spec)? {
         Spec::AgentSender(spec) => agent::send(&spec),
@@ -72,7 +72,7 @@ pub(super) fn start(executable: &Path, spec: &Spec, pin: Pin) -> Result<Actor, C
     Actor::start(executable, ["bench-role", &spec], pin)
 }
 
-/// Says one line of JSON to the suite.
+/// Writes one line of JSON to the suite.
 pub(super) fn say(value: &impl Serialize) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     writeln!(out, "{}", serde_json::to_string(value)?)?;
@@ -80,15 +80,15 @@ pub(super) fn say(value: &impl Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The suite's next line; `None` when the suite has ended.
+/// Returns the suite's next line, or `None` when the suite has ended.
 pub(super) fn hear() -> Result<Option<String>, Failure> {
     let mut line = String::new();
     let size = io::stdin().lock().read_line(&mut line)?;
     Ok((size > 0).then(|| line.trim().to_owned()))
 }
 
-/// Hears the suite's lines on a thread of its own, because that blocks, and answers each. The result
-/// comes when the suite has ended.
+/// Answers each of the suite's lines, on a thread of its own because reading blocks. The returned
+/// receiver yields the result when the suite has ended.
 pub(super) fn answer_lines(
     mut answer: impl FnMut() -> Result<(), Failure> + Send + 'static,
 ) -> oneshot::Receiver<Result<(), Failure>> {
@@ -105,14 +105,14 @@ pub(super) fn answer_lines(
                 Err(failure) => break Err(failure),
             }
         };
-        // Nobody listens when the role has failed meanwhile.
+        // The receiver is gone if the role has failed meanwhile.
         let _ = ended.send(outcome);
     });
     end
 }
 
-/// The suite's lines, heard on a thread of its own, so that a runtime looks after connections
-/// meanwhile. It ends with the suite.
+/// Forwards the suite's lines from a thread of its own, so that the runtime can serve connections
+/// meanwhile. The channel closes when the suite ends.
 pub(super) fn lines() -> mpsc::Receiver<()> {
     let (heard, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
@@ -125,16 +125,16 @@ pub(super) fn lines() -> mpsc::Receiver<()> {
     lines
 }
 
-/// The first thing a role says.
+/// First line of a role.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Ready {
-    /// Where it can be reached, when it listens.
+    /// Address of the role, if it listens.
     pub(super) address: Option<String>,
-    /// What getting ready took.
+    /// Duration of the set-up.
     pub(super) setup_ns: u64,
 }
 
-/// One thread, one runtime: a role's own cost is part of what is measured.
+/// Makes a single-threaded runtime: the role's own cost is part of the measurement.
 pub(super) fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,16 +1,16 @@
-//! `bench rpc`: calls, one after the other, awaited together, and with callbacks; directly and through a
-//! node; beside floors and peers that do the same work.
+//! `bench rpc`: calls in series, awaited together, and with callbacks; directly and through a node;
+//! compared with floors and peers that do the same work.
 //!
-//! | mode | how calls are made |
+//! | mode | calls |
 //! |---|---|
 //! | serial | one at a time, awaited |
 //! | blocking | one at a time on a blocking socket with adaptive spin, no runtime |
 //! | concurrent | a sliding window, replies awaited in order (`call_all`) |
-//! | callback | a function makes the next call when a reply comes in; no future at all |
+//! | callback | a callback makes the next call when a reply arrives; no future at all |
 //!
-//! Caller and callee are separate processes with one thread each, but for `inproc`, where they share
-//! one. The window opens before its first call and closes with the last reply; every reply's length is
-//! checked and every call timed.
+//! Caller and callee are separate processes with one thread each, except for `inproc`, where they
+//! share one thread. The window opens before the first call and closes with the last reply. The
+//! length of every reply is checked, and every call is timed.
 
 mod layout;
 mod load;
@@ -27,51 +27,51 @@ pub use suite::run;
 
 use crate::tally::Tally;
 
-/// The agent that is called through a node.
+/// Name of the agent that is called through a node.
 const CALLEE: &str = "bench/rpc/echo";
 
-/// How caller and callee are connected.
+/// Transport between caller and callee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// `tcp://` on loopback.
     Tcp,
     /// `unix://`.
     Unix,
-    /// Within one process: caller and callee share its thread.
+    /// In-process transport: caller and callee share a thread.
     Inproc,
 }
 
-/// Between caller and callee.
+/// Intermediary between caller and callee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Via {
-    /// Nothing.
+    /// No intermediary.
     Direct,
     /// A node.
     Node,
 }
 
-/// What a caller does.
+/// Parameters of a caller process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct LoadSpec {
-    /// Whom it calls; without an address it is its own callee.
+    /// Address of the callee; without one the process calls itself.
     address: Option<String>,
     mode: RpcMode,
-    /// Calls in flight.
+    /// Number of calls in flight.
     in_flight: u32,
-    /// Body in bytes.
+    /// Size of the body in bytes.
     size: usize,
     amount: Amount,
 }
 
-/// What a callee does.
+/// Parameters of a callee process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ServerSpec {
-    /// Where it listens, or the node it answers through.
+    /// Address to listen on, or of the node through which it answers.
     address: String,
     through_node: bool,
 }
 
-/// What a caller counted.
+/// Counts of a caller.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Called {
     tally: Tally,
@@ -79,7 +79,7 @@ struct Called {
 }
 
 impl Transport {
-    /// The transport's name.
+    /// Returns the transport's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -91,7 +91,7 @@ impl Transport {
 }
 
 impl Via {
-    /// The name in flags and cases.
+    /// Returns the name in flags and cases.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,21 +1,21 @@
-//! `bench store`: messages appended to conversations, each acknowledged when it is on disk.
+//! `bench store`: durable appends to conversations, each acknowledged when it is on disk.
 //!
-//! As many virtual users as said join one after the other while the load ramps up; each keeps as many
-//! messages in flight on a conversation of its own (`--soak`: on one after the other). Counted is what was begun and acknowledged in the
-//! steady window behind the ramp.
+//! Virtual users join one after the other during the ramp. Each has a number of messages in flight
+//! on a conversation of its own (with `--soak`: on one conversation after another). The counts
+//! cover messages that were sent and acknowledged in the steady window after the ramp.
 //!
-//! | target | what it is |
+//! | target | server |
 //! |---|---|
-//! | `telpher` | a node, over each of its doors |
-//! | `disk-floor`, 1 client | one thread that writes as many bytes and syncs, over and over |
-//! | `disk-floor`, many clients | group commit in one process: all who wait share a sync |
-//! | `durable-echo` | as many connections and messages, echoed when they are on disk |
+//! | `telpher` | a node, over each of its client APIs |
+//! | `disk-floor`, 1 client | one thread that repeatedly writes the same number of bytes and syncs |
+//! | `disk-floor`, many clients | group commit in one process: all waiting writers share a sync |
+//! | `durable-echo` | the same number of connections and messages, echoed when they are on disk |
 //! | `postgres` | one-row `INSERT`s through pgbench, a client for each message in flight |
-//! | `redis` | `RPUSH` with `appendfsync always`, as many connections and messages |
+//! | `redis` | `RPUSH` with `appendfsync always`, the same number of connections and messages |
 //! | `durable-streams` | that crate's server over HTTP, a connection for each message in flight |
 //!
-//! Every run has a server of its own and a directory of its own on the disk that is measured. What a
-//! server used is that of its whole process tree over the steady window.
+//! Every run has a server and a directory of its own on the measured disk. The server's usage is
+//! that of its whole process tree over the steady window.
 
 mod agent;
 mod client;
@@ -42,10 +42,10 @@ pub use suite::run;
 use crate::model::{CountedBy, Mode};
 use crate::tally::Tally;
 
-/// Messages, each acknowledged when it is on disk.
+/// Durable appends: each message is acknowledged when it is on disk.
 pub const APPEND: Mode = Mode::new("append", CountedBy::Sender, true);
 
-/// How a load appends.
+/// Client API of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Way {
@@ -56,30 +56,31 @@ enum Way {
     DurableStreams,
 }
 
-/// What a load does.
+/// Parameters of a load process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct LoadSpec {
     way: Way,
-    /// `HOST:PORT`; of a native door with what it is reached over.
+    /// `HOST:PORT`; for the native listener, with the transport as a scheme.
     address: String,
     vus: u32,
-    /// Messages that each has in flight.
+    /// Messages in flight per user.
     pipeline: u32,
-    /// Messages after which a user goes on with another conversation; `None`: each has one.
+    /// Messages after which a user continues with another conversation. `None`: each user has one
+    /// conversation.
     messages: Option<u64>,
-    /// Bytes of a message's text.
+    /// Size of a message's text in bytes.
     size: usize,
-    /// Over which the users join.
+    /// Duration over which the users join.
     ramp_ns: u64,
     window_ns: u64,
 }
 
-/// What it counted in its window.
+/// Counts of a load in its window.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Appended {
     tally: Tally,
     window_ns: u64,
 }
 
-/// What a load says when its window opens.
+/// Line that a load prints when its window opens.
 const STEADY: &str = "steady";

@@ -1,5 +1,5 @@
-//! The engine against reports that others made: every figure of theirs that follows from their own runs
-//! is computed again and compared.
+//! Comparison of the engine with published reports: every figure that follows from their runs is
+//! computed again and compared.
 
 mod slim_suite;
 mod uvrpc;

@@ -1,12 +1,12 @@
-//! The SLIM suite's smoke report: 75 live lines of its own, and the tables it made of them.
+//! The SLIM suite's smoke report: its 75 live lines, and the tables that it made of them.
 //!
-//! The lines carry two decimals, so each value may be off by 0.005. A mean can move by as much, an end of
-//! an interval by 0.0071 (t · 0.005 / √24 more), a variance by about 2 · s · 0.005 (0.11 for the largest
-//! here). None of this shows: every cell that follows from the lines comes out equal to the printed
-//! digit, so the comparison is of text, with no tolerance at all.
+//! The lines carry two decimals, so each value may be off by 0.005. A mean can move by as much, an
+//! end of an interval by 0.0071 (t · 0.005 / √24 more), a variance by about 2 · s · 0.005 (0.11 for
+//! the largest here). None of this shows: every cell derived from the lines equals the printed
+//! digits, so the comparison is of text, without tolerance.
 //!
-//! Not in the lines, and so not to be recomputed: sender CPU, responder CPU, and the mean numbers of
-//! messages. They are the only cells that ours leaves as `n/a`.
+//! Sender CPU, responder CPU and the mean numbers of messages are not in the lines, so they cannot
+//! be recomputed. They are the only cells that are `n/a` in our report.
 
 use bench::lines;
 use bench::model::{CaseResult, Environment, Metric, Results, Run, SCHEMA_VERSION, Setup};
@@ -40,7 +40,7 @@ fn results() -> Results {
     }
 }
 
-/// The head and the row of the table under a heading.
+/// Returns the head and the row of the table under a heading.
 fn table<'a>(document: &'a str, heading: &str) -> (Vec<&'a str>, Vec<&'a str>) {
     let section = document
         .split(heading)
@@ -137,7 +137,7 @@ fn our_lines_of_their_runs_begin_with_their_lines() {
 
 #[test]
 fn the_interval_is_students_and_not_the_normal_one() {
-    // With z instead of t the sender's interval would be [927.64, 934.48].
+    // With z instead of t, the sender's interval would be [927.64, 934.48].
     let results = results();
     let sends = results.cases[1].summary.get(Metric::SenderRate).unwrap();
     let interval = sends.interval.unwrap();

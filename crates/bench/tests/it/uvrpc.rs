@@ -1,7 +1,7 @@
 //! The UVRPC report: five runs of three call modes, their averages and speed-ups.
 //!
-//! The rates carry two decimals and are six digits long, so averages come out to the printed digit. What
-//! the report does not have, intervals, shows that its "12x" is anything between 4 and 20.
+//! The rates carry two decimals and are six digits long, so averages come out to the printed digit.
+//! The intervals, which the report does not have, show that its "12x" is anything between 4 and 20.
 
 use bench::model::{
     Area, Case, CaseResult, Environment, Metric, Metrics, Mode, Results, Run, SCHEMA_VERSION, Setup,
@@ -54,7 +54,7 @@ fn results() -> Results {
     results
 }
 
-/// The cells of the row that begins with `first`, below a heading.
+/// Returns the cells of the row that begins with `first`, below a heading.
 fn row<'a>(document: &'a str, heading: &str, first: &str) -> Vec<&'a str> {
     let section = document.split(heading).nth(1).expect("the heading");
     let cells = |line: &'a str| {

@@ -1,4 +1,4 @@
-//! One blocking connection: frames out, frames in, and whose they are.
+//! `Connection`: one blocking connection and its calls.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,19 +18,19 @@ use crate::link::{Peer, to_method};
 use crate::routes::{Bound, Routes};
 use crate::{CallError, ConnectError, Sent};
 
-/// Bytes of requests under way at once: as much as the sockets hold, so that neither side ever
-/// waits for the other to read while it writes itself.
+/// Maximum bytes of requests in flight. It is small enough for the socket buffers, so that the two
+/// sides never wait for each other to read.
 const UNDER_WAY_SIZE_MAX: usize = 64 << 10;
 
-/// Calls under way at once.
+/// Maximum number of calls in flight.
 const UNDER_WAY_MAX: usize = 1024;
 
 const CHUNK_SIZE: usize = 64 << 10;
 
-/// A pause after which a look is taken whether the other side is still there.
+/// Idle time after which the connection is checked before the next call.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// What this side says of itself, and how it behaves.
+/// Contents of HELLO, and options of the connection.
 pub(crate) struct Introduction<'a> {
     pub(crate) token: &'a str,
     pub(crate) window: Window,
@@ -39,6 +39,7 @@ pub(crate) struct Introduction<'a> {
     pub(crate) spin: Spin,
 }
 
+/// A blocking connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     socket: Socket,
@@ -48,13 +49,13 @@ pub(crate) struct Connection {
     out: Vec<u8>,
     peer: Peer,
     routes: Routes,
-    /// The agent that is called; empty for a server.
+    /// Name of the called agent; empty for a server.
     name: String,
     deadline: Duration,
     frame_size_max: u32,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Calls that wait for their outcome, the oldest first.
+    /// Calls that wait for their outcome, oldest first.
     sent: VecDeque<(Correlation, Instant)>,
     used: Instant,
     is_usable: bool,
@@ -64,7 +65,7 @@ pub(crate) struct Connection {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     generation: u32,
-    /// The index of the body, while somebody waits.
+    /// Index of the body, while the call waits for its outcome.
     waiting: Option<usize>,
     size: usize,
 }
@@ -80,7 +81,7 @@ impl Connection {
         if matches!(address, Address::Tls { .. } | Address::Inproc { .. }) {
             return Err(ConnectError::Unsupported {
                 address: text,
-                hint: "the blocking client speaks tcp:// and unix://; use `Client` for the others",
+                hint: "the blocking client supports tcp:// and unix://; use `Client` for other transports",
             });
         }
         let io_error = |cause: io::Error| match is_timeout(&cause) {
@@ -117,7 +118,7 @@ impl Connection {
         if header.length > FIRST_FRAME_SIZE_MAX {
             return Err(ConnectError::Protocol {
                 address: text,
-                cause: "its first frame is too large".to_owned(),
+                cause: format!("the first frame is larger than {FIRST_FRAME_SIZE_MAX} bytes"),
             });
         }
         let mut payload = vec![0; header.length as usize];
@@ -147,13 +148,13 @@ impl Connection {
         self.peer.role
     }
 
-    /// Whether calls can be made on it.
+    /// True if calls can be made on the connection.
     pub(crate) fn is_usable(&self) -> bool {
         self.is_usable
     }
 
-    /// After a while without calls: answers what the other side asked meanwhile, and notices
-    /// whether it is gone.
+    /// Checks a connection that was idle: answers frames of the peer and notices a closed
+    /// connection.
     pub(crate) fn look_around(&mut self) {
         if now().saturating_duration_since(self.used) < IDLE {
             return;
@@ -178,7 +179,7 @@ impl Connection {
         }
     }
 
-    /// Makes a call with each body; every outcome is settled once.
+    /// Makes a call with each body. `settle` gets every outcome once.
     pub(crate) fn run(&mut self, method: &str, bodies: &[&[u8]], settle: Settle<'_>) {
         let mut next = 0;
         let mut left = bodies.len();
@@ -186,7 +187,7 @@ impl Connection {
             left -= 1;
             settle(index, answer);
         };
-        // A connection that was lost settles the rest itself.
+        // After a loss of the connection the remaining calls are settled below.
         let outcome = self.pump(method, bodies, &mut next, &mut settle);
         self.used = now();
         if let Err(error) = outcome {
@@ -232,7 +233,7 @@ impl Connection {
         }
     }
 
-    /// Queues as many of the next requests as may be under way.
+    /// Queues the next requests, as many as may be in flight.
     fn queue(&mut self, method: &str, bodies: &[&[u8]], next: &mut usize, settle: Settle<'_>) {
         let calls_max = UNDER_WAY_MAX
             .min(self.peer.window.calls_max as usize)
@@ -243,7 +244,9 @@ impl Connection {
             let payload = body.len() + 4;
             let limit = self.peer.window.frame_size_max;
             if payload > limit as usize {
-                let message = format!("a payload of {payload} bytes is above the limit of {limit}");
+                let message = format!(
+                    "a payload of {payload} bytes is above the limit of {limit} (`frame_size_max` of the peer)"
+                );
                 settle(*next, Err(CallError::new(ErrorCode::TooLarge, message)));
                 *next += 1;
                 continue;
@@ -251,7 +254,7 @@ impl Connection {
             let occupied = self.slots.len() - self.free.len();
             if occupied >= calls_max || (size > 0 && size + payload > UNDER_WAY_SIZE_MAX) {
                 if self.sent.is_empty() {
-                    let message = "calls that were given up are not answered by the other side";
+                    let message = "the window is full: the peer has not answered expired calls";
                     settle(*next, Err(CallError::new(ErrorCode::Busy, message)));
                     *next += 1;
                     continue;
@@ -362,7 +365,7 @@ impl Connection {
                 }
             }
             Kind::PING => wire::encode_pong(header.correlation, &mut self.out),
-            // The next call goes to a new connection.
+            // The next call uses a new connection.
             Kind::GOAWAY => self.is_usable = false,
             _ => {}
         }
@@ -376,7 +379,9 @@ impl Connection {
         settle: Settle<'_>,
     ) -> Result<(), CallError> {
         let (size, limit) = (header.length, self.frame_size_max);
-        let message = format!("the answer of {size} bytes is above this client's limit of {limit}");
+        let message = format!(
+            "the answer of {size} bytes is above this client's limit of {limit} (`frame_size_max`)"
+        );
         let error = CallError::new(ErrorCode::TooLarge, message).with_sent(Sent::Yes);
         if fatal {
             return Err(error);
@@ -405,7 +410,7 @@ impl Connection {
         }
     }
 
-    /// When the oldest call that still waits has waited for too long.
+    /// Returns the deadline of the oldest call that waits.
     fn oldest_deadline(&mut self) -> Option<Instant> {
         while let Some((correlation, deadline)) = self.sent.front() {
             if self.waits(*correlation) {
@@ -421,7 +426,7 @@ impl Connection {
         slot.generation == correlation.generation && slot.waiting.is_some()
     }
 
-    /// Ends the calls that have waited for too long, and tells the other side.
+    /// Fails the calls whose deadline has passed and cancels them at the peer.
     fn expire(&mut self, settle: Settle<'_>) {
         let now = now();
         while let Some((correlation, deadline)) = self.sent.front().copied() {
@@ -439,7 +444,7 @@ impl Connection {
         }
     }
 
-    /// Ends every call under way: the connection is gone.
+    /// Fails every call in flight after a loss of the connection.
     fn abandon(&mut self, error: &CallError, settle: Settle<'_>) {
         for slot in &mut self.slots {
             if let Some(index) = slot.waiting.take() {
@@ -463,7 +468,7 @@ impl Connection {
     }
 }
 
-/// The size of a slot that is not in use.
+/// Size that marks a free slot.
 const FREE: usize = usize::MAX;
 
 fn read_exact(

@@ -1,9 +1,9 @@
-//! A client without a runtime: one blocking socket, used by one thread at a time.
+//! A blocking client without a runtime: one socket, used by one thread at a time.
 //!
-//! For the lowest latency of one call after the other. While it waits for an answer it can look at
-//! the socket again and again for a few microseconds before it sleeps ([`Spin`]): where both ends
-//! have a processor of their own, that saves the wake-up, which costs more than the whole call. It
-//! speaks the same protocol and ends calls with the same errors as [`crate::Client`].
+//! It is for the lowest latency of sequential calls. While it waits for a reply it can spin for a
+//! few microseconds before it sleeps ([`Spin`]). If both ends have a processor of their own, that
+//! saves the wake-up, which costs more than the rest of the call. The protocol and the errors are
+//! those of [`crate::Client`].
 
 mod connection;
 mod socket;
@@ -21,8 +21,8 @@ use connection::{Connection, Introduction, Settle};
 
 pub use spin::Spin;
 
-/// Calls one callee and waits. Its address is as for [`crate::Caller::connect`], with `tcp://` or
-/// `unix://`.
+/// A blocking client that calls one callee. Its address is as for [`crate::Caller::connect`], with
+/// `tcp://` or `unix://`.
 ///
 /// ```
 /// use telpher_client::{Server, blocking};
@@ -44,7 +44,7 @@ pub struct Client {
     connection: Option<Connection>,
 }
 
-/// Prepares a [`Client`], from [`Client::builder`].
+/// Builds a [`Client`]. From [`Client::builder`].
 #[derive(Clone, Debug)]
 pub struct Builder {
     token: String,
@@ -53,10 +53,11 @@ pub struct Builder {
     frame_size_max: u32,
 }
 
+/// Options kept for reconnects.
 #[derive(Debug)]
 struct Settings {
     address: net::Address,
-    /// The agent behind the node; empty for a server.
+    /// Name of the agent behind the node; empty for a server.
     name: String,
     token: String,
     deadline: Duration,
@@ -65,12 +66,12 @@ struct Settings {
 }
 
 impl Client {
-    /// Connects with the usual settings.
+    /// Connects with the default options.
     pub fn connect(address: &str) -> Result<Self, ConnectError> {
         Self::builder().connect(address)
     }
 
-    /// Connects with others.
+    /// Returns a builder with the default options.
     pub fn builder() -> Builder {
         Builder {
             token: String::new(),
@@ -89,8 +90,8 @@ impl Client {
         Ok(reply)
     }
 
-    /// Calls a method, waits for the reply and hands it to `take` where it lies: nothing is
-    /// allocated.
+    /// Calls a method, waits for the reply and passes it to `take` as a slice of the read buffer,
+    /// without an allocation.
     pub fn call_with(
         &mut self,
         method: &str,
@@ -109,8 +110,8 @@ impl Client {
         outcome
     }
 
-    /// Calls a method with each of `bodies`, many under way at once, and waits for all the
-    /// replies, which stand in the same order.
+    /// Calls a method with all of `bodies`, with many calls in flight, and waits for all replies.
+    /// Returns the outcomes in the order of the bodies.
     pub fn call_batch<I>(&mut self, method: &str, bodies: I) -> Vec<Result<Bytes, CallError>>
     where
         I: IntoIterator,
@@ -126,7 +127,7 @@ impl Client {
         outcomes
     }
 
-    /// Makes the calls; `settle` gets every outcome once, with the index of its body.
+    /// Makes the calls. `settle` gets every outcome once, with the index of its body.
     fn run(&mut self, method: &str, bodies: &[&[u8]], settle: Settle<'_>) {
         match self.connected() {
             Ok(connection) => connection.run(method, bodies, settle),
@@ -138,7 +139,7 @@ impl Client {
         }
     }
 
-    /// The connection, made again if it was lost.
+    /// Returns the connection; reconnects if it was lost.
     fn connected(&mut self) -> Result<&mut Connection, CallError> {
         if let Some(connection) = &mut self.connection {
             connection.look_around();
@@ -155,28 +156,28 @@ impl Client {
 }
 
 impl Builder {
-    /// The bearer token that the other side asks for.
+    /// Sets the bearer token for a node or server that requires one.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = token.into();
         self
     }
 
-    /// How long a call may take. Default 10 s.
+    /// Sets how long a call may take. Default 10 s.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Whether and for how long to look before sleeping. Default [`Spin::Auto`].
+    /// Sets whether and how long to spin before sleeping. Default [`Spin::Auto`].
     #[must_use]
     pub fn spin(mut self, spin: Spin) -> Self {
         self.spin = spin;
         self
     }
 
-    /// The largest reply that is accepted. Default 8 MiB.
+    /// Sets the size of the largest reply that is accepted. Default 8 MiB.
     #[must_use]
     pub fn frame_size_max(mut self, size: model::ByteSize) -> Self {
         let size = size.as_u64().min(limits::FRAME_SIZE_CEILING.as_u64());
@@ -184,7 +185,7 @@ impl Builder {
         self
     }
 
-    /// Connects to a server, or to a node and means the agent named behind the `#`.
+    /// Connects to a server, or to the agent whose name follows the `#` after a node's address.
     pub fn connect(self, address: &str) -> Result<Client, ConnectError> {
         let (address, name) = split_name(address)?;
         let settings = Settings {

@@ -1,4 +1,4 @@
-//! A blocking socket that can also be looked at without blocking.
+//! `Socket` and `Reader`: a blocking socket that can also be polled.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -11,13 +11,15 @@ use rustix::net::RecvFlags;
 
 use super::spin::Spinner;
 
+/// A connected socket.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-/// A timeout that is this much off is left as it is: to set one is a system call.
+/// A socket timeout that differs by less than this is not changed, because setting it is a system
+/// call.
 const SLACK: Duration = Duration::from_millis(1);
 
 impl Socket {
@@ -41,7 +43,7 @@ impl Socket {
         }
     }
 
-    /// Reads what is there, without waiting; `WouldBlock` when nothing is.
+    /// Reads available bytes without waiting; `WouldBlock` when there are none.
     pub(crate) fn read_now(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let (count, _) = rustix::net::recv(self.as_fd(), buffer, RecvFlags::DONTWAIT)?;
         Ok(count)
@@ -85,11 +87,11 @@ impl AsFd for Socket {
     }
 }
 
-/// Reads with a deadline, looking before sleeping.
+/// Reads with a deadline; spins before sleeping.
 #[derive(Debug)]
 pub(crate) struct Reader {
     spinner: Spinner,
-    /// The socket's present timeout.
+    /// Current timeout of the socket.
     timeout: Option<Duration>,
 }
 
@@ -101,7 +103,7 @@ impl Reader {
         }
     }
 
-    /// Reads what arrives until `deadline`; `TimedOut` when nothing does.
+    /// Reads bytes that arrive before `deadline`; `TimedOut` when none do.
     pub(crate) fn read(
         &mut self,
         socket: &mut Socket,
@@ -159,7 +161,7 @@ impl Reader {
     }
 }
 
-/// A socket's timeout shows as either, depending on the platform.
+/// True for a timeout, which is either error kind depending on the platform.
 pub(crate) fn is_timeout(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -167,7 +169,7 @@ pub(crate) fn is_timeout(error: &io::Error) -> bool {
     )
 }
 
-/// The clock of a client without a runtime.
+/// Returns the time for a client without a runtime.
 #[expect(
     clippy::disallowed_methods,
     reason = "there is no runtime whose clock could be used, and no simulation without one"

@@ -1,31 +1,32 @@
-//! Whether to look at the socket again and again before sleeping on it.
+//! `Spin`: busy-waiting for a reply before sleeping.
 //!
-//! A sleeping thread is woken in 20 µs or more where the other end runs on another processor, and
-//! looking costs nothing but that thread's own time. On one processor looking is a disaster: it
-//! keeps the other end from running. So it adapts: misses in a row stop it for a while.
+//! Waking a sleeping thread takes 20 µs or more when the peer runs on another processor; spinning
+//! only costs the thread's own time. With one processor, spinning keeps the peer from running. The
+//! spinner therefore adapts: consecutive misses disable it for a while.
 
 use std::time::Duration;
 
-/// Looking before sleeping.
+/// Busy-waiting before sleeping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spin {
-    /// For up to 50 µs where there is more than one processor, while that pays.
+    /// Spins for up to 50 µs on machines with several processors, as long as it pays off.
     #[default]
     Auto,
-    /// Never.
+    /// Never spins.
     Off,
-    /// For up to so long, while that pays.
+    /// Spins for up to this time, as long as it pays off.
     UpTo(Duration),
 }
 
-/// Looks that were in vain, in a row, before it is given up for a while.
+/// Consecutive misses after which spinning stops for a while.
 const MISSES_MAX: u32 = 4;
 
-/// Waits that are slept through before it is tried again.
+/// Waits without spinning before it is tried again.
 const SLEEPS: u32 = 512;
 
 const AUTO: Duration = Duration::from_micros(50);
 
+/// Decides how long to spin.
 #[derive(Debug)]
 pub(crate) struct Spinner {
     time: Duration,
@@ -47,7 +48,7 @@ impl Spinner {
         }
     }
 
-    /// How long to look this time.
+    /// Returns how long to spin this time.
     pub(crate) fn time(&mut self) -> Duration {
         if self.sleeps > 0 {
             self.sleeps -= 1;
@@ -56,12 +57,12 @@ impl Spinner {
         self.time
     }
 
-    /// What came of looking.
+    /// Counts a hit or a miss.
     pub(crate) fn learn(&mut self, has_hit: bool) {
         self.misses = if has_hit { 0 } else { self.misses + 1 };
         if self.misses >= MISSES_MAX {
             self.sleeps = SLEEPS;
-            // One more miss after the pause is enough to go on sleeping.
+            // After the pause, one more miss disables it again.
             self.misses = MISSES_MAX - 1;
         }
     }

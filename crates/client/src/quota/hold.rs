@@ -1,4 +1,4 @@
-//! What was taken and is not settled.
+//! `Hold`: quota that was taken and is not settled yet.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use wire::{Costs, Kind, Settle};
 use super::{Quota, malformed, take};
 use crate::CallError;
 
-/// Something that is held, from a take that [holds](crate::quota::Take::hold).
+/// A reservation made by a take with [`Take::hold`](crate::quota::Take::hold).
 ///
-/// It ends by itself when its time is over, and costs then what was reserved: dropping this does
-/// nothing. To end it twice is as good as once.
+/// A hold ends by itself when its time is over, and then costs what was reserved. Dropping this
+/// object does not end it. Ending a hold twice has no further effect.
 #[derive(Clone, Debug)]
 pub struct Hold {
     quota: Quota,
@@ -28,33 +28,34 @@ impl Hold {
         }
     }
 
-    /// Its id, with which another process can settle it ([`Quota::hold`]). It is a secret: without
-    /// tokens everyone who knows it may do so.
+    /// Returns the id, with which another process can settle the hold ([`Quota::hold`]). The id is
+    /// a secret: on a node without tokens, any client that knows it can settle the hold.
     pub fn id(&self) -> u128 {
         self.id
     }
 
-    /// How long after the answer to its take it ends by itself, if the node says so.
+    /// Returns the time from the take's answer until the hold ends by itself, if the node sent one.
     pub fn ends_after(&self) -> Option<Duration> {
         self.ends_after
     }
 
-    /// Says what it truly cost; units that are not named cost what was reserved. More than that is
-    /// never refused, and may become debt. False if it had ended before.
+    /// Settles the hold with the actual costs. Units not in `costs` cost what was reserved. A
+    /// higher cost than reserved is always accepted and may leave a negative balance. Returns false
+    /// if the hold had ended before.
     pub async fn settle(&self, costs: &[(&str, u64)]) -> Result<bool, CallError> {
         let bytes = take::encode_costs(costs.iter().copied())?;
         self.end(Some(Costs::decode(&bytes).map_err(malformed)?))
             .await
     }
 
-    /// Gives everything back. False if it had ended before.
+    /// Cancels the hold and returns everything. Returns false if the hold had ended before.
     pub async fn cancel(&self) -> Result<bool, CallError> {
         self.end(None).await
     }
 
     async fn end(&self, costs: Option<Costs<'_>>) -> Result<bool, CallError> {
         if self.id == 0 {
-            let message = "0 is the id of no hold";
+            let message = "0 is not a valid hold id";
             return Err(CallError::new(ErrorCode::InvalidArgument, message));
         }
         let mut frame = Vec::new();

@@ -1,4 +1,4 @@
-//! What became of takes.
+//! `Outcome`: results of takes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,68 +9,71 @@ use model::ErrorCode;
 use super::{Hold, Quota, malformed};
 use crate::CallError;
 
-/// What became of a take that was decided.
+/// Result of a take.
 #[derive(Clone, Debug)]
 #[must_use = "a take that was denied has taken nothing"]
 pub enum Outcome {
-    /// It was taken, from every limit.
+    /// The take passed every limit.
     Admitted(Admitted),
-    /// It was not, from any.
+    /// At least one limit denied the take; nothing was taken.
     Denied(Denied),
 }
 
-/// A take that passed.
+/// Result of a take that passed.
 #[derive(Clone, Debug)]
 pub struct Admitted {
-    /// What settles it, if it was to be held.
+    /// Hold to settle, if the take asked for one.
     pub hold: Option<Hold>,
-    /// It was taken before, by a take with the same id.
+    /// True if an earlier take with the same id took this.
     pub is_repeat: bool,
-    /// It was decided without the store that the buckets lie in.
+    /// True if the node decided without the shared store, because the store was not available.
     pub is_degraded: bool,
-    /// How every limit stands now that covers the subject and counts what was taken.
+    /// State of every limit that covers the subject and counts a unit of the take.
     pub limits: Vec<Standing>,
 }
 
-/// How a limit stands.
+/// State of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// The limit.
+    /// Name of the limit.
     pub limit: Arc<str>,
-    /// What it counts.
+    /// Unit that the limit counts.
     pub unit: Arc<str>,
-    /// What is left; less than nothing is debt.
+    /// Credit left; a negative value is debt.
     pub have: i64,
-    /// What there is at most.
+    /// Maximum credit.
     pub capacity: u64,
-    /// When everything is there again, if that is known.
+    /// Time until the bucket is full again, if known.
     pub reset_after: Option<Duration>,
-    /// The bucket is one that subjects share there is no room for.
+    /// True if this is the bucket shared by all subjects for which there was no room for a bucket
+    /// of their own.
     pub is_shared: bool,
-    /// It would have denied the take, and only says so.
+    /// True if the limit would have denied the take but is configured only to report it.
     pub is_shadowed: bool,
 }
 
-/// A take that did not pass.
+/// Result of a take that did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denied {
-    /// The limit that will let it pass last.
+    /// The limit that will admit the take last.
     pub limit: Arc<str>,
-    /// What that counts.
+    /// Unit that the limit counts.
     pub unit: Arc<str>,
-    /// What is left; less than nothing is debt.
+    /// Credit left; a negative value is debt.
     pub have: i64,
-    /// What was wanted.
+    /// Credit that the take needs.
     pub need: u64,
-    /// When it would pass if nobody else took, to the nanosecond; `None` for nobody knows, or never.
+    /// Time until the take would pass if no other takes came, in nanoseconds; `None` if that is
+    /// unknown or never.
     pub retry_after: Option<Duration>,
-    /// There is nothing to wait for: a budget is spent, or what is gone does not come back.
+    /// True if waiting does not help, because the limit does not refill.
     pub is_exhausted: bool,
 }
 
 impl Outcome {
-    /// What was admitted; a denial as an error, `throttled` or, if there is nothing to wait for,
-    /// `denied`, with [`retry_after`](crate::CallErrorParts::retry_after).
+    /// Returns the admitted take, or the denial as an error with
+    /// [`retry_after`](crate::CallErrorParts::retry_after): code `throttled`, or `denied` if
+    /// waiting does not help.
     pub fn admitted(self) -> Result<Admitted, CallError> {
         match self {
             Self::Admitted(admitted) => Ok(admitted),
@@ -80,7 +83,7 @@ impl Outcome {
 }
 
 impl Denied {
-    /// What would have passed.
+    /// Returns the largest cost that would have passed.
     pub fn would_pass(&self) -> u64 {
         u64::try_from(self.have).unwrap_or(0)
     }
@@ -107,15 +110,18 @@ impl fmt::Display for Denied {
             need,
             ..
         } = self;
-        write!(f, "limit `{limit}` has {have} of the {need} {unit} left")?;
+        write!(
+            f,
+            "limit `{limit}` has {have} {unit} left, the take needs {need}"
+        )?;
         match self.is_exhausted {
-            true => f.write_str(", and is spent"),
+            true => f.write_str(", and the limit does not refill"),
             false => Ok(()),
         }
     }
 }
 
-/// Reads an answer to takes: what became of each.
+/// Decodes the answer to a batch of takes.
 pub(super) fn decode(
     payload: &[u8],
     quota: &Quota,

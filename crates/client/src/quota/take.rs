@@ -1,4 +1,4 @@
-//! What is asked for, before it is asked.
+//! `Take`: a request to take from quotas.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use wire::{Costs, Wait};
 
 use crate::CallError;
 
-/// A take: who, how much of what, and how. It can be asked again.
+/// A take: subject, costs and options. It can be used several times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Take {
     subject: String,
@@ -19,7 +19,8 @@ pub struct Take {
 }
 
 impl Take {
-    /// For that subject: `org/namespace/agent`, with `?run=…` behind it for what a run has of its own.
+    /// Creates a take for a subject: `org/namespace/agent`, with `?run=…` after it for the limits
+    /// of a run.
     pub fn of(subject: impl Into<String>) -> Self {
         Self {
             subject: subject.into(),
@@ -31,38 +32,40 @@ impl Take {
         }
     }
 
-    /// Costs so much of a unit: `requests`, `tokens`, `usd_micros`, or whatever a limit counts.
+    /// Adds a cost of `count` units: `requests`, `tokens`, `usd_micros`, or another unit of a
+    /// limit.
     #[must_use]
     pub fn cost(mut self, unit: impl Into<String>, count: u64) -> Self {
         self.costs.push((unit.into(), count));
         self
     }
 
-    /// Reserves it until it is [settled](crate::quota::Hold::settle), for so long at most (1 ms to 49
-    /// days; the node may allow less): then it cost what was reserved.
+    /// Reserves the costs until the hold is [settled](crate::quota::Hold::settle), for at most this
+    /// time (1 ms to 49 days; the node may allow less). After that time the hold costs what was
+    /// reserved.
     #[must_use]
     pub fn hold(mut self, hold: Duration) -> Self {
         self.hold = Some(hold);
         self
     }
 
-    /// Waits for so long at most (49 days) until it passes. One that cannot pass within that time is
-    /// denied at once.
+    /// Waits up to this time (at most 49 days) until the take passes. A take that cannot pass
+    /// within that time is denied at once.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
     }
 
-    /// Goes before those of lower priority that wait; 0 unless it is said otherwise.
+    /// Sets the priority. A waiting take goes before those of lower priority. Default 0.
     #[must_use]
     pub fn priority(mut self, priority: u8) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Makes it safe to repeat: a second take of the subject with this id takes nothing and is
-    /// answered like the first. At most 255 bytes.
+    /// Sets an id of at most 255 bytes, which makes retries safe: a second take of the subject with
+    /// this id takes nothing and gets the first answer.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
@@ -73,12 +76,12 @@ impl Take {
         self.id.is_some()
     }
 
-    /// How long it may wait.
+    /// Returns how long the take may wait.
     pub(super) fn waiting(&self) -> Duration {
         self.wait.unwrap_or_default()
     }
 
-    /// Appends it, unless that would change what it says.
+    /// Appends the encoded take; fails if a field exceeds its maximum size.
     pub(super) fn encode(&self, out: &mut Vec<u8>) -> Result<(), CallError> {
         check_subject(&self.subject)?;
         if self.id.as_ref().is_some_and(|id| id.len() > SHORT_MAX) {
@@ -100,7 +103,7 @@ impl Take {
     }
 }
 
-/// Bytes of a short text.
+/// Maximum size of a short text in bytes.
 const SHORT_MAX: usize = u8::MAX as usize;
 
 pub(super) fn check_subject(subject: &str) -> Result<(), CallError> {
@@ -130,7 +133,7 @@ fn invalid(message: &str) -> CallError {
     CallError::new(ErrorCode::InvalidArgument, message)
 }
 
-/// Rounded up: nobody asked for less.
+/// Rounds up to milliseconds, never to less than was asked for.
 fn milliseconds(duration: Duration) -> u32 {
     let ms = duration.as_nanos().div_ceil(1_000_000);
     ms.clamp(1, u128::from(u32::MAX)) as u32

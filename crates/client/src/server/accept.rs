@@ -1,4 +1,4 @@
-//! Where connections come from.
+//! `Acceptor`: accepts connections on TCP, TLS, Unix and in-process listeners.
 
 use std::io;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use std::time::Duration;
 use net::{Address, Stream};
 use tokio::net::{TcpListener, UnixListener};
 
-/// A socket that connections arrive at.
+/// A listening socket.
 pub(crate) enum Acceptor {
     Tcp(TcpListener, Option<Arc<rustls::ServerConfig>>),
     Unix(UnixListener),
     Inproc(net::inproc::Listener),
 }
 
-/// After an accept failed (out of descriptors, say), how long to wait before the next one.
+/// Pause after a failed accept, for example without free file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Acceptor {
-    /// Listens at `address`. Returns also the address that callers connect to: port 0 stands for
-    /// any free one.
+    /// Listens at `address`. Also returns the address for clients, in which port 0 is replaced by
+    /// the actual port.
     pub(crate) async fn open(
         address: &Address,
         tls: Option<Arc<rustls::ServerConfig>>,
@@ -52,7 +52,7 @@ impl Acceptor {
         }
     }
 
-    /// The next connection.
+    /// Waits for the next connection.
     pub(crate) async fn accept(&self) -> Stream {
         loop {
             let accepted = match self {
@@ -78,7 +78,7 @@ impl Acceptor {
     }
 }
 
-/// Whether only the one connection failed: its caller was gone before it was accepted.
+/// True if only this connection failed because its client was gone.
 fn is_of_the_caller(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -99,7 +99,7 @@ async fn listen_tcp(host: &str, port: u16) -> io::Result<(TcpListener, u16)> {
     Ok((listener, port))
 }
 
-/// Removes the socket file of a listener when it ends.
+/// Removes the socket file of a listener when it is dropped.
 pub(crate) struct SocketFile(Option<std::path::PathBuf>);
 
 impl SocketFile {
@@ -114,7 +114,7 @@ impl SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
-            // Somebody else may have removed it.
+            // Another process may have removed the file.
             let _ = std::fs::remove_file(path);
         }
     }

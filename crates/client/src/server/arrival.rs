@@ -1,4 +1,4 @@
-//! A request where it lies, before anybody owns it.
+//! `Arrival`: a received message, borrowed from the read buffer.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::Metadata;
 use crate::binding::{Binding, Bound};
 use crate::context::{Context, Delivery};
 
-/// What arrived for a receiver. It borrows: whoever calls the handler makes a request of it in its
-/// last place, because what is handed through layers is copied by each.
+/// A message for a receiver. It borrows its parts: the runner creates the request directly in its
+/// final place, because each layer in between would copy it.
 pub(crate) struct Arrival<'a> {
     pub(super) binding: &'a Arc<Binding>,
     pub(super) message: &'a Payload<'a>,
     pub(super) deadline: Option<Instant>,
-    /// When it is from a mailbox.
+    /// Present for a message from a mailbox.
     pub(super) delivery: Option<&'a Delivery>,
 }
 

@@ -1,4 +1,4 @@
-//! A server behind a node: its methods are called by an agent's name.
+//! `Attached`: a server behind a node, called by an agent's name.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -11,21 +11,22 @@ use crate::registry::Receiver;
 use crate::subscription::{Joined, join};
 use crate::{CallError, Client, SubscribeOptions};
 
-/// A server that is reached through a node. Dropping it ends that.
+/// A server that is reached through a node. Dropping it unsubscribes the name.
 #[derive(Debug)]
 pub struct Attached {
     joined: Joined,
 }
 
 impl Server {
-    /// Answers what is sent to `name` with the same handlers as everywhere else. Several servers
-    /// may attach to one name: each call reaches one of them, in turn. Survives reconnects.
+    /// Subscribes to `name` and answers its calls with the handlers of this server. If several
+    /// servers attach to one name, calls are distributed round robin. The subscription survives
+    /// reconnects.
     pub async fn attach(&self, client: &Client, name: &Name) -> Result<Attached, CallError> {
         self.attach_with(client, name, SubscribeOptions::new())
             .await
     }
 
-    /// Attaches with other options: to be told the name of each caller, say.
+    /// Attaches with options, for example to get the name of each caller.
     pub async fn attach_with(
         &self,
         client: &Client,
@@ -42,13 +43,14 @@ impl Server {
 }
 
 impl Attached {
-    /// The full name, instance included.
+    /// Returns the full name, with its instance.
     pub fn name(&self) -> &str {
         &self.joined.name
     }
 
-    /// Waits until the node sends nothing more here, and says why: another connection attached as
-    /// the same instance, the node refused to go on after a reconnect, or the client was closed.
+    /// Waits for the end of the subscription and returns its reason: another connection took over
+    /// the instance, the node refused to renew the subscription after a reconnect, or the client
+    /// was closed.
     pub async fn ended(&self) -> ErrorCode {
         let mut nothing = std::collections::VecDeque::new();
         poll_fn(|cx| self.joined.mailbox.poll_arrived(cx, &mut nothing)).await;

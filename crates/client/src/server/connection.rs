@@ -1,4 +1,4 @@
-//! One accepted connection of a server, from its first frame to its end.
+//! `Service`: serves the accepted connections of a server.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::engine::{Engine, Event};
 use crate::handshake::{Accepted, Host, accept};
 use crate::port::Port;
 
-/// What the connections of a listening server share.
+/// State shared by the connections of a listening server.
 pub(crate) struct Service {
     pub(crate) handlers: Arc<Handlers>,
     pub(crate) options: Options,
-    /// Set when callers are sent away: how long they have.
+    /// Drain time; set when the server shuts down.
     pub(crate) drain: watch::Sender<Option<Duration>>,
-    /// Counts connections, and numbers them.
+    /// Number of connections so far; numbers the connections.
     connections: AtomicU64,
-    /// Ways to those that are open.
+    /// Outputs of the open connections.
     ports: Mutex<HashMap<u64, Arc<Port>>>,
 }
 
@@ -37,7 +37,7 @@ impl Service {
         })
     }
 
-    /// Serves one connection to its end.
+    /// Serves one connection until it ends.
     pub(crate) async fn serve(self: Arc<Self>, stream: Stream) {
         let Options {
             window,
@@ -75,7 +75,7 @@ impl Service {
         let end = loop {
             match engine.run().await {
                 Event::End(end) => break end,
-                // A caller that goes away says so by hanging up.
+                // A client that sends GOAWAY closes the connection itself.
                 Event::Goaway(_) => {}
             }
         };
@@ -84,7 +84,7 @@ impl Service {
         }
     }
 
-    /// Sends every caller away, now and from now on.
+    /// Sends GOAWAY on every present and future connection.
     pub(crate) fn send_away(&self, time: Duration) {
         self.drain.send_replace(Some(time));
         for port in self.ports.lock().values() {
@@ -93,7 +93,7 @@ impl Service {
     }
 }
 
-/// An open connection's place among the ports.
+/// Entry of an open connection in the table of ports.
 struct Registered<'a> {
     service: &'a Service,
     number: u64,
@@ -131,7 +131,7 @@ mod tests {
         let service = Service::new(Handlers::default(), crate::Server::new().options);
         let (near, _far) = net::inproc::pair("small");
         let task = service.serve(near);
-        // Ten thousand of them rest in most processes.
+        // A process may have ten thousand idle connections.
         assert!(size_of_val(&task) <= 4096, "{} bytes", size_of_val(&task));
     }
 }

@@ -1,4 +1,4 @@
-//! A handler that panics is an error to its caller and to nobody else.
+//! Catches panics of handlers, so that a panic becomes an error for its caller only.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,14 +6,14 @@ use model::ErrorCode;
 
 use crate::Fault;
 
-/// Runs what may panic. The panic's message goes to the panic hook, not to the caller: it may
-/// say more than a stranger should know.
+/// Runs code that may panic. The panic message goes to the panic hook and not to the caller,
+/// because it may contain confidential details.
 pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(run))
         .map_err(|_| Fault::with_code(ErrorCode::Internal, "the handler panicked"))
 }
 
-/// Drops what may panic while it is dropped.
+/// Drops a value whose destructor may panic.
 pub(crate) fn drop_quietly<T>(value: T) {
     let _ = catch(|| drop(value));
 }

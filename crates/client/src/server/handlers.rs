@@ -1,8 +1,8 @@
-//! The functions of a server, by method.
+//! Handler functions of a server, by method.
 //!
-//! A handler is shared by every connection; each connection that uses it has its own runner, so
-//! that nothing is locked on the way to the function. A runner keeps the memory of the last future
-//! that ended at once and uses it for the next: a handler that never waits allocates nothing.
+//! All connections share a handler. Each connection has its own runner per handler, so that no lock
+//! is needed to call the function. A runner reuses the memory of the last future that completed at
+//! once: a handler that never waits allocates nothing.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -17,20 +17,20 @@ use super::item_sender::ItemSender;
 use super::request::Request;
 use crate::Fault;
 
-/// Takes the answer of a handler where it lies, straight to where it goes: every layer that it
-/// were handed through would cost more than it does.
+/// Receives the result of a handler by reference and encodes it directly; returning it through the
+/// layers would cost more than the encoding.
 pub(crate) trait Done {
     fn reply(&mut self, body: &[u8]);
     fn refuse(&mut self, fault: &Fault);
 }
 
-/// A handler under way.
+/// A handler in progress.
 pub(crate) trait Job: Send {
-    /// Polls on. Ready when `done` has got the answer.
+    /// Polls the handler. Ready when `done` has received the result.
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>, done: &mut dyn Done) -> Poll<()>;
 }
 
-/// A future in a place that is used again and again; empty between two of them.
+/// A reusable slot for a future; `None` between two futures.
 impl<Fut, B> Job for Option<Fut>
 where
     Fut: Future<Output = Result<B, Fault>> + Send,
@@ -57,19 +57,21 @@ fn settle<B: AsRef<[u8]>>(answer: &Result<B, Fault>, done: &mut dyn Done) {
     }
 }
 
+/// A registered handler function.
 pub(crate) trait Handler: Send + Sync {
-    /// A runner for one route of one connection.
+    /// Returns a runner for one route of one connection.
     fn runner(&self) -> Box<dyn Runner>;
 }
 
+/// Runs the handler of one route on one connection.
 pub(crate) trait Runner: Send {
-    /// Whether the handler wants an [`ItemSender`].
+    /// True if the handler takes an [`ItemSender`].
     fn streams(&self) -> bool {
         false
     }
 
-    /// Starts the handler. `items` is there if the handler streams. What is not `done` afterwards
-    /// is returned.
+    /// Starts the handler and polls it once. `items` is present if the handler streams. Returns the
+    /// future if the handler is not complete.
     fn run(
         &mut self,
         arrival: &Arrival<'_>,
@@ -94,7 +96,7 @@ impl Handlers {
         self.by_method.keys().map(AsRef::as_ref).collect()
     }
 
-    /// A runner, or the answer to every use of a method that is not there.
+    /// Returns a runner, or the error for an unknown method.
     pub(crate) fn runner(&self, method: &str) -> Result<Box<dyn Runner>, Fault> {
         match self.by_method.get(method) {
             Some(handler) => Ok(handler.runner()),
@@ -109,7 +111,7 @@ impl Handlers {
             None => ";".to_owned(),
         };
         let message = match self.by_method.len() {
-            0 => format!("no handler `{method}`: the server has none at all"),
+            0 => format!("no handler `{method}`: the server has no handlers"),
             1 => format!("no handler `{method}`{nearest} 1 handler known"),
             count => format!("no handler `{method}`{nearest} {count} handlers known"),
         };
@@ -117,7 +119,7 @@ impl Handlers {
     }
 }
 
-/// `async` functions.
+/// Handler that is an `async` function.
 pub(crate) struct AsyncHandler<F>(Arc<F>);
 
 impl<F> AsyncHandler<F> {
@@ -142,7 +144,7 @@ where
 
 struct AsyncRunner<F, Fut> {
     function: Arc<F>,
-    /// Memory for a future, empty.
+    /// Memory of a future that has completed.
     spare: Option<Pin<Box<Option<Fut>>>>,
 }
 
@@ -170,7 +172,7 @@ where
     }
 }
 
-/// Plain functions.
+/// Handler that is a plain function.
 pub(crate) struct SyncHandler<F>(Arc<F>);
 
 impl<F> SyncHandler<F> {
@@ -208,7 +210,7 @@ where
     }
 }
 
-/// `async` functions that answer with any number of items.
+/// Handler that is an `async` function and replies with any number of items.
 pub(crate) struct StreamHandler<F>(Arc<F>);
 
 impl<F> StreamHandler<F> {
@@ -246,7 +248,10 @@ where
         done: &mut dyn Done,
     ) -> Option<Pin<Box<dyn Job>>> {
         let Some(items) = items else {
-            let message = format!("`{}` answers with a stream: use `stream`", arrival.method());
+            let message = format!(
+                "`{}` streams its reply: call it with `stream`",
+                arrival.method()
+            );
             done.refuse(&Fault::with_code(ErrorCode::InvalidArgument, message));
             return None;
         };

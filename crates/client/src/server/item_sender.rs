@@ -1,4 +1,4 @@
-//! The handler's end of a stream.
+//! `ItemSender`: sends the items of a streaming handler.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::Fault;
 use crate::items::WINDOW;
 use crate::port::Port;
 
-/// Sends the items of a streaming answer.
+/// Sends the items of a streaming reply.
 ///
-/// The caller consumes at its own pace: [`ItemSender::send`] waits while the caller is 64 items
-/// behind or does not read its connection. Dropping the caller's stream drops the handler.
+/// The caller sets the pace: [`ItemSender::send`] waits while the caller is 64 items behind or does
+/// not read its connection. If the caller drops its stream, the handler is dropped.
 #[derive(Clone)]
 pub struct ItemSender {
     stream: Arc<Stream>,
 }
 
-/// What the sender and the connection share about one stream.
+/// State of one stream, shared by the sender and the connection.
 pub(crate) struct Stream {
     port: Arc<Port>,
     correlation: Correlation,
@@ -42,8 +42,8 @@ impl ItemSender {
         Self { stream }
     }
 
-    /// Sends one item as soon as the caller has room for it. Fails with `cancelled` when the
-    /// caller is gone, and with `too_large` when it does not accept items of that size.
+    /// Sends one item as soon as the caller has room. Fails with `cancelled` when the caller is
+    /// gone, and with `too_large` when the item exceeds the caller's limit.
     pub async fn send(&self, item: impl Into<Bytes>) -> Result<(), Fault> {
         let item = item.into();
         let limit = self.stream.frame_size_max;
@@ -77,7 +77,7 @@ impl Stream {
 
     fn poll_send(&self, cx: &mut Context<'_>, item: &[u8]) -> Poll<Result<(), Fault>> {
         ready!(self.port.poll_room(cx));
-        // Held while the item is queued, so that nothing can follow the end of the stream.
+        // Holding the lock while the item is queued keeps the end of the stream behind it.
         let mut state = self.state.lock();
         if !state.is_open {
             return Poll::Ready(Err(gone()));
@@ -94,7 +94,7 @@ impl Stream {
         Poll::Ready(if is_queued { Ok(()) } else { Err(gone()) })
     }
 
-    /// The caller consumed items.
+    /// Adds credit for items that the caller consumed.
     pub(crate) fn credit(&self, count: u32) {
         let waiting = {
             let mut state = self.state.lock();
@@ -104,7 +104,7 @@ impl Stream {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Nothing more may be sent: the handler is done or gone.
+    /// Closes the stream, because the handler completed or was dropped.
     pub(crate) fn close(&self) {
         let waiting = {
             let mut state = self.state.lock();

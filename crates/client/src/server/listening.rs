@@ -1,4 +1,4 @@
-//! A server that can be connected to.
+//! `Listening`: a server that accepts connections.
 
 use std::future::Future;
 use std::io;
@@ -14,7 +14,7 @@ use super::Server;
 use super::accept::{Acceptor, SocketFile};
 use super::connection::Service;
 
-/// Why a server cannot listen.
+/// Error of [`Server::listen`].
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// The text is not an address.
@@ -23,12 +23,12 @@ pub enum ListenError {
     /// The certificate or its key cannot be used.
     #[error("{0}\nhint: `tls` takes the PEM files of a certificate chain and of its key")]
     Tls(#[from] TlsError),
-    /// The address is taken, or not ours.
+    /// The address is in use or not permitted.
     #[error("cannot listen at {address}: {cause}\nhint: {}", listen_hint(.cause))]
     Io {
-        /// Where.
+        /// Address as given.
         address: String,
-        /// Why.
+        /// Error of the operating system.
         cause: io::Error,
     },
 }
@@ -36,13 +36,15 @@ pub enum ListenError {
 fn listen_hint(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::AddrInUse => "another process listens there; port 0 takes any free port",
-        io::ErrorKind::PermissionDenied => "choose a port above 1023, or a directory of your own",
+        io::ErrorKind::PermissionDenied => {
+            "choose a port above 1023, or a directory that you may write to"
+        }
         io::ErrorKind::InvalidInput => "give `tls` a certificate and its key",
-        _ => "listen at an address of this machine, like tcp://127.0.0.1:0",
+        _ => "use an address of this machine, such as tcp://127.0.0.1:0",
     }
 }
 
-/// A server that listens. When it is dropped, its socket and its connections are closed at once.
+/// A listening server. Dropping it closes its socket and all its connections at once.
 #[derive(Debug)]
 pub struct Listening {
     address: String,
@@ -73,7 +75,7 @@ impl Server {
         })
     }
 
-    /// Serves one connection that was accepted elsewhere, to its end.
+    /// Serves one connection that was accepted by other code, until it ends.
     pub async fn serve_stream(&self, stream: Stream) {
         let service = Service::new(self.handlers.clone(), self.options.clone());
         service.serve(stream).await;
@@ -81,20 +83,20 @@ impl Server {
 }
 
 impl Listening {
-    /// Where to connect to, with the port that was chosen.
+    /// Returns the address for clients, with the actual port.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Stops gracefully: nobody new is served; callers are told to go away and their calls that
-    /// are under way are finished, for up to `time`.
+    /// Shuts down gracefully: accepts no new connections, sends GOAWAY to the clients and waits up
+    /// to `time` for the calls in flight.
     pub async fn shutdown(mut self, time: Duration) {
         self.service.send_away(time);
-        // Its only other end is to be aborted, by dropping this handle.
+        // The task can also end by being aborted, which dropping this handle does.
         let _ = (&mut self.accepting).await;
     }
 
-    /// Serves for ever, or until the task that serves fails.
+    /// Serves until the accepting task fails.
     pub async fn run(mut self) {
         let _ = (&mut self.accepting).await;
     }
@@ -107,7 +109,7 @@ impl Drop for Listening {
 }
 
 async fn serve(service: Arc<Service>, acceptor: Acceptor, file: SocketFile) {
-    // Dropped with this task, and every connection with it.
+    // Dropping this set closes all connections.
     let mut connections = JoinSet::new();
     let mut drain = service.drain.subscribe();
     let mut sent_away = pin!(async move { drain.wait_for(Option::is_some).await.is_ok() });
@@ -118,7 +120,7 @@ async fn serve(service: Arc<Service>, acceptor: Acceptor, file: SocketFile) {
     while connections.join_next().await.is_some() {}
 }
 
-/// The next connection; `None` when `stop` comes first. Connections that ended are forgotten
+/// Waits for the next connection; `None` when `stop` is ready first. Removes ended connections
 /// meanwhile.
 async fn next(
     acceptor: &Acceptor,

@@ -1,4 +1,5 @@
-//! A server: functions by method, called over connections of its own or through a node.
+//! `Server`: an RPC server that calls a function for each method, over its own connections or
+//! through a node.
 
 mod accept;
 mod arrival;
@@ -37,12 +38,13 @@ pub(crate) use responder::{Responder, Violation};
 use crate::Fault;
 use handlers::{AsyncHandler, Handler, StreamHandler, SyncHandler};
 
-/// Functions by method, served to whoever connects or through a node.
+/// An RPC server: handler functions by method, called by connected clients or through a node.
 ///
-/// A handler is polled once where its request is read; if it is done then, the answer is queued at
-/// once. A handler that waits is polled by the same task: no handler of one connection runs beside
-/// another of it, so whoever computes for long should `tokio::spawn`. A handler is dropped when its
-/// caller cancels or its time is up, so it should be written as anything that `select!` may drop.
+/// A handler is polled once when its request is read; if it completes at once, its reply is queued
+/// at once. A handler that waits is polled by the task of its connection. Handlers of one
+/// connection never run in parallel, so a long computation should use `tokio::spawn`. A handler is
+/// dropped when its caller cancels the call or the deadline passes, so it must be safe to drop at
+/// any `await`, as with `select!`.
 ///
 /// ```
 /// use telpher_client::{Caller, Server};
@@ -66,10 +68,10 @@ pub struct Server {
     options: Options,
 }
 
-/// Judges a token.
+/// Function that accepts or rejects a token.
 type Admit = dyn Fn(&str) -> bool + Send + Sync;
 
-/// What a server takes in.
+/// Limits and security options of a server.
 #[derive(Clone)]
 pub(crate) struct Options {
     pub(crate) window: Window,
@@ -86,7 +88,7 @@ impl Default for Server {
 }
 
 impl Server {
-    /// Without handlers.
+    /// Creates a server without handlers.
     pub fn new() -> Self {
         let window = Window {
             frame_size_max: limits::FRAME_SIZE_MAX.as_u64() as u32,
@@ -107,8 +109,8 @@ impl Server {
         }
     }
 
-    /// Answers calls of `method` with an `async` function. The empty method is that of plain
-    /// messages and requests to a name. A second handler of the same method replaces the first.
+    /// Registers an `async` handler for `method`. The empty method receives plain messages and
+    /// requests to a name. A second handler for the same method replaces the first.
     #[must_use]
     pub fn handle<F, Fut, B>(self, method: &str, function: F) -> Self
     where
@@ -119,7 +121,7 @@ impl Server {
         self.insert(method, AsyncHandler::new(function))
     }
 
-    /// Answers calls of `method` with a function that does not wait.
+    /// Registers a handler that is not `async` for `method`.
     #[must_use]
     pub fn handle_sync<F, B>(self, method: &str, function: F) -> Self
     where
@@ -129,7 +131,7 @@ impl Server {
         self.insert(method, SyncHandler::new(function))
     }
 
-    /// Answers calls of `method` with any number of items.
+    /// Registers a handler that replies with any number of items.
     ///
     /// ```
     /// use telpher_client::{Caller, Server};
@@ -164,7 +166,7 @@ impl Server {
         self.insert(method, StreamHandler::new(function))
     }
 
-    /// The largest payload that is accepted. Default 8 MiB.
+    /// Sets the size of the largest payload that the server accepts. Default 8 MiB.
     #[must_use]
     pub fn frame_size_max(mut self, size: ByteSize) -> Self {
         let size = size.as_u64().min(limits::FRAME_SIZE_CEILING.as_u64());
@@ -174,24 +176,24 @@ impl Server {
         self
     }
 
-    /// How many calls a connection may have under way. Default 65,536; further ones are answered
-    /// `busy`.
+    /// Sets how many calls of a connection may be in flight; further calls are answered with
+    /// `busy`. Default 65,536.
     #[must_use]
     pub fn calls_max(mut self, count: u32) -> Self {
         self.options.window.calls_max = count.max(1);
         self
     }
 
-    /// How many bytes of requests a connection may have under way. Default 64 MiB; further ones
-    /// are answered `busy`.
+    /// Sets how many bytes of requests of a connection may be in flight; further requests are
+    /// answered with `busy`. Default 64 MiB.
     #[must_use]
     pub fn requests_size_max(mut self, size: ByteSize) -> Self {
         self.options.requests_size_max = size.as_usize();
         self
     }
 
-    /// How many one-way messages, and bytes of them, a caller may send ahead of the handlers.
-    /// Default 16,384 and 16 MiB; never less than two of the largest payloads.
+    /// Sets how many one-way messages, and bytes of them, a client may send before the handlers
+    /// take them. Default 16,384 messages and 16 MiB; never less than twice the largest payload.
     #[must_use]
     pub fn window(mut self, messages: u32, bytes: ByteSize) -> Self {
         let window = &mut self.options.window;
@@ -200,29 +202,29 @@ impl Server {
         self
     }
 
-    /// How long a connection may be silent before the caller is asked whether it is there; after
-    /// two and a half times as much it is taken for dead. Default 15 s.
+    /// Sets how long a connection may be silent before the server sends a keepalive. After 2.5
+    /// times as long without an answer the connection counts as lost. Default 15 s.
     #[must_use]
     pub fn keepalive(mut self, interval: Duration) -> Self {
         self.options.window.keepalive_ms = interval.as_millis().try_into().unwrap_or(u32::MAX);
         self
     }
 
-    /// How long a caller may take to introduce itself. Default 5 s.
+    /// Sets how long a client may take for the handshake. Default 5 s.
     #[must_use]
     pub fn handshake_timeout(mut self, time: Duration) -> Self {
         self.options.handshake_timeout = time;
         self
     }
 
-    /// Serves only callers whose token `admit` accepts.
+    /// Accepts only clients whose token `admit` accepts.
     #[must_use]
     pub fn admit(mut self, admit: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.options.admit = Some(Arc::new(admit));
         self
     }
 
-    /// The PEM files of the certificate chain and its key, for `tls://` addresses.
+    /// Sets the PEM files of the certificate chain and its key, for `tls://` addresses.
     #[must_use]
     pub fn tls(mut self, certificate: impl AsRef<Path>, key: impl AsRef<Path>) -> Self {
         self.options.tls = Some((certificate.as_ref().to_owned(), key.as_ref().to_owned()));

@@ -1,4 +1,4 @@
-//! Where the answer of a handler goes.
+//! Encodes the reply of a handler.
 
 use std::sync::Arc;
 
@@ -11,25 +11,25 @@ use crate::Fault;
 use crate::fault::Ran;
 use crate::port::Port;
 
-/// To whom a handler's answer goes.
+/// Origin of a request: a call that needs a reply, or a one-way message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin {
     Call {
         correlation: Correlation,
-        /// The caller expects a stream.
+        /// True if the caller expects a stream.
         wants_stream: bool,
     },
     OneWay,
 }
 
-/// The way to one caller.
+/// The connection to one caller.
 pub(crate) struct Outlet {
     pub(crate) port: Arc<Port>,
-    /// The largest payload that the caller accepts.
+    /// Size of the largest payload that the caller accepts.
     pub(crate) frame_size_max: u32,
 }
 
-/// Appends the one answer of a handler to `out`.
+/// Appends the one reply of a handler to `out`.
 pub(crate) struct Reply<'a> {
     origin: &'a Origin,
     stream: Option<&'a Stream>,
@@ -55,8 +55,8 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The call to answer, unless there is none or it was answered: a handler that panics when it
-    /// has answered leaves its answer as it is.
+    /// Returns the call to reply to, or `None` for a one-way message or after the first reply. A
+    /// handler that panics after its reply therefore does not change it.
     #[inline]
     fn begin(&mut self) -> Option<(Correlation, bool)> {
         let &Origin::Call {
@@ -70,7 +70,7 @@ impl<'a> Reply<'a> {
             return None;
         }
         if let Some(stream) = self.stream {
-            // Nothing more is sent, and the items stand before the end.
+            // Stops the stream and moves its queued items in front of the end.
             stream.close();
             self.outlet.port.drain_into(self.out);
         }
@@ -100,14 +100,14 @@ impl Done for Reply<'_> {
     }
 }
 
-/// What is said of a body that the caller does not accept.
+/// Error for a body above the caller's size limit.
 pub(crate) fn too_large(what: &str, size: usize, limit: u32) -> Fault {
     let message = format!("{what} of {size} bytes is above the caller's limit of {limit}");
     Fault::with_code(ErrorCode::TooLarge, message)
 }
 
-/// Appends the answer of a handler that does not stream to a caller that expects a stream: one
-/// item, and the end.
+/// Appends the reply of a handler that does not stream to a caller that expects a stream: one item
+/// and the end.
 pub(crate) fn encode_only_item(item: &[u8], correlation: Correlation, out: &mut Vec<u8>) {
     out.reserve(2 * HEADER_SIZE + item.len());
     Payload::body(item).encode(Kind::REPLY, Flags::MORE, 0, correlation, out);

@@ -1,4 +1,4 @@
-//! What a handler is given.
+//! `Request`: the argument of a handler.
 
 use std::ops::Deref;
 
@@ -6,16 +6,16 @@ use bytes::Bytes;
 
 use crate::Context;
 
-/// One request: a body and its surroundings, which it dereferences to.
+/// A request: the body and a [`Context`], to which it dereferences.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The bytes that the caller sent.
+    /// Bytes that the caller sent.
     pub body: Bytes,
     pub(crate) context: Context,
 }
 
 impl Request {
-    /// The surroundings, to be kept when the body is given away.
+    /// Returns the context; clone it to keep it after the request is gone.
     pub fn context(&self) -> &Context {
         &self.context
     }

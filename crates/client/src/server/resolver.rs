@@ -1,4 +1,4 @@
-//! What a route means: a method here, or a name that was subscribed and a method behind it.
+//! `Resolver`: finds the receiver of a route, by method or by subscribed name.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::core::Core;
 use crate::fault::Fault;
 use crate::registry;
 
-/// Where the meaning of a route is looked up.
+/// Source of the receivers of routes.
 pub(crate) enum Resolver {
-    /// A server: by method.
+    /// A server: looks up the method.
     Methods(Arc<Handlers>),
-    /// A client of a node: by the name that was subscribed, then by method.
+    /// A client of a node: looks up the subscribed name, then the method.
     Names(Arc<Core>),
 }
 
 impl Resolver {
-    /// Who gets what is sent on a route with that meaning.
+    /// Returns the receiver for messages on a route with this binding.
     pub(super) fn receiver(&self, binding: &Binding) -> Receiver {
         let found = match self {
             Self::Methods(handlers) => handlers.runner(&binding.method).map(Receiver::Handler),
@@ -31,7 +31,7 @@ impl Resolver {
                 }) => handlers.runner(&binding.method).map(Receiver::Handler),
                 Some(registry::Receiver { mailbox, .. }) => Ok(Receiver::Mailbox(mailbox)),
                 None => {
-                    let message = format!("nobody is subscribed to `{}` here", binding.name);
+                    let message = format!("this client has no subscription to `{}`", binding.name);
                     Err(Fault::with_code(ErrorCode::NoResponder, message))
                 }
             },

@@ -1,9 +1,10 @@
-//! The answering half of a connection: requests in, handlers polled, answers out.
+//! `Responder`: the answering half of a connection, which decodes requests, runs handlers and
+//! encodes replies.
 //!
-//! The same code serves a caller that is connected directly and, behind a node, whoever calls one
-//! of our names; only the meaning of a route is looked up elsewhere. It appends to a buffer and
-//! never writes, and it takes in no more than its limits: calls and bytes under way answer `busy`
-//! above them, one-way messages beyond the window that was granted end the connection.
+//! It serves clients that are connected directly and, behind a node, callers of a subscribed name;
+//! only the [`Resolver`] differs. It appends to a buffer and never writes. Its limits bound memory:
+//! calls and bytes above them are answered with `busy`, and one-way messages beyond the granted
+//! window end the connection.
 
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Waker};
@@ -28,7 +29,7 @@ use crate::envelope::{Envelope, ReplyTo};
 use crate::fault::{Fault, Ran};
 use crate::port::Port;
 
-/// Why the peer cannot be listened to any longer.
+/// Violation of the protocol by the peer.
 pub(crate) struct Violation(pub(crate) String);
 
 impl From<Malformed> for Violation {
@@ -37,16 +38,17 @@ impl From<Malformed> for Violation {
     }
 }
 
+/// The answering half of a connection.
 pub(crate) struct Responder {
     resolver: Resolver,
     outlet: Outlet,
     routes: RouteTable,
     jobs: Jobs,
-    /// What this side takes in.
+    /// Limits of this side.
     window: Window,
-    /// Bytes of requests under way.
+    /// Maximum bytes of requests in flight.
     requests_size_max: usize,
-    /// One-way messages and bytes that ever arrived.
+    /// One-way messages, and their bytes, received so far.
     received: (u64, u64),
     /// One-way messages that handlers consumed in this turn.
     consumed: Credit,
@@ -82,17 +84,17 @@ impl Responder {
         self.jobs.register(task);
     }
 
-    /// How long the peer has to finish, if it is to be sent away.
+    /// Returns the drain time if GOAWAY is to be sent.
     pub(crate) fn away(&self) -> Option<Duration> {
         self.outlet.port.away()
     }
 
-    /// Whether handlers were woken, or something was queued from outside.
+    /// True if handlers were woken or frames were queued by other tasks.
     pub(crate) fn has_work(&self) -> bool {
         self.jobs.is_ready() || self.outlet.port.is_dirty()
     }
 
-    /// Whether no handler is under way.
+    /// True if no handler is in progress and no request is unanswered.
     pub(crate) fn is_idle(&self) -> bool {
         self.jobs.count() == 0 && self.outlet.port.held_size() == 0
     }
@@ -101,8 +103,8 @@ impl Responder {
         self.jobs.deadline_min()
     }
 
-    /// Polls the handlers that were woken, while `out` holds less than `high_mark`, and gathers
-    /// what was queued from outside.
+    /// Polls the handlers that were woken, while `out` is smaller than `high_mark`, and collects
+    /// frames queued by other tasks.
     pub(crate) fn poll(&mut self, high_mark: usize, out: &mut Vec<u8>) {
         self.clock.reset();
         if out.len() >= high_mark {
@@ -122,7 +124,7 @@ impl Responder {
         self.outlet.port.drain_into(out);
     }
 
-    /// Drops the handlers whose time is up.
+    /// Drops the handlers whose deadline has passed.
     pub(crate) fn expire(&mut self, now: Instant, out: &mut Vec<u8>) {
         for ended in self.jobs.expire(now) {
             self.refuse(ended, ErrorCode::DeadlineExceeded, LATE, out);
@@ -130,7 +132,7 @@ impl Responder {
         self.return_credit();
     }
 
-    /// Takes a frame that belongs to this half and is not a call.
+    /// Processes a frame for this half other than REQUEST.
     pub(crate) fn take(
         &mut self,
         header: Header,
@@ -156,13 +158,15 @@ impl Responder {
         Ok(())
     }
 
-    /// A frame above the limit that was skipped.
+    /// Processes a skipped frame above the size limit.
     pub(crate) fn take_oversize(&mut self, header: Header, out: &mut Vec<u8>) {
         match header.kind {
             Kind::REQUEST => {
                 let limit = self.window.frame_size_max;
                 let size = header.length;
-                let message = format!("a request of {size} bytes is above the limit of {limit}");
+                let message = format!(
+                    "a request of {size} bytes is above the limit of {limit} (`frame_size_max`)"
+                );
                 let fault = Fault::with_code(ErrorCode::TooLarge, message);
                 fault.encode(Ran::No, header.correlation, out);
             }
@@ -175,7 +179,7 @@ impl Responder {
         }
     }
 
-    /// The end of a chunk: what was consumed in it is returned at once.
+    /// Returns the credit consumed in a chunk.
     pub(crate) fn return_credit(&mut self) {
         if self.consumed.messages > 0 {
             let Credit { messages, bytes } = std::mem::replace(&mut self.consumed, NO_CREDIT);
@@ -193,7 +197,7 @@ impl Responder {
         self.routes.insert(bind.route, Route { binding, receiver });
     }
 
-    /// Takes a call.
+    /// Processes a REQUEST.
     #[inline]
     pub(crate) fn take_request(
         &mut self,
@@ -214,7 +218,10 @@ impl Responder {
         let deadline = match self.clock.deadline(message.deadline_ms) {
             Ok(deadline) => deadline,
             Err(Expired) => {
-                let fault = Fault::with_code(ErrorCode::DeadlineExceeded, "expired before it ran");
+                let fault = Fault::with_code(
+                    ErrorCode::DeadlineExceeded,
+                    "the deadline passed before the handler started",
+                );
                 fault.encode(Ran::No, correlation, out);
                 return Ok(());
             }
@@ -240,7 +247,7 @@ impl Responder {
         out: &mut Vec<u8>,
     ) -> Result<(), Violation> {
         let message = Payload::decode(header.flags, payload)?;
-        // As the protocol counts: the bytes of metadata and body.
+        // The protocol counts the bytes of metadata and body.
         let size = message.metadata.len() + message.body.len();
         self.check_credit(size)?;
         match self.clock.deadline(message.deadline_ms) {
@@ -258,7 +265,7 @@ impl Responder {
         Ok(())
     }
 
-    /// Whether a request of that size is one too many.
+    /// True if a request of this size exceeds the limits.
     #[inline]
     fn is_full(&self, size: usize) -> bool {
         let held = self.jobs.size() + self.outlet.port.held_size();
@@ -270,7 +277,8 @@ impl Responder {
     fn full(&self) -> Fault {
         let count = self.jobs.count();
         let size = self.jobs.size() + self.outlet.port.held_size();
-        let message = format!("{count} calls and {size} bytes of requests are under way here");
+        let message =
+            format!("{count} calls and {size} bytes of requests are in flight on this connection");
         Fault::with_code(ErrorCode::Busy, message)
     }
 
@@ -283,7 +291,9 @@ impl Responder {
         let fits = bytes <= self.window.credit_bytes || messages == 0;
         match fits && messages < u64::from(self.window.credit_messages) {
             true => Ok(()),
-            false => Err(Violation("one-way messages beyond the credit".to_owned())),
+            false => Err(Violation(
+                "one-way messages exceed the granted credit".to_owned(),
+            )),
         }
     }
 
@@ -370,7 +380,7 @@ impl Responder {
         }
     }
 
-    /// A handler that was dropped.
+    /// Answers the call of a handler that was dropped.
     fn refuse(&mut self, ended: Ended, code: ErrorCode, message: &str, out: &mut Vec<u8>) {
         match ended.origin {
             Origin::OneWay => self.consume(ended.size),
@@ -383,7 +393,7 @@ impl Responder {
         }
     }
 
-    /// A message that no handler saw.
+    /// Answers a message whose handler was not started.
     fn decline(&mut self, origin: Origin, fault: &Fault, size: usize, out: &mut Vec<u8>) {
         match origin {
             Origin::OneWay => self.consume(size),
@@ -403,16 +413,16 @@ impl Drop for Responder {
     }
 }
 
-/// What is to be dispatched.
+/// A message to dispatch.
 struct Arrived<'a> {
     message: &'a Payload<'a>,
     delivery: Option<&'a Delivery>,
-    /// Bytes that it holds until it is answered.
+    /// Bytes that count as in flight until the answer.
     size: usize,
     deadline: Option<Instant>,
 }
 
-/// Takes from the front of the body what is said of the delivery.
+/// Splits the delivery from the front of the body.
 #[cold]
 fn split_delivery(message: &mut Payload<'_>) -> Result<Delivery, Malformed> {
     let (delivery, body) = wire::Delivery::split(message.body)?;
@@ -429,7 +439,7 @@ const NO_CREDIT: Credit = Credit {
     bytes: 0,
 };
 
-const LATE: &str = "the handler did not finish in time and was dropped";
+const LATE: &str = "the deadline passed; the handler was dropped";
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! What the peer's route numbers mean here.
+//! `RouteTable`: receivers by the peer's route numbers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,23 +8,24 @@ use crate::Fault;
 use crate::binding::Binding;
 use crate::mailbox::Mailbox;
 
-/// Where messages on a route go.
+/// Binding and receiver of a route.
 pub(crate) struct Route {
     pub(crate) binding: Arc<Binding>,
     pub(crate) receiver: Receiver,
 }
 
+/// Receiver of the messages on a route.
 pub(crate) enum Receiver {
-    /// A function of a server.
+    /// Handler of a server.
     Handler(Box<dyn Runner>),
-    /// A subscription.
+    /// Queue of a subscription.
     Mailbox(Arc<Mailbox>),
-    /// Nobody: every use is answered with this.
+    /// No receiver: every message is answered with this fault.
     Nobody(Fault),
 }
 
-/// Routes by number. Numbers that follow each other lie in an array; a peer that skips some costs
-/// itself speed and us no memory.
+/// Routes by number. Dense numbers are in an array, others in a map; a peer that skips numbers
+/// makes lookups slower but uses no extra memory.
 #[derive(Default)]
 pub(crate) struct RouteTable {
     dense: Vec<Route>,

@@ -1,7 +1,7 @@
-//! Handlers that wait for something, polled by the task of their connection.
+//! Handlers that wait, polled by the task of their connection.
 //!
-//! Each has a waker of its own, which outlives it and serves the next one at the same index: a
-//! wake-up that comes too late polls another handler once too often and does no harm.
+//! Each seat in the table has a waker, which outlives its handler and serves the next one in the
+//! same seat. A late wake-up polls another handler once too often and does no harm.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -19,42 +19,44 @@ use super::item_sender::Stream;
 use super::reply::{Origin, Outlet, Reply};
 use crate::queue::earlier;
 
-/// A handler under way.
+/// A handler in progress.
 pub(crate) struct Running {
     pub(crate) job: Pin<Box<dyn Job>>,
     pub(crate) origin: Origin,
-    /// Bytes of the request's payload.
+    /// Size of the request's payload in bytes.
     pub(crate) size: usize,
     pub(crate) deadline: Option<Instant>,
     pub(crate) stream: Option<Arc<Stream>>,
 }
 
-/// A handler that ended or was dropped.
+/// A handler that completed or was dropped.
 pub(crate) struct Ended {
     pub(crate) origin: Origin,
     pub(crate) size: usize,
     pub(crate) stream: Option<Arc<Stream>>,
 }
 
+/// Table of the handlers in progress on one connection.
 pub(crate) struct Jobs {
     seats: Vec<Seat>,
     free: Vec<u32>,
     by_correlation: HashMap<Correlation, u32>,
     ready: Arc<Ready>,
-    /// Who is polled next.
+    /// Seats to poll next.
     due: VecDeque<u32>,
     count: usize,
     size: usize,
     deadline_min: Option<Instant>,
 }
 
+/// A slot of the table.
 struct Seat {
     running: Option<Running>,
     alarm: Arc<Alarm>,
     waker: Waker,
 }
 
-/// Where wake-ups arrive.
+/// Queue of seats that were woken.
 #[derive(Default)]
 struct Ready {
     woken: Mutex<Vec<u32>>,
@@ -62,6 +64,7 @@ struct Ready {
     task: Mutex<Option<Waker>>,
 }
 
+/// Waker of one seat.
 struct Alarm {
     index: u32,
     is_woken: AtomicBool,
@@ -100,7 +103,7 @@ impl Jobs {
         }
     }
 
-    /// For the connection's task: whom to wake.
+    /// Sets the waker of the connection's task.
     pub(crate) fn register(&self, task: &Waker) {
         let mut known = self.ready.task.lock();
         if !known.as_ref().is_some_and(|known| known.will_wake(task)) {
@@ -108,22 +111,23 @@ impl Jobs {
         }
     }
 
-    /// Handlers under way.
+    /// Returns the number of handlers in progress.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Bytes of the requests under way.
+    /// Returns the bytes of the requests in progress.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// The earliest deadline of any of them, or an earlier moment.
+    /// Returns a lower bound of the deadlines.
     pub(crate) fn deadline_min(&self) -> Option<Instant> {
         self.deadline_min
     }
 
-    /// The waker with which the next handler is to be polled first: [`Jobs::insert`] keeps it.
+    /// Returns the waker for the first poll of the next handler. [`Jobs::insert`] puts the handler
+    /// into the same seat.
     pub(crate) fn next_waker(&mut self) -> &Waker {
         let index = match self.free.last() {
             Some(index) => *index as usize,
@@ -146,7 +150,7 @@ impl Jobs {
         &self.seats[index].waker
     }
 
-    /// Keeps a handler that was polled with [`Jobs::next_waker`] and waits.
+    /// Stores a handler that was polled with [`Jobs::next_waker`] and waits.
     pub(crate) fn insert(&mut self, running: Running) {
         let Some(index) = self.free.pop() else {
             unreachable!("the seat of `next_waker` is free");
@@ -160,20 +164,20 @@ impl Jobs {
         self.seats[index as usize].running = Some(running);
     }
 
-    /// Whether a handler was woken.
+    /// True if a handler was woken.
     pub(crate) fn is_ready(&self) -> bool {
         !self.due.is_empty() || self.ready.is_dirty.load(Ordering::Acquire)
     }
 
-    /// Notes who was woken so far: [`Jobs::next_ended`] polls those and nobody who wakes himself
-    /// meanwhile, so that the connection gets its turn too.
+    /// Collects the seats woken so far. [`Jobs::next_ended`] polls only those, so that a handler
+    /// that wakes itself cannot starve the connection.
     pub(crate) fn gather(&mut self) {
         if self.ready.is_dirty.swap(false, Ordering::AcqRel) {
             self.due.extend(self.ready.woken.lock().drain(..));
         }
     }
 
-    /// Polls those who were woken until one ends; its answer is appended to `out`.
+    /// Polls the collected handlers until one completes; its reply is appended to `out`.
     pub(crate) fn next_ended(&mut self, outlet: &Outlet, out: &mut Vec<u8>) -> Option<Ended> {
         while let Some(index) = self.due.pop_front() {
             let seat = &mut self.seats[index as usize];
@@ -195,20 +199,20 @@ impl Jobs {
         None
     }
 
-    /// The stream of a call that is under way.
+    /// Returns the stream of a call in progress.
     pub(crate) fn stream(&self, correlation: Correlation) -> Option<&Arc<Stream>> {
         let index = *self.by_correlation.get(&correlation)?;
         let running = self.seats[index as usize].running.as_ref()?;
         running.stream.as_ref()
     }
 
-    /// Drops the handler of a call, if it is under way.
+    /// Drops the handler of a call if it is in progress.
     pub(crate) fn cancel(&mut self, correlation: Correlation) -> Option<Ended> {
         let index = *self.by_correlation.get(&correlation)?;
         self.remove(index)
     }
 
-    /// Drops the handlers whose time is up.
+    /// Drops the handlers whose deadline has passed.
     pub(crate) fn expire(&mut self, now: Instant) -> Vec<Ended> {
         if self.deadline_min.is_none_or(|earliest| now < earliest) {
             return Vec::new();

@@ -1,27 +1,28 @@
-//! The clock as the requests of one turn see it.
+//! `TurnClock`: the time as seen by the requests of one turn.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The time of a request came before its turn did.
+/// Error: the deadline of a request passed before its turn.
 #[derive(Debug)]
 pub(super) struct Expired;
 
-/// The clock as the requests of one turn see it: read once, and again now and then, because the
-/// handlers of earlier requests take time too.
+/// Clock for the requests of one turn. It is read once, and again after several requests, because
+/// their handlers take time.
 #[derive(Default)]
 pub(super) struct TurnClock {
     start: Option<Instant>,
-    /// What the last request with so many milliseconds was told, and how often in a row.
+    /// Milliseconds and deadline of the last request, with the number of consecutive repetitions
+    /// below.
     last: Option<(u32, Instant)>,
     repeated: u32,
 }
 
-/// A request with less time than this gets an exact look at the clock.
+/// A request with less time than this reads the clock.
 const URGENT_MS: u32 = 1_000;
 
-/// Requests in a row that are judged by the same look at the clock.
+/// Number of consecutive requests that share one reading of the clock.
 const REPEATED_MAX: u32 = 16;
 
 impl TurnClock {
@@ -29,7 +30,7 @@ impl TurnClock {
         *self = Self::default();
     }
 
-    /// The deadline of a request that has so much time left.
+    /// Returns the deadline of a request with this much time left.
     #[inline]
     pub(super) fn deadline(
         &mut self,

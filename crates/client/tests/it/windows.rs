@@ -35,7 +35,7 @@ async fn a_full_window_answers_busy_at_once_to_those_who_want_that() {
             .unwrap_err();
         assert_eq!((error.code, error.sent), (ErrorCode::Busy, Sent::No));
         assert_eq!(error.retry(), Retry::Safe);
-        assert!(error.message.contains("3 calls are under way"), "{error}");
+        assert!(error.message.contains("3 calls are in flight"), "{error}");
         let mut items = caller.stream("echo", "x").when_full(WhenFull::Busy);
         assert_eq!(
             items.next().await.unwrap().unwrap_err().code,

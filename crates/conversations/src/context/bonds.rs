@@ -1,15 +1,16 @@
-//! Which parts belong together: a call and its results.
+//! Pairing of tool calls and their results.
 
 use std::collections::HashMap;
 
 use super::parts::Entry;
 use crate::message::{PartFact, PartKind};
 
-/// Calls without a result and results without a call, among messages in order.
+/// Calls without a result and results without a call in a range of messages, as message index and
+/// part index.
 #[derive(Debug)]
 pub(super) struct Loose(Vec<(usize, u16)>);
 
-/// The newest call of an id.
+/// The newest call with an id.
 struct Call {
     message: usize,
     part: u16,
@@ -17,7 +18,8 @@ struct Call {
 }
 
 impl Loose {
-    /// Of these messages. `is_skipped` are parts that are not shown at all.
+    /// Pairs the calls and results in `messages`. Parts for which `is_skipped` holds are not shown
+    /// and do not count.
     pub(super) fn new(messages: &[&Entry], is_skipped: impl Fn(&PartFact) -> bool) -> Self {
         let mut loose = Vec::new();
         let mut calls: HashMap<u64, Call> = HashMap::new();
@@ -27,7 +29,7 @@ impl Loose {
                     continue;
                 }
                 match fact.kind {
-                    // Without an id nothing can answer it, and it answers nothing.
+                    // Without an id, a call cannot be answered and a result answers no call.
                     PartKind::ToolCall | PartKind::ToolResult if fact.call == 0 => {
                         loose.push((index, part));
                     }
@@ -37,7 +39,7 @@ impl Loose {
                             part,
                             is_answered: false,
                         };
-                        // An id that is used again begins anew.
+                        // A call that reuses an id replaces the earlier call.
                         if let Some(before) = calls.insert(fact.call, call) {
                             loose.extend(before.unanswered());
                         }
@@ -55,7 +57,7 @@ impl Loose {
         Self(loose)
     }
 
-    /// Whether a part of the message at `index` has no other half.
+    /// Returns whether a part of the message at `index` lacks its counterpart.
     pub(super) fn contains(&self, index: usize, part: u16) -> bool {
         self.0.binary_search(&(index, part)).is_ok()
     }

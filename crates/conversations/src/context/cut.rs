@@ -1,4 +1,4 @@
-//! Where a window begins, and what of each message is shown.
+//! Construction of the final window: the parts of each message that are shown, omitted or replaced.
 
 use super::bonds::Loose;
 use super::parts::{Entry, Treatment, treatment, weight};
@@ -6,7 +6,7 @@ use super::turns::{Choice, Turns};
 use super::{Cut, Kinds, Shown, Strategy, Window, WindowError};
 use crate::message::{PartFact, PartKind};
 
-/// See [`Window::cut`].
+/// Implements [`Window::cut`].
 pub(super) fn cut(window: &Window) -> Result<Cut, WindowError> {
     let messages: Vec<&Entry> = window.entries.iter().rev().collect();
     let summary = window.bounds.summary.map_or(0, |it| u64::from(it.tokens));
@@ -35,13 +35,13 @@ pub(super) fn cut(window: &Window) -> Result<Cut, WindowError> {
     })
 }
 
-/// What messages weigh without stubs, but for instructions that are kept.
+/// Returns the cost of messages without stubs, excluding kept instructions.
 fn whole(messages: &[&Entry]) -> u64 {
     let messages = messages.iter().filter(|entry| !entry.is_kept);
     messages.map(|entry| entry.whole).sum()
 }
 
-/// The kinds that are not shown at all.
+/// Returns the kinds of parts that are always omitted.
 fn skipped(window: &Window) -> Kinds {
     match window.policy.strategy {
         Strategy::SkipParts { .. } => window.policy.drop_first,
@@ -49,7 +49,7 @@ fn skipped(window: &Window) -> Kinds {
     }
 }
 
-/// The window that begins there.
+/// Returns the window that a choice describes.
 fn show(window: &Window, messages: &[&Entry], choice: Choice) -> Cut {
     let begin = choice.begin;
     let kept = window.kept.iter().rev();
@@ -90,13 +90,13 @@ fn show(window: &Window, messages: &[&Entry], choice: Choice) -> Cut {
     cut
 }
 
-/// What is treated of an instruction, which calls nothing and answers nothing.
+/// Returns the treatment of a part of a kept instruction, in which calls and results are omitted.
 fn alone(_: usize, fact: &PartFact) -> Option<Treatment> {
     let is_half = matches!(fact.kind, PartKind::ToolCall | PartKind::ToolResult);
     is_half.then_some(Treatment::Omit)
 }
 
-/// Adds a message, unless nothing of it is shown.
+/// Adds a message, unless all of its parts are omitted.
 fn push(cut: &mut Cut, entry: &Entry, treated: impl Fn(usize, &PartFact) -> Option<Treatment>) {
     let mut shown = Shown {
         seq: entry.seq,

@@ -1,35 +1,35 @@
-//! What a message weighs in a window, whole and with stubs.
+//! The cost of a message in a window, whole or with stubs.
 
 use super::{Kinds, Policy, Strategy};
 use crate::message::{PartFact, PartKind, is_instructing};
 use crate::record::MessageView;
 
-/// How a part is shown that is not shown as it is.
+/// The way in which a part is shown that is not shown in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
-    /// Not at all.
+    /// The part is omitted.
     Omit,
-    /// A few words stand for it; of a call or a result, for what went in or came out.
+    /// A short stub replaces the part; for a call or a result, its input or output.
     Stub,
 }
 
-/// A message that was looked at.
+/// A message that was examined.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) seq: u64,
     pub(super) tokens: u32,
     pub(super) is_estimated: bool,
-    /// Tokens of all messages before it.
+    /// Tokens of all earlier messages.
     pub(super) tokens_before: u64,
-    /// What it weighs as it is shown at best.
+    /// The cost of the message as far as the strategy shows it.
     pub(super) whole: u64,
-    /// What it weighs with stubs.
+    /// The cost with stubs.
     pub(super) stubbed: u64,
-    /// Whether somebody speaks to the model here.
+    /// True if the message begins a turn: it addresses the model.
     pub(super) opens_turn: bool,
-    /// Whether it stays however old it is, and as it is.
+    /// True if the message is a kept instruction, which is always shown in full.
     pub(super) is_kept: bool,
-    /// Whether it has parts that may be replaced.
+    /// True if the message has parts that may be replaced.
     pub(super) is_droppable: bool,
     pub(super) facts: Vec<PartFact>,
 }
@@ -67,7 +67,7 @@ impl Entry {
     }
 }
 
-/// How a part of one of these kinds is shown when it is old.
+/// Returns the treatment of an old part: `None` unless its kind is in `kinds`.
 pub(super) fn treatment(fact: &PartFact, kinds: Kinds) -> Option<Treatment> {
     if !kinds.contains(fact.kind) {
         return None;
@@ -78,9 +78,9 @@ pub(super) fn treatment(fact: &PartFact, kinds: Kinds) -> Option<Treatment> {
     }
 }
 
-/// What a message weighs of which some parts are treated: its tokens in proportion to the bytes of
-/// the others, rounded up, and the stubs; never more than all of it. Each part counts with the comma
-/// or the bracket behind it, and all of them with the bracket before.
+/// Returns the cost of a message with treated parts: its tokens in proportion to the bytes of the
+/// untreated parts, rounded up, plus the stubs, but at most `tokens`. Each part counts with the
+/// comma or bracket after it, and all of them with the opening bracket.
 pub(super) fn weight(
     tokens: u32,
     facts: &[PartFact],

@@ -1,27 +1,28 @@
-//! How a window is cut.
+//! The policy by which windows are built.
 
 use crate::message::{PartKind, is_instructing};
 
-/// How a window is cut.
+/// The policy by which windows are built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Which messages are taken.
+    /// The strategy that selects messages.
     pub strategy: Strategy,
-    /// Tokens that the window costs at most, together with `reserve`; 0 for no bound.
+    /// Maximum cost of a window in tokens, including `reserve`; 0 for no limit.
     pub budget: u32,
-    /// Tokens of the budget that are left for the answer.
+    /// Tokens of the budget that are reserved for the answer.
     pub reserve: u32,
-    /// Messages of these roles stay, however old they are: `system`, `developer`.
+    /// Roles whose messages are always in the window: `system`, `developer`.
     pub keep: Vec<String>,
-    /// Parts of these kinds are replaced by a stub before a turn is left out.
+    /// Kinds of parts that are replaced by stubs before whole turns are left out.
     pub drop_first: Kinds,
-    /// The newest turns with tools in them keep the parts that would be dropped.
+    /// Number of newest turns with droppable parts that keep those parts.
     pub keep_tool_turns: u32,
-    /// How far the cut moves at once, in thousandths of the budget.
+    /// Length of a step, in thousandths of the budget: the beginning of the window moves by about
+    /// one step at a time.
     pub step_permille: u16,
 }
 
-/// Most roles that [`Policy::keep`] names.
+/// Maximum number of roles in [`Policy::keep`].
 const KEPT_ROLES_MAX: usize = 2;
 
 impl Default for Policy {
@@ -38,17 +39,17 @@ impl Default for Policy {
     }
 }
 
-/// What is wrong with a policy.
+/// The reason why a policy is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyProblem {
-    /// A role to be kept does not instruct.
-    #[error("only messages of the roles system and developer can be kept however old they are")]
+    /// [`Policy::keep`] names a role other than `system` and `developer`, or too many roles.
+    #[error("only the roles system and developer can be kept")]
     Keep,
-    /// The step is none.
-    #[error("a step has at most {STEP_PERMILLE_MAX} thousandths of the budget")]
+    /// The step is too long.
+    #[error("the step exceeds {STEP_PERMILLE_MAX} thousandths of the budget")]
     Step,
-    /// The reserve leaves nothing.
-    #[error("a reserve of {reserve} leaves nothing of a budget of {budget}")]
+    /// The reserve is not smaller than the budget.
+    #[error("the reserve of {reserve} tokens must be less than the budget of {budget}")]
     Reserve {
         /// The reserve.
         reserve: u32,
@@ -57,11 +58,11 @@ pub enum PolicyProblem {
     },
 }
 
-/// Longest [`Policy::step_permille`]: two steps always fit into a window.
+/// Maximum of [`Policy::step_permille`]: two steps always fit into a window.
 pub const STEP_PERMILLE_MAX: u16 = 500;
 
 impl Policy {
-    /// Whether windows can be cut like that.
+    /// Validates the policy.
     pub fn check(&self) -> Result<(), PolicyProblem> {
         let &Self {
             budget, reserve, ..
@@ -78,22 +79,22 @@ impl Policy {
     }
 }
 
-/// Which messages are taken.
+/// The strategy that selects messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// As many turns as the budget holds, the newest ones.
+    /// As many of the newest turns as fit into the budget.
     Budget,
     /// The newest messages, in whole turns.
     LastN {
-        /// At most so many.
+        /// Maximum number of messages.
         count: u32,
     },
-    /// The same, without the parts that are dropped first, wherever they stand.
+    /// The newest messages in whole turns, always without the parts of [`Policy::drop_first`].
     SkipParts {
-        /// At most so many messages.
+        /// Maximum number of messages; 0 for no limit.
         count: u32,
     },
-    /// Everything that the summary does not stand for; its owner moves the summary.
+    /// All messages that the summary does not cover. The owner moves the summary forward.
     Manual,
 }
 
@@ -102,28 +103,28 @@ pub enum Strategy {
 pub struct Kinds(u16);
 
 impl Kinds {
-    /// The set as a number: bit *n* is the kind of number *n*.
+    /// Returns the set as a number: bit *n* is the kind with number *n*.
     pub fn bits(self) -> u16 {
         self.0
     }
 
-    /// The set of that number; `None` if it names a kind that does not exist.
+    /// Returns the set for a number; `None` if a bit has no kind.
     pub fn from_bits(bits: u16) -> Option<Self> {
         (bits >> PartKind::ALL.len() == 0).then_some(Self(bits))
     }
 
-    /// The same set with that kind.
+    /// Returns the set with one more kind.
     #[must_use]
     pub fn with(self, kind: PartKind) -> Self {
         Self(self.0 | 1 << kind as u16)
     }
 
-    /// Whether that kind is in it.
+    /// Returns whether the set contains a kind.
     pub fn contains(self, kind: PartKind) -> bool {
         self.0 & 1 << kind as u16 != 0
     }
 
-    /// The kinds in it, by number.
+    /// Iterates over the kinds in the set, by number.
     pub fn iter(self) -> impl Iterator<Item = PartKind> {
         PartKind::ALL
             .into_iter()

@@ -252,7 +252,7 @@ fn a_turn_that_is_too_much_is_named() {
          bot 10
          user 60
          bot 60",
-        "messages 3 to 4 cannot be parted and cost 120 tokens, of which there are 100",
+        "messages 3 to 4 must stay together and cost 120 tokens (budget 100)",
     );
     check(&budget(0), "user 1", "a budget is needed");
 }
@@ -285,12 +285,12 @@ fn instructions_that_are_too_much_are_an_error() {
     check(
         &budget(10),
         "system 8\nuser 1\nsystem 8\nuser 1",
-        "the summary and the instructions cost 16 tokens, of which there are 10",
+        "the summary and the instructions cost 16 tokens (budget 10)",
     );
     check(
         &budget(10),
         "summary 1 11\nuser 1\nuser 1",
-        "the summary and the instructions cost 11 tokens, of which there are 10",
+        "the summary and the instructions cost 11 tokens (budget 10)",
     );
 }
 
@@ -492,7 +492,7 @@ fn a_turn_that_was_too_much_alone_is_shown_with_stubs_later() {
     check(
         &policy,
         turn,
-        "messages 1 to 4 cannot be parted and cost 530 tokens, of which there are 200",
+        "messages 1 to 4 must stay together and cost 530 tokens (budget 200)",
     );
     check(&policy, &format!("{turn}user 10"), "1 2 3~0 4 5 = 57");
 }
@@ -578,7 +578,7 @@ fn the_last_messages_are_taken_in_whole_turns() {
     check(
         &policy,
         script,
-        "messages 5 to 6 cannot be parted and cost 3 tokens, of which there are 2",
+        "messages 5 to 6 must stay together and cost 3 tokens (budget 2)",
     );
 }
 
@@ -621,7 +621,7 @@ fn a_manual_window_is_everything_behind_the_summary_or_an_error() {
     check(
         &policy,
         "user 10\nuser 10\nuser 20",
-        "messages 1 to 3 cannot be parted and cost 40 tokens, of which there are 30",
+        "messages 1 to 3 must stay together and cost 40 tokens (budget 30)",
     );
 }
 

@@ -1,32 +1,32 @@
-//! Where a window begins and which of its messages are shown with stubs.
+//! Selection of a window's first message and of the messages shown with stubs.
 //!
-//! Both are decided by replaying how the window filled up, message by message. A turn that was once
-//! left out because it did not fit stays out, also when stubs make room for it later. So the cut only
-//! moves forward while the conversation grows, and a provider's cache is not lost for a turn that
-//! comes back. Stubs are added when something would not fit without them, not before.
+//! Both are computed by replaying how the window filled up, message by message. A turn that was
+//! once left out because it did not fit stays out, even if stubs make room for it later. So the
+//! window's beginning only moves forward while the conversation grows, and no returning turn
+//! invalidates the provider's cache. Stubs are used only once something would not fit without them.
 //!
-//! Everything here follows from the messages from the cut on, so it does not matter how many older
-//! ones were looked at.
+//! The result depends only on the messages from the window's beginning on, so the number of older
+//! messages examined does not matter.
 
 use super::parts::Entry;
 use super::{Strategy, Window};
 
-/// The part of the messages that a window shows.
+/// The selected range of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// The first message.
+    /// Index of the first message.
     pub(super) begin: usize,
-    /// Messages before this one are shown with stubs.
+    /// Messages before this index are shown with stubs.
     pub(super) stubs_end: usize,
 }
 
-/// Messages in order, and the turns they make.
+/// Messages in order, divided into turns.
 pub(super) struct Turns<'a> {
     window: &'a Window,
     messages: &'a [&'a Entry],
-    /// Whether the first message is the first that there is.
+    /// True if the first message is the first that a window may contain.
     is_all: bool,
-    /// The first message of each turn.
+    /// Index of the first message of each turn.
     begins: Vec<usize>,
 }
 
@@ -42,13 +42,12 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// The first message of the newest turn, as far as was looked.
+    /// Returns the first message of the newest turn among the examined messages.
     pub(super) fn newest(&self) -> usize {
         self.begins.last().copied().unwrap_or(0)
     }
 
-    /// The part that is shown if it may cost `room` tokens; `None` if even the newest turn does not
-    /// fit.
+    /// Returns the selection for `room` tokens; `None` if even the newest turn does not fit.
     pub(super) fn choose(&self, room: u64) -> Option<Choice> {
         let sums = Sums::new(self.messages);
         let all = Choice {
@@ -86,8 +85,9 @@ impl<'a> Turns<'a> {
         Some(choice)
     }
 
-    /// The oldest message from which on everything fitted, whichever message was the newest one. While
-    /// the newest turn alone was too much there was no window, and nothing was left out.
+    /// Returns the oldest message from which on everything fitted at every moment, while messages
+    /// were appended one by one. Moments at which the newest turn alone exceeded the room are
+    /// skipped: there was no window, so nothing was left out.
     fn first_that_fits(&self, sums: &Sums, stub_ends: &[usize], room: u64) -> usize {
         let count_max = self.window.count_max().unwrap_or(u64::MAX);
         let mut begins = self.begins.iter().copied().peekable();
@@ -106,7 +106,7 @@ impl<'a> Turns<'a> {
                     begin: first,
                     stubs_end,
                 };
-                // The newest turn is shown however many messages it has.
+                // The newest turn is shown whole, regardless of its number of messages.
                 let is_long = first < newest && sums.count(first, head) > count_max;
                 if !is_long && sums.weight(choice, head) <= room {
                     break;
@@ -117,8 +117,9 @@ impl<'a> Turns<'a> {
         first
     }
 
-    /// For each message how far stubs may reach while it is the newest one: to the newest mark that
-    /// leaves the newest turns with droppable parts as they are, as many as the policy says.
+    /// Returns, for each message, the end of the range with stubs while that message was the newest
+    /// one: the newest mark that leaves the `keep_tool_turns` newest turns with droppable parts
+    /// unchanged.
     fn stub_ends(&self) -> Vec<usize> {
         let policy = &self.window.policy;
         let mut ends = vec![0; self.messages.len()];
@@ -128,7 +129,7 @@ impl<'a> Turns<'a> {
             return ends;
         }
         let keep = policy.keep_tool_turns as usize;
-        // Of each turn, the newest mark up to it; and the turns with droppable parts.
+        // For each turn, the newest mark up to it; and the turns with droppable parts.
         let mut marks: Vec<Option<usize>> = Vec::new();
         let mut droppable: Vec<usize> = Vec::new();
         for (turn, begin) in self.begins.iter().copied().enumerate() {
@@ -154,8 +155,8 @@ impl<'a> Turns<'a> {
         ends
     }
 
-    /// Whether a turn is a mark while the newest message is `head`; see [`super`]. Once it is one it
-    /// stays one.
+    /// Returns whether a turn is a mark while the newest message is `head`; see [`super`]. A mark
+    /// stays a mark.
     fn is_mark(&self, turn: usize, head: usize) -> bool {
         let begin = self.messages[self.begins[turn]];
         let end = self.begins.get(turn + 1).map_or(head, |next| next - 1);
@@ -170,14 +171,14 @@ impl<'a> Turns<'a> {
             is_long
                 || match before {
                     Some(before) => at / step != scale.begin(before) / step,
-                    // The turn before it began before everything that was looked at.
+                    // The previous turn began before the examined messages.
                     None => at.saturating_sub(scale.begin(self.messages[0])) >= step,
                 }
         })
     }
 }
 
-/// Sums over the messages before each, but for instructions that are kept.
+/// Prefix sums over the messages, excluding kept instructions.
 struct Sums {
     whole: Vec<u64>,
     stubbed: Vec<u64>,
@@ -205,7 +206,7 @@ impl Sums {
         }
     }
 
-    /// Tokens of the messages of a choice up to `head`, which is the newest one.
+    /// Returns the tokens of the messages of a choice up to and including `head`.
     fn weight(&self, choice: Choice, head: usize) -> u64 {
         let Choice { begin, stubs_end } = choice;
         let stubs_end = stubs_end.max(begin);
@@ -213,7 +214,7 @@ impl Sums {
         stubbed + self.whole[head + 1] - self.whole[stubs_end]
     }
 
-    /// Messages from `begin` up to `head`.
+    /// Returns the number of messages from `begin` to `head`.
     fn count(&self, begin: usize, head: usize) -> u64 {
         self.count[head + 1] - self.count[begin]
     }

@@ -1,4 +1,4 @@
-//! What becomes of the state.
+//! Changes of a conversation's state.
 
 use super::Conversation;
 use crate::decision::Refusal;
@@ -6,37 +6,37 @@ use crate::limits::{Limits, is_who};
 use crate::record::StateChange;
 use crate::state::{Change, Lifecycle, Settings, State};
 
-/// Changes after which there is a snapshot again.
+/// Number of changes after which a snapshot is written.
 const CHANGES_MAX: u32 = 64;
 
-/// Bytes of the names of participants in the settings, each with its length.
+/// Maximum size of the participants' names in the settings, in bytes, each counted with its length
+/// prefix.
 const PARTICIPANTS_SIZE_MAX: usize = 16 << 10;
 
-/// What is to be appended to the stream of state.
+/// The record to append to the stream of state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// Nothing: it is so already.
+    /// No record: the state is unchanged.
     Nothing,
     /// A record with the tag [`crate::record::CHANGE`].
     Change {
-        /// Its bytes.
+        /// The record's bytes.
         bytes: Vec<u8>,
-        /// Whose cursor moves.
+        /// The participant whose cursor moves.
         who: String,
-        /// To which message.
+        /// The message to which the cursor moves.
         seq: u64,
     },
-    /// A record with the tag [`crate::record::SNAPSHOT`]; what stands before it is not needed any
-    /// more.
+    /// A record with the tag [`crate::record::SNAPSHOT`], which makes all earlier records obsolete.
     Snapshot {
-        /// Its bytes.
+        /// The record's bytes.
         bytes: Vec<u8>,
-        /// What it says.
+        /// The state in the snapshot.
         state: Box<State>,
     },
 }
 
-/// See [`Conversation::decide_change`].
+/// Implements [`Conversation::decide_change`].
 pub(super) fn decide(
     conversation: &Conversation,
     expect: Option<u64>,
@@ -170,7 +170,7 @@ fn change_all(
             }
         }
         Change::Erase => {
-            // Nothing of what it was is kept.
+            // The tombstone contains nothing of the erased conversation.
             *next = State {
                 base: next.base,
                 version: next.version,
@@ -213,7 +213,7 @@ fn snapshot(state: State) -> Update {
     }
 }
 
-/// See [`Conversation::changed`].
+/// Implements [`Conversation::changed`].
 pub(super) fn apply(conversation: &mut Conversation, update: Update) {
     match update {
         Update::Nothing => {}

@@ -1,4 +1,4 @@
-//! Looking for messages that were appended before.
+//! Lookup of messages by id, to recognize retries.
 
 use super::Conversation;
 use crate::decision::{Decision, Lookup, Place, Plan, Refusal};
@@ -7,16 +7,16 @@ use crate::message::NewMessage;
 use crate::record::MessageView;
 use crate::state::Lifecycle;
 
-/// Where a message is that may have been appended before.
+/// The result of a search for the message with an id.
 enum Found<'a, R> {
     At(u64, R),
     Nowhere,
-    /// That needs more to be read: these messages, or ids.
+    /// Undecided until these messages are read; if the list is empty, until more ids are read.
     Unknown(&'a [u64]),
 }
 
 impl Conversation {
-    /// Where the message of an id is. `stored` gives the record of a message if it is at hand.
+    /// Looks up the message with an id. `stored` returns the record of a message if it is at hand.
     pub fn look_up<R: AsRef<[u8]>>(
         &self,
         id: &str,
@@ -31,7 +31,7 @@ impl Conversation {
         })
     }
 
-    /// Where each message of a batch is or would be.
+    /// Determines the existing or new sequence number of each message of a batch.
     pub(super) fn place<R: AsRef<[u8]>>(
         &self,
         batch: &[NewMessage<'_>],
@@ -83,8 +83,8 @@ impl Conversation {
         }
     }
 
-    /// Looks for an id among the messages that are kept; adds to `unread` what has to be read for
-    /// that.
+    /// Searches an id among the retained messages. Adds the messages that must be read first to
+    /// `unread`.
     fn find<'a, R: AsRef<[u8]>>(
         &self,
         id: &str,
@@ -117,7 +117,7 @@ fn is_retry(record: impl AsRef<[u8]>, seq: u64, message: &NewMessage<'_>) -> Res
     Ok(view.is_retried_by(message))
 }
 
-/// Looks for a message among those before it in its batch.
+/// Searches a message among the earlier messages of its batch.
 fn earlier(
     batch: &[NewMessage<'_>],
     places: &[Place],

@@ -1,14 +1,14 @@
-//! Dead letters: what an agent was not able to answer, one of each conversation.
+//! Dead letters: messages that an agent failed to answer, at most one letter per conversation.
 
 use super::{Change, DeadLetter, Deliveries, Refused};
 
 impl Deliveries {
-    /// The dead letters, by conversation.
+    /// Returns the dead letters, by conversation.
     pub fn dead(&self) -> impl ExactSizeIterator<Item = (u64, &DeadLetter)> + '_ {
         self.dead.iter().map(|(at, letter)| (*at, letter))
     }
 
-    /// A dead letter waits again, from now on.
+    /// Makes the messages of a dead letter pending again; the next call is due at once.
     pub fn revive(&mut self, conversation: u64, now_ms: u64) -> Result<Change, Refused> {
         if !self.dead.contains_key(&conversation) {
             return Err(Refused::Missing);
@@ -24,7 +24,7 @@ impl Deliveries {
         Ok(Change::Revived { conversation })
     }
 
-    /// A dead letter is not listed any more.
+    /// Removes a dead letter.
     pub fn discard(&mut self, conversation: u64) -> Result<Change, Refused> {
         match self.dead.remove(&conversation) {
             Some(_) => Ok(Change::Discarded { conversation }),
@@ -32,7 +32,7 @@ impl Deliveries {
         }
     }
 
-    /// There is one letter of a conversation, for all that was not answered.
+    /// Adds a dead letter. An earlier one of the conversation is merged into it.
     pub(super) fn bury(&mut self, conversation: u64, letter: DeadLetter) -> DeadLetter {
         let before = self.dead.get(&conversation);
         let from_seq = before.map_or(letter.from_seq, |it| it.from_seq.min(letter.from_seq));

@@ -1,26 +1,26 @@
-//! What is kept of an agent, and making it again from that.
+//! Snapshots of an agent's deliveries, and their restoration from the journal.
 //!
-//! A snapshot says up to which events the agent was told, and what it had not answered of those.
-//! Changes behind it say what became of that, and of events that came later: those are fed again
-//! from the snapshot's events on, and what was answered is passed over.
+//! A snapshot contains the events up to which the agent was fed, and the messages of those that it
+//! had not answered. Changes after the snapshot concern these messages and later ones. Later events
+//! are fed again, starting at the snapshot's events, and answered messages are skipped.
 
 use super::{Change, Deliveries, Entry};
 use crate::record::{AgentState, PendingState};
 
 impl Deliveries {
-    /// It was told everything of a partition up to that event, but not that one.
+    /// Records that all events of a partition before `next_event` were fed.
     pub fn fed(&mut self, partition: u16, next_event: u64) {
         let cursor = self.cursors.entry(partition).or_default();
         *cursor = next_event.max(*cursor);
     }
 
-    /// The next event of a partition that it is to be told of.
+    /// Returns the next event of a partition to feed.
     pub fn next_event(&self, partition: u16) -> u64 {
         self.cursors.get(&partition).copied().unwrap_or(0)
     }
 
-    /// A snapshot; changes before it are not needed any more. `settings` are the shell's. Not
-    /// before all events have been fed again that were fed before a restart.
+    /// Returns a snapshot, which makes earlier changes obsolete. `settings` are the shell's. After
+    /// a restart, all events that were fed before must be fed again first.
     pub fn snapshot(&mut self, settings: Vec<u8>) -> AgentState {
         self.answered.clear();
         let pending = self.entries.iter().map(|(conversation, entry)| {
@@ -41,8 +41,9 @@ impl Deliveries {
         }
     }
 
-    /// An agent as a snapshot says; then [`Deliveries::restore`] for each change behind it, and the
-    /// events from [`Deliveries::next_event`] on. What waits has waited long enough.
+    /// Restores an agent from a snapshot. Afterwards [`Deliveries::restore`] must be called for
+    /// each later change, and the events from [`Deliveries::next_event`] on must be fed. Pending
+    /// messages are due at once.
     pub fn load(state: &AgentState, now_ms: u64) -> Self {
         let mut deliveries = Self::new(state.options);
         deliveries.cursors.clone_from(&state.cursors);
@@ -58,7 +59,7 @@ impl Deliveries {
         deliveries
     }
 
-    /// Reads a change back, in order.
+    /// Applies a journaled change, in order.
     pub fn restore(&mut self, change: &Change, now_ms: u64) {
         match *change {
             Change::Answered {
@@ -70,7 +71,8 @@ impl Deliveries {
                 attempts,
                 interrupts,
             } => {
-                // If it is not there it is of an event that will be fed again: it begins anew.
+                // An unknown conversation belongs to an event that will be fed again: it starts
+                // with no attempts.
                 if let Some(entry) = self.entries.get_mut(&conversation) {
                     entry.attempts = attempts;
                     entry.interrupts = interrupts;
@@ -119,7 +121,7 @@ impl Deliveries {
         self.wait_no_more(conversation, entry, now_ms);
     }
 
-    /// It is due at once.
+    /// Queues a conversation as due at once.
     fn wait_no_more(&mut self, conversation: u64, entry: Entry, now_ms: u64) {
         let long_ago_ms = now_ms.saturating_sub(self.options.max_wait_ms);
         let entry = Entry {

@@ -1,25 +1,25 @@
-//! What is asked of an agent's deliveries, and what they say.
+//! Types of the interface of an agent's deliveries.
 
-/// How an agent is called.
+/// Options of an agent's deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// A call waits until nothing was said for so long.
+    /// A call is made once no message has arrived for this long.
     pub debounce_ms: u64,
-    /// But no longer than this after the oldest message.
+    /// But no later than this after the oldest message.
     pub max_wait_ms: u64,
-    /// What a message does while a call is in flight.
+    /// The effect of a message that arrives during a call.
     pub on_busy: OnBusy,
-    /// Calls for the same messages; then they are a dead letter.
+    /// Maximum number of calls for the same messages; then they become a dead letter.
     pub attempts_max: u32,
-    /// Pause after the first call that failed; doubled each time.
+    /// Pause after the first failed call; it doubles with each attempt.
     pub pause_ms: u64,
-    /// Longest pause.
+    /// Maximum pause.
     pub pause_ms_max: u64,
-    /// Calls in flight, of all conversations.
+    /// Maximum number of calls in flight, over all conversations.
     pub calls_max: u32,
-    /// Conversations that wait or are called for.
+    /// Maximum number of conversations with pending messages.
     pub pending_max: u32,
-    /// Dead letters. When there are so many, calls that fail are made again without end.
+    /// Maximum number of dead letters. If it is reached, failed calls are retried without end.
     pub dead_max: u32,
 }
 
@@ -39,17 +39,18 @@ impl Default for Options {
     }
 }
 
-/// What a message does while a call for its conversation is in flight.
+/// The effect of a message that arrives while a call for its conversation is in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum OnBusy {
-    /// It waits for the next one.
+    /// The message waits for the next call.
     #[default]
     Queue = 0,
-    /// It ends the call, and another one is made for all of it; the fourth time it waits, so that
-    /// there is an answer at last.
+    /// The message interrupts the call, and a new call is made for all messages. After three
+    /// interruptions it waits, so that an answer is given at last.
     Interrupt = 1,
-    /// It is not let in ([`super::Deliveries::refuses`]). One that is in already waits.
+    /// The message is refused ([`super::Deliveries::refuses`]). If it was already appended, it
+    /// waits.
     Reject = 2,
 }
 
@@ -64,138 +65,138 @@ impl OnBusy {
 /// A call to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// What for: the stream of its messages.
+    /// The conversation, as the stream of its messages.
     pub conversation: u64,
-    /// Which call, in memory.
+    /// The number of the call, valid until a restart.
     pub number: u64,
-    /// The first message that was not answered.
+    /// The first unanswered message.
     pub from_seq: u64,
-    /// The newest one.
+    /// The newest message.
     pub to_seq: u64,
-    /// How often it is made with this time, without those that were ended.
+    /// The number of the attempt, from 1; interrupted calls do not count.
     pub attempt: u32,
-    /// How many before it were ended by newer messages. Together with the conversation and
-    /// `from_seq` it names the answer: the same in each attempt.
+    /// The number of earlier calls that newer messages interrupted. Together with the conversation
+    /// and `from_seq` it identifies the answer: it is the same in each attempt.
     pub interrupts: u32,
 }
 
-/// What the shell is to do.
+/// An action for the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Call the agent.
     Call(Call),
-    /// An agent that took a call and was to answer later has not: say [`super::Deliveries::failed`].
+    /// An agent that promised a later answer has not sent it: call [`super::Deliveries::failed`].
     Overdue {
-        /// Of which conversation.
+        /// The conversation.
         conversation: u64,
-        /// Which call.
+        /// The number of the call.
         number: u64,
     },
 }
 
-/// A call that nobody waits for any more: end it.
+/// An interrupted call, which the shell must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Which call.
+    /// The number of the call.
     pub number: u64,
-    /// To be kept.
+    /// The change to journal.
     pub change: Change,
 }
 
-/// How a call failed.
+/// The failure of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// For people: an HTTP status; 0 for none, as nobody was reached.
+    /// The HTTP status, for display; 0 if the agent was not reached.
     pub status: u16,
-    /// Whether it may be made again.
+    /// Permission and time of a retry.
     pub again: Again,
 }
 
-/// See [`Failure`].
+/// Permission and time of the retry of a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// It makes no sense.
+    /// A retry is useless.
     Never,
-    /// After a pause that grows.
+    /// After the growing pause.
     Later,
-    /// The agent said when; not before the pause is over.
+    /// After the time that the agent requested, but not before the growing pause is over.
     After {
-        /// Milliseconds.
+        /// The requested pause in milliseconds.
         pause_ms: u64,
     },
 }
 
-/// What an agent was not able to answer.
+/// Messages that an agent failed to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     /// The first message.
     pub from_seq: u64,
-    /// The last one.
+    /// The last message.
     pub to_seq: u64,
-    /// Calls that were made.
+    /// The number of calls made.
     pub attempts: u32,
-    /// How the last one failed.
+    /// The HTTP status of the last failure; 0 if the agent was not reached.
     pub status: u16,
-    /// When, in milliseconds since 1970-01-01 UTC.
+    /// The time of the last failure, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
 }
 
-/// What happened, to be kept. Whoever reads it back stands where it was decided.
+/// A change to journal. Applying the changes in order restores the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Messages up to this one are answered.
+    /// Messages up to `through_seq` were answered.
     Answered {
-        /// Of which conversation.
+        /// The conversation.
         conversation: u64,
-        /// The last message.
+        /// The last answered message.
         through_seq: u64,
     },
-    /// A call has failed or was ended, and there will be another.
+    /// A call failed or was interrupted and will be repeated.
     Again {
-        /// For which conversation.
+        /// The conversation.
         conversation: u64,
-        /// Calls that failed so far.
+        /// The number of failed calls so far.
         attempts: u32,
-        /// Calls that were ended so far.
+        /// The number of interrupted calls so far.
         interrupts: u32,
     },
-    /// Messages up to its last one wait no more.
+    /// Messages up to the letter's last one became a dead letter.
     Dead {
-        /// Of which conversation.
+        /// The conversation.
         conversation: u64,
-        /// What is listed of that conversation from now on.
+        /// The dead letter of the conversation from now on.
         letter: DeadLetter,
     },
-    /// A dead letter waits again.
+    /// The messages of a dead letter are pending again.
     Revived {
-        /// Of which conversation.
+        /// The conversation.
         conversation: u64,
     },
-    /// A dead letter is not listed any more.
+    /// A dead letter was removed.
     Discarded {
-        /// Of which conversation.
+        /// The conversation.
         conversation: u64,
     },
-    /// A conversation is gone.
+    /// The conversation was removed.
     Forgotten {
-        /// Which one.
+        /// The conversation.
         conversation: u64,
     },
 }
 
-/// Why nothing is done.
+/// The reason why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Too many conversations wait: feed it later.
-    #[error("{max} conversations wait for the agent, the limit")]
+    /// Too many conversations have pending messages: feed the message later.
+    #[error("too many conversations wait for the agent (limit {max})")]
     Full {
         /// The limit.
         max: u32,
     },
-    /// There is no such dead letter.
-    #[error("there is no dead letter of that conversation")]
+    /// The conversation has no dead letter.
+    #[error("the conversation has no dead letter")]
     Missing,
-    /// A call is in flight: try again when it has ended.
-    #[error("a call for that conversation is in flight")]
+    /// A call is in flight: retry once it has ended.
+    #[error("a call for the conversation is in flight")]
     Busy,
 }

@@ -34,13 +34,13 @@ fn check(batch: &[NewMessage<'_>], expected: &str) {
 #[test]
 fn a_batch_is_bounded() {
     check(&[MESSAGE; 3], "fine");
-    check(&[], "message 0: a batch has at least one message");
-    check(&[MESSAGE; 4], "message 3: a batch has at most 3 messages");
+    check(&[], "message 0: the batch is empty");
+    check(&[MESSAGE; 4], "message 3: too many messages in the batch (limit 3, conversation.batch_messages_max)");
     let large = NewMessage {
         parts: b"1234567",
         ..MESSAGE
     };
-    check(&[large; 3], "message 2: a batch has at most 20 bytes");
+    check(&[large; 3], "message 2: the batch is larger than 20 bytes (conversation.batch_size_max)");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_message_is_bounded() {
     };
     check(
         &[MESSAGE, message],
-        "message 1: a message has at most 10 bytes, this one has 11",
+        "message 1: 11 bytes exceed the limit of 10 (conversation.message_size_max)",
     );
     let message = NewMessage {
         metadata: b"12345",
@@ -64,7 +64,7 @@ fn a_message_is_bounded() {
     };
     check(
         &[message],
-        "message 0: metadata have at most 4 bytes, these have 5",
+        "message 0: metadata of 5 bytes exceeds the limit of 4 (conversation.metadata_size_max)",
     );
     let fact = PartFact {
         kind: PartKind::Text,
@@ -78,7 +78,7 @@ fn a_message_is_bounded() {
     };
     check(
         &[message],
-        "message 0: a message has at most 2 parts, this one has 3",
+        "message 0: 3 parts exceed the limit of 2 (conversation.parts_max)",
     );
 }
 
@@ -90,7 +90,7 @@ fn names_are_names() {
             ..MESSAGE
         }
     }
-    let problem = "message 0: an id has 1 to 128 characters of A-Z a-z 0-9 . _ : -";
+    let problem = "message 0: invalid id: use 1 to 128 characters of A-Z a-z 0-9 . _ : -";
     for text in ["a", "A.b_c:d-9", &"x".repeat(128)] {
         check(&[id(text)], "fine");
     }
@@ -104,11 +104,11 @@ fn names_are_names() {
         }],
         "fine",
     );
-    let problem = "message 0: a role has 1 to 32 characters of a-z 0-9 _ -";
+    let problem = "message 0: invalid role: use 1 to 32 characters of a-z 0-9 _ -";
     for role in ["", "User", "a b", &"x".repeat(33)] {
         check(&[NewMessage { role, ..MESSAGE }], problem);
     }
-    let problem = "message 0: an author has at most 256 bytes and no control characters";
+    let problem = "message 0: invalid author: use at most 256 bytes without control characters";
     for from in ["", "a/b/c", "Alice Ä.", &"x".repeat(256)] {
         check(&[NewMessage { from, ..MESSAGE }], "fine");
     }

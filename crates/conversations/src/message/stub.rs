@@ -1,28 +1,29 @@
-//! What stands for a part that is old and large.
+//! Stubs: short replacements of old, large parts.
 //!
-//! A window promises to cost no more than its budget, so the engine has to know how much is written
-//! in a part's place before anybody writes it. Whoever knows what is in a part measures that when the
-//! message is appended; of the measure a class is kept, which fits beside the part's kind.
+//! A window must not exceed its budget, so the engine has to know the size of a stub before the
+//! stub is written. The caller, which understands the content of parts, measures the stub when the
+//! message is appended. The size is stored as a class of 4 bits, next to the kind of the part.
 
-/// Bytes of what stands for a part, at most, by class. Class 0 is none.
+/// Maximum size of a stub in bytes, by class. Class 0 means no stub.
 const SIZES: [u16; 15] = [
     48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 1536, 2048,
 ];
 
-/// How large the stub of a part is, rounded up to a class.
+/// The size class of a part's stub.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stub(u8);
 
 impl Stub {
-    /// Nothing smaller stands for the part.
+    /// The part has no stub.
     pub const NONE: Self = Self(0);
 
-    /// Smaller parts are not worth a stub, in bytes.
+    /// Minimum size of a part that gets a stub, in bytes.
     pub const PART_SIZE_MIN: usize = 256;
 
-    /// The stub of a part, both in bytes; none unless it saves half of the part.
+    /// Returns the class for a part and its stub, both in bytes; [`Stub::NONE`] unless the stub
+    /// saves half of the part.
     pub fn new(part_size: usize, stub_size: usize) -> Self {
-        // With the comma that stands before or behind it.
+        // Includes the comma before or after the stub.
         let needed = stub_size + 1;
         let class = SIZES.iter().position(|size| needed <= usize::from(*size));
         match class {
@@ -36,13 +37,13 @@ impl Stub {
         }
     }
 
-    /// What it costs a model, a token for every 4 bytes; `None` if there is none.
+    /// Returns the cost of the stub, one token per 4 bytes; `None` if there is no stub.
     pub(crate) fn tokens(self) -> Option<u64> {
         let class = usize::from(self.0).checked_sub(1)?;
         Some(u64::from(SIZES[class]).div_ceil(4))
     }
 
-    /// The class that has that number, of which only the lower 4 bits count.
+    /// Returns the class with that number; only the lower 4 bits are used.
     pub(crate) fn from_bits(bits: u8) -> Self {
         Self(bits & 0x0f)
     }

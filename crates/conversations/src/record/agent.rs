@@ -1,4 +1,4 @@
-//! What stands in an agent's stream.
+//! Records of an agent's stream.
 //!
 //! ```text
 //! SNAPSHOT  debounce_ms u64 | max_wait_ms u64 | pause_ms u64 | pause_ms_max u64 | on_busy u8
@@ -26,31 +26,31 @@ const REVIVED: u8 = 4;
 const DISCARDED: u8 = 5;
 const FORGOTTEN: u8 = 6;
 
-/// An agent: how it is called and what it has not answered.
+/// The snapshot of an agent: its options, pending messages and dead letters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentState {
-    /// How it is called.
+    /// The options of its deliveries.
     pub options: Options,
-    /// Opaque: where it is, and whatever else the engine does not need.
+    /// The shell's settings, as opaque bytes: among others the agent's address.
     pub settings: Vec<u8>,
-    /// The next event of each partition.
+    /// The next event to feed, by partition.
     pub cursors: BTreeMap<u16, u64>,
-    /// What it has not answered, by conversation.
+    /// The unanswered messages, by conversation.
     pub pending: BTreeMap<u64, PendingState>,
-    /// Its dead letters, by conversation.
+    /// The dead letters, by conversation.
     pub dead: BTreeMap<u64, DeadLetter>,
 }
 
-/// What an agent has not answered of a conversation.
+/// The unanswered messages of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingState {
     /// The first message.
     pub from_seq: u64,
-    /// The last one.
+    /// The last message.
     pub to_seq: u64,
-    /// Calls that failed.
+    /// The number of failed calls.
     pub attempts: u32,
-    /// Calls that were ended.
+    /// The number of interrupted calls.
     pub interrupts: u32,
 }
 
@@ -58,7 +58,7 @@ impl AgentState {
     /// Appends the record.
     ///
     /// # Panics
-    /// When there are 4 GiB of anything: limits are far below.
+    /// If a field has 4 GiB or more; limits are far below that.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let options = &self.options;
         let times = [
@@ -97,7 +97,7 @@ impl AgentState {
         }
     }
 
-    /// Reads a record back.
+    /// Decodes a record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "agent");
         let (debounce_ms, max_wait_ms) = (rest.u64()?, rest.u64()?);
@@ -178,7 +178,7 @@ impl Change {
         }
     }
 
-    /// Reads a record back.
+    /// Decodes a record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "change of an agent");
         let (what, conversation) = (rest.u8()?, rest.u64()?);

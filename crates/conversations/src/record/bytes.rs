@@ -1,8 +1,8 @@
-//! Reading and writing the pieces of a record.
+//! Encoding and decoding of the fields of a record.
 
 use super::Malformed;
 
-/// The bytes that are left; every take is checked against them.
+/// The remaining bytes of a record; every read is checked against them.
 pub(super) struct Rest<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) what: &'static str,
@@ -65,7 +65,7 @@ impl<'a> Rest<'a> {
         self.take(length)
     }
 
-    /// Nothing may be left.
+    /// Checks that no bytes remain.
     pub(super) fn end(self) -> Result<(), Malformed> {
         match self.bytes {
             [] => Ok(()),
@@ -74,7 +74,7 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Appends the pieces. Whoever lets a message in bounds what is longer than its length can say.
+/// Appends fields. The caller ensures that texts and counts fit into their length fields.
 pub(super) trait Put {
     fn text8(&mut self, text: &str);
     fn text16(&mut self, text: &str);

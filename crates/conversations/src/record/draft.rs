@@ -1,24 +1,24 @@
-//! What stands in a shard's log of drafts.
+//! Records of a shard's log of drafts.
 
 use super::Malformed;
 use super::bytes::{Put, Rest};
 use crate::message::Status;
 
-/// A draft was opened. The offset of this record is the draft's number, for ever, also when the
-/// draft is carried.
+/// The opening of a draft. The offset of this record is the draft's number, permanently: also when
+/// the draft is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DraftOpen<'a> {
-    /// The stream of the conversation's messages.
+    /// The conversation, as the stream of its messages.
     pub conversation: u64,
-    /// When, in milliseconds since 1970-01-01 UTC.
+    /// The time of the opening, in milliseconds since 1970-01-01 UTC.
     pub opened_ms: u64,
-    /// The id of the message that it becomes.
+    /// The id of the message that the draft becomes.
     pub id: &'a str,
-    /// What its author is in the conversation.
+    /// The author's role.
     pub role: &'a str,
-    /// Who writes it, empty for nobody in particular.
+    /// The author; empty if not named.
     pub from: &'a str,
-    /// Opaque.
+    /// The metadata, as opaque bytes.
     pub metadata: &'a [u8],
 }
 
@@ -26,7 +26,7 @@ impl<'a> DraftOpen<'a> {
     /// Appends the record.
     ///
     /// # Panics
-    /// When a piece is longer than [`crate::Limits::check`] lets in.
+    /// If a field is longer than [`crate::Limits::check`] accepts.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.conversation.to_le_bytes());
         out.extend_from_slice(&self.opened_ms.to_le_bytes());
@@ -36,7 +36,7 @@ impl<'a> DraftOpen<'a> {
         out.extend_from_slice(self.metadata);
     }
 
-    /// Reads a record back.
+    /// Decodes a record.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "opening of a draft");
         Ok(Self {
@@ -50,13 +50,13 @@ impl<'a> DraftOpen<'a> {
     }
 }
 
-/// A draft that is open was written again, so that the log before it may go: its chunks follow, from
-/// the first on.
+/// An open draft that is written again, so that earlier records can be removed. Its chunks follow,
+/// starting with the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DraftCarried<'a> {
-    /// Which draft.
+    /// The draft's number.
     pub draft: u64,
-    /// Its opening.
+    /// The opening of the draft.
     pub open: DraftOpen<'a>,
 }
 
@@ -64,13 +64,13 @@ impl<'a> DraftCarried<'a> {
     /// Appends the record.
     ///
     /// # Panics
-    /// When a piece is longer than [`crate::Limits::check`] lets in.
+    /// If a field is longer than [`crate::Limits::check`] accepts.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.draft.to_le_bytes());
         self.open.encode(out);
     }
 
-    /// Reads a record back.
+    /// Decodes a record.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "opening of a draft");
         Ok(Self {
@@ -80,12 +80,12 @@ impl<'a> DraftCarried<'a> {
     }
 }
 
-/// Chunks of a draft, in order.
+/// Consecutive chunks of a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DraftChunks<'a> {
-    /// Which draft.
+    /// The draft's number.
     pub draft: u64,
-    /// The index of the first one.
+    /// The index of the first chunk.
     pub first: u32,
     /// The chunks, each followed by a line feed.
     pub lines: &'a [u8],
@@ -99,7 +99,7 @@ impl<'a> DraftChunks<'a> {
         out.extend_from_slice(self.lines);
     }
 
-    /// Reads a record back.
+    /// Decodes a record.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "chunks of a draft");
         let (draft, first) = (rest.u64()?, rest.u32()?);
@@ -113,26 +113,26 @@ impl<'a> DraftChunks<'a> {
         }
     }
 
-    /// The chunks.
+    /// Iterates over the chunks.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let lines = self.lines.split_inclusive(|byte| *byte == b'\n');
         lines.map(|line| &line[..line.len() - 1])
     }
 }
 
-/// A draft has become a message.
+/// The end of a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DraftClose {
-    /// Which draft.
+    /// The draft's number.
     pub draft: u64,
-    /// How it ended.
+    /// The way it ended.
     pub status: Status,
-    /// The message's number; 0 if none came of it because its conversation is gone.
+    /// The number of the message; 0 if the conversation was removed and no message was appended.
     pub seq: u64,
 }
 
 impl DraftClose {
-    /// The record's bytes.
+    /// Returns the record's bytes.
     pub fn encode(&self) -> [u8; 17] {
         let mut bytes = [0; 17];
         bytes[..8].copy_from_slice(&self.draft.to_le_bytes());
@@ -141,7 +141,7 @@ impl DraftClose {
         bytes
     }
 
-    /// Reads a record back.
+    /// Decodes a record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "end of a draft");
         let draft = rest.u64()?;

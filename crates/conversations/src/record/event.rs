@@ -1,9 +1,9 @@
-//! What stands in the event partition of a namespace.
+//! Records of a namespace's event partition.
 
 use super::Malformed;
 use super::bytes::Rest;
 
-/// What happened; the tag of an [`EventRef`]'s record.
+/// The kind of event, as the tag of an [`EventRef`] record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum EventTag {
@@ -16,7 +16,7 @@ pub enum EventTag {
 }
 
 impl EventTag {
-    /// The tag of that number.
+    /// Returns the tag with that number.
     pub fn from_u8(number: u8) -> Option<Self> {
         [Self::Message, Self::State, Self::Erased]
             .into_iter()
@@ -24,17 +24,17 @@ impl EventTag {
     }
 }
 
-/// An event: a reference to the record that tells it.
+/// An event: a reference to the record of the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventRef {
-    /// The stream of the conversation's messages, whatever happened.
+    /// The conversation, as the stream of its messages, for every kind of event.
     pub conversation: u64,
-    /// The record, in the stream that the tag says.
+    /// The offset of the record in the stream that the tag determines.
     pub offset: u64,
 }
 
 impl EventRef {
-    /// The record's bytes.
+    /// Returns the record's bytes.
     pub fn encode(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.conversation.to_le_bytes());
@@ -42,7 +42,7 @@ impl EventRef {
         bytes
     }
 
-    /// Reads a record back.
+    /// Decodes a record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "event");
         let event = Self {

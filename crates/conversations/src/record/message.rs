@@ -1,4 +1,4 @@
-//! A message as it is kept.
+//! The record of a message.
 
 use std::fmt;
 
@@ -7,57 +7,59 @@ use super::bytes::{Put, Rest};
 use crate::message::{NewMessage, Original, PartFact, PartKind, Status, Stub};
 
 const ESTIMATED: u8 = 1;
-/// When it was written follows the links.
+/// Flag: the time of the original append follows the links.
 const ORIGINAL: u8 = 2;
-/// Where the links are in the record.
+/// Position of the links in the record.
 const LINKS_AT: usize = 6;
 const LINKS_SIZE: usize = 24;
 const FACT_SIZE: usize = 13;
-/// Of a fact's first byte the lower half is the kind, the upper half the class of the stub.
+/// Shift of the stub class in a fact's first byte; the lower half is the kind.
 const STUB_SHIFT: u32 = 4;
 
-/// A message as it is kept. Its number and its time are its place in the stream.
+/// A decoded message record. The message's number and time follow from its position in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageView<'a> {
-    /// What everybody calls it.
+    /// The message id.
     pub id: &'a str,
-    /// What its author is in the conversation.
+    /// The author's role.
     pub role: &'a str,
-    /// Who wrote it, empty for nobody in particular.
+    /// The author; empty if not named.
     pub from: &'a str,
-    /// What it costs a model.
+    /// The cost in tokens.
     pub tokens: u32,
-    /// Whether that is an estimate.
+    /// True if `tokens` is an estimate.
     pub is_estimated: bool,
-    /// How it ended.
+    /// The way the message ended.
     pub status: Status,
-    /// When it was first appended, in milliseconds since 1970-01-01 UTC, if that was elsewhere.
+    /// The time of the original append of an imported message, in milliseconds since 1970-01-01
+    /// UTC.
     pub original_ms: Option<u64>,
-    /// What was there when it was appended.
+    /// The links to earlier data.
     pub links: Links,
-    /// One for each part.
+    /// The facts, one per part.
     pub facts: Facts<'a>,
-    /// The parts, opaque.
+    /// The parts, as opaque bytes.
     pub parts: &'a [u8],
-    /// Opaque.
+    /// The metadata, as opaque bytes.
     pub metadata: &'a [u8],
 }
 
-/// What was there when a message was appended: known only then, under the lock.
+/// The links of a message: facts about the conversation at the moment of the append, known only
+/// under its lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Links {
-    /// The offset of its event in the partition of its namespace.
+    /// The offset of the message's event in the partition of its namespace.
     pub event: u64,
-    /// Tokens of all messages before it: a measure that does not change with the end or the start of
-    /// the conversation, so that windows can be cut at the same places again.
+    /// Tokens of all earlier messages. This measure does not depend on retention or on later
+    /// messages, so that windows begin at the same marks again.
     pub tokens_before: u64,
-    /// The newest message before it that instructs (of the role `system` or `developer`), 0 for none:
-    /// found without reading what lies between.
+    /// The newest earlier instruction (role `system` or `developer`), 0 for none, so that it is
+    /// found without reading the messages between.
     pub instruction: u64,
 }
 
 impl<'a> MessageView<'a> {
-    /// Reads a record back.
+    /// Decodes a record.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "message");
         let status = rest.u8()?;
@@ -97,8 +99,8 @@ impl<'a> MessageView<'a> {
         })
     }
 
-    /// Whether a retry of that message would be this one: what its author said is the same.
-    /// Tokens and facts are derived and do not count.
+    /// Returns whether a new message is a retry of this one: its id, role, author, parts and
+    /// metadata are equal. Tokens and facts are derived and do not count.
     pub fn is_retried_by(&self, new: &NewMessage<'_>) -> bool {
         new.id == Some(self.id)
             && (self.role, self.from) == (new.role, new.from)
@@ -109,7 +111,7 @@ impl<'a> MessageView<'a> {
     /// Appends the record.
     ///
     /// # Panics
-    /// When a piece is longer than [`crate::Limits::check`] lets in.
+    /// If a field is longer than [`crate::Limits::check`] accepts.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let Facts { bytes } = self.facts;
         put(self, bytes.len() / FACT_SIZE, out);
@@ -119,11 +121,10 @@ impl<'a> MessageView<'a> {
 }
 
 impl NewMessage<'_> {
-    /// Appends the record of this message under that id. The links may be said later
-    /// ([`set_links`]).
+    /// Appends the record of this message. The links may be set later ([`set_links`]).
     ///
     /// # Panics
-    /// When a piece is longer than [`crate::Limits::check`] lets in.
+    /// If a field is longer than [`crate::Limits::check`] accepts.
     pub fn encode(&self, id: &str, status: Status, links: Links, out: &mut Vec<u8>) {
         self.encode_original(
             id,
@@ -136,10 +137,10 @@ impl NewMessage<'_> {
         );
     }
 
-    /// The same of a message that was first appended elsewhere.
+    /// Appends the record of an imported message.
     ///
     /// # Panics
-    /// When a piece is longer than [`crate::Limits::check`] lets in.
+    /// If a field is longer than [`crate::Limits::check`] accepts.
     pub fn encode_original(&self, id: &str, original: Original, links: Links, out: &mut Vec<u8>) {
         let (tokens, is_estimated) = self.tokens();
         let view = MessageView {
@@ -163,7 +164,7 @@ impl NewMessage<'_> {
     }
 }
 
-/// Everything before the facts.
+/// Appends all fields before the facts.
 fn put(view: &MessageView<'_>, fact_count: usize, out: &mut Vec<u8>) {
     let texts = view.id.len() + view.role.len() + view.from.len();
     out.reserve(48 + texts + view.metadata.len() + fact_count * FACT_SIZE + view.parts.len());
@@ -184,10 +185,10 @@ fn put(view: &MessageView<'_>, fact_count: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&count.to_le_bytes());
 }
 
-/// Says the links of a message whose record stands already.
+/// Sets the links in an encoded message record.
 ///
 /// # Panics
-/// When the bytes are no record.
+/// If the bytes are too short for a record.
 pub fn set_links(record: &mut [u8], links: Links) {
     record[LINKS_AT..][..LINKS_SIZE].copy_from_slice(&links_bytes(links));
 }
@@ -201,10 +202,10 @@ fn links_bytes(links: Links) -> [u8; LINKS_SIZE] {
     bytes
 }
 
-/// The facts about the parts of a message that is kept.
+/// The facts about the parts of a stored message.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Facts<'a> {
-    /// Whole facts, each of a known kind.
+    /// Complete facts, each with a known kind.
     bytes: &'a [u8],
 }
 
@@ -220,17 +221,17 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// How many parts there are.
+    /// Returns the number of parts.
     pub fn len(&self) -> usize {
         self.bytes.len() / FACT_SIZE
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no parts.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// In the order of the parts.
+    /// Iterates over the facts, in the order of the parts.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = PartFact> + use<'a> {
         let (facts, _) = self.bytes.as_chunks::<FACT_SIZE>();
         facts.iter().map(|fact| {

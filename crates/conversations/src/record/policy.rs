@@ -1,4 +1,4 @@
-//! How a window is cut, as it is kept.
+//! Encoding of a window policy in a record.
 //!
 //! ```text
 //! strategy u8 (0 budget, 1 last n, 2 skip parts, 3 manual) | count u32 | budget u32 | reserve u32
@@ -9,7 +9,7 @@ use super::Malformed;
 use super::bytes::{Put, Rest};
 use crate::context::{Kinds, Policy, Strategy};
 
-/// Appends it.
+/// Appends the policy.
 pub(super) fn encode(policy: &Policy, out: &mut Vec<u8>) {
     let (strategy, count) = match policy.strategy {
         Strategy::Budget => (0, 0),
@@ -31,7 +31,7 @@ pub(super) fn encode(policy: &Policy, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads it back.
+/// Decodes a policy.
 pub(super) fn decode(rest: &mut Rest<'_>) -> Result<Policy, Malformed> {
     let strategy = rest.u8()?;
     let count = rest.u32()?;

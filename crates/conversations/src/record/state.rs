@@ -1,4 +1,4 @@
-//! The state of a conversation as it is kept.
+//! Records of a conversation's state.
 //!
 //! ```text
 //! SNAPSHOT  lifecycle u8 | flags u8 (1 has an origin, 2 has a summary) | base u64 | version u64
@@ -20,14 +20,14 @@ const HAS_SUMMARY: u8 = 2;
 const ESTIMATED: u8 = 1;
 const CURSOR: u8 = 1;
 
-/// A small change of the state.
+/// A small change of the state, which needs no snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateChange<'a> {
     /// A participant has read up to a message.
     Cursor {
-        /// Who.
+        /// The participant.
         who: &'a str,
-        /// Up to which message.
+        /// The last message read.
         seq: u64,
     },
 }
@@ -36,7 +36,7 @@ impl<'a> StateChange<'a> {
     /// Appends the record.
     ///
     /// # Panics
-    /// When a participant's name is longer than 65,535 bytes: nobody lets it in.
+    /// If the participant's name is longer than 65,535 bytes; the limits are far below that.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let Self::Cursor { who, seq } = self;
         out.push(CURSOR);
@@ -44,7 +44,7 @@ impl<'a> StateChange<'a> {
         out.extend_from_slice(&seq.to_le_bytes());
     }
 
-    /// Reads a record back.
+    /// Decodes a record.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "change of the state");
         if rest.u8()? != CURSOR {
@@ -60,7 +60,7 @@ impl State {
     /// Appends the record of a snapshot.
     ///
     /// # Panics
-    /// When a piece is longer than [`crate::Conversation::decide_change`] lets in.
+    /// If a field is longer than [`crate::Conversation::decide_change`] accepts.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let has = |is_there: bool, flag: u8| if is_there { flag } else { 0 };
         out.push(self.lifecycle as u8);
@@ -99,7 +99,7 @@ impl State {
         }
     }
 
-    /// Reads a snapshot back.
+    /// Decodes a snapshot.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "state");
         let lifecycle = rest.u8()?;

@@ -1,4 +1,4 @@
-//! Where an agent is reached and what is said to it: the settings in an [`super::AgentState`].
+//! The settings of a webhook in an [`super::AgentState`]: its address and the content of its calls.
 //!
 //! ```text
 //! version u8 (1) | target u8 (1 a URL, 2 a name) | target text16 | secret text16
@@ -14,37 +14,37 @@ const VERSION: u8 = 1;
 const URL: u8 = 1;
 const NAME: u8 = 2;
 
-/// How an agent is reached.
+/// The settings of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookSettings {
-    /// Where.
+    /// The address.
     pub target: WebhookTarget,
-    /// What calls are signed with; empty if they are not.
+    /// The secret that signs calls; empty for unsigned calls.
     pub secret: String,
-    /// How long it may keep a caller waiting: for an answer's beginning, and for each piece of it.
+    /// Maximum wait for the beginning of an answer and for each piece of it, in milliseconds.
     pub timeout_ms: u64,
-    /// How long it may take to answer a call that it took to answer later.
+    /// Maximum time for an answer that the agent promised to send later, in milliseconds.
     pub answer_ms: u64,
-    /// Sent with each call: names and values.
+    /// Additional HTTP headers of each call: names and values.
     pub headers: Vec<(String, String)>,
-    /// How the window is cut that it is sent; `None` for the conversation's own way.
+    /// The policy of the windows sent to it; `None` for the conversation's own policy.
     pub context: Option<Policy>,
 }
 
-/// See [`WebhookSettings`].
+/// The address of a webhook; see [`WebhookSettings`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookTarget {
-    /// By HTTP.
+    /// An HTTP URL.
     Url(String),
-    /// By its name.
+    /// The name of an RPC responder.
     Name(String),
 }
 
 impl WebhookSettings {
-    /// Appends it.
+    /// Appends the settings.
     ///
     /// # Panics
-    /// When a text is longer than 65,535 bytes: nobody lets it in.
+    /// If a text is longer than 65,535 bytes; the limits are far below that.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.push(VERSION);
         let (kind, target) = match &self.target {
@@ -68,7 +68,7 @@ impl WebhookSettings {
         }
     }
 
-    /// Reads it back.
+    /// Decodes settings.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "settings of an agent");
         if rest.u8()? != VERSION {

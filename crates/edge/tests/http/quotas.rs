@@ -128,7 +128,7 @@ async fn what_is_wrong_with_a_take_is_told_and_takes_nothing() {
         (r#"{"subject":"a/b/*"}"#, "a part of a subject"),
         (r#"{"subject":"a/b/c?x=1"}"#, "`subject`"),
         (r#"{"subject":"a/b/c","cots":1}"#, "is `cost` meant?"),
-        (r#"{"subject":"a/b/c","cost":0}"#, "a take costs something"),
+        (r#"{"subject":"a/b/c","cost":0}"#, "every cost of the take is 0"),
         (r#"{"subject":"a/b/c","cost":-1}"#, "`cost`"),
         (r#"{"subject":"a/b/c","cost":1.5}"#, "`cost`"),
         (
@@ -137,7 +137,7 @@ async fn what_is_wrong_with_a_take_is_told_and_takes_nothing() {
         ),
         (
             r#"{"subject":"a/b/c","cost":9007199254740993}"#,
-            "no cost is above",
+            "exceeds the maximum",
         ),
         (
             r#"{"subject":"a/b/c","cost":{"gpu":1}}"#,
@@ -150,7 +150,7 @@ async fn what_is_wrong_with_a_take_is_told_and_takes_nothing() {
         ),
         (
             r#"{"subject":"a/b/c","hold":"0s"}"#,
-            "a hold of 0s ends at once",
+            "a hold of 0s is too short",
         ),
         ("7", "expected an object"),
         (r#"{"subject":"a/b/c","wait":"1h"}"#, "10m at most"),
@@ -227,7 +227,7 @@ async fn a_hold_is_settled_once_and_a_take_with_an_id_takes_once() {
     let other = json!({"subject": "acme/research/bot", "cost": {"tokens": 1}, "id": "call-1"});
     let reused = door.ask("POST", "/v1/take", &other).await;
     let detail = reused.problem(409, "id_reused");
-    assert!(detail.contains("costs something else"), "{detail}");
+    assert!(detail.contains("different costs"), "{detail}");
     let settle = json!({"hold": first["hold"], "cost": {"tokens": 300}});
     let settled = door.ask("POST", "/v1/settle", &settle).await;
     assert_eq!(settled.json()["settled"], true, "{}", settled.text());

@@ -158,7 +158,7 @@ async fn takes_of_one_frame_are_decided_in_order_and_answered_together() {
             "admitted",
             "invalid_argument: a subject is `org/namespace/agent`: it has 1 parts",
             "invalid_argument: 61 exceeds the capacity (60)",
-            "invalid_argument: a take costs something: every cost is 0",
+            "invalid_argument: every cost of the take is 0",
         ]
     );
     bench.clock.advance_ms(100);

@@ -1,8 +1,7 @@
-//! A directory of this machine.
+//! A directory of this machine's file system.
 //!
-//! Only its owner may read it: directories are 0700, files 0600. Every error names the file. A
-//! call that a signal interrupted is made again; nothing else is ever retried here, a failed sync
-//! least of all.
+//! Only its owner can read it: directories have mode 0700, files 0600. Every error names the file.
+//! Calls are repeated after EINTR; nothing else is retried here, least of all a failed sync.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File as StdFile, OpenOptions};
@@ -15,33 +14,33 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
-use super::{Disk, File, at};
+use super::{Disk, File, with_path};
 
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
-/// Descriptors that are kept for the moment at which the process has none left.
+/// Descriptors held in reserve for the moment when the process has none left.
 const RESERVE_COUNT: usize = 2;
 
-/// A directory, and everything below it.
+/// A directory tree on the file system.
 #[derive(Clone, Debug)]
 pub struct RealDisk {
     root: PathBuf,
     descriptors: Arc<Descriptors>,
 }
 
-/// Descriptors that the disk keeps open, so that it can go on when the process has none left.
+/// Descriptors held open, so that the disk still works when the process has none left.
 #[derive(Debug, Default)]
 struct Descriptors {
-    /// Directories that were synced: syncing them again needs no other descriptor.
+    /// Synced directories, by path: syncing them again needs no new descriptor.
     directories: Mutex<BTreeMap<PathBuf, Arc<StdFile>>>,
-    /// Closed when a file cannot be opened for want of a descriptor.
+    /// Closed one by one when a file cannot be opened for lack of descriptors.
     reserve: Mutex<Vec<StdFile>>,
 }
 
 impl RealDisk {
-    /// The disk whose "" is this directory. It need not exist yet: `create_dir("")` makes it, with
-    /// the directories above it.
+    /// Creates a disk with this directory as "". The directory may be missing: `create_dir("")`
+    /// creates it and its parents.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
@@ -65,7 +64,7 @@ impl RealDisk {
         Ok(Arc::new(RealFile { file, path }))
     }
 
-    /// Opens something, with a descriptor of the reserve if no other is left.
+    /// Opens a file; uses a descriptor of the reserve if none is left.
     fn with_descriptor(&self, open: impl Fn() -> io::Result<StdFile>) -> io::Result<StdFile> {
         let opened = open();
         let mut reserve = self.descriptors.reserve.lock();
@@ -88,7 +87,7 @@ impl RealDisk {
         }
     }
 
-    /// A directory, which stays open from now on.
+    /// Returns an open directory, which stays open from then on.
     fn directory(&self, path: &Path) -> io::Result<Arc<StdFile>> {
         let mut directories = self.descriptors.directories.lock();
         if let Some(directory) = directories.get(path) {
@@ -100,7 +99,8 @@ impl RealDisk {
         Ok(directory)
     }
 
-    /// Nothing in the contract could make the name of the root itself durable, so this does.
+    /// Creates the root and syncs its parent, because the contract has no call that makes the
+    /// root's own name durable.
     fn create_root(&self) -> io::Result<()> {
         let named = |error| named(&self.root, error);
         let mut builder = DirBuilder::new();
@@ -129,7 +129,7 @@ impl Disk for RealDisk {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
             result => result.map_err(|error| named(&path, error))?,
         }
-        // Its syncs need no other descriptor from now on.
+        // Open it now, so that its syncs need no descriptor later.
         self.directory(&path).map(drop)
     }
 
@@ -173,13 +173,13 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 }
 
 fn named(path: &Path, error: io::Error) -> io::Error {
-    at(path.to_string_lossy(), error)
+    with_path(path.to_string_lossy(), error)
 }
 
 #[derive(Debug)]
 struct RealFile {
     file: StdFile,
-    /// As it was called when it was opened.
+    /// Path at which it was opened.
     path: PathBuf,
 }
 
@@ -212,7 +212,7 @@ impl File for RealFile {
     fn take_room(&self, size: u64) -> io::Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};
         match fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, size) {
-            // Not every file system can.
+            // Some file systems do not support it.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::INTR) => Ok(()),
             Err(error) => Err(self.named(error.into())),
         }
@@ -235,8 +235,9 @@ impl File for RealFile {
     }
 }
 
-/// Neither flushes the device nor commits the file system's journal: a sync of another file that
-/// runs meanwhile waits for some bytes more, and not for a commit that is none of its business.
+/// Writes dirty pages out without flushing the device cache or committing the file system's
+/// journal. A concurrent sync of another file waits for some more bytes, but not for an unrelated
+/// commit.
 #[expect(unsafe_code, reason = "no safe crate has the call")]
 fn write_out(file: &StdFile, offset: u64, size: u64) -> io::Result<()> {
     let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
@@ -250,7 +251,7 @@ fn write_out(file: &StdFile, offset: u64, size: u64) -> io::Result<()> {
     match unsafe { libc::sync_file_range(file.as_raw_fd(), offset, size, flags) } {
         0 => Ok(()),
         _ => match io::Error::last_os_error() {
-            // What cannot be sent ahead goes with the sync.
+            // The next sync writes them instead.
             error
                 if matches!(
                     error.raw_os_error(),
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_makes_is_for_its_owner_only() {
+    fn files_and_directories_are_private_to_the_owner() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().join("above/journal");
         let disk = RealDisk::new(&root);
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_file_and_keeps_its_kind() {
+    fn error_names_the_file_and_has_its_kind() {
         let directory = tempfile::tempdir().unwrap();
         let disk = RealDisk::new(directory.path());
         let error = disk.open("line/missing").unwrap_err();

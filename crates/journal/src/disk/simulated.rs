@@ -1,11 +1,11 @@
-//! A disk in memory that forgets what was not synced, and worse, under a seed.
+//! An in-memory disk that loses unsynced data at a crash and injects faults, from a seed.
 //!
-//! Every file and every directory stands in it twice: as it is read, and as a crash would leave
-//! it. A crash keeps any subset of what was not synced, sector by sector and name by name, and may
-//! tear a sector. Beyond that it can err, run full, write short, flip bits and lie.
+//! It has every file and directory twice: as it is read, and as a crash would leave it. A crash
+//! retains any subset of the unsynced changes, sector by sector and name by name, and may tear a
+//! sector. The disk can also return errors, run full, write short, flip bits and lie about syncs.
 //!
-//! It claims no more than the contract does: a name is lost without [`Disk::sync_dir`] even where
-//! every real file system would have kept it. It knows nothing of time: a call takes none.
+//! It implements no more than the contract: a name is lost without [`Disk::sync_dir`], even where
+//! every real file system would retain it. Calls take no time.
 
 mod crash;
 mod fault;
@@ -27,33 +27,33 @@ use self::handle::Handle;
 use self::image::Image;
 use self::trace::Operation;
 use self::tree::Tree;
-use super::{Disk, File, at};
+use super::{Disk, File, with_path};
 
 pub use self::crash::{Fate, Unsynced};
 pub use self::fault::{Call, Fault, Kind};
 pub use self::trace::Trace;
 
-/// A disk. A clone is another handle to the same one; [`SimulatedDisk::fork`] makes another disk.
+/// A simulated disk. A clone is another handle to the same disk; [`SimulatedDisk::fork`] copies it.
 #[derive(Clone)]
 pub struct SimulatedDisk(Arc<Mutex<State>>);
 
 struct State {
     tree: Tree,
-    /// Who was there before the last crash holds handles that lead nowhere.
+    /// Increased by a crash; handles of earlier generations fail.
     generation: u64,
     opens: BTreeMap<u64, usize>,
     rng: fastrand::Rng,
     calls: u64,
-    /// Bytes of files that were read.
+    /// Bytes read from files.
     read: u64,
     plans: Plans,
-    /// Bytes that all files may have together.
+    /// Limit on the bytes of all files.
     capacity: u64,
     trace: Option<Trace>,
 }
 
 impl SimulatedDisk {
-    /// An empty disk. The seed decides what a fault leaves behind.
+    /// Creates an empty disk. The seed determines the effects of faults.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self::from_tree(Tree::new(), seed)
@@ -74,7 +74,8 @@ impl SimulatedDisk {
         })))
     }
 
-    /// Another disk with the same contents, durable and not, without faults and with room.
+    /// Returns a copy with the same contents, durable and volatile, without faults and capacity
+    /// limit.
     #[must_use]
     pub fn fork(&self) -> Self {
         let mut state = self.0.lock();
@@ -82,20 +83,20 @@ impl SimulatedDisk {
         Self::from_tree(state.tree.clone(), seed)
     }
 
-    /// The power goes: of what was not synced, chance keeps some.
+    /// Simulates a power failure. A random subset of the unsynced changes is retained.
     pub fn crash(&self, rng: &mut fastrand::Rng) {
         let mut chance = Chance::new(rng);
         self.crash_with(|unsynced| chance.fate(unsynced));
     }
 
-    /// The power goes: of what was not synced, whoever asks decides.
+    /// Simulates a power failure. `choose` decides about each unsynced change.
     pub fn crash_with(&self, mut choose: impl FnMut(&Unsynced) -> Fate) {
         let mut state = self.0.lock();
         state.tree.crash(&mut choose);
         state.end_handles();
     }
 
-    /// Everything that a crash could lose at this moment.
+    /// Returns every change that a crash could lose now.
     #[must_use]
     pub fn unsynced(&self) -> Vec<Unsynced> {
         let mut all = Vec::new();
@@ -106,76 +107,76 @@ impl SimulatedDisk {
         all
     }
 
-    /// The process dies and the machine does not: handles end, and nothing is lost yet.
+    /// Simulates the death of the process: handles become invalid, but nothing is lost.
     pub fn kill(&self) {
         self.0.lock().end_handles();
     }
 
-    /// Some of what was not synced becomes durable by itself, as it may at any time.
+    /// Makes a random subset of the unsynced changes durable, as a kernel may at any time.
     pub fn write_back(&self, rng: &mut fastrand::Rng) {
         let mut chance = Chance::new(rng);
         let mut state = self.0.lock();
         state.tree.write_back(&mut |unsynced| chance.fate(unsynced));
     }
 
-    /// The first call to which this applies goes wrong.
+    /// Injects the fault into the first call for which `call` returns true.
     pub fn fail_once(&self, fault: Fault, call: impl FnMut(&Call<'_>) -> bool + Send + 'static) {
         self.0.lock().plans.add(fault, true, Box::new(call));
     }
 
-    /// Every call to which this applies goes wrong, until the disk is healed.
+    /// Injects the fault into every call for which `call` returns true, until
+    /// [`SimulatedDisk::heal`].
     pub fn fail_always(&self, fault: Fault, call: impl FnMut(&Call<'_>) -> bool + Send + 'static) {
         self.0.lock().plans.add(fault, false, Box::new(call));
     }
 
-    /// No call goes wrong any more.
+    /// Removes all injected faults.
     pub fn heal(&self) {
         self.0.lock().plans.clear();
     }
 
-    /// Bytes that all files may have together from now on. It counts what can still be reached:
-    /// a file without a name does while somebody has it open.
+    /// Limits the bytes of all files. An open file without a name counts too.
     pub fn set_capacity(&self, bytes: u64) {
         self.0.lock().capacity = bytes;
     }
 
-    /// Bytes that all files have together.
+    /// Returns the bytes of all files.
     #[must_use]
     pub fn used(&self) -> u64 {
         self.0.lock().used()
     }
 
-    /// Calls that were made so far; the next one has this number.
+    /// Returns the number of calls so far, which is the number of the next call.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.0.lock().calls
     }
 
-    /// Bytes that were read of files so far.
+    /// Returns the number of bytes read from files.
     #[must_use]
     pub fn read(&self) -> u64 {
         self.0.lock().read
     }
 
-    /// From now on, remembers every call that changes something.
+    /// Starts recording every call that changes something.
     pub fn record(&self) {
         let mut state = self.0.lock();
         state.trace = Some(Trace::new(state.tree.clone()));
     }
 
-    /// How many calls [`SimulatedDisk::record`] has remembered so far.
+    /// Returns the number of recorded calls.
     #[must_use]
     pub fn recorded(&self) -> usize {
         self.0.lock().trace.as_ref().map_or(0, Trace::len)
     }
 
-    /// What was remembered, if [`SimulatedDisk::record`] was called.
+    /// Ends the recording and returns it, if [`SimulatedDisk::record`] was called.
     #[must_use]
     pub fn take_trace(&self) -> Option<Trace> {
         self.0.lock().trace.take()
     }
 
-    /// Files with their sizes, sorted by path.
+    /// Returns the files with their sizes, sorted by path.
     #[must_use]
     pub fn files(&self) -> Vec<(String, u64)> {
         let mut state = self.0.lock();
@@ -186,7 +187,7 @@ impl SimulatedDisk {
         files
     }
 
-    /// A file's bytes: as they are read, and as a crash would leave them.
+    /// Returns a file's bytes: as they are read, and as a crash would leave them.
     ///
     /// # Errors
     ///
@@ -198,7 +199,7 @@ impl SimulatedDisk {
         Ok((image.bytes().to_vec(), image.durable().to_vec()))
     }
 
-    /// Turns one bit of a file over, behind the back of everybody.
+    /// Flips one bit of a file, volatile and durable.
     ///
     /// # Errors
     ///
@@ -210,7 +211,7 @@ impl SimulatedDisk {
         Ok(())
     }
 
-    /// Makes one call on a path: counted, perhaps failing, remembered.
+    /// Runs a call on a path: counts it and injects a fault, if one is due.
     fn call<T>(
         &self,
         kind: Kind,
@@ -226,7 +227,7 @@ impl SimulatedDisk {
             }
             (_, Some(Fault::Broken)) => Err(broken()),
         };
-        result.map_err(|error| at(path, error))
+        result.map_err(|error| with_path(path, error))
     }
 
     fn handle(&self, state: &mut State, number: u64) -> Arc<dyn File> {
@@ -339,7 +340,7 @@ impl Disk for SimulatedDisk {
     }
 }
 
-/// The device failed.
+/// Returns the error of a failed device.
 fn broken() -> io::Error {
     rustix::io::Errno::IO.into()
 }

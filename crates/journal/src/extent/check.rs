@@ -1,4 +1,4 @@
-//! Reading every page of an extent, past those that are damaged, to say what is.
+//! Checks every page of an extent and reports the damaged ones.
 
 use std::io;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use super::streams::{self, Entry};
 use super::{Damage, ExtentError};
 use crate::StreamId;
 
-/// A page that is not what was written, and what stood on it.
+/// A damaged page and its range of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedPage {
-    /// Where it lies in the file.
+    /// Byte in the file at which the page begins.
     pub place: u64,
-    /// Bytes of it.
+    /// Bytes of the page.
     pub length: u64,
-    /// In which way it is damaged.
+    /// Description of the damage.
     pub what: &'static str,
-    /// The stream and, on a page of records, the offset that it begins with.
+    /// First stream on the page and, on a page of records, its first offset.
     pub first: (StreamId, u64),
-    /// With what the next page begins, if there is one.
+    /// First stream and offset of the next page, if there is one.
     pub next: Option<(StreamId, u64)>,
-    /// Whether it held records; else it held a part of the stream table.
+    /// True for a page of records, false for a page of the stream table.
     pub held_records: bool,
 }
 
 impl Extent {
-    /// Shows every entry of the stream table that can be read, and says which pages cannot.
+    /// Visits every readable entry of the stream table and returns the damaged pages.
     pub fn check_streams(
         self: &Arc<Self>,
         visit: &mut dyn FnMut(&Entry),
@@ -63,7 +63,7 @@ impl Extent {
         Ok(damaged)
     }
 
-    /// Shows every record that can be read, in order, and says which pages cannot. `read` is told
+    /// Visits every readable record, in order, and returns the damaged pages. `read` is called with
     /// the bytes of each page.
     pub fn check_records(
         self: &Arc<Self>,
@@ -103,7 +103,7 @@ impl Extent {
         Ok(damaged)
     }
 
-    /// All records of a page, ascending.
+    /// Decodes all records of a page, which must be ascending.
     fn items(&self, page: Page) -> Result<(Page, Vec<Item>), ExtentError> {
         let mut walk = records::Walk::new(page.head);
         let mut items: Vec<Item> = Vec::new();
@@ -121,11 +121,11 @@ impl Extent {
     }
 }
 
-/// What is damaged; an error of the disk stays one.
+/// Returns the description of the damage; an I/O error stays an error.
 fn damage_of(error: ExtentError) -> io::Result<&'static str> {
     match error {
         ExtentError::Damaged { what, .. } => Ok(what),
         ExtentError::Io { source, .. } => Err(source),
-        ExtentError::Version { .. } => Ok("it has another version than its extent"),
+        ExtentError::Version { .. } => Ok("its version differs from the extent's"),
     }
 }

@@ -1,4 +1,4 @@
-//! Goes through a whole extent once, front to back: what merging and counting read with.
+//! Sequential cursors over a whole extent, for merging and counting.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::records::{self, Item, RecordRef};
 use super::streams::{self, Entry};
 use crate::StreamId;
 
-/// The entries of a stream table, one after the other.
+/// A cursor over the entries of a stream table.
 #[derive(Debug)]
 pub struct Entries {
     extent: Arc<Extent>,
@@ -18,7 +18,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Stands at the first entry.
+    /// Creates a cursor at the first entry.
     pub fn new(extent: Arc<Extent>) -> Result<Entries, ExtentError> {
         let mut entries = Entries {
             extent,
@@ -30,12 +30,12 @@ impl Entries {
         Ok(entries)
     }
 
-    /// The entry it stands at; `None` behind the last.
+    /// Returns the current entry; `None` after the last.
     pub fn peek(&self) -> Option<&Entry> {
         self.head.as_ref()
     }
 
-    /// Goes to the next entry, whose stream is a later one.
+    /// Moves to the next entry. Streams are ascending.
     pub fn advance(&mut self) -> Result<(), ExtentError> {
         loop {
             if let Some((page, walk)) = &mut self.page
@@ -55,18 +55,18 @@ impl Entries {
     }
 }
 
-/// The records of an extent, in order, with jumps ahead.
+/// A cursor over the records of an extent, in order, which can skip ahead.
 #[derive(Debug)]
 pub struct Cursor {
     extent: Arc<Extent>,
-    /// The page behind the one that is loaded.
+    /// Number of the page after the loaded one.
     number: usize,
     page: Option<(Page, records::Walk)>,
     head: Option<Item>,
 }
 
 impl Cursor {
-    /// Stands before the first record.
+    /// Creates a cursor before the first record.
     pub fn new(extent: Arc<Extent>) -> Cursor {
         Cursor {
             extent,
@@ -76,8 +76,8 @@ impl Cursor {
         }
     }
 
-    /// Goes ahead to the first record at or behind this one; pages between are not read. It never
-    /// goes back.
+    /// Moves forward to the first record at or after `(stream, offset)`, without reading the pages
+    /// between. Never moves back.
     pub fn seek(&mut self, stream: StreamId, offset: u64) -> Result<(), ExtentError> {
         if let Some(number) = self.extent.index.seek(stream, offset)
             && number >= self.number
@@ -93,8 +93,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// The record it stands at, if it is the stream's, and goes on to the next.
-    pub fn take(&mut self, stream: StreamId) -> Result<Option<Taken>, ExtentError> {
+    /// Returns the current record if it belongs to the stream, and moves to the next.
+    pub fn take(&mut self, stream: StreamId) -> Result<Option<CursorRecord>, ExtentError> {
         if self.peek()?.is_none_or(|item| item.stream != stream) {
             return Ok(None);
         }
@@ -103,7 +103,7 @@ impl Cursor {
             .head
             .take()
             .zip(page)
-            .map(|(item, page)| Taken { page, item }))
+            .map(|(item, page)| CursorRecord { page, item }))
     }
 
     fn peek(&mut self) -> Result<Option<&Item>, ExtentError> {
@@ -125,15 +125,15 @@ impl Cursor {
     }
 }
 
-/// A record with the page that holds its bytes.
+/// A record together with the page that holds its bytes.
 #[derive(Debug)]
-pub struct Taken {
+pub struct CursorRecord {
     page: Page,
     item: Item,
 }
 
-impl Taken {
-    /// The record.
+impl CursorRecord {
+    /// Returns the record.
     pub fn record(&self) -> RecordRef<'_> {
         RecordRef {
             stream: self.item.stream,

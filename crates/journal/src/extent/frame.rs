@@ -1,4 +1,4 @@
-//! The two ends of an extent.
+//! Header and footer of an extent.
 //!
 //! ```text
 //! header   0 "TLEX"  4 version u32   8 crc u32  12 shard u16  14 0 u16  16 journal id u64
@@ -8,15 +8,15 @@
 //!         56 records u64   64 bytes u64   72 streams u64   80 zeros to 128
 //! ```
 //!
-//! The CRC-32C covers all but itself. The footer lies at the end of the file and where it says
-//! that the index ends, which is how a file that was cut or extended is told.
+//! The CRC-32C covers everything but itself. The footer must be at the end of the file and directly
+//! after the index, which detects truncated and extended files.
 
 use super::page::ALIGNMENT;
 use super::{Damage, Identity};
 use crate::record::{shard_at, u32_at, u64_at};
 use crate::{Index, Position};
 
-/// The newest format this build reads, and the one it writes.
+/// Format version that this build writes, and the newest one that it reads.
 pub(super) const VERSION: u32 = 1;
 pub(super) const HEADER_SIZE: usize = 64;
 pub(super) const FOOTER_SIZE: usize = 128;
@@ -24,14 +24,14 @@ pub(super) const FOOTER_SIZE: usize = 128;
 const HEADER_MAGIC: [u8; 4] = *b"TLEX";
 const FOOTER_MAGIC: [u8; 4] = *b"TLXE";
 
-/// A header that was not accepted.
+/// A rejected header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Damaged(Damage),
     Version(u32),
 }
 
-/// The front of an extent.
+/// Encodes the header of an extent.
 pub(super) fn header(identity: &Identity) -> [u8; HEADER_SIZE] {
     let mut out = [0; HEADER_SIZE];
     out[0..4].copy_from_slice(&HEADER_MAGIC);
@@ -50,7 +50,7 @@ pub(super) fn header(identity: &Identity) -> [u8; HEADER_SIZE] {
     out
 }
 
-/// Reads a front back.
+/// Decodes a header.
 pub(super) fn open_header(bytes: &[u8; HEADER_SIZE]) -> Result<Identity, Refusal> {
     if bytes[0..4] != HEADER_MAGIC {
         return Err(Refusal::Damaged(Damage("this is not an extent")));
@@ -75,7 +75,7 @@ pub(super) fn open_header(bytes: &[u8; HEADER_SIZE]) -> Result<Identity, Refusal
     })
 }
 
-/// What the back of an extent says.
+/// The footer of an extent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Footer {
     pub(super) records_end: u64,
@@ -105,7 +105,7 @@ impl Footer {
         out
     }
 
-    /// Reads a back that lies at `place`.
+    /// Decodes a footer that is at `place` in the file.
     pub(super) fn open(
         bytes: &[u8; FOOTER_SIZE],
         identity: &Identity,

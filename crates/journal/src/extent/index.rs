@@ -1,8 +1,8 @@
-//! The sparse index: where each page of an extent lies and with what it begins.
+//! The sparse index of an extent: position and first record of each page.
 //!
-//! It is all of an extent that stays in memory: 24 bytes for a page of records, 16 for one of the
-//! stream table. On disk it is one page: the entries of the records' pages, `count` of them, then
-//! those of the table's, `before` of them.
+//! It is the only part of an extent that stays in memory: 24 bytes per page of records, 16 per page
+//! of the stream table. On disk it is one page: the entries of the record pages (`count` of them),
+//! then those of the table's pages (`before` of them).
 //!
 //! ```text
 //! records:  first stream u64 │ its offset u64 │ place ÷ 64 u32 │ largest time, seconds up, u32
@@ -17,13 +17,13 @@ use crate::record::{u32_at, u64_at};
 const RECORDS_ENTRY: usize = 24;
 const STREAMS_ENTRY: usize = 16;
 
-/// A page of records: what it begins with, where it lies, how young its youngest record is.
+/// Index entry of a page of records: first record, position and largest time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordsPage {
     pub(super) stream: StreamId,
     pub(super) offset: u64,
     place: u32,
-    /// Since 1970, rounded up; the largest number stands for "any time".
+    /// Largest time in seconds since 1970, rounded up. The maximum stands for "any time".
     seconds: u32,
 }
 
@@ -43,13 +43,13 @@ impl RecordsPage {
         })
     }
 
-    /// Whether a record of that time or a later one can be on the page.
+    /// Returns true if the page can contain a record of `time_ms` or later.
     pub(super) fn reaches(&self, time_ms: u64) -> bool {
         self.seconds == u32::MAX || u64::from(self.seconds) * 1000 >= time_ms
     }
 }
 
-/// A page of the stream table.
+/// Index entry of a page of the stream table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StreamsPage {
     pub(super) stream: StreamId,
@@ -65,19 +65,19 @@ impl StreamsPage {
     }
 }
 
-/// Where all pages lie.
+/// The index: positions of all pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Index {
     pub(super) records: Box<[RecordsPage]>,
     pub(super) streams: Box<[StreamsPage]>,
-    /// Where the stream table begins, which is where the records end.
+    /// End of the records, which is the start of the stream table.
     pub(super) records_end: u64,
-    /// Where the index begins, which is where the stream table ends.
+    /// End of the stream table, which is the start of the index.
     pub(super) streams_end: u64,
 }
 
 impl Index {
-    /// The place and the length of a page of records.
+    /// Returns position and length of a page of records.
     pub(super) fn records_page(&self, number: usize) -> (u64, u64) {
         let place = bytes(self.records[number].place);
         let end = self
@@ -87,7 +87,7 @@ impl Index {
         (place, end - place)
     }
 
-    /// The place and the length of a page of the stream table.
+    /// Returns position and length of a page of the stream table.
     pub(super) fn streams_page(&self, number: usize) -> (u64, u64) {
         let place = bytes(self.streams[number].place);
         let end = self
@@ -97,7 +97,7 @@ impl Index {
         (place, end - place)
     }
 
-    /// The first page on which the stream's records from an offset on can be, if any can.
+    /// Returns the first page that can contain records of the stream from an offset on.
     pub(super) fn seek(&self, stream: StreamId, offset: u64) -> Option<usize> {
         let behind = self
             .records
@@ -112,21 +112,22 @@ impl Index {
         }
     }
 
-    /// The first record of the stream that a page begins with: its offset, if any page does.
+    /// Returns the offset of the stream's first record that is the first of its page, if there is
+    /// one.
     pub(super) fn first(&self, stream: StreamId) -> Option<u64> {
         let at = self.records.partition_point(|page| page.stream < stream);
         let page = self.records.get(at)?;
         (page.stream == stream).then_some(page.offset)
     }
 
-    /// The page that has the stream's entry, if any has.
+    /// Returns the page that can contain the stream's entry.
     pub(super) fn seek_entry(&self, stream: StreamId) -> Option<usize> {
         self.streams
             .partition_point(|page| page.stream <= stream)
             .checked_sub(1)
     }
 
-    /// The page in which the index is stored, and which will lie at its `streams_end`.
+    /// Encodes the index as a page, to be written at `streams_end`.
     pub(super) fn seal(&self, salt: Salt) -> Vec<u8> {
         let size = self.records.len() * RECORDS_ENTRY + self.streams.len() * STREAMS_ENTRY;
         let mut out = Vec::with_capacity(HEADER_SIZE + size + ALIGNMENT);
@@ -157,7 +158,7 @@ impl Index {
         out
     }
 
-    /// Reads the page back; the two ends are the footer's.
+    /// Decodes the index. The two ends are those in the footer.
     pub(super) fn open(
         page: &[u8],
         salt: Salt,

@@ -1,4 +1,4 @@
-//! A page: the unit of an extent that is read, checked and trusted as one.
+//! Pages: the units of an extent that are read and checked as a whole.
 //!
 //! ```text
 //! ┌──────┬────────┬──────┬───────┬───────┬────────┬──────────────┬─────────────────┐
@@ -7,23 +7,23 @@
 //! └──────┴────────┴──────┴───────┴───────┴────────┴──────────────┴─────────────────┘
 //! ```
 //!
-//! `length` is that of the whole page. The CRC-32C covers everything behind itself, padding
-//! included, and is seeded with the journal, the extent and the page's place in it, so a page that
-//! strayed is as wrong as one with a flipped bit. What `count` and `before` mean is the kind's.
+//! `length` is that of the whole page. The CRC-32C covers everything after itself, including the
+//! padding. It is seeded with the journal, the extent and the page's position in it, so a misplaced
+//! page is detected like a flipped bit. The meaning of `count` and `before` depends on the kind.
 
 use super::Damage;
 use crate::record::{u32_at, u64_at};
 
-/// Bytes of the header.
+/// Bytes of a page's header.
 pub(super) const HEADER_SIZE: usize = 24;
 
-/// A page is as long as a multiple of this and lies at one.
+/// Alignment of a page's position and length.
 pub(super) const ALIGNMENT: usize = 64;
 
-/// A page takes no further item once it is as long as this; a single item may be longer.
+/// Size from which on a page takes no further item. A single item may be longer.
 pub(super) const PAGE_SIZE: usize = 16 * 1024;
 
-/// What a page holds.
+/// The contents of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Records = 1,
@@ -31,7 +31,7 @@ pub(super) enum Kind {
     Index = 3,
 }
 
-/// What sets the pages of one extent apart from all others.
+/// Seed of the CRCs of one extent's pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Salt {
     pub(super) journal_id: u64,
@@ -47,7 +47,7 @@ impl Salt {
     }
 }
 
-/// The part of a header that the kinds use.
+/// The header fields whose meaning depends on the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) kind: Kind,
@@ -55,8 +55,8 @@ pub(super) struct Head {
     pub(super) before: u64,
 }
 
-/// Completes the page that is what `out` holds from `start` on, and whose first [`HEADER_SIZE`]
-/// bytes are free: pads it, writes the header.
+/// Finishes the page that `out` holds from `start` on: pads it and writes the header into its first
+/// [`HEADER_SIZE`] bytes, which must be free.
 pub(super) fn seal(out: &mut Vec<u8>, start: usize, head: Head, salt: Salt, place: u64) {
     out.resize(start + (out.len() - start).next_multiple_of(ALIGNMENT), 0);
     let page = &mut out[start..];
@@ -69,7 +69,7 @@ pub(super) fn seal(out: &mut Vec<u8>, start: usize, head: Head, salt: Salt, plac
     page[..4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Checks a page that was read from `place`; the body follows behind [`HEADER_SIZE`].
+/// Checks a page that was read from `place`. The body begins at [`HEADER_SIZE`].
 pub(super) fn check(page: &[u8], kind: Kind, salt: Salt, place: u64) -> Result<Head, Damage> {
     if page.len() < HEADER_SIZE {
         return Err(Damage("a page is shorter than its header"));
@@ -78,7 +78,7 @@ pub(super) fn check(page: &[u8], kind: Kind, salt: Salt, place: u64) -> Result<H
         return Err(Damage("the checksum of a page does not match"));
     }
     if u32_at(page, 4) as usize != page.len() || page[8] != kind as u8 {
-        return Err(Damage("a page is not what the index says"));
+        return Err(Damage("a page does not match the index"));
     }
     Ok(Head {
         kind,

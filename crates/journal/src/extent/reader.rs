@@ -1,6 +1,6 @@
-//! An extent that is complete, open for reading by any number of threads.
+//! A complete extent, open for concurrent reads.
 //!
-//! Only the sparse index stays in memory. Every page is checked when it is read, each time.
+//! Only the sparse index stays in memory. Every page is checked on each read.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -30,17 +30,17 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Opens what must be exactly this extent, and checks everything but its pages.
+    /// Opens the extent with this identity, and checks everything but its pages.
     pub fn open(disk: &dyn Disk, identity: Identity) -> Result<Extent, ExtentError> {
         let path = identity.path();
         let extent = Extent::open_any(disk, &path)?;
         if extent.identity != identity {
-            return Err(Damage("the header is another extent's").at(&path, 0));
+            return Err(Damage("the header belongs to another extent").at(&path, 0));
         }
         Ok(extent)
     }
 
-    /// Opens the extent that lies there, whichever its header says that it is.
+    /// Opens the extent at a path, with any identity.
     pub fn open_any(disk: &dyn Disk, path: &str) -> Result<Extent, ExtentError> {
         let path = path.to_owned();
         let io = |source| ExtentError::Io {
@@ -91,37 +91,37 @@ impl Extent {
         })
     }
 
-    /// What it is.
+    /// Returns the identity.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// Where it lies.
+    /// Returns the path.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Bytes of the file.
+    /// Returns the file's size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Bytes of all payloads.
+    /// Returns the bytes of all payloads.
     pub fn bytes(&self) -> u64 {
         self.footer.bytes
     }
 
-    /// Streams that it mentions.
+    /// Returns the number of streams in the stream table.
     pub fn streams(&self) -> u64 {
         self.footer.streams
     }
 
-    /// Bytes of memory that it holds for as long as it is open.
+    /// Returns the bytes of memory that the open extent holds.
     pub fn memory(&self) -> usize {
         size_of_val(&*self.index.records) + size_of_val(&*self.index.streams)
     }
 
-    /// What it knows of a stream.
+    /// Returns the stream's entry in the stream table.
     pub fn entry(&self, stream: StreamId) -> Result<Option<Entry>, ExtentError> {
         let Some(number) = self.index.seek_entry(stream) else {
             return Ok(None);
@@ -136,7 +136,7 @@ impl Extent {
         Ok(None)
     }
 
-    /// Shows a stream's records from an offset on, in order, until told to stop.
+    /// Visits a stream's records from an offset on, in order, until `visit` breaks.
     pub(super) fn read(
         &self,
         stream: StreamId,
@@ -165,7 +165,8 @@ impl Extent {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The first record of a stream from `from` on that is as young as `time_ms`: its offset.
+    /// Returns the offset of the stream's first record from `from` on with a time of `time_ms` or
+    /// later.
     pub fn offset_for_time(
         &self,
         stream: StreamId,
@@ -194,7 +195,7 @@ impl Extent {
         Ok(None)
     }
 
-    /// The bytes of a stream's records below an offset. Reads one page.
+    /// Returns the bytes of a stream's records below an offset. Reads one page.
     pub fn bytes_below(&self, stream: StreamId, offset: u64) -> Result<u64, ExtentError> {
         let Some(number) = self.index.seek(stream, offset) else {
             return Ok(0);
@@ -213,8 +214,8 @@ impl Extent {
         Ok(bytes)
     }
 
-    /// The smallest offset below which the stream of `entry` has at least `bytes` here. Reads
-    /// O(log n) pages.
+    /// Returns the smallest offset below which the extent holds at least `bytes` of the stream of
+    /// `entry`. Reads O(log n) pages.
     pub fn offset_behind_bytes(&self, entry: &Entry, bytes: u64) -> Result<u64, ExtentError> {
         let stream = entry.stream;
         let end = self
@@ -224,7 +225,7 @@ impl Extent {
         let Some(mut low) = self.index.seek(stream, entry.first) else {
             return Ok(entry.first);
         };
-        // The last page with less than that before it: what is looked for is on it or behind it.
+        // Find the last page with fewer bytes before it: the offset is on that page or after it.
         let mut high = end;
         while high - low > 1 {
             let middle = low + (high - low) / 2;
@@ -258,7 +259,7 @@ impl Extent {
         Ok(next.map_or(entry.next, |page| page.offset))
     }
 
-    /// The bytes of a stream on earlier pages than this one.
+    /// Returns the bytes of a stream on pages before this one.
     fn before(&self, number: usize, stream: StreamId, page: &Page) -> u64 {
         if self.index.records[number].stream == stream {
             page.head.before
@@ -315,7 +316,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// A part of it, without a copy.
+    /// Returns a part of the page, without copying it.
     pub(super) fn slice(&self, range: std::ops::Range<usize>) -> Bytes {
         self.bytes.slice(range)
     }

@@ -1,13 +1,13 @@
-//! Records within a page, sorted by stream and offset, each told by what differs from the last.
+//! Records in a page, sorted by stream and offset and delta-encoded.
 //!
 //! ```text
 //! stream − last stream │ offset − last offset, or the offset if the stream is new │
 //! time − last time, folded │ length │ tag u8 │ the bytes          (numbers are varints)
 //! ```
 //!
-//! The first record of a page differs from zeros, so every page can be read alone. `before` in the
-//! page's header is how many bytes the extent holds, on earlier pages, of the page's first stream:
-//! with it a place within a long stream is found by size without reading what lies before.
+//! The first record of a page is encoded relative to zeros, so every page can be decoded alone.
+//! `before` in the page's header counts the payload bytes of the page's first stream on earlier
+//! pages of the extent. It allows a binary search by size within a long stream.
 
 use std::ops::Range;
 
@@ -15,36 +15,36 @@ use super::page::{self, HEADER_SIZE, Head, Kind, PAGE_SIZE, Salt};
 use super::{Damage, varint};
 use crate::StreamId;
 
-/// One record that is being filed.
+/// A record that is being filed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordRef<'a> {
-    /// The stream it belongs to.
+    /// Stream of the record.
     pub stream: StreamId,
-    /// Its place in the stream.
+    /// Offset of the record in the stream.
     pub offset: u64,
-    /// When its block was made.
+    /// Time of the record's block, in milliseconds since 1970.
     pub time_ms: u64,
-    /// The caller's.
+    /// The caller's tag.
     pub tag: u8,
-    /// The bytes.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Last {
+struct PreviousRecord {
     stream: u64,
     offset: u64,
     time_ms: u64,
 }
 
-/// A page that is being filled, at the end of what is to be written: the bytes are copied once.
+/// A page under construction, at the end of the output buffer, so that bytes are copied only once.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
-    /// Where it begins there, if there is anything on it.
+    /// Start of the page in the buffer, unless it is empty.
     start: usize,
     count: u32,
     before: u64,
-    last: Last,
+    last: PreviousRecord,
     time_ms_max: u64,
 }
 
@@ -53,12 +53,12 @@ impl Builder {
         self.count == 0
     }
 
-    /// Where a page that is not empty begins in `out`.
+    /// Returns the start of the page in `out`. The page must not be empty.
     pub(super) fn start(&self) -> usize {
         self.start
     }
 
-    /// Whether a record of that size still belongs here.
+    /// Returns true if a record of `size` bytes should go on this page.
     pub(super) fn has_room(&self, out: &[u8], size: usize) -> bool {
         self.is_empty() || out.len() - self.start + size <= PAGE_SIZE
     }
@@ -67,14 +67,15 @@ impl Builder {
         self.time_ms_max
     }
 
-    /// Adds a record that sorts behind the last one. `before` counts for the first of a page, which
-    /// begins at the end of `out`; nothing else is added to that until it is sealed.
+    /// Adds a record, which must sort after the last one. `before` is used for the first record of
+    /// a page. The page begins at the end of `out`; nothing else may be appended to `out` until it
+    /// is sealed.
     pub(super) fn push(&mut self, out: &mut Vec<u8>, record: &RecordRef<'_>, before: u64) {
         if self.is_empty() {
             (self.start, self.before) = (out.len(), before);
             out.resize(self.start + HEADER_SIZE, 0);
         }
-        let Last {
+        let PreviousRecord {
             stream,
             offset,
             time_ms,
@@ -88,7 +89,7 @@ impl Builder {
         varint::put(out, record.payload.len() as u64);
         out.push(record.tag);
         out.extend_from_slice(record.payload);
-        self.last = Last {
+        self.last = PreviousRecord {
             stream: record.stream.0,
             offset: record.offset,
             time_ms: record.time_ms,
@@ -97,7 +98,7 @@ impl Builder {
         self.count += 1;
     }
 
-    /// Finishes the page, which will lie at `place` in the file; the next begins behind it.
+    /// Finishes the page, to be written at `place` in the file.
     pub(super) fn seal(&mut self, out: &mut Vec<u8>, salt: Salt, place: u64) {
         let head = Head {
             kind: Kind::Records,
@@ -109,7 +110,7 @@ impl Builder {
     }
 }
 
-/// A record on a page: everything but the bytes, and where those are.
+/// A decoded record without its bytes; `payload` is their range in the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) stream: StreamId,
@@ -119,12 +120,12 @@ pub(super) struct Item {
     pub(super) payload: Range<usize>,
 }
 
-/// Goes over the records of a page that was checked.
+/// Iterates over the records of a checked page.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
     at: usize,
     left: u32,
-    last: Last,
+    last: PreviousRecord,
 }
 
 impl Walk {
@@ -132,11 +133,11 @@ impl Walk {
         Walk {
             at: HEADER_SIZE,
             left: head.count,
-            last: Last::default(),
+            last: PreviousRecord::default(),
         }
     }
 
-    /// The next record of `page`, always the same one.
+    /// Decodes the next record. `page` must be the same on each call.
     pub(super) fn next(&mut self, page: &[u8]) -> Result<Option<Item>, Damage> {
         if self.left == 0 {
             return Ok(None);
@@ -161,7 +162,7 @@ impl Walk {
         let start = page.len() - rest.len();
         let end = start.checked_add(length).filter(|&end| end <= page.len())?;
         self.at = end;
-        self.last = Last {
+        self.last = PreviousRecord {
             stream,
             offset,
             time_ms,

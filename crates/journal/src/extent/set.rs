@@ -1,7 +1,7 @@
-//! All extents of a journal at one moment, by shard, oldest first.
+//! The set of all extents of a journal, by shard, oldest first.
 //!
-//! A set never changes: filing and merging make the next one and whoever reads keeps the one it
-//! began with. Within a shard the extents cover consecutive stretches of the line, so a stream's
+//! A set is immutable: filing and merging create the next one, and a reader holds the one that it
+//! began with. Within a shard the extents cover consecutive ranges of the line, so a stream's
 //! records ascend from extent to extent.
 
 use std::ops::ControlFlow;
@@ -14,33 +14,33 @@ use super::{Entry, Extent, ExtentError, Identity};
 use crate::disk::Disk;
 use crate::{ShardId, StreamId};
 
-/// A record as it is read.
+/// A record read from an extent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FiledRecord {
-    /// Its place in the stream.
+    /// Offset of the record in the stream.
     pub offset: u64,
-    /// When its block was made.
+    /// Time of the record's block, in milliseconds since 1970.
     pub time_ms: u64,
-    /// The caller's.
+    /// The caller's tag.
     pub tag: u8,
-    /// A part of the page that was read; whoever keeps it for long copies it.
+    /// A slice of the page. Copy it to hold it for long.
     pub payload: Bytes,
 }
 
-/// What all extents together know of a stream.
+/// State of a stream, combined from all extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamSummary {
-    /// The stream.
+    /// Id of the stream.
     pub stream: StreamId,
-    /// Records below it are gone for readers.
+    /// Start of the stream for readers.
     pub start: u64,
-    /// The offset behind the last that was given out.
+    /// The offset after the last one that was assigned.
     pub next: u64,
-    /// The bytes below must leave the disk.
+    /// Bytes of records below this offset must leave the disk.
     pub erased: u64,
-    /// Bytes of payloads held, those below the start included.
+    /// Bytes of payloads in all extents, including those below the start.
     pub bytes: u64,
-    /// Some of the bytes that must leave are still there.
+    /// Some of the bytes to erase are still on disk.
     pub unerased: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct ExtentSet {
 }
 
 impl ExtentSet {
-    /// Opens the extents of every shard; within one, they come oldest first.
+    /// Opens the extents of every shard. Within a shard, they must be oldest first.
     pub fn open<'a>(
         disk: &dyn Disk,
         shards: impl IntoIterator<Item = &'a [Identity]>,
@@ -65,24 +65,24 @@ impl ExtentSet {
         Ok(set)
     }
 
-    /// The extents of a shard, oldest first.
+    /// Returns the extents of a shard, oldest first.
     pub fn shard(&self, shard: ShardId) -> &[Arc<Extent>] {
         self.shards
             .get(usize::from(shard.0))
             .map_or(&[], Vec::as_slice)
     }
 
-    /// All extents.
+    /// Iterates over all extents.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Extent>> {
         self.shards.iter().flatten()
     }
 
-    /// How many extents there are.
+    /// Returns the number of extents.
     pub fn count(&self) -> usize {
         self.shards.iter().map(Vec::len).sum()
     }
 
-    /// Bytes of all files.
+    /// Returns the bytes of all files.
     pub fn size(&self) -> u64 {
         self.shards
             .iter()
@@ -91,7 +91,7 @@ impl ExtentSet {
             .sum()
     }
 
-    /// Bytes of memory that all indexes take.
+    /// Returns the bytes of memory of all indexes.
     pub fn memory(&self) -> usize {
         self.shards
             .iter()
@@ -100,8 +100,8 @@ impl ExtentSet {
             .sum()
     }
 
-    /// The next set: in it the extents named by number are gone from a shard and one stands in
-    /// their place, or at the end if none was named.
+    /// Returns the set in which `extent` takes the place of the shard's extents numbered in
+    /// `replaced`. If none is named, it is added at the end.
     pub fn with(&self, shard: ShardId, replaced: &[u64], extent: Arc<Extent>) -> ExtentSet {
         let mut next = self.clone();
         let index = usize::from(shard.0);
@@ -116,7 +116,7 @@ impl ExtentSet {
         next
     }
 
-    /// Shows a stream's records from an offset on, in order, until told to stop.
+    /// Visits a stream's records from an offset on, in order, until `visit` breaks.
     pub fn read(
         &self,
         shard: ShardId,
@@ -125,7 +125,7 @@ impl ExtentSet {
         visit: &mut dyn FnMut(FiledRecord) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, ExtentError> {
         let extents = self.shard(shard);
-        // What is before one that has the offset or earlier ones has only earlier ones.
+        // Extents before one that has this offset, or an earlier one, hold only earlier records.
         let begin = extents.iter().rposition(|extent| {
             extent
                 .index
@@ -148,7 +148,7 @@ impl ExtentSet {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// All streams of a shard, ascending.
+    /// Iterates over all streams of a shard, ascending.
     pub fn streams(&self, shard: ShardId) -> Result<Streams, ExtentError> {
         let tables = self
             .shard(shard)
@@ -159,7 +159,7 @@ impl ExtentSet {
         })
     }
 
-    /// The bytes of a stream's records from an offset on.
+    /// Returns the bytes of a stream's records from an offset on.
     pub fn bytes(&self, shard: ShardId, stream: StreamId, from: u64) -> Result<u64, ExtentError> {
         let mut bytes = 0;
         for extent in self.shard(shard) {
@@ -173,8 +173,7 @@ impl ExtentSet {
         Ok(bytes)
     }
 
-    /// The first record from `from` on that is as young as `time_ms`: its offset. Everything
-    /// between is older.
+    /// Returns the offset of the first record from `from` on with a time of `time_ms` or later.
     pub fn offset_for_time(
         &self,
         shard: ShardId,
@@ -190,8 +189,8 @@ impl ExtentSet {
         Ok(None)
     }
 
-    /// The smallest offset from which on the stream has at most `bytes`; `None` if all that is
-    /// held is not more.
+    /// Returns the smallest offset from which on the stream has at most `bytes`; `None` if it has
+    /// no more in total.
     pub fn offset_for_bytes(
         &self,
         shard: ShardId,
@@ -216,7 +215,7 @@ impl ExtentSet {
     }
 }
 
-/// The streams of a shard, ascending, each with what all extents know of it.
+/// Iterator over a shard's streams, ascending, each combined from all extents.
 #[derive(Debug)]
 pub struct Streams {
     tables: Vec<Entries>,

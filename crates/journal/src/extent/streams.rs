@@ -1,39 +1,39 @@
-//! The stream table of an extent: how each stream it mentions stood when it was written.
+//! The stream table of an extent: the state of each of its streams when it was written.
 //!
 //! ```text
 //! stream − last stream │ next │ next − start │ start − erased │ records │
 //! and if there are records:  next − first │ bytes                 (numbers are varints)
 //! ```
 //!
-//! An entry is a statement about the past: the stream had *at least* this start and this next. The
-//! largest over all extents of a shard is how it stood when the line was filed up to their end. An
-//! entry outlives the records: it is why no offset is ever used twice.
+//! An entry is a lower bound: the stream had *at least* this start and this next offset. The
+//! maximum over all extents of a shard is the stream's state at the end of the filed line. An entry
+//! outlives the stream's records, so no offset is ever reused.
 
 use super::page::{self, HEADER_SIZE, Head, Kind, PAGE_SIZE, Salt};
 use super::{Damage, varint};
 use crate::StreamId;
 
-/// How a stream stands, and what the extent holds of it.
+/// State of a stream, and what the extent holds of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// The stream.
+    /// Id of the stream.
     pub stream: StreamId,
-    /// Records below it are gone for readers.
+    /// Start of the stream for readers.
     pub start: u64,
-    /// The bytes of records below it must leave the disk.
+    /// Bytes of records below this offset must leave the disk.
     pub erased: u64,
-    /// The offset behind the last that was given out.
+    /// The offset after the last one that was assigned.
     pub next: u64,
-    /// The smallest offset held here; `next` if there is no record.
+    /// Smallest offset in the extent; `next` if there is no record.
     pub first: u64,
-    /// Records held here.
+    /// Number of records in the extent.
     pub records: u64,
     /// Bytes of their payloads.
     pub bytes: u64,
 }
 
 impl Entry {
-    /// A stream of which nothing is known yet.
+    /// Creates an entry of a stream without any state.
     pub fn new(stream: StreamId) -> Entry {
         Entry {
             stream,
@@ -41,15 +41,14 @@ impl Entry {
         }
     }
 
-    /// Takes over what another entry knows of the stream, but not what its extent holds.
+    /// Merges the stream's state from another entry, without the counts of its extent.
     pub fn learn(&mut self, other: &Entry) {
         self.start = self.start.max(other.start);
         self.erased = self.erased.max(other.erased);
         self.next = self.next.max(other.next).max(self.start);
     }
 
-    /// How many of the bytes are dead if the stream starts at `start`, assuming that its records
-    /// are of one size.
+    /// Estimates the dead bytes if the stream starts at `start`, assuming records of equal size.
     pub fn dead_bytes(&self, start: u64) -> u64 {
         if start <= self.first {
             return 0;
@@ -58,13 +57,13 @@ impl Entry {
         (u128::from(self.bytes) * u128::from(dead) / u128::from(all.max(1))) as u64
     }
 
-    /// Whether bytes are held that must leave the disk.
+    /// Returns true if the extent has records below `erased`.
     pub fn holds_below(&self, erased: u64) -> bool {
         self.records > 0 && self.first < erased
     }
 }
 
-/// The pages of a table that is being written, kept until the records are out.
+/// The pages of a stream table under construction, held until the records are written.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     bodies: Vec<Body>,
@@ -79,7 +78,7 @@ struct Body {
 }
 
 impl Builder {
-    /// Adds a stream that sorts behind the last one.
+    /// Adds a stream, which must sort after the last one.
     pub(super) fn push(&mut self, entry: &Entry) {
         if self
             .bodies
@@ -112,7 +111,8 @@ impl Builder {
         self.last = entry.stream.0;
     }
 
-    /// The finished pages, the first of which will lie at `place`, with the stream each begins with.
+    /// Finishes the pages and returns each with its first stream. The first page will be at
+    /// `place`.
     pub(super) fn seal(
         self,
         salt: Salt,
@@ -131,7 +131,7 @@ impl Builder {
     }
 }
 
-/// Goes over the entries of a page that was checked.
+/// Iterates over the entries of a checked page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Walk {
     at: usize,
@@ -148,7 +148,7 @@ impl Walk {
         }
     }
 
-    /// The next entry of `page`, always the same one.
+    /// Decodes the next entry. `page` must be the same on each call.
     pub(super) fn next(&mut self, page: &[u8]) -> Result<Option<Entry>, Damage> {
         if self.left == 0 {
             return Ok(None);

@@ -71,7 +71,7 @@ fn read(extent: &Extent, stream: u64, from: u64) -> Records {
     found
 }
 
-/// Reads everything there is, every way there is.
+/// Reads all records in every possible way.
 fn read_all(disk: &dyn Disk, identity: Identity) -> Result<(), ExtentError> {
     let extent = Arc::new(Extent::open(disk, identity)?);
     let mut entries = Entries::new(extent.clone())?;
@@ -104,7 +104,7 @@ fn sample() -> Vec<Stream> {
 }
 
 #[test]
-fn what_was_written_is_read_from_every_offset() {
+fn extent_reads_from_every_offset() {
     let extent = write(&disk(), IDENTITY, &sample());
     for (stream, _, next, records) in sample() {
         for from in 0..next + 2 {
@@ -122,7 +122,7 @@ fn what_was_written_is_read_from_every_offset() {
 }
 
 #[test]
-fn extents_with_earlier_records_only_are_not_read() {
+fn extents_with_only_earlier_records_are_skipped() {
     let disk = disk();
     let mut set = ExtentSet::default();
     for number in 0..5 {
@@ -160,7 +160,7 @@ fn extents_with_earlier_records_only_are_not_read() {
 }
 
 #[test]
-fn the_table_knows_every_stream_it_mentions() {
+fn stream_table_has_every_stream() {
     let extent = write(&disk(), IDENTITY, &sample());
     let entry = extent.entry(StreamId(5)).unwrap().unwrap();
     assert_eq!((entry.start, entry.first, entry.next), (90, 100, 200));
@@ -175,7 +175,7 @@ fn the_table_knows_every_stream_it_mentions() {
 }
 
 #[test]
-fn sizes_and_times_lead_to_exact_offsets() {
+fn sizes_and_times_map_to_exact_offsets() {
     let extent = write(&disk(), IDENTITY, &sample());
     let entry = extent.entry(StreamId(5)).unwrap().unwrap();
     for count in 0..=100 {
@@ -202,7 +202,7 @@ fn sizes_and_times_lead_to_exact_offsets() {
 }
 
 #[test]
-fn a_record_larger_than_a_page_has_one_of_its_own() {
+fn record_larger_than_a_page_gets_its_own_page() {
     let large = vec![7; 100_000];
     let streams = [(
         1,
@@ -220,7 +220,7 @@ fn a_record_larger_than_a_page_has_one_of_its_own() {
 }
 
 #[test]
-fn what_does_not_ascend_is_refused() {
+fn writer_refuses_unsorted_records() {
     let disk = disk();
     let mut writer = Writer::create(&disk, IDENTITY).unwrap();
     let record = |stream, offset| RecordRef {
@@ -239,7 +239,7 @@ fn what_does_not_ascend_is_refused() {
 }
 
 #[test]
-fn another_journals_extent_and_a_newer_format_are_refused() {
+fn extent_of_another_journal_or_newer_format_is_refused() {
     let disk = disk();
     write(&disk, IDENTITY, &sample());
     let other = Identity {
@@ -301,7 +301,7 @@ fn every_single_flipped_bit_is_an_error() {
 }
 
 #[test]
-fn a_file_that_was_cut_or_extended_is_an_error() {
+fn truncated_or_extended_extent_is_an_error() {
     let disk = disk();
     let size = write(&disk, IDENTITY, &sample()).size();
     let file = disk.open(&IDENTITY.path()).unwrap();
@@ -391,7 +391,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn any_sorted_records_come_back(streams in streams(), from in 0..60_u64, at in any::<prop::sample::Index>()) {
+    fn sorted_records_are_read_back(streams in streams(), from in 0..60_u64, at in any::<prop::sample::Index>()) {
         let extent = write(&disk(), IDENTITY, &streams);
         let mut cursor = Cursor::new(extent.clone());
         for (id, start, next, records) in &streams {
@@ -427,7 +427,7 @@ proptest! {
     }
 
     #[test]
-    fn any_flipped_bit_is_an_error(streams in streams(), at in any::<prop::sample::Index>()) {
+    fn flipped_bit_in_an_extent_is_an_error(streams in streams(), at in any::<prop::sample::Index>()) {
         let disk = disk();
         let size = write(&disk, IDENTITY, &streams).size();
         disk.flip(&IDENTITY.path(), at.index(size as usize * 8) as u64).unwrap();
@@ -435,7 +435,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400), count in any::<u32>()) {
+    fn decoding_any_bytes_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400), count in any::<u32>()) {
         let head = page::Head { kind: page::Kind::Records, count, before: 0 };
         let mut records = records::Walk::new(head);
         while let Ok(Some(item)) = records.next(&bytes) {

@@ -1,5 +1,5 @@
-//! Whole numbers in as few bytes as they need: seven bits a byte, lowest first, the high bit says
-//! that more follow (LEB128).
+//! Variable-length integers (LEB128): seven bits per byte, lowest first; the high bit marks that
+//! more bytes follow.
 
 /// Appends `value`, 1 to 10 bytes.
 pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
@@ -10,7 +10,7 @@ pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Takes a number off the front. `None`: the bytes end within it, or it exceeds 64 bits.
+/// Removes a number from the front. `None` if the bytes end within it, or it exceeds 64 bits.
 pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
@@ -28,12 +28,12 @@ pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// A difference as a whole number in which small ones of either sign stay small.
+/// Encodes a signed difference so that small absolute values stay small (zigzag).
 pub(super) fn fold(difference: i64) -> u64 {
     ((difference << 1) ^ (difference >> 63)) as u64
 }
 
-/// The difference that was folded.
+/// Decodes a difference encoded by [`fold`].
 pub(super) fn unfold(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_comes_back() {
+    fn every_varint_is_decoded_to_its_value() {
         for shift in 0..64 {
             for value in [1_u64 << shift, (1_u64 << shift) - 1, u64::MAX >> shift] {
                 let mut bytes = Vec::new();
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_early_or_is_too_large_is_none() {
+    fn truncated_or_too_large_varint_is_none() {
         assert_eq!(take(&mut &[0x80_u8; 5][..]), None);
         assert_eq!(take(&mut &[0xff_u8; 11][..]), None);
         assert_eq!(take(&mut &[][..]), None);

@@ -1,9 +1,9 @@
-//! Writes an extent, front to back, from what comes sorted.
+//! Writes an extent, front to back, from sorted input.
 //!
-//! Streams come in ascending order, each followed by its records in ascending order. Nothing of it
-//! exists for a reader before [`Writer::finish`], which returns when every byte is durable under
-//! the temporary name; whoever gives it its name syncs the directory. A writer that is dropped
-//! leaves a file that the next start removes.
+//! Streams must come in ascending order, each followed by its records in ascending order. The
+//! extent is invisible to readers until [`Writer::finish`], which returns when every byte is
+//! durable under the temporary name. The caller then renames the file and syncs the directory. A
+//! writer that is dropped leaves a file that the next start removes.
 
 use std::io;
 use std::sync::Arc;
@@ -17,10 +17,11 @@ use super::streams::{self, Entry};
 use crate::StreamId;
 use crate::disk::{Disk, File};
 
-/// What is written at once, and sent to the device: as much as the line's own syncs may wait for.
+/// Bytes per write. Each is sent to the device, and the line's own syncs may have to wait behind
+/// it.
 const WRITE_SIZE: usize = 256 * 1024;
 
-/// What a buffer has room for: that, and the page on which it becomes so much.
+/// Capacity of the buffer: one write, and the page that fills it.
 const BUFFER_SIZE: usize = WRITE_SIZE + WRITE_SIZE / 2;
 
 /// An extent that is being written.
@@ -29,16 +30,16 @@ pub struct Writer {
     identity: Identity,
     salt: Salt,
     file: Arc<dyn File>,
-    /// Whole pages, and the one that is being filled.
+    /// Complete pages and the one under construction.
     buffer: Vec<u8>,
-    /// Where the buffer will lie.
+    /// File offset of the buffer.
     written: u64,
     page: records::Builder,
     page_begin: (StreamId, u64),
     pages: Vec<RecordsPage>,
     table: streams::Builder,
     stream: Option<Entry>,
-    /// The smallest offset that the stream's next record may have.
+    /// Smallest valid offset of the stream's next record.
     offset_min: u64,
     totals: Footer,
 }
@@ -68,12 +69,12 @@ impl Writer {
         })
     }
 
-    /// What the extent will be.
+    /// Returns the identity of the extent.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// Begins a stream. Of the entry only what it knows of the stream counts, not what is held.
+    /// Begins a stream. Only the stream's state is used of `entry`; its counts are ignored.
     pub fn stream(&mut self, entry: &Entry) -> io::Result<()> {
         if self.stream.is_some_and(|last| last.stream >= entry.stream) {
             return Err(disorder("streams do not ascend"));
@@ -92,7 +93,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds a record of the stream that was begun last.
+    /// Adds a record of the current stream.
     pub fn record(&mut self, record: &RecordRef<'_>) -> io::Result<()> {
         if !self.page.has_room(&self.buffer, record.payload.len()) {
             self.end_page()?;
@@ -123,12 +124,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Bytes of the file so far, written or not.
+    /// Returns the bytes of the file so far, written or buffered.
     pub fn size(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
 
-    /// Writes what is left and makes all of it durable. Returns the size of the file.
+    /// Writes the rest and makes the file durable. Returns its size.
     pub fn finish(mut self) -> io::Result<u64> {
         self.end_stream();
         self.end_page()?;
@@ -197,14 +198,14 @@ impl Writer {
         write_all(&*self.file, &self.buffer, self.written)?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
-        // The room that one huge record needed is not kept.
+        // Free the memory that a huge record needed.
         self.buffer.shrink_to(BUFFER_SIZE);
         Ok(())
     }
 }
 
-/// Writes everything or fails: whoever calls this drops the file on any error, so that a short
-/// write may be continued.
+/// Writes all bytes, or fails. A short write is continued, because callers discard the file on any
+/// error.
 pub(crate) fn write_all(file: &dyn File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         let count = file.write_at(bytes, offset)?;

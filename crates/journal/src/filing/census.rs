@@ -1,23 +1,25 @@
-//! Counts what is dead in each extent, by its stream table and where the streams start now.
+//! A census: counts the dead bytes of each extent, from its stream table and the current starts of
+//! the streams.
 //!
-//! An extent is counted again when a later census is called for. Whoever must know that a count is
-//! from after a certain moment calls for one then and compares generations.
+//! Each call for a new census starts a generation, in which every extent is counted again. To get a
+//! count from after a certain moment, call for a census at that moment and compare generations.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::erasures::Taken;
+use super::erasures::EraseTargets;
 use super::{FilingError, Line};
 use crate::extent::{Entries, Extent, ExtentSet};
 
-/// Entries that one step counts.
+/// Entries per step.
 const STEP_ENTRIES: usize = 10_000;
 
-/// Time between two censuses, and more for every so many entries that one has to count.
+/// Minimum time between two censuses, in milliseconds; one more for each [`ENTRIES_PER_MS`] entries
+/// to count.
 const INTERVAL_MS: u64 = 1_000;
 const ENTRIES_PER_MS: u64 = 100;
 
-/// What was counted of an extent.
+/// Result of counting one extent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) dead: u64,
@@ -30,31 +32,32 @@ pub(super) struct Count {
 pub(super) struct Census {
     generation: u64,
     counts: HashMap<u64, Count>,
-    current: Option<Counting>,
-    /// The line's count of trims when the last census was called for, and when that was. There is
-    /// none before the first: what was trimmed before the start is counted then.
+    current: Option<CountInProgress>,
+    /// Value of [`Line::trims`] at the last census. `None` before the first one, which counts what
+    /// was trimmed before the start.
     trims: Option<u64>,
+    /// Time of the last census.
     called_ms: u64,
-    /// No extent is left to be counted.
+    /// No extent is left to count.
     is_complete: bool,
 }
 
 #[derive(Debug)]
-struct Counting {
+struct CountInProgress {
     extent: Arc<Extent>,
     entries: Entries,
     count: Count,
 }
 
 impl Census {
-    /// Calls for a new one, which every extent will be counted in. Returns its generation.
+    /// Starts a new census of all extents. Returns its generation.
     pub(super) fn call(&mut self) -> u64 {
         self.generation += 1;
         self.is_complete = false;
         self.generation
     }
 
-    /// Calls for a new one if streams were trimmed and the last was long enough ago.
+    /// Starts a new census if streams were trimmed and the last one is long enough ago.
     pub(super) fn call_if_due(&mut self, line: &dyn Line, extents: &ExtentSet, now_ms: u64) {
         if self
             .due_ms(line, extents)
@@ -65,7 +68,7 @@ impl Census {
         }
     }
 
-    /// When a new one will be called for; `None` if streams were not trimmed since the last.
+    /// Returns when the next census is due; `None` if no stream was trimmed since the last.
     pub(super) fn due_ms(&self, line: &dyn Line, extents: &ExtentSet) -> Option<u64> {
         let Some(trims) = self.trims else {
             return Some(0);
@@ -77,17 +80,17 @@ impl Census {
         Some(self.called_ms + INTERVAL_MS + entries / ENTRIES_PER_MS)
     }
 
-    /// The generation of what is counted now.
+    /// Returns the current generation.
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// What is known of an extent.
+    /// Returns the count of an extent.
     pub(super) fn count(&self, number: u64) -> Count {
         self.counts.get(&number).copied().unwrap_or_default()
     }
 
-    /// Whether every extent was counted in this generation or a later one.
+    /// Returns true if every extent was counted in this generation or a later one.
     pub(super) fn has_counted(&self, extents: &ExtentSet, generation: u64) -> bool {
         extents.iter().all(|extent| {
             let count = self.counts.get(&extent.identity().number);
@@ -95,7 +98,8 @@ impl Census {
         })
     }
 
-    /// A new extent holds nothing dead of what was known in a generation; those are gone.
+    /// Replaces the counts of `gone` by an empty one for the new extent `number`, as of
+    /// `generation`.
     pub(super) fn replace(&mut self, gone: &[u64], number: u64, generation: u64) {
         for number in gone {
             self.counts.remove(number);
@@ -110,13 +114,13 @@ impl Census {
         self.is_complete = false;
     }
 
-    /// Counts some; `taken` are the erases that are being carried out. False: there is nothing to
-    /// count.
+    /// Counts some entries. `targets` has the erases in progress. Returns false if there is nothing
+    /// to count.
     pub(super) fn step(
         &mut self,
         line: &dyn Line,
         extents: &ExtentSet,
-        taken: Option<&Taken>,
+        targets: Option<&EraseTargets>,
     ) -> Result<bool, FilingError> {
         if self.is_complete {
             return Ok(false);
@@ -128,7 +132,7 @@ impl Census {
             self.is_complete = true;
             return Ok(false);
         };
-        match counting.step(line, taken) {
+        match counting.step(line, targets) {
             Ok(false) => {}
             Ok(true) => {
                 let number = counting.extent.identity().number;
@@ -136,7 +140,7 @@ impl Census {
                 self.current = None;
             }
             Err(error) => {
-                // Where it stood is not known any more.
+                // The position in the table is unknown after an error.
                 self.current = None;
                 return Err(error);
             }
@@ -144,8 +148,8 @@ impl Census {
         Ok(true)
     }
 
-    /// The next extent that was not counted in this generation.
-    fn begin(&self, extents: &ExtentSet) -> Result<Option<Counting>, FilingError> {
+    /// Begins to count the next extent that was not counted in this generation.
+    fn begin(&self, extents: &ExtentSet) -> Result<Option<CountInProgress>, FilingError> {
         let is_counted = |extent: &Arc<Extent>| {
             let count = self.counts.get(&extent.identity().number);
             count.is_some_and(|count| count.generation >= self.generation)
@@ -158,7 +162,7 @@ impl Census {
             generation: self.generation,
             ..Count::default()
         };
-        Ok(Some(Counting {
+        Ok(Some(CountInProgress {
             extent,
             entries,
             count,
@@ -166,9 +170,13 @@ impl Census {
     }
 }
 
-impl Counting {
-    /// Counts some entries. True: those were the last.
-    fn step(&mut self, line: &dyn Line, taken: Option<&Taken>) -> Result<bool, FilingError> {
+impl CountInProgress {
+    /// Counts some entries. Returns true after the last.
+    fn step(
+        &mut self,
+        line: &dyn Line,
+        targets: Option<&EraseTargets>,
+    ) -> Result<bool, FilingError> {
         let shard = self.extent.identity().shard;
         for _ in 0..STEP_ENTRIES {
             let Some(entry) = self.entries.peek() else {
@@ -177,7 +185,7 @@ impl Counting {
             if entry.records > 0 {
                 let start = line.start(shard, entry.stream);
                 self.count.dead += entry.dead_bytes(start);
-                let below = taken.and_then(|taken| taken.get(&(shard, entry.stream)));
+                let below = targets.and_then(|targets| targets.get(&(shard, entry.stream)));
                 self.count.is_unerased |= below.is_some_and(|&below| entry.holds_below(below));
             }
             self.entries.advance()?;

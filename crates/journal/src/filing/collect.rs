@@ -1,7 +1,7 @@
-//! Reads a sealed segment back and sorts what is in it by shard, stream and offset.
+//! Reads a sealed segment and sorts its records by shard, stream and offset.
 //!
-//! Blocks that a cut made void are left out. Every block's CRC is checked, and the blocks must
-//! reach exactly to where the segment ends: everything in a sealed segment was acked.
+//! Blocks that a cut voids are left out. Every block's CRC is checked, and the blocks must reach
+//! exactly to the segment's end, because everything in a sealed segment was acknowledged.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::record::{self, RECORD_HEADER_SIZE, RecordKind, RecordView};
 use crate::segment::{self, BlockView, Scan};
 use crate::{Index, Position, ShardId, StreamId};
 
-/// What a segment holds, sorted.
+/// Sorted records of a segment.
 #[derive(Debug, Default)]
-pub(super) struct Collected {
-    /// The segment's blocks as they are on disk: payloads are copied from here only.
+pub(super) struct SortedSegment {
+    /// The segment's blocks as on disk. Payloads are copied from here only.
     bytes: Vec<u8>,
     blocks: Vec<Block>,
-    /// A range is marked whose loss was accepted.
+    /// The segment has a range whose loss was accepted.
     pub(super) has_lost: bool,
     shards: BTreeMap<ShardId, Share>,
 }
@@ -33,21 +33,21 @@ struct Block {
     is_void: bool,
 }
 
-/// A shard's share of a segment.
+/// Records of one shard in a segment.
 #[derive(Debug, Default)]
 pub(super) struct Share {
-    /// The shard's last block in the segment.
+    /// Index of the shard's last block in the segment.
     pub(super) index: Index,
-    /// Its term.
+    /// Term of that block.
     pub(super) term: u64,
     items: Vec<Item>,
     marks: Vec<Mark>,
     at: usize,
     marks_at: usize,
-    open: Option<Open>,
+    open: Option<OpenStream>,
 }
 
-/// A record: small, because a segment holds many.
+/// A record. Small, because a segment has many.
 #[derive(Debug)]
 struct Item {
     stream: u64,
@@ -67,46 +67,47 @@ struct Mark {
     block: u32,
 }
 
-/// The stream that is being written: where its items end and from which offset on they count.
+/// The stream that is being written: the end of its items, and the first offset that is not
+/// trimmed.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct OpenStream {
     end: usize,
     start: u64,
 }
 
-impl Collected {
-    /// Reads a segment.
-    pub(super) fn read(sealed: &Sealed) -> Result<Collected, FilingError> {
-        let mut collected = Collected::default();
+impl SortedSegment {
+    /// Reads and sorts a segment.
+    pub(super) fn read(sealed: &Sealed) -> Result<SortedSegment, FilingError> {
+        let mut sorted = SortedSegment::default();
         let mut cuts = sealed.cuts.clone();
         let mut scan = Scan::at_once(&sealed.segment, sealed.end);
         while let Some(block) = scan.next_block()? {
             match block.header.kind {
-                BlockKind::Records => collected.add(&block, sealed)?,
+                BlockKind::Records => sorted.add(&block, sealed)?,
                 BlockKind::Cut => cuts.push(Cut {
                     shard: block.header.shard,
                     index: block.header.index,
                     position: block.header.position,
                 }),
-                BlockKind::Lost => collected.has_lost = true,
+                BlockKind::Lost => sorted.has_lost = true,
                 BlockKind::Idle => {}
             }
         }
         if scan.position() != sealed.end {
             return Err(damaged(sealed, scan.position()));
         }
-        collected.bytes = scan.into_bytes();
-        collected.void(&cuts);
-        collected.sort();
-        Ok(collected)
+        sorted.bytes = scan.into_bytes();
+        sorted.void(&cuts);
+        sorted.sort();
+        Ok(sorted)
     }
 
-    /// The shards that have something in the segment, ascending.
+    /// Iterates over the shards with blocks in the segment, ascending.
     pub(super) fn shards(&self) -> impl Iterator<Item = (ShardId, &Share)> {
         self.shards.iter().map(|(shard, share)| (*shard, share))
     }
 
-    /// Writes some of a shard's records, about `budget` bytes. True: that was the last.
+    /// Writes about `budget` bytes of a shard's records. Returns true after the last.
     pub(super) fn write(
         &mut self,
         shard: ShardId,
@@ -209,17 +210,17 @@ impl Collected {
     }
 }
 
-/// What a record and a stream cost of a budget beyond the bytes.
+/// Cost of a record and a stream in a budget, in addition to the bytes.
 pub(super) const RECORD_COST: u64 = 64;
 pub(super) const STREAM_COST: u64 = 128;
 
 impl Share {
-    /// Whether there is anything to be written.
+    /// Returns true if there is nothing to write.
     pub(super) fn is_empty(&self) -> bool {
         self.items.is_empty() && self.marks.is_empty()
     }
 
-    /// Begins the next stream: what is known of it from here.
+    /// Begins the next stream and returns its state as of this segment.
     fn next_stream(&mut self, shard: ShardId, line: &dyn Line) -> Option<Entry> {
         let item = self.items.get(self.at).map(|item| item.stream);
         let mark = self.marks.get(self.marks_at).map(|mark| mark.stream);
@@ -244,10 +245,11 @@ impl Share {
         }
         entry.next = entry.next.max(entry.start);
         let start = entry.start.max(line.start(shard, entry.stream));
-        // A start from further on in the line is told again from there: were it told here, the
-        // records before it that are not filed yet would not follow.
+        // A start beyond the stream's next offset here comes from later in the line, and will be
+        // filed from there. If it were used here, the unfiled records before it would not continue
+        // the stream.
         entry.start = start.min(entry.next);
-        self.open = Some(Open { end, start });
+        self.open = Some(OpenStream { end, start });
         Some(entry)
     }
 }

@@ -1,8 +1,8 @@
-//! Which streams' bytes must still leave the disk.
+//! Pending erases: streams whose bytes must still leave the disk.
 //!
-//! Nothing of it is on disk: the stream tables of extents say what was erased, and the next start
-//! notes every stream of which an extent still holds such bytes. What files of the line hold beside
-//! their blocks nobody says; if anything was ever erased, they may hold that.
+//! None of it is stored: the stream tables of extents record what was erased, and a start notes
+//! every stream of which an extent still has such bytes. Stale bytes in the line's files are not
+//! recorded anywhere; if anything was ever erased, they may contain it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,118 +12,118 @@ use parking_lot::Mutex;
 use super::Line;
 use crate::{Position, ShardId, StreamId};
 
-/// Erases that are under way.
+/// The pending erases.
 #[derive(Debug, Default)]
 pub struct Erasures {
     count: AtomicUsize,
-    noted: Mutex<Noted>,
+    pending: Mutex<PendingErasures>,
 }
 
 #[derive(Debug, Default)]
-struct Noted {
+struct PendingErasures {
     streams: BTreeMap<(ShardId, StreamId), Erasure>,
     oldest_ms: u64,
     inherited: Option<Position>,
 }
 
-/// The records below an offset, and when that was asked for.
+/// An erase: the offset below which records must go, and when it was requested.
 #[derive(Clone, Copy, Debug)]
 struct Erasure {
     below: u64,
     at_ms: u64,
 }
 
-/// For streams, the offset below which their bytes must go.
-pub(super) type Taken = BTreeMap<(ShardId, StreamId), u64>;
+/// Streams with the offset below which their bytes must go.
+pub(super) type EraseTargets = BTreeMap<(ShardId, StreamId), u64>;
 
-/// What is left to do.
+/// Summary of the pending erases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pending {
-    /// Streams; files that an earlier run used may hold bytes of others.
+pub struct EraseBacklog {
+    /// Number of streams. Files of an earlier run may hold bytes of others.
     pub streams: usize,
-    /// When the oldest was asked for; 0 if that was before the start.
+    /// Time of the oldest request in milliseconds since 1970; 0 if it was before the start.
     pub oldest_ms: u64,
 }
 
 impl Erasures {
-    /// The bytes of a stream's records below an offset must leave the disk.
+    /// Adds an erase of a stream's records below an offset.
     pub fn note(&self, shard: ShardId, stream: StreamId, below: u64, at_ms: u64) {
-        let mut noted = self.noted.lock();
-        let is_first = noted.streams.is_empty();
-        noted.oldest_ms = if is_first {
+        let mut pending = self.pending.lock();
+        let is_first = pending.streams.is_empty();
+        pending.oldest_ms = if is_first {
             at_ms
         } else {
-            noted.oldest_ms.min(at_ms)
+            pending.oldest_ms.min(at_ms)
         };
-        let erasure = noted
+        let erasure = pending
             .streams
             .entry((shard, stream))
             .or_insert(Erasure { below, at_ms });
         erasure.below = erasure.below.max(below);
-        self.count.store(noted.count(), Ordering::Release);
+        self.count.store(pending.count(), Ordering::Release);
     }
 
-    /// What is left; `None` if nothing is.
-    pub fn pending(&self) -> Option<Pending> {
+    /// Returns a summary of the pending erases; `None` if there are none.
+    pub fn pending(&self) -> Option<EraseBacklog> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let noted = self.noted.lock();
-        (noted.count() > 0).then_some(Pending {
-            streams: noted.streams.len(),
-            oldest_ms: match noted.inherited {
+        let pending = self.pending.lock();
+        (pending.count() > 0).then_some(EraseBacklog {
+            streams: pending.streams.len(),
+            oldest_ms: match pending.inherited {
                 Some(_) => 0,
-                None => noted.oldest_ms,
+                None => pending.oldest_ms,
             },
         })
     }
 
-    /// An earlier run erased something, and the spares and the line's files up to here are its:
-    /// they may hold such bytes until they have been zeroed.
+    /// Declares that an earlier run erased something. Its files, which are the spares and the line
+    /// up to `until`, may hold such bytes until they are zeroed.
     pub fn inherit(&self, until: Position) {
-        let mut noted = self.noted.lock();
-        noted.inherited = Some(until);
-        self.count.store(noted.count(), Ordering::Release);
+        let mut pending = self.pending.lock();
+        pending.inherited = Some(until);
+        self.count.store(pending.count(), Ordering::Release);
     }
 
-    /// How far the files of an earlier run go, if they may hold what was erased.
+    /// Returns the end of an earlier run's files, if they may hold erased bytes.
     pub(super) fn inherited(&self) -> Option<Position> {
-        self.noted.lock().inherited
+        self.pending.lock().inherited
     }
 
-    /// Those that are durable, so that they can be carried out now.
-    pub(super) fn durable(&self, line: &dyn Line) -> Taken {
-        // The line is asked without the lock: it notes erasures under its own.
+    /// Returns the erases that are durable and can be carried out.
+    pub(super) fn durable(&self, line: &dyn Line) -> EraseTargets {
+        // The line is called without holding the lock, because it adds erases under its own.
         let of = |(&stream, erasure): (&_, &Erasure)| (stream, erasure.below);
-        let noted: Vec<_> = self.noted.lock().streams.iter().map(of).collect();
+        let pending: Vec<_> = self.pending.lock().streams.iter().map(of).collect();
         let is_durable = |&((shard, stream), below): &_| line.start(shard, stream) >= below;
-        noted.into_iter().filter(is_durable).collect()
+        pending.into_iter().filter(is_durable).collect()
     }
 
-    /// These have been carried out, and no file of an earlier run is left as it was.
-    pub(super) fn settle(&self, done: &Taken) {
-        let mut noted = self.noted.lock();
-        noted.inherited = None;
+    /// Removes erases that were carried out. All files of an earlier run have been zeroed.
+    pub(super) fn settle(&self, done: &EraseTargets) {
+        let mut pending = self.pending.lock();
+        pending.inherited = None;
         for (stream, below) in done {
-            if noted
+            if pending
                 .streams
                 .get(stream)
                 .is_some_and(|erasure| erasure.below <= *below)
             {
-                noted.streams.remove(stream);
+                pending.streams.remove(stream);
             }
         }
-        noted.oldest_ms = noted
+        pending.oldest_ms = pending
             .streams
             .values()
             .map(|erasure| erasure.at_ms)
             .min()
             .unwrap_or(0);
-        self.count.store(noted.count(), Ordering::Release);
+        self.count.store(pending.count(), Ordering::Release);
     }
 }
 
-impl Noted {
+impl PendingErasures {
     fn count(&self) -> usize {
         self.streams.len() + usize::from(self.inherited.is_some())
     }

@@ -1,13 +1,13 @@
-//! What to do next, and the moments at which it takes effect.
+//! The filer: schedules filing, merging and other background work, and commits the results.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
 use super::census::Census;
-use super::erasures::{Erasures, Pending};
-use super::job::{self, Filing};
-use super::merge::Merging;
+use super::erasures::{EraseBacklog, Erasures};
+use super::job::{self, FilingJob};
+use super::merge::MergeJob;
 use super::pace::Pace;
 use super::plan::{self, Candidate, Purpose};
 use super::retries::{Retries, Task};
@@ -21,32 +21,32 @@ use crate::reserve::Reserve;
 use crate::segment;
 use crate::spares::Spares;
 
-/// Bytes that one step copies.
+/// Bytes copied per step.
 const STEP_SIZE: u64 = 1 << 20;
 
-/// Sealed segments that may wait; with more, no spare is made, so that appends slow down.
+/// Limit on sealed segments that wait. Above it no spare is made, so that appends slow down.
 const WAITING_MAX: usize = 4;
 
-/// Spares that are kept ahead of a line that has filled a segment, and above which files are
-/// removed. One is enough for a line that has not.
+/// Spares to prepare ahead once the line has filled a segment (before that, one), and the number
+/// above which files are removed.
 const SPARES_MIN: usize = 2;
 const SPARES_MAX: usize = 3;
 
-/// Merges under way at once: the smallest goes first, so that large ones never hold it up.
+/// Merges in progress at most. The smallest one proceeds first, so that large ones never delay it.
 const MERGING_MAX: usize = 16;
 
-/// After so long it is looked at again whether zeroing is to go on.
+/// Milliseconds until the pace of zeroing is checked again.
 const PAUSE_MS: u64 = 2;
 
-/// How long a full disk, or a line that is not ready, is left alone before another try.
+/// Milliseconds between retries while the disk is full or the line is not ready.
 const RETRY_MS: u64 = 1_000;
 
-/// What the background is told.
+/// Options of the filer.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Within this time of an erase its bytes have left the disk.
+    /// Time limit for an erase to remove its bytes from the disk, in milliseconds.
     pub erase_within_ms: u64,
-    /// Bytes that are kept for when the disk is full.
+    /// Bytes of disk space to reserve for a full disk.
     pub reserve_size: u64,
 }
 
@@ -59,33 +59,33 @@ impl Default for Options {
     }
 }
 
-/// What became of a step.
+/// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Something was done; there may be more.
+    /// Some work was done; there may be more.
     Worked,
-    /// There is nothing to do until the line seals a segment, streams are trimmed, or time passes.
+    /// There is no work until the line seals a segment, streams are trimmed, or time passes.
     Idle,
-    /// There is something to do and no room.
+    /// There is work, but no disk space for it.
     Full,
-    /// The background has stopped for good.
+    /// The filer has stopped permanently.
     Failed,
 }
 
-/// What was done since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Segments that were filed.
+    /// Segments filed.
     pub segments: u64,
-    /// Bytes of the extents that they became.
+    /// Bytes of the extents that filing wrote.
     pub filed_bytes: u64,
-    /// Merges that were completed.
+    /// Merges completed.
     pub merges: u64,
-    /// Bytes of the extents that others were merged into.
+    /// Bytes of the extents that merges wrote.
     pub merged_bytes: u64,
 }
 
-/// The background. See the module's documentation.
+/// The background worker of a journal. See [`filing`](crate::filing).
 #[derive(Debug)]
 pub struct Filer {
     disk: Arc<dyn Disk>,
@@ -95,43 +95,43 @@ pub struct Filer {
     reserve: Reserve,
     manifest: Manifest,
     extents: Arc<ExtentSet>,
-    filing: Option<Filing>,
-    merging: Vec<Merging>,
+    filing: Option<FilingJob>,
+    merging: Vec<MergeJob>,
     census: Census,
     round: Option<Round>,
-    full: Option<Full>,
-    /// Every merge that is due has begun.
+    full: Option<FullDisk>,
+    /// Every due merge has begun.
     is_planned: bool,
-    /// The last step merged, so that filing is next.
-    merged_last: bool,
+    /// The last step merged, so filing comes next.
+    is_filing_next: bool,
     pace: Pace,
     totals: Totals,
-    /// Files that nothing names any more.
+    /// Files that no manifest names any more.
     leftovers: VecDeque<Leftover>,
     retries: Retries,
-    /// The time of this step.
+    /// Time of the current step.
     now_ms: u64,
     failure: Option<FilingError>,
 }
 
-/// Files that are to be given back or removed.
+/// Files to recycle or remove.
 #[derive(Debug)]
 enum Leftover {
     Segment(Sealed),
     Extents(Vec<Identity>),
 }
 
-/// The disk is full.
+/// State of a full disk.
 #[derive(Clone, Copy, Debug)]
-struct Full {
+struct FullDisk {
     retry_ms: u64,
-    /// What would need most room is left until something else made some.
+    /// Filing, which needs most space, waits until other work has freed some.
     is_filing_late: bool,
 }
 
 impl Filer {
-    /// Takes over the background of a journal whose manifest and extents these are. Extents that
-    /// the manifest does not name are removed.
+    /// Creates the filer of a journal with this manifest and these extents. Removes extents that
+    /// the manifest does not name.
     pub fn open(
         disk: Arc<dyn Disk>,
         options: Options,
@@ -162,7 +162,7 @@ impl Filer {
             census: Census::default(),
             round: None,
             full: None,
-            merged_last: false,
+            is_filing_next: false,
             pace: Pace::default(),
             totals: Totals::default(),
             leftovers: VecDeque::new(),
@@ -172,7 +172,7 @@ impl Filer {
         })
     }
 
-    /// Does one bounded piece of work. `now_ms` only ever grows.
+    /// Does one bounded piece of work. `now_ms` must never decrease.
     pub fn step(&mut self, line: &dyn Line, now_ms: u64) -> Step {
         if self.failure.is_some() {
             return Step::Failed;
@@ -196,8 +196,8 @@ impl Filer {
         }
     }
 
-    /// Does some work of a task unless the task pauses after a failure. A failure that may pass
-    /// makes it pause; a disk that is full, or damage, is returned.
+    /// Runs some work of a task, unless the task pauses after a failure. A transient failure makes
+    /// it pause; a full disk and damage are returned as errors.
     fn attempt(
         &mut self,
         task: Task,
@@ -220,21 +220,21 @@ impl Filer {
         }
     }
 
-    /// Why some of the work has failed and is tried again, if it has.
+    /// Returns the error of work that has failed and is retried.
     pub fn retry_reason(&self) -> Option<&str> {
         self.retries.reason()
     }
 
-    /// When to step again after an idle step if nothing happens until then; `None` if there is
-    /// nothing to wait for.
+    /// Returns when to step again after an idle step, unless something happens earlier; `None` if
+    /// there is nothing to wait for.
     pub fn due_ms(&self, line: &dyn Line, now_ms: u64) -> Option<u64> {
-        let is_waiting = self.full.is_some() || self.round.is_some() || line.waiting() > 0;
+        let is_waiting = self.full.is_some() || self.round.is_some() || line.sealed_count() > 0;
         let retry_ms = is_waiting.then_some(now_ms + RETRY_MS);
         let zero_ms = self.spares.zeroed().map(|_| now_ms + PAUSE_MS);
         let erase_ms = match self.round {
             Some(_) => None,
             None => self.erasures.pending().map(|pending| {
-                // One that is overdue is not durable yet.
+                // An overdue erase is not durable yet; look again later.
                 let due_ms = self.erase_due_ms(pending);
                 if due_ms > now_ms {
                     due_ms
@@ -248,28 +248,28 @@ impl Filer {
         due_ms.chain(census_ms).chain(self.retries.due_ms()).min()
     }
 
-    /// Erases whose bytes are not all gone.
-    pub fn erase_pending(&self) -> Option<Pending> {
+    /// Returns the erases whose bytes have not all left the disk.
+    pub fn erase_pending(&self) -> Option<EraseBacklog> {
         self.erasures.pending()
     }
 
-    /// Why the background has stopped, if it has.
+    /// Returns the error that stopped the filer.
     pub fn failure(&self) -> Option<&FilingError> {
         self.failure.as_ref()
     }
 
-    /// The extents as they are now.
+    /// Returns the current extents.
     pub fn extents(&self) -> &Arc<ExtentSet> {
         &self.extents
     }
 
-    /// Bytes in extents that no reader sees any more, as far as they were counted.
+    /// Returns the bytes of trimmed records in extents, as far as counted.
     pub fn dead_bytes(&self) -> u64 {
         let numbers = self.extents.iter().map(|extent| extent.identity().number);
         numbers.map(|number| self.census.count(number).dead).sum()
     }
 
-    /// What was done since the start.
+    /// Returns counters since the start.
     pub fn totals(&self) -> Totals {
         self.totals
     }
@@ -277,7 +277,7 @@ impl Filer {
     fn work(&mut self, line: &dyn Line, now_ms: u64) -> Result<Step, FilingError> {
         self.census.call_if_due(line, &self.extents, now_ms);
         self.erase(line, now_ms);
-        self.pace.look(line.used(), now_ms);
+        self.pace.update(line.active_size(), now_ms);
         self.attempt(Task::Clearing, Self::clear)?;
         let worked = if self.full.is_some() {
             self.work_without_room(line, now_ms)?
@@ -295,14 +295,14 @@ impl Filer {
         }
     }
 
-    /// Half of the time is for the work itself.
-    fn erase_due_ms(&self, pending: Pending) -> u64 {
-        pending
+    /// Returns when to begin an erase. Half of its time limit is for the work itself.
+    fn erase_due_ms(&self, backlog: EraseBacklog) -> u64 {
+        backlog
             .oldest_ms
             .saturating_add(self.options.erase_within_ms / 2)
     }
 
-    /// Begins or continues to carry out erases.
+    /// Begins or continues an erase round.
     fn erase(&mut self, line: &dyn Line, now_ms: u64) {
         if self.round.is_none() {
             let due = |pending| self.erase_due_ms(pending) <= now_ms;
@@ -325,9 +325,9 @@ impl Filer {
         }
     }
 
-    /// A line without a spare comes first, unless it is far ahead of filing.
+    /// Makes a spare for a line that has none, unless the line is far ahead of filing.
     fn feed(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
-        if self.spares.ready() > 0 || line.waiting() > WAITING_MAX {
+        if self.spares.ready() > 0 || line.sealed_count() > WAITING_MAX {
             return Ok(false);
         }
         if self.spares.dirty() == 0 {
@@ -336,7 +336,7 @@ impl Filer {
         self.zero()
     }
 
-    /// Zeroes some of what is to be a spare, unless that is far enough for now.
+    /// Zeroes a part of the next spare, unless that is far enough for now.
     fn zero(&mut self) -> Result<bool, FilingError> {
         let is_ahead = self
             .spares
@@ -350,15 +350,15 @@ impl Filer {
         Ok(is_wanted && self.spares.zero()?)
     }
 
-    /// By turns, unless merging is far behind.
+    /// Alternates between filing and merging, unless merging is far behind.
     fn file_or_merge(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
         let merge = |it: &mut Self| it.merge(line, Purpose::Order);
-        let merges_first = !self.merged_last || self.is_behind();
+        let merges_first = !self.is_filing_next || self.is_behind();
         if merges_first && self.attempt(Task::Merging, merge)? {
-            self.merged_last = true;
+            self.is_filing_next = true;
             return Ok(true);
         }
-        self.merged_last = false;
+        self.is_filing_next = false;
         Ok(
             self.attempt(Task::Filing, |it| it.file(line))?
                 || self.attempt(Task::Merging, merge)?,
@@ -366,13 +366,13 @@ impl Filer {
     }
 
     fn count(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
-        let taken = self.round.as_ref().map(Round::taken);
-        let counted = self.census.step(line, &self.extents, taken)?;
+        let targets = self.round.as_ref().map(Round::targets);
+        let counted = self.census.step(line, &self.extents, targets)?;
         self.is_planned &= !counted;
         Ok(counted)
     }
 
-    /// What nobody waits for.
+    /// Does work that is not urgent: the reserve and further spares.
     fn tidy(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
         if !self.reserve.is_held() {
             self.reserve.hold()?;
@@ -386,14 +386,15 @@ impl Filer {
         } else {
             1
         };
-        let is_short = self.spares.ready() < wanted && line.waiting() <= WAITING_MAX;
+        let is_short = self.spares.ready() < wanted && line.sealed_count() <= WAITING_MAX;
         if is_short {
             self.spares.begin()?;
         }
         Ok(is_short)
     }
 
-    /// Makes room by what is dead; when there is enough, things go on as before.
+    /// Frees disk space by dropping dead bytes. When there is enough again, ends the disk-full
+    /// state.
     fn work_without_room(&mut self, line: &dyn Line, now_ms: u64) -> Result<bool, FilingError> {
         let is_filing_late = self.full.is_some_and(|full| full.is_filing_late);
         if (!is_filing_late && self.attempt(Task::Filing, |it| it.file(line))?)
@@ -415,19 +416,19 @@ impl Filer {
         self.reserve.hold()?;
         self.full = None;
         self.is_planned = false;
-        line.disk_full(false);
+        line.set_disk_full(false);
         Ok(true)
     }
 
-    /// There was no room: gives up what can be given up, and says so.
+    /// Enters the disk-full state: aborts merges, and frees the reserve and spares.
     fn make_room(&mut self, line: &dyn Line, now_ms: u64) -> Result<(), FilingError> {
-        line.disk_full(true);
+        line.set_disk_full(true);
         for merging in self.merging.drain(..) {
             job::abandon(&*self.disk, &[merging.identity()]);
         }
         self.is_planned = false;
         let is_filing_late = self.full.is_some() && self.filing.is_none();
-        self.full = Some(Full {
+        self.full = Some(FullDisk {
             retry_ms: now_ms + RETRY_MS,
             is_filing_late,
         });
@@ -441,13 +442,13 @@ impl Filer {
         Step::Failed
     }
 
-    /// Goes on with the oldest sealed segment. False: there is none.
+    /// Continues with the oldest sealed segment. Returns false if there is none.
     fn file(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
         let mut filing = match self.filing.take() {
             Some(filing) => filing,
             None => match line.sealed() {
                 Some(sealed) => {
-                    Filing::begin(sealed, self.manifest.filed, self.census.generation())?
+                    FilingJob::begin(sealed, self.manifest.filed, self.census.generation())?
                 }
                 None => return Ok(false),
             },
@@ -464,9 +465,9 @@ impl Filer {
         Ok(true)
     }
 
-    fn commit_filing(&mut self, line: &dyn Line, filing: Filing) -> Result<(), FilingError> {
+    fn commit_filing(&mut self, line: &dyn Line, filing: FilingJob) -> Result<(), FilingError> {
         let mut manifest = self.manifest.clone();
-        filing.note(&mut manifest);
+        filing.update_manifest(&mut manifest);
         let prepared = job::publish(&*self.disk, filing.extents())
             .and_then(|extents| Ok((manifest.prepare(&*self.disk)?, extents)));
         let extents = match prepared {
@@ -491,7 +492,7 @@ impl Filer {
         self.attempt(Task::Clearing, Self::clear).map(drop)
     }
 
-    /// Gives back or removes what is left of work that is committed. False: there is nothing.
+    /// Recycles or removes files of completed work. Returns false if there are none left.
     fn clear(&mut self) -> Result<bool, FilingError> {
         let Some(leftover) = self.leftovers.pop_front() else {
             return Ok(false);
@@ -504,15 +505,15 @@ impl Filer {
             return Ok(!self.leftovers.is_empty());
         };
         match &leftover {
-            // It has another name already, and only that is not durable: harmless.
+            // The file was renamed, and only the name is not durable yet: harmless.
             Leftover::Segment(sealed) if self.spares.holds(&sealed.segment.file) => {}
             _ => self.leftovers.push_front(leftover),
         }
-        // Want of room for this is no reason to give up merges.
+        // Wrapped, so that a full disk here does not abort merges.
         Err(FilingError::Io(io::Error::other(error)))
     }
 
-    /// The file of a filed segment becomes a spare, or goes if there are enough.
+    /// Recycles the file of a filed segment as a spare, or removes it if there are enough.
     fn give_back(&self, sealed: &Sealed) -> io::Result<()> {
         let path = segment::path(sealed.segment.header.sequence);
         let has_enough = match self.full {
@@ -527,7 +528,7 @@ impl Filer {
             .give_back(path, file.clone(), sealed.is_inherited)
     }
 
-    /// Goes on with the smallest merge. False: there is none.
+    /// Continues with the smallest merge. Returns false if there is none.
     fn merge(&mut self, line: &dyn Line, least: Purpose) -> Result<bool, FilingError> {
         self.plan(least)?;
         let sizes = self
@@ -554,7 +555,7 @@ impl Filer {
         Ok(true)
     }
 
-    fn commit_merge(&mut self, line: &dyn Line, merging: Merging) -> Result<(), FilingError> {
+    fn commit_merge(&mut self, line: &dyn Line, merging: MergeJob) -> Result<(), FilingError> {
         let (identity, generation) = (merging.identity(), merging.generation);
         let gone: Vec<Identity> = merging.inputs().map(|extent| *extent.identity()).collect();
         let numbers: Vec<u64> = gone.iter().map(|extent| extent.number).collect();
@@ -610,15 +611,15 @@ impl Filer {
         sync_names(&*self.disk, extent::DIRECTORY)
     }
 
-    /// From here on this is the journal.
+    /// Switches to the new extents and manifest.
     fn switch(&mut self, line: &dyn Line, set: ExtentSet, manifest: Manifest) {
         self.extents = Arc::new(set);
         self.manifest = manifest;
         self.is_planned = false;
-        line.filed(&self.extents, &self.manifest);
+        line.publish(&self.extents, &self.manifest);
     }
 
-    /// Begins every merge that is due, as far as its purpose is not a lesser one.
+    /// Begins all due merges whose purpose is at least as important as `least`.
     fn plan(&mut self, least: Purpose) -> Result<(), FilingError> {
         if std::mem::replace(&mut self.is_planned, true) {
             return Ok(());
@@ -637,7 +638,7 @@ impl Filer {
                 self.manifest.extent_next += 1;
                 let extents = &self.extents.shard(shard)[range];
                 let generation = self.census.generation();
-                match Merging::begin(&*self.disk, extents, number, generation) {
+                match MergeJob::begin(&*self.disk, extents, number, generation) {
                     Ok(merging) => self.merging.push(merging),
                     Err(error) => {
                         self.is_planned = false;
@@ -658,7 +659,7 @@ impl Filer {
 
     fn candidates(&self, shard: ShardId) -> Vec<Candidate> {
         let is_busy = |extent: &Arc<Extent>| {
-            let mut inputs = self.merging.iter().flat_map(Merging::inputs);
+            let mut inputs = self.merging.iter().flat_map(MergeJob::inputs);
             inputs.any(|input| Arc::ptr_eq(input, extent))
         };
         let candidate = |extent: &Arc<Extent>| {

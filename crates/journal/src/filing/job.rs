@@ -1,8 +1,8 @@
-//! Filing one segment, piece by piece, and what filing and merging share at their ends.
+//! Filing of a segment, piece by piece, and helpers shared with merging.
 
 use std::sync::Arc;
 
-use super::collect::Collected;
+use super::collect::SortedSegment;
 use super::{FilingError, Line, Sealed};
 use crate::disk::{Disk, sync_names};
 use crate::extent::{self, Extent, Identity, Writer};
@@ -11,41 +11,41 @@ use crate::{Index, Position, ShardId};
 
 /// A segment that is being filed.
 #[derive(Debug)]
-pub(super) struct Filing {
+pub(super) struct FilingJob {
     pub(super) sealed: Sealed,
     pub(super) generation: u64,
     begin: Position,
-    collected: Collected,
-    /// Shards that still have to be written.
+    sorted: SortedSegment,
+    /// Shards that are not written yet.
     left: Vec<ShardId>,
     writer: Option<Writer>,
     written: Vec<Identity>,
 }
 
-impl Filing {
-    /// Reads the segment; everything before `begin` is filed.
+impl FilingJob {
+    /// Reads the segment. Everything before `begin` must be filed.
     pub(super) fn begin(
         sealed: Sealed,
         begin: Position,
         generation: u64,
-    ) -> Result<Filing, FilingError> {
-        let collected = Collected::read(&sealed)?;
-        let shards = collected.shards().filter(|(_, share)| !share.is_empty());
+    ) -> Result<FilingJob, FilingError> {
+        let sorted = SortedSegment::read(&sealed)?;
+        let shards = sorted.shards().filter(|(_, share)| !share.is_empty());
         let mut left: Vec<ShardId> = shards.map(|(shard, _)| shard).collect();
         left.reverse();
         let written = Vec::new();
-        Ok(Filing {
+        Ok(FilingJob {
             sealed,
             generation,
             begin,
-            collected,
+            sorted,
             left,
             writer: None,
             written,
         })
     }
 
-    /// Writes some, about `budget` bytes. True: that was the last.
+    /// Writes about `budget` bytes. Returns true after the last.
     pub(super) fn advance(
         &mut self,
         disk: &dyn Disk,
@@ -60,12 +60,12 @@ impl Filing {
             Some(writer) => writer,
             None => {
                 let identity = self.identity(shard, manifest);
-                // On the list before it exists, so that a failure removes it.
+                // Listed before it exists, so that a failure removes it.
                 self.written.push(identity);
                 Writer::create(disk, identity)?
             }
         };
-        if self.collected.write(shard, line, &mut writer, budget)? {
+        if self.sorted.write(shard, line, &mut writer, budget)? {
             writer.finish()?;
             self.left.pop();
         } else {
@@ -74,16 +74,16 @@ impl Filing {
         Ok(self.left.is_empty())
     }
 
-    /// The extents that were written.
+    /// Returns the extents that were written.
     pub(super) fn extents(&self) -> &[Identity] {
         &self.written
     }
 
-    /// How the shards stand when this is filed.
-    pub(super) fn note(&self, manifest: &mut Manifest) {
+    /// Updates the manifest for the filed segment.
+    pub(super) fn update_manifest(&self, manifest: &mut Manifest) {
         manifest.filed = self.end();
         manifest.sequence = self.sealed.segment.header.sequence;
-        for (shard, share) in self.collected.shards() {
+        for (shard, share) in self.sorted.shards() {
             let Some(known) = manifest.shards.get_mut(usize::from(shard.0)) else {
                 continue;
             };
@@ -91,10 +91,10 @@ impl Filing {
                 (known.index, known.term) = (share.index, share.term);
             }
         }
-        if self.collected.has_lost {
+        if self.sorted.has_lost {
             self.note_lost(manifest);
         } else if !self.sealed.is_inherited {
-            // What this run began continues what it found.
+            // Segments that this run began continue the earlier ones.
             manifest.has_lost = false;
         }
         for extent in &self.written {
@@ -104,7 +104,7 @@ impl Filing {
         }
     }
 
-    /// Blocks whose loss was accepted count as filed: nothing looks for them any more.
+    /// Counts blocks whose loss was accepted as filed, so that no start looks for them.
     fn note_lost(&self, manifest: &mut Manifest) {
         manifest.has_lost = true;
         manifest.has_holes = true;
@@ -121,7 +121,7 @@ impl Filing {
         }
     }
 
-    /// Removes what was written; what cannot be removed now is nobody's and goes at the next start.
+    /// Removes the written extents. The next start removes those for which it fails.
     pub(super) fn abandon(&self, disk: &dyn Disk) {
         abandon(disk, &self.written);
     }
@@ -129,7 +129,7 @@ impl Filing {
     fn identity(&self, shard: ShardId, manifest: &mut Manifest) -> Identity {
         let number = manifest.extent_next;
         manifest.extent_next += 1;
-        let share = self.collected.shards().find(|(other, _)| *other == shard);
+        let share = self.sorted.shards().find(|(other, _)| *other == shard);
         let (index, term) = share.map_or((Index(0), 0), |(_, share)| (share.index, share.term));
         let (begin, end) = (self.begin, self.end());
         Identity {
@@ -143,13 +143,14 @@ impl Filing {
         }
     }
 
-    /// The whole file is filed, its unused end too: positions of the next segment come behind it.
+    /// Returns the end of the file, including its unused rest: the next segment's positions begin
+    /// there.
     fn end(&self) -> Position {
         self.sealed.segment.header.limit()
     }
 }
 
-/// Gives complete extents their names, durably, and opens them.
+/// Renames complete extents to their final names, syncs the names and opens them.
 pub(super) fn publish(
     disk: &dyn Disk,
     extents: &[Identity],
@@ -162,7 +163,7 @@ pub(super) fn publish(
     extents.iter().map(open).collect()
 }
 
-/// Removes extents that no manifest names, under either name.
+/// Removes extents that no manifest names, under both names.
 pub(super) fn abandon(disk: &dyn Disk, extents: &[Identity]) {
     for identity in extents {
         let _ = disk.remove(&identity.path_unfinished());

@@ -1,8 +1,8 @@
-//! Makes one extent of several neighbours, or of one that holds too much that is dead.
+//! Merges neighbouring extents into one, or rewrites one that has too many dead bytes.
 //!
-//! It goes through all stream tables at once, stream by stream; of a stream it keeps what any of
-//! them knows, and the records at or behind its start. What lies before is not even read if it
-//! fills pages.
+//! It walks all stream tables in parallel, stream by stream. The merged entry combines all tables,
+//! and records before the stream's start are dropped; pages that only have such records are not
+//! even read.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use super::{FilingError, Line};
 use crate::disk::Disk;
 use crate::extent::{Cursor, Entries, Entry, Extent, Identity, Writer};
 
-/// A merge that is under way.
+/// A merge in progress.
 #[derive(Debug)]
-pub(super) struct Merging {
-    /// Bytes of the files that go in.
+pub(super) struct MergeJob {
+    /// Bytes of the input files.
     pub(super) size: u64,
-    /// The census that this merge's reading of starts belongs to.
+    /// Generation of the census when the merge began.
     pub(super) generation: u64,
     inputs: Vec<Input>,
     writer: Writer,
-    current: Option<Current>,
+    current: Option<CurrentStream>,
 }
 
 #[derive(Debug)]
@@ -30,22 +30,22 @@ struct Input {
     records: Cursor,
 }
 
-/// The stream that is being copied, and the input from which.
+/// The stream that is being copied, and the current input.
 #[derive(Clone, Copy, Debug)]
-struct Current {
+struct CurrentStream {
     entry: Entry,
     input: usize,
     is_sought: bool,
 }
 
-impl Merging {
-    /// Begins to merge `extents`, neighbours, oldest first, of which there is at least one.
+impl MergeJob {
+    /// Begins to merge `extents`: neighbours, oldest first, at least one.
     pub(super) fn begin(
         disk: &dyn Disk,
         extents: &[Arc<Extent>],
         number: u64,
         generation: u64,
-    ) -> Result<Merging, FilingError> {
+    ) -> Result<MergeJob, FilingError> {
         let (first, last) = (extents[0].identity(), extents[extents.len() - 1].identity());
         let identity = Identity {
             number,
@@ -66,7 +66,7 @@ impl Merging {
             .collect::<Result<_, FilingError>>()?;
         let writer = Writer::create(disk, identity)?;
         let size = extents.iter().map(|extent| extent.size()).sum();
-        Ok(Merging {
+        Ok(MergeJob {
             size,
             generation,
             inputs,
@@ -75,17 +75,17 @@ impl Merging {
         })
     }
 
-    /// What it will be.
+    /// Returns the identity of the merged extent.
     pub(super) fn identity(&self) -> Identity {
         *self.writer.identity()
     }
 
-    /// What goes in.
+    /// Iterates over the inputs.
     pub(super) fn inputs(&self) -> impl Iterator<Item = &Arc<Extent>> {
         self.inputs.iter().map(|input| &input.extent)
     }
 
-    /// Copies some, about `budget` bytes. True: that was the last.
+    /// Copies about `budget` bytes. Returns true after the last.
     pub(super) fn advance(&mut self, line: &dyn Line, budget: u64) -> Result<bool, FilingError> {
         let mut spent = 0;
         while spent < budget {
@@ -101,13 +101,13 @@ impl Merging {
         Ok(false)
     }
 
-    /// Completes the file under its temporary name.
+    /// Finishes the file under its temporary name.
     pub(super) fn finish(self) -> Result<(), FilingError> {
         self.writer.finish()?;
         Ok(())
     }
 
-    /// Begins the next stream that any table mentions. False: there is none.
+    /// Begins the next stream of all tables. Returns false if there is none.
     fn next_stream(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
         let heads = self.inputs.iter().filter_map(|input| input.entries.peek());
         let Some(stream) = heads.map(|entry| entry.stream).min() else {
@@ -121,11 +121,11 @@ impl Merging {
                 input.entries.advance()?;
             }
         }
-        // What the line says of records that are not filed yet, it will say again.
+        // A start beyond `next` concerns unfiled records; their filing will set it.
         let start = line.start(self.writer.identity().shard, stream);
         known.start = known.start.max(start.min(known.next));
         self.writer.stream(&known)?;
-        self.current = Some(Current {
+        self.current = Some(CurrentStream {
             entry: known,
             input: 0,
             is_sought: false,
@@ -133,9 +133,9 @@ impl Merging {
         Ok(true)
     }
 
-    /// Copies the current stream's next record, or turns to the next input. Returns the cost.
-    fn copy(&mut self, current: Current) -> Result<u64, FilingError> {
-        let Current {
+    /// Copies the current stream's next record, or moves to the next input. Returns the cost.
+    fn copy(&mut self, current: CurrentStream) -> Result<u64, FilingError> {
+        let CurrentStream {
             entry,
             input,
             is_sought,
@@ -146,13 +146,13 @@ impl Merging {
         };
         if !is_sought {
             source.records.seek(entry.stream, entry.start)?;
-            self.current = Some(Current {
+            self.current = Some(CurrentStream {
                 is_sought: true,
                 ..current
             });
         }
         let Some(taken) = source.records.take(entry.stream)? else {
-            self.current = Some(Current {
+            self.current = Some(CurrentStream {
                 input: input + 1,
                 is_sought: false,
                 ..current

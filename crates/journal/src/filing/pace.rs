@@ -1,19 +1,21 @@
-//! How fast spares are zeroed: a line that is written to is not held up by more of it than it needs.
+//! Paces the zeroing of spares, so that it does not delay the line's syncs.
 //!
-//! A sync waits for whatever else is on its way to the device. Zeroing as fast as the disk can made
-//! the line's syncs two and a half times as long for as long as it took; spread over the first half
-//! of a segment it costs a tenth.
+//! A sync waits for other writes to the same device. Zeroing at full disk speed made the line's
+//! syncs 2.5 times as long while it lasted; spread over the first half of a segment, it costs a
+//! tenth.
 
-/// Of the active segment's bytes: a spare is ready when half of it is used.
+/// Bytes zeroed per byte used of the active segment: a spare is ready when half of the segment is
+/// used.
 const PER_BYTE_USED: u64 = 2;
 
-/// Zeroed whatever the line does.
+/// Bytes that are zeroed regardless of the line's progress.
 const AHEAD_SIZE: u64 = 4 << 20;
 
-/// A line that has not grown for so long rests, and nobody waits behind the zeros.
+/// Milliseconds without growth after which the line counts as idle, so that no sync waits behind
+/// the zeros.
 const REST_MS: u64 = 20;
 
-/// See the module's documentation.
+/// Compares the progress of zeroing with that of the active segment.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     used: u64,
@@ -22,8 +24,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// So many bytes of the active segment are used now.
-    pub(super) fn look(&mut self, used: u64, now_ms: u64) {
+    /// Updates the used bytes of the active segment.
+    pub(super) fn update(&mut self, used: u64, now_ms: u64) {
         self.now_ms = now_ms;
         if used != self.used {
             self.used = used;
@@ -31,7 +33,7 @@ impl Pace {
         }
     }
 
-    /// Whether that much of a spare is enough for now.
+    /// Returns true if `zeroed` bytes of the spare are enough for now.
     pub(super) fn is_ahead(&self, zeroed: u64) -> bool {
         let rests = self.now_ms.saturating_sub(self.grew_ms) >= REST_MS;
         !rests && zeroed > PER_BYTE_USED * self.used + AHEAD_SIZE
@@ -53,20 +55,20 @@ mod tests {
             (31, 66, false),
             (32, 68, false),
         ] {
-            pace.look(used * MIB, 1_000 + used);
+            pace.update(used * MIB, 1_000 + used);
             assert_eq!(pace.is_ahead(zeroed * MIB), is_ahead, "{used} {zeroed}");
         }
     }
 
     #[test]
-    fn while_the_line_rests_nothing_is_held_back() {
+    fn zeroing_is_not_paced_while_the_line_is_idle() {
         let mut pace = Pace::default();
-        pace.look(MIB, 1_000);
-        pace.look(MIB, 1_000 + REST_MS - 1);
+        pace.update(MIB, 1_000);
+        pace.update(MIB, 1_000 + REST_MS - 1);
         assert!(pace.is_ahead(60 * MIB));
-        pace.look(MIB, 1_000 + REST_MS);
+        pace.update(MIB, 1_000 + REST_MS);
         assert!(!pace.is_ahead(60 * MIB));
-        pace.look(2 * MIB, 1_001 + REST_MS);
+        pace.update(2 * MIB, 1_001 + REST_MS);
         assert!(pace.is_ahead(60 * MIB));
     }
 }

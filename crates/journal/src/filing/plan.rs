@@ -1,45 +1,45 @@
-//! Which extents of a shard are merged next.
+//! Selects the extents of a shard to merge next.
 //!
-//! Sizes are sorted into tiers, each four times the last. Four neighbours of one tier, with what
-//! is smaller between them, become one; so of each tier few are left and a stream lies in
-//! O(log n) extents, while a byte is copied about once per tier. Where a stream's records lie together
-//! for long already, as those of a topic do that much is written to, merging makes reading little
-//! faster: sixteen become one, and a byte is copied half as often. An extent of which more than half
-//! is dead is written anew without it, and before all others one that holds erased bytes.
+//! Extents are sorted by size into tiers, each four times the previous one. Four neighbours of one
+//! tier, with smaller ones between them, become one. So few extents are left per tier and a stream
+//! is in O(log n) extents, while each byte is copied about once per tier. If streams already have
+//! long contiguous runs, as those of a busy topic do, merging hardly makes reads faster: then
+//! sixteen become one, and each byte is copied half as often. An extent with more than half dead
+//! bytes is rewritten without them. An extent with erased bytes has priority over all others.
 
 use std::ops::Range;
 
 use crate::extent::SIZE_MAX;
 
-/// Extents of one tier that are merged.
+/// Extents of one tier per merge.
 const MERGE_COUNT: usize = 4;
 
-/// The same where each stream has [`LONG_SIZE`] bytes or more in an extent.
+/// Extents per merge if each stream has [`LONG_SIZE`] bytes or more in an extent.
 const MERGE_COUNT_LONG: usize = 16;
 
-/// Bytes that lie together for so long that finding them takes nothing beside reading them.
+/// Bytes of a contiguous run that is so long that seeking to it is negligible.
 const LONG_SIZE: u64 = 1 << 20;
 
-/// Extents that are merged at once, at most.
+/// Extents per merge at most.
 const WIDTH_MAX: usize = 32;
 
 /// The smallest tier, in bytes.
 const TIER_SIZE: u64 = 64 << 10;
 
-/// An extent as the plan sees it.
+/// An extent and its counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Candidate {
     /// Bytes of the file.
     pub(super) size: u64,
     /// Bytes of payloads.
     pub(super) bytes: u64,
-    /// Streams that have them.
+    /// Number of its streams.
     pub(super) streams: u64,
-    /// How many of those bytes are dead.
+    /// Dead bytes of payloads.
     pub(super) dead: u64,
-    /// Some of them must leave the disk.
+    /// Some bytes must be erased.
     pub(super) is_unerased: bool,
-    /// It is being merged.
+    /// A merge of the extent is in progress.
     pub(super) is_busy: bool,
 }
 
@@ -54,7 +54,7 @@ impl Candidate {
         self.dead > self.bytes / 2
     }
 
-    /// How many like it are merged.
+    /// Returns how many extents like this one are merged at once.
     fn merge_count(&self) -> usize {
         match self.bytes / self.streams.max(1) >= LONG_SIZE {
             true => MERGE_COUNT_LONG,
@@ -63,7 +63,7 @@ impl Candidate {
     }
 }
 
-/// What a merge is for.
+/// The purpose of a merge, most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Purpose {
     Erase,
@@ -71,7 +71,7 @@ pub(super) enum Purpose {
     Order,
 }
 
-/// The next merge of a shard whose extents are these, oldest first.
+/// Returns the next merge of a shard. `extents` are oldest first.
 pub(super) fn next(extents: &[Candidate]) -> Option<(Purpose, Range<usize>)> {
     let one = |wanted: fn(&Candidate) -> bool| {
         let place = extents
@@ -89,12 +89,12 @@ pub(super) fn next(extents: &[Candidate]) -> Option<(Purpose, Range<usize>)> {
     erase.or_else(room).or_else(order)
 }
 
-/// More extents than this and filing waits for merging.
+/// Returns true if there are so many extents that filing should wait for merging.
 pub(super) fn is_behind(extents: &[Candidate]) -> bool {
     extents.len() > 2 * count_max(extents)
 }
 
-/// How many extents a shard may have when nothing is left to merge.
+/// Returns the number of extents that a shard may have without a due merge.
 pub(super) fn count_max(extents: &[Candidate]) -> usize {
     let total = extents.iter().map(|extent| extent.size).sum();
     let tiers = Candidate {
@@ -107,7 +107,7 @@ pub(super) fn count_max(extents: &[Candidate]) -> usize {
     counts.max().unwrap_or(MERGE_COUNT) * tiers
 }
 
-/// Enough neighbours of one tier, the lowest first.
+/// Finds enough neighbours of one tier, the lowest tier first.
 fn tiered(extents: &[Candidate]) -> Option<Range<usize>> {
     let tiers = extents.iter().map(Candidate::tier).max()?;
     (0..=tiers).find_map(|tier| {
@@ -126,7 +126,8 @@ fn tiered(extents: &[Candidate]) -> Option<Range<usize>> {
     })
 }
 
-/// From the first to the last of a tier in a run, if there are enough and they fit in one.
+/// Returns the range from the first to the last extent of a tier, if there are enough and the
+/// result is not too large.
 fn of_tier(run: &[Candidate], tier: u32) -> Option<Range<usize>> {
     let places: Vec<usize> = (0..run.len())
         .filter(|&place| run[place].tier() == tier)
@@ -141,8 +142,8 @@ fn of_tier(run: &[Candidate], tier: u32) -> Option<Range<usize>> {
         .map(|end| first..end)
 }
 
-/// The smallest two neighbours, if there are too many extents for what they hold. It bounds the
-/// number where trims left small ones between large ones.
+/// Returns the smallest two neighbours, if there are too many extents. It bounds their number when
+/// trims left small extents between large ones.
 fn closest(extents: &[Candidate]) -> Option<Range<usize>> {
     let is_settled = extents.iter().all(|extent| !extent.is_busy);
     if !is_settled || extents.len() <= count_max(extents) {
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn four_of_a_tier_become_one_with_what_is_smaller_between() {
+    fn four_extents_of_a_tier_are_merged_with_smaller_neighbours() {
         let (large, small) = (10 << 20, 1000);
         assert_eq!(next(&sizes(&[large, large, large])), None);
         let extents = sizes(&[small, large, large, small, large, large, small]);
@@ -192,13 +193,13 @@ mod tests {
     }
 
     #[test]
-    fn a_large_one_is_not_copied_for_small_ones() {
+    fn large_extent_is_not_merged_with_small_ones() {
         let extents = sizes(&[1 << 30, 1000, 1000, 1000, 1000]);
         assert_eq!(next(&extents), Some((Purpose::Order, 1..5)));
     }
 
     #[test]
-    fn where_a_stream_lies_together_sixteen_become_one() {
+    fn sixteen_extents_are_merged_if_streams_have_long_runs() {
         let extents = [of_one_stream(60 << 20); 16];
         assert_eq!(next(&extents[1..]), None);
         assert_eq!(next(&extents), Some((Purpose::Order, 0..16)));
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_merged_is_left_alone() {
+    fn extents_being_merged_are_not_planned_again() {
         let mut extents = sizes(&[1000; 7]);
         extents[3].is_busy = true;
         assert_eq!(next(&extents), None);
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn erased_bytes_come_first_and_then_dead_ones() {
+    fn erased_bytes_have_priority_over_dead_bytes() {
         let mut extents = sizes(&[1000; 8]);
         extents[5].dead = 501;
         assert_eq!(next(&extents), Some((Purpose::Room, 5..6)));
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extent_never_outgrows_what_its_index_can_count() {
+    fn merged_extent_never_exceeds_the_size_limit() {
         let extents = sizes(&[SIZE_MAX / 3; 9]);
         assert_eq!(next(&extents), Some((Purpose::Order, 0..3)));
         assert_eq!(next(&sizes(&[SIZE_MAX / 2 + 1; 9])), None);
@@ -235,7 +236,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn merging_ends_with_few_extents_and_copies_a_byte_about_once_a_tier(
+        fn merging_leaves_few_extents_and_copies_once_per_tier(
             sizes in proptest::collection::vec((1..(64_u64 << 20), 1_u64..1_000), 1..300),
         ) {
             let (mut extents, mut copied, mut filed) = (Vec::new(), 0, 0);

@@ -1,26 +1,26 @@
-//! Carrying out erases: a round takes all that are durable and drives their bytes out.
+//! Erase rounds: remove the bytes of all durable erases from the disk.
 //!
 //! ```text
 //! ## (none) => Sealing => Counting => Zeroing => (none)
 //! ```
 //!
-//! *Sealing*: no file is used again unzeroed; the active segment ends, because it may hold the
-//! bytes, or its file may from before; everything before its end gets filed. *Counting*: every
-//! extent is looked at and those that hold such bytes are written anew, until none does.
-//! *Zeroing*: until every file is zeroed that came back from the line before then. The first round
+//! *Sealing*: no file is reused without zeroing. The active segment is sealed, because it, or the
+//! earlier use of its file, may have such bytes. Then everything before its end is filed.
+//! *Counting*: every extent is checked, and those with such bytes are rewritten until none is left.
+//! *Zeroing*: lasts until every file that the line has returned by then is zeroed. The first round
 //! after a start may have no erase of its own: it waits for the files of an earlier run.
 
 use super::Line;
 use super::census::Census;
-use super::erasures::{Erasures, Taken};
+use super::erasures::{EraseTargets, Erasures};
 use crate::Position;
 use crate::extent::ExtentSet;
 use crate::spares::Spares;
 
-/// A round that is under way.
+/// A round in progress.
 #[derive(Debug)]
 pub(super) struct Round {
-    taken: Taken,
+    targets: EraseTargets,
     stage: Stage,
 }
 
@@ -34,25 +34,25 @@ enum Stage {
 impl Round {
     /// Begins one, if there is a durable erase to carry out or an earlier run may have left some.
     pub(super) fn begin(line: &dyn Line, erasures: &Erasures, spares: &Spares) -> Option<Round> {
-        let (taken, inherited) = (erasures.durable(line), erasures.inherited());
-        if taken.is_empty() && inherited.is_none() {
+        let (targets, inherited) = (erasures.durable(line), erasures.inherited());
+        if targets.is_empty() && inherited.is_none() {
             return None;
         }
-        // In this order: what is taken from the spares from here on is zeroed.
+        // Order matters: files that are taken from the spares from here on are zeroed.
         spares.zero_all(true);
         let mark = spares.mark();
         let until = match inherited {
-            Some(until) if taken.is_empty() => until,
+            Some(until) if targets.is_empty() => until,
             _ => line.seal(),
         };
         Some(Round {
-            taken,
+            targets,
             stage: Stage::Sealing { until, mark },
         })
     }
 
-    /// Goes on as far as it can; the work between is everybody's: filing, counting, merging,
-    /// zeroing. True: all of it is done.
+    /// Advances the stage as far as possible. The work in between is done by filing, counting,
+    /// merging and zeroing. Returns true when the round is complete.
     pub(super) fn advance(
         &mut self,
         line: &dyn Line,
@@ -65,7 +65,7 @@ impl Round {
         if let Stage::Sealing { until, mark } = self.stage
             && filed >= until
         {
-            // A file that was being taken just when the round began is sealed by a second call.
+            // A file that the line was taking when the round began needs a second seal.
             self.stage = match spares.is_stale_before(mark) {
                 true => Stage::Sealing {
                     mark,
@@ -92,17 +92,17 @@ impl Round {
         if spares.is_dirty_before(before) {
             return false;
         }
-        erasures.settle(&self.taken);
+        erasures.settle(&self.targets);
         spares.zero_all(false);
         true
     }
 
-    /// What it drives out.
-    pub(super) fn taken(&self) -> &Taken {
-        &self.taken
+    /// Returns the erases of this round.
+    pub(super) fn targets(&self) -> &EraseTargets {
+        &self.targets
     }
 
-    /// Whether it waits for files to be zeroed.
+    /// Returns true if the round waits for files to be zeroed.
     pub(super) fn is_zeroing(&self) -> bool {
         matches!(self.stage, Stage::Zeroing { .. })
     }

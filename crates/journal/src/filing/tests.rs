@@ -31,7 +31,7 @@ const OPTIONS: Options = Options {
     reserve_size: 8 << 10,
 };
 
-/// A stream as it must be read.
+/// Expected contents of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Model {
     start: u64,
@@ -41,7 +41,7 @@ struct Model {
 
 type Models = BTreeMap<(ShardId, StreamId), Model>;
 
-/// A line without a thread: blocks are kept until the segment ends, and then all durable.
+/// A line without a thread: blocks are buffered until the segment ends, and then durable together.
 struct TestLine {
     disk: Arc<SimulatedDisk>,
     spares: Arc<Spares>,
@@ -57,7 +57,7 @@ struct State {
     base: u64,
     indexes: BTreeMap<ShardId, u64>,
     models: Models,
-    /// Starts that are durable.
+    /// Durable starts.
     starts: BTreeMap<(ShardId, StreamId), u64>,
     trims: u64,
     filed: u64,
@@ -87,7 +87,7 @@ impl TestLine {
         self.put(BlockKind::Records, shard, index, body);
     }
 
-    /// Ends the segment that is being built, in a file taken from the spares.
+    /// Ends the segment under construction, in a file taken from the spares.
     fn roll(&self) {
         if self.spares.ready() == 0 {
             self.spares.prepare().unwrap();
@@ -146,11 +146,11 @@ impl Line for TestLine {
         self.state.lock().sealed.first().cloned()
     }
 
-    fn waiting(&self) -> usize {
+    fn sealed_count(&self) -> usize {
         self.state.lock().sealed.len()
     }
 
-    fn used(&self) -> u64 {
+    fn active_size(&self) -> u64 {
         self.state.lock().size
     }
 
@@ -182,12 +182,12 @@ impl Line for TestLine {
         state.filed = manifest.filed.0;
     }
 
-    fn disk_full(&self, is_full: bool) {
+    fn set_disk_full(&self, is_full: bool) {
         self.state.lock().is_full = is_full;
     }
 }
 
-/// A whole background with its disk.
+/// A filer with its disk.
 struct World {
     disk: Arc<SimulatedDisk>,
     line: TestLine,
@@ -212,7 +212,7 @@ impl World {
         World::open(forms(1), Models::new())
     }
 
-    /// Opens what is filed; what was in the line is not read back here.
+    /// Opens the filed data; the line is not replayed here.
     fn open(disk: Arc<SimulatedDisk>, models: Models) -> World {
         let manifest = Manifest::load(&*disk).unwrap().unwrap();
         let extents = Arc::new(ExtentSet::open(&*disk, manifest.extents()).unwrap());
@@ -316,14 +316,14 @@ impl World {
         );
     }
 
-    /// Steps until there is nothing left that can be done now. Returns the last step.
+    /// Steps until there is no work left for now. Returns the last step.
     fn run(&mut self) -> Step {
         let steps = (0..100_000).map(|_| self.filer.step(&self.line, self.now_ms));
         let last = steps.into_iter().find(|step| *step != Step::Worked);
         last.expect("the background never comes to rest")
     }
 
-    /// Does everything there is to do at this time, some time later, and much later.
+    /// Does all work that is due now, some time later, and much later.
     fn settle(&mut self) {
         for later_ms in [0, 5_000, HOUR_MS] {
             self.now_ms += later_ms;
@@ -340,7 +340,7 @@ impl World {
         self.filer.extents().shard(ShardId(shard)).len()
     }
 
-    /// Everything that is filed is read as the model says, and so are starts and nexts.
+    /// Checks that filed records, starts and nexts are those of the model.
     fn check(&self) {
         let models = self.line.state.lock().models.clone();
         let read = read_all(self.filer.extents());
@@ -350,7 +350,7 @@ impl World {
         }
     }
 
-    /// The files that hold these bytes, whatever they are called.
+    /// Returns the files that contain these bytes, under any name.
     fn files_with(&self, bytes: &[u8]) -> Vec<String> {
         let holds = |path: &String| {
             let (volatile, durable) = self.disk.images(path).unwrap();
@@ -396,7 +396,7 @@ fn read_all(extents: &ExtentSet) -> Models {
 }
 
 #[test]
-fn what_is_sealed_is_filed_by_stream_and_is_there_after_a_start() {
+fn sealed_segment_is_filed_by_stream_and_survives_a_restart() {
     let mut world = World::new();
     for round in 0..50_u8 {
         world.append(0, 7, &[round; 30]);
@@ -434,7 +434,7 @@ fn what_is_sealed_is_filed_by_stream_and_is_there_after_a_start() {
 }
 
 #[test]
-fn a_block_that_a_cut_made_void_is_not_filed() {
+fn void_block_is_not_filed() {
     let mut world = World::new();
     world.append(0, 1, b"stays");
     world.append(0, 1, b"void");
@@ -452,7 +452,7 @@ fn a_block_that_a_cut_made_void_is_not_filed() {
 }
 
 #[test]
-fn a_sealed_segment_that_is_damaged_stops_the_background_and_is_named() {
+fn damaged_sealed_segment_stops_filing_and_is_named() {
     let mut world = World::new();
     world.append(0, 1, b"acked");
     world.line.roll();
@@ -470,11 +470,11 @@ fn a_sealed_segment_that_is_damaged_stops_the_background_and_is_named() {
         "line/00000000000000000001.seg is damaged at position 4096"
     );
     assert_eq!(world.filer.step(&world.line, world.now_ms), Step::Failed);
-    assert_eq!(world.line.waiting(), 1);
+    assert_eq!(world.line.sealed_count(), 1);
 }
 
 #[test]
-fn spares_are_kept_ahead_and_files_come_back() {
+fn spares_are_prepared_and_filed_segments_recycled() {
     let mut world = World::new();
     world.settle();
     assert_eq!(world.line.spares.ready(), 1);
@@ -488,7 +488,7 @@ fn spares_are_kept_ahead_and_files_come_back() {
 }
 
 #[test]
-fn a_line_that_is_far_ahead_gets_no_spare() {
+fn line_far_ahead_of_filing_gets_no_spare() {
     let mut world = World::new();
     while world.line.spares.take().is_some() {}
     for round in 0..6_u8 {
@@ -496,10 +496,10 @@ fn a_line_that_is_far_ahead_gets_no_spare() {
         world.line.roll();
     }
     assert_eq!(world.line.spares.ready(), 0);
-    while world.line.waiting() > 4 {
+    while world.line.sealed_count() > 4 {
         assert_eq!(world.filer.step(&world.line, world.now_ms), Step::Worked);
-        // Only what was filed came back; nothing was made.
-        assert!(world.line.spares.ready() <= 6 - world.line.waiting());
+        // Only filed segments came back; no spare was created.
+        assert!(world.line.spares.ready() <= 6 - world.line.sealed_count());
     }
     world.settle();
     world.check();

@@ -1,14 +1,14 @@
-//! What damaged bytes of the line say of themselves.
+//! Reads stream names out of damaged bytes of the line, as unverified claims.
 //!
-//! A block begins where the damage does, so its fields are where they belong, though one of them,
-//! or one of its records, is not what it was. What they say is a claim and is called one.
+//! Damage begins at a block boundary, so the block's fields are at their usual offsets, but any of
+//! them may be wrong.
 
 use super::{Damage, Dependent, Evidence};
 use crate::ShardId;
 use crate::block::{BLOCK_HEADER_SIZE, aligned};
 use crate::record::{self, RecordKind, RecordView, shard_at, u32_at};
 
-/// The streams that damaged blocks name: a block begins where the damage does.
+/// Adds the streams that damaged blocks name to the damage's dependents.
 pub(super) fn claims(bytes: &[u8], shard_count: usize, damage: &mut Damage) {
     let mut at = 0;
     while let Some(block) = bytes
@@ -33,7 +33,7 @@ pub(super) fn claims(bytes: &[u8], shard_count: usize, damage: &mut Damage) {
 }
 
 fn claim(shard: ShardId, record: &RecordView<'_>, damage: &mut Damage) {
-    damage.depends(Dependent {
+    damage.add_dependent(Dependent {
         shard,
         stream: Some(record.stream),
         first: (record.kind == RecordKind::Data).then_some(record.offset),

@@ -1,66 +1,66 @@
-//! What is damaged, and who depends on it.
+//! Damage found by an inspection, and the streams that depend on it.
 
 use crate::{Position, ShardId, StreamId};
 
-/// Dependents of one damage that are listed; a person reads them.
+/// Dependents listed per damage at most, for a person to read.
 const DEPENDENTS_MAX: usize = 64;
 
-/// Bytes of a file that are not what was written.
+/// A damaged range of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The file, relative to the journal's directory.
+    /// Path of the file, relative to the journal's directory.
     pub path: String,
-    /// Where in the file.
+    /// Byte in the file.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// The places of the line that stood there.
+    /// The range's positions in the line.
     pub positions: Option<(Position, Position)>,
-    /// In which way.
+    /// Description of the damage.
     pub what: String,
-    /// Who has records there, as far as that can be told.
+    /// Streams with records in the range, as far as known.
     pub dependents: Vec<Dependent>,
-    /// There are more of them than are listed.
+    /// There are more dependents than listed.
     pub has_more_dependents: bool,
 }
 
-/// A stream, or all streams of a shard, with records in a damaged place.
+/// A stream, or all streams of a shard, with records in a damaged range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dependent {
     /// The shard.
     pub shard: ShardId,
-    /// The stream; none if it may be any of the shard.
+    /// The stream; `None` if it may be any stream of the shard.
     pub stream: Option<StreamId>,
-    /// Its first offset there, if that is known.
+    /// Offset of its first record in the range, if known.
     pub first: Option<u64>,
-    /// How that is known.
+    /// Source of the information.
     pub evidence: Evidence,
 }
 
-/// How sure it is that a stream depends on a damaged place.
+/// Reliability of a dependent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
-    /// The index, which is whole, says so.
+    /// Stated by an undamaged index.
     Index,
-    /// The damaged bytes say so: which is true unless that is what is damaged.
+    /// Stated by the damaged bytes themselves, so it may be wrong.
     Claim,
 }
 
-/// Records that should be there: the stream's neighbouring offsets, or its end, say so.
+/// Missing records: a gap between offsets of a stream, or before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// The shard.
     pub shard: ShardId,
     /// The stream.
     pub stream: StreamId,
-    /// The first offset.
+    /// Offset of the first missing record.
     pub first: u64,
-    /// The last.
+    /// Offset of the last missing record.
     pub last: u64,
 }
 
 impl Damage {
-    /// All of a file, or its front.
+    /// Damage at the front of a file, or of all of it.
     pub(super) fn of_file(path: impl Into<String>, length: u64, what: impl Into<String>) -> Self {
         Self::at(path, 0, length, what)
     }
@@ -89,8 +89,8 @@ impl Damage {
         }
     }
 
-    /// Adds who depends on it, each stream once.
-    pub(super) fn depends(&mut self, dependent: Dependent) {
+    /// Adds a dependent, each stream once.
+    pub(super) fn add_dependent(&mut self, dependent: Dependent) {
         let is_same =
             |known: &Dependent| (known.shard, known.stream) == (dependent.shard, dependent.stream);
         if self.dependents.iter().any(is_same) {

@@ -1,4 +1,4 @@
-//! The extents: every page of each.
+//! Inspection of the extents: checks every page.
 
 use std::io;
 use std::sync::Arc;
@@ -10,39 +10,39 @@ use crate::extent::{self, DamagedPage, Entry, Extent, ExtentError, Identity};
 use crate::manifest::Manifest;
 use crate::{Position, ShardId, StreamId};
 
-/// An extent that the manifest names; without a manifest, any that there is.
+/// An extent that the manifest names; without a manifest, any extent in the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtentView {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// Whose records it holds.
+    /// Shard of the records.
     pub shard: ShardId,
-    /// Bytes of the file; 0 if it cannot be used.
+    /// Size of the file in bytes; 0 if it cannot be used.
     pub size: u64,
-    /// The stretch of the line that it holds.
+    /// The extent's range of the line.
     pub positions: (Position, Position),
-    /// Streams that it mentions.
+    /// Streams in the stream table.
     pub streams: u64,
-    /// Records that were read.
+    /// Records read.
     pub records: u64,
     /// Bytes of their payloads.
     pub bytes: u64,
-    /// Of those, bytes that no reader sees any more.
+    /// Bytes of trimmed records among them.
     pub dead_bytes: u64,
 }
 
-/// An extent that could be opened, and where its view is.
-pub(super) struct Opened {
+/// An opened extent and the index of its view.
+pub(super) struct OpenedExtent {
     extent: Arc<Extent>,
     view: usize,
 }
 
-/// Opens what the manifest names; each is one damage at most.
+/// Opens the extents of the manifest. One that cannot be opened is one damage.
 pub(super) fn open(
     disk: &dyn Disk,
     manifest: &Manifest,
     found: &mut Inspection,
-) -> Result<Vec<Opened>, InspectError> {
+) -> Result<Vec<OpenedExtent>, InspectError> {
     let mut opened = Vec::new();
     for identity in manifest.extents().flatten() {
         match Extent::open(disk, *identity) {
@@ -50,7 +50,7 @@ pub(super) fn open(
             Err(error) => {
                 let damage = unusable(disk, &identity.path(), error)?;
                 let mut damage = damage.positions(identity.begin, identity.end);
-                damage.depends(Dependent {
+                damage.add_dependent(Dependent {
                     shard: identity.shard,
                     stream: None,
                     first: None,
@@ -64,12 +64,12 @@ pub(super) fn open(
     Ok(opened)
 }
 
-/// Opens every extent that there is: nothing says which of them count, so one that was merged into
-/// another and not removed yet is among them.
+/// Opens every extent in the directory. Without a manifest it is unknown which of them are valid,
+/// so extents that were merged and not yet removed are included.
 pub(super) fn open_all(
     disk: &dyn Disk,
     found: &mut Inspection,
-) -> Result<Vec<Opened>, InspectError> {
+) -> Result<Vec<OpenedExtent>, InspectError> {
     let mut extents = Vec::new();
     for name in super::list(disk, extent::DIRECTORY)? {
         let path = format!("{}/{name}", extent::DIRECTORY);
@@ -88,20 +88,20 @@ pub(super) fn open_all(
         .collect())
 }
 
-fn take(extent: Extent, found: &mut Inspection) -> Opened {
+fn take(extent: Extent, found: &mut Inspection) -> OpenedExtent {
     let place = found.extents.len();
     found.extents.push(ExtentView {
         size: extent.size(),
         streams: extent.streams(),
         ..view(extent.identity())
     });
-    Opened {
+    OpenedExtent {
         extent: Arc::new(extent),
         view: place,
     }
 }
 
-/// Of an extent of which nothing but this is known.
+/// Creates the view of an extent of which only the identity is known.
 fn view(identity: &Identity) -> ExtentView {
     ExtentView {
         path: identity.path(),
@@ -115,12 +115,13 @@ fn view(identity: &Identity) -> ExtentView {
     }
 }
 
-/// Bytes of all of them.
-pub(super) fn bytes(opened: &[Opened]) -> u64 {
+/// Returns the bytes of all extents.
+pub(super) fn bytes(opened: &[OpenedExtent]) -> u64 {
     opened.iter().map(|one| one.extent.size()).sum()
 }
 
-/// Without its header, its footer or its index nothing of an extent can be read.
+/// Describes an extent that cannot be opened: its header, footer or index is damaged, or it is
+/// missing.
 fn unusable(disk: &dyn Disk, path: &str, error: ExtentError) -> Result<Damage, InspectError> {
     let size = disk.open(path).and_then(|file| file.size());
     let (place, size, what) = match (error, size) {
@@ -134,13 +135,13 @@ fn unusable(disk: &dyn Disk, path: &str, error: ExtentError) -> Result<Damage, I
     Ok(Damage::at(path, place, length, what))
 }
 
-/// Learns from every stream table how streams stand.
+/// Reads the states of streams from every stream table.
 pub(super) fn read_tables(
-    opened: &[Opened],
+    opened: &[OpenedExtent],
     table: &mut Table,
     found: &mut Inspection,
 ) -> io::Result<()> {
-    for Opened { extent, .. } in opened {
+    for OpenedExtent { extent, .. } in opened {
         let shard = extent.identity().shard;
         let pages = extent.check_streams(&mut |entry| table.learn_entry(shard, entry))?;
         found
@@ -150,14 +151,14 @@ pub(super) fn read_tables(
     Ok(())
 }
 
-/// Counts every record.
+/// Reads and counts every record.
 pub(super) fn read_records(
-    opened: &[Opened],
+    opened: &[OpenedExtent],
     table: &mut Table,
     found: &mut Inspection,
     read: &mut dyn FnMut(u64),
 ) -> io::Result<()> {
-    for Opened { extent, view } in opened {
+    for OpenedExtent { extent, view } in opened {
         let shard = extent.identity().shard;
         let view = &mut found.extents[*view];
         let pages = extent.check_records(
@@ -181,7 +182,7 @@ pub(super) fn read_records(
         let expected: u64 = entries.iter().map(|entry| entry.records).sum();
         let is_counted = (view.records, view.bytes) == (expected, extent.bytes());
         if pages.is_empty() && !is_counted {
-            let what = "its records are not those that its stream table and footer count";
+            let what = "its records do not match the counts in its stream table and footer";
             let (begin, end) = view.positions;
             let damage = Damage::of_file(extent.path(), extent.size(), what);
             found.damage.push(damage.positions(begin, end));
@@ -193,7 +194,7 @@ pub(super) fn read_records(
     Ok(())
 }
 
-/// The entries that can be read.
+/// Returns the readable entries of the stream table.
 fn entries(extent: &Arc<Extent>) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     extent.check_streams(&mut |entry| entries.push(*entry))?;
@@ -205,7 +206,7 @@ fn damaged(extent: &Extent, page: &DamagedPage, entries: &[Entry]) -> Damage {
     let mut damage = Damage::at(extent.path(), page.place, page.length, page.what);
     damage = damage.positions(identity.begin, identity.end);
     let mut depends = |stream: StreamId, first| {
-        damage.depends(Dependent {
+        damage.add_dependent(Dependent {
             shard: identity.shard,
             stream: Some(stream),
             first,
@@ -217,12 +218,12 @@ fn damaged(extent: &Extent, page: &DamagedPage, entries: &[Entry]) -> Damage {
     for entry in entries.iter().filter(|entry| is_on(page, entry)) {
         depends(entry.stream, Some(entry.first));
     }
-    // Which streams lie between is not known if it is the table that is damaged.
+    // If a page of the stream table is damaged, the streams on it are unknown.
     damage.has_more_dependents |= !page.held_records;
     damage
 }
 
-/// Whether a stream has records on a page.
+/// Returns true if a stream has records on a page.
 fn is_on(page: &DamagedPage, entry: &Entry) -> bool {
     let begins_before_next = page
         .next

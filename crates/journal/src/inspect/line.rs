@@ -1,9 +1,9 @@
-//! The line: every block of every segment that is not filed.
+//! Inspection of the line: checks every block of the unfiled segments.
 
 use std::io;
 
 use super::claims::claims;
-use super::segments::{Opened, SegmentView, Successor};
+use super::segments::{OpenedSegment, SegmentView, Successor};
 use super::table::Table;
 use super::{Damage, Inspection};
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind};
@@ -13,40 +13,40 @@ use crate::record::{self, RecordKind};
 use crate::segment::{self, BlockView, Scan, Segment, SegmentHeader};
 use crate::{Index, Position};
 
-/// Bytes of a damaged place that are searched for what they say of themselves.
+/// Bytes of a damaged range that are searched for claims.
 const CLAIMS_SIZE_MAX: u64 = 1 << 20;
 
-/// The line.
+/// The write-ahead log, as found by an inspection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineView {
     /// Its segments, oldest first.
     pub segments: Vec<SegmentView>,
-    /// Whole blocks.
+    /// Number of whole blocks.
     pub blocks: u64,
-    /// Records in them, trims and erases included.
+    /// Number of records in them, including trims and erases.
     pub records: u64,
-    /// Where it ends.
+    /// Position of its end.
     pub end: Position,
-    /// Everything before it is known to have been on disk: a later block says so.
+    /// Position before which a later block declares everything durable.
     pub durable: Position,
-    /// Bytes behind the end that were being written when the node stopped, and were not acked.
+    /// Bytes after the end that were torn when the node stopped, and never acknowledged.
     pub torn_bytes: u64,
-    /// The last block of every shard.
+    /// Index of each shard's last block.
     pub shard_ends: Vec<Index>,
     /// Bytes whose loss was accepted.
     pub lost_bytes: u64,
 }
 
-/// What is read a second time, and how far.
+/// Segments to read a second time, and the cuts in them.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     segments: Vec<(Segment, Position)>,
     cuts: Vec<Cut>,
 }
 
-/// Reads every block, judges what is not one, and learns where streams start and end.
+/// Reads every block, reports invalid ones, and collects the starts and ends of streams.
 pub(super) fn survey(
-    opened: &[Opened],
+    opened: &[OpenedSegment],
     manifest: Option<&Manifest>,
     table: &mut Table,
     found: &mut Inspection,
@@ -74,20 +74,20 @@ pub(super) fn survey(
     };
     let mut survey_one = survey(Vec::new(), read)?;
     if !survey_one.seen_cuts.is_empty() {
-        // What a cut voids stands before it.
+        // A cut voids blocks before it, so read again with the cuts known.
         survey_one = survey(survey_one.seen_cuts, &mut |_| {})?;
     }
     let Survey {
         view,
         damage,
-        words,
+        bounds,
         segments,
         seen_cuts,
         ..
     } = survey_one;
     found.line = view;
     found.damage.extend(damage);
-    table.absorb(words);
+    table.absorb(bounds);
     Ok(Plan {
         segments,
         cuts: seen_cuts,
@@ -131,14 +131,14 @@ fn is_void(cuts: &[Cut], header: &BlockHeader) -> bool {
     })
 }
 
-/// One reading of the line.
+/// A pass over the line.
 struct Survey {
     view: LineView,
     damage: Vec<Damage>,
-    /// What records say of where streams start and end.
-    words: Table,
+    /// Starts and ends of streams, according to the records.
+    bounds: Table,
     segments: Vec<(Segment, Position)>,
-    /// Known before, so that what they void is passed over.
+    /// Cuts known from an earlier pass, so that the blocks that they void are skipped.
     cuts: Vec<Cut>,
     seen_cuts: Vec<Cut>,
     limit: Option<Position>,
@@ -152,7 +152,7 @@ impl Survey {
                 ..view.clone()
             },
             damage: Vec::new(),
-            words: Table::new(None),
+            bounds: Table::new(None),
             segments: Vec::new(),
             cuts,
             seen_cuts: Vec::new(),
@@ -160,11 +160,11 @@ impl Survey {
         }
     }
 
-    fn segment(&mut self, opened: &Opened) -> io::Result<()> {
+    fn segment(&mut self, opened: &OpenedSegment) -> io::Result<()> {
         let segment = &opened.segment;
         self.begin(segment);
         let limit = match opened.successor {
-            Successor::Says(end) => end,
+            Successor::States(end) => end,
             Successor::None | Successor::Unreadable => segment.header.limit(),
         };
         let mut scan = Scan::new(segment, limit);
@@ -174,7 +174,7 @@ impl Survey {
             }
             let end = scan.position();
             let is_end = match opened.successor {
-                Successor::Says(expected) => end == expected,
+                Successor::States(expected) => end == expected,
                 Successor::None => self.is_torn(segment, end)?,
                 Successor::Unreadable => false,
             };
@@ -196,7 +196,7 @@ impl Survey {
         Ok(())
     }
 
-    /// A segment continues the one before it.
+    /// Checks that a segment continues the one before it.
     fn begin(&mut self, segment: &Segment) {
         let header = &segment.header;
         let continues = self.limit.is_none_or(|limit| limit == header.base);
@@ -204,7 +204,7 @@ impl Survey {
             self.contradiction(
                 segment,
                 header.base,
-                "it does not continue the segment before",
+                "it does not continue the previous segment",
             );
         }
         self.limit = Some(header.limit());
@@ -216,7 +216,7 @@ impl Survey {
             let is_excused = self.view.lost_bytes > 0 || self.is_void_behind(number, end, header);
             if end != expected.index && !is_excused && self.damage.is_empty() {
                 let what = format!(
-                    "shard {number} ends at block {}, and the segment begins behind block {}",
+                    "shard {number} ends at block {}, but the segment begins after block {}",
                     end.0, expected.index.0
                 );
                 self.contradiction(segment, header.base, &what);
@@ -225,8 +225,8 @@ impl Survey {
         }
     }
 
-    /// Whether a cut makes void what a shard had behind `end` when the segment began: filing left
-    /// that out.
+    /// Returns true if a cut voids the shard's blocks after `end` when the segment began; filing
+    /// left those out.
     fn is_void_behind(&self, shard: usize, end: Index, header: &SegmentHeader) -> bool {
         self.cuts.iter().any(|cut| {
             usize::from(cut.shard.0) == shard
@@ -264,12 +264,12 @@ impl Survey {
             Some(end) => {
                 let expected = Index(end.0 + 1);
                 *end = header.index;
-                // Behind a damage blocks are missing, and with accepted losses too.
+                // After damage, and after an accepted loss, blocks are missing.
                 let is_excused = header.index > expected
                     && (!self.damage.is_empty() || self.view.lost_bytes > 0);
                 if header.index != expected && !is_excused {
                     let what = format!(
-                        "block {} of shard {} stands where block {} belongs",
+                        "block {} of shard {} is where block {} should be",
                         header.index.0, header.shard.0, expected.0
                     );
                     self.contradiction(segment, header.position, &what);
@@ -282,19 +282,22 @@ impl Survey {
             let Ok((_, record)) = parsed else { break };
             count += 1;
             if !is_void {
-                self.words.learn_record(header.shard, &record);
+                self.bounds.learn_record(header.shard, &record);
             }
         }
         self.view.records += u64::from(count);
         self.view.segments[view].records += u64::from(count);
         if count != header.count {
-            let what = format!("the block holds {count} records and says {}", header.count);
+            let what = format!(
+                "the block has {count} records, but its header says {}",
+                header.count
+            );
             self.contradiction(segment, header.position, &what);
         }
     }
 
-    /// Whether nothing behind `end`, in the last segment, was ever acked: no whole block there
-    /// says that more than this was durable.
+    /// Returns true if nothing after `end`, in the last segment, was ever acknowledged: no whole
+    /// block there declares a later position durable.
     fn is_torn(&mut self, segment: &Segment, end: Position) -> io::Result<bool> {
         let mut ahead = Scan::from(segment, end, segment.header.limit());
         let mut torn_end = end;
@@ -304,7 +307,7 @@ impl Survey {
             }
             torn_end = header.end();
         }
-        // Blocks that are whole and say that they follow `end` were never acked either.
+        // Whole blocks that declare `end` durable, or less, were not acknowledged either.
         if self.view.durable > end {
             return Ok(false);
         }
@@ -320,7 +323,7 @@ impl Survey {
     fn damaged(&mut self, segment: &Segment, from: Position, to: Position) -> io::Result<()> {
         let path = segment::path(segment.header.sequence);
         let offset = from.0 - segment.header.base.0;
-        let what = "these bytes are no whole block, and they were on disk as one";
+        let what = "there is no whole block here, although one was durable";
         let mut damage = Damage::at(path, offset, to.0 - from.0, what).positions(from, to);
         let bytes = read_up_to(segment, from, (to.0 - from.0).min(CLAIMS_SIZE_MAX))?;
         claims(&bytes, self.view.shard_ends.len(), &mut damage);
@@ -336,7 +339,7 @@ impl Survey {
     }
 }
 
-/// At most `length` bytes of a segment from a position on.
+/// Reads at most `length` bytes of a segment from a position on.
 fn read_up_to(segment: &Segment, from: Position, length: u64) -> io::Result<Vec<u8>> {
     let length = length.min(segment.header.limit().0 - from.0);
     let mut bytes = vec![0; length as usize];

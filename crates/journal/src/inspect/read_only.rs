@@ -1,4 +1,4 @@
-//! A directory of this machine that nothing can change through.
+//! A disk adapter that refuses changes.
 
 use std::fs::File as StdFile;
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::disk::{Disk, File};
 
-/// Every call that would change something is an error; a sync has nothing to do.
+/// A directory on which every changing call is an error. Syncs do nothing.
 #[derive(Clone, Debug)]
 pub struct ReadOnlyDisk {
     root: PathBuf,
@@ -18,7 +18,7 @@ pub struct ReadOnlyDisk {
 struct ReadOnlyFile(StdFile);
 
 impl ReadOnlyDisk {
-    /// The disk whose "" is this directory.
+    /// Creates a disk with this directory as "".
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }

@@ -1,4 +1,4 @@
-//! The files of the line: which there are, which are missing, and where each ends.
+//! Inspection of the line's files: which exist, which are missing, and where each ends.
 
 use super::{Damage, InspectError, Inspection};
 use crate::Position;
@@ -6,63 +6,63 @@ use crate::disk::Disk;
 use crate::manifest::Manifest;
 use crate::segment::{self, LINE_DIR, Segment, SegmentError};
 
-/// A file of the line.
+/// A segment, as found by an inspection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentView {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// Its number.
+    /// Sequence of the segment.
     pub sequence: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub size: u64,
-    /// What it is for now.
+    /// State of the segment.
     pub state: SegmentState,
-    /// Where it begins in the line, and where its blocks end.
+    /// Positions of its start and of the end of its blocks.
     pub positions: (Position, Position),
-    /// Whole blocks.
+    /// Number of whole blocks.
     pub blocks: u64,
-    /// Records in them.
+    /// Number of records in them.
     pub records: u64,
 }
 
-/// What a segment is for.
+/// State of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentState {
-    /// Its records are in extents; it will be used again.
+    /// Its records are in extents; the file will be recycled.
     Filed,
-    /// Whole and waiting to be filed.
+    /// Complete, and waiting to be filed.
     Sealed,
-    /// The last one: appends go there.
+    /// The last segment, to which records are appended.
     Active,
-    /// Its header cannot be used.
+    /// Its header is invalid.
     Unreadable,
 }
 
-/// A segment that is not filed, and whether the next one is there.
-pub(super) struct Opened {
+/// An unfiled segment and its successor.
+pub(super) struct OpenedSegment {
     pub(super) segment: Segment,
-    /// Its place among the views.
+    /// Index of its view.
     pub(super) view: usize,
     pub(super) successor: Successor,
 }
 
-/// What follows a segment.
+/// The successor of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Successor {
-    /// Nothing: it is the last.
+    /// None: the segment is the last.
     None,
-    /// A segment that says where this one ends.
-    Says(Position),
-    /// One that cannot be read.
+    /// A segment that states the end of this one.
+    States(Position),
+    /// A segment that cannot be read.
     Unreadable,
 }
 
-/// Opens every segment, and says which are missing or have no header.
+/// Opens every segment, and reports those that are missing or have no header.
 pub(super) fn open(
     disk: &dyn Disk,
     manifest: Option<&Manifest>,
     found: &mut Inspection,
-) -> Result<Vec<Opened>, InspectError> {
+) -> Result<Vec<OpenedSegment>, InspectError> {
     let names = super::list(disk, LINE_DIR)?;
     let mut sequences: Vec<u64> = names
         .iter()
@@ -74,7 +74,7 @@ pub(super) fn open(
         Some(_) => Some(filed + 1),
         None => sequences.first().copied(),
     };
-    let mut opened: Vec<Opened> = Vec::new();
+    let mut opened: Vec<OpenedSegment> = Vec::new();
     for &sequence in &sequences {
         let file = disk.open(&segment::path(sequence))?;
         let mut view = SegmentView {
@@ -98,7 +98,7 @@ pub(super) fn open(
             };
             if let Some(segment) = segment {
                 view.positions.0 = segment.header.base;
-                opened.push(Opened {
+                opened.push(OpenedSegment {
                     segment,
                     view: found.line.segments.len(),
                     successor: Successor::None,
@@ -118,13 +118,13 @@ pub(super) fn open(
     Ok(opened)
 }
 
-/// The segment before `sequence` learns what follows it.
-fn follow(last: Option<&mut Opened>, sequence: u64, next: Option<&Segment>) {
+/// Sets the successor of the segment before `sequence`.
+fn follow(last: Option<&mut OpenedSegment>, sequence: u64, next: Option<&Segment>) {
     let Some(last) = last else { return };
     let is_next = last.segment.header.sequence + 1 == sequence;
     let range = last.segment.header.first()..=last.segment.header.limit();
     last.successor = match next.map(|next| next.header.previous_end) {
-        Some(end) if is_next && range.contains(&end) => Successor::Says(end),
+        Some(end) if is_next && range.contains(&end) => Successor::States(end),
         _ => Successor::Unreadable,
     };
 }
@@ -163,7 +163,7 @@ fn open_one(
     }
 }
 
-/// Bytes of all that will be read once.
-pub(super) fn bytes(opened: &[Opened]) -> u64 {
+/// Returns the bytes of all segments to read.
+pub(super) fn bytes(opened: &[OpenedSegment]) -> u64 {
     opened.iter().map(|one| one.segment.header.size).sum()
 }

@@ -1,7 +1,8 @@
-//! What is known of every stream, from all extents and all of the line.
+//! The table of all streams, combined from the extents and the line.
 //!
-//! It is filled twice: first with where streams start and end, which the newest word decides, then
-//! with their records in order, which are counted as alive or dead by that and checked for gaps.
+//! It is filled in two passes. The first collects the starts and ends of streams, of which the
+//! largest count. The second visits all records in order, counts them as alive or dead, and looks
+//! for gaps.
 
 use std::collections::BTreeMap;
 
@@ -10,31 +11,31 @@ use crate::extent::Entry;
 use crate::record::{RecordKind, RecordView};
 use crate::{ShardId, StreamId};
 
-/// Gaps that are listed.
+/// Gaps listed at most.
 const MISSING_MAX: usize = 256;
 
-/// How a stream stands.
+/// State of a stream, as found by an inspection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamView {
-    /// The first offset there is.
+    /// Offset of the first record.
     pub start: u64,
-    /// The offset behind the last that was given out, as far as that is known.
+    /// Offset after the last one that was assigned, as far as known.
     pub next: u64,
-    /// Records below it were erased.
+    /// Records below this offset were erased.
     pub erased: u64,
-    /// Records from the start on that are there.
+    /// Number of records from the start on.
     pub records: u64,
-    /// Their bytes.
+    /// Bytes of their payloads.
     pub bytes: u64,
-    /// Bytes of records below the start: gone for readers, still on disk.
+    /// Bytes of trimmed records that are still on disk.
     pub dead_bytes: u64,
-    /// Of those, bytes that an erase wants off the disk.
+    /// Bytes of erased records among them.
     pub unerased_bytes: u64,
-    /// The offset that comes next when records are visited in order.
+    /// Next expected offset, while records are visited in order.
     expected: u64,
 }
 
-/// See the module's documentation.
+/// All streams, the records of the requested stream, and missing records.
 #[derive(Debug)]
 pub(super) struct Table {
     streams: BTreeMap<(ShardId, StreamId), StreamView>,
@@ -53,7 +54,7 @@ impl Table {
         }
     }
 
-    /// What an extent's table says.
+    /// Adds the state in an extent's stream table.
     pub(super) fn learn_entry(&mut self, shard: ShardId, entry: &Entry) {
         let stream = self.streams.entry((shard, entry.stream)).or_default();
         stream.start = stream.start.max(entry.start);
@@ -61,7 +62,7 @@ impl Table {
         stream.next = stream.next.max(entry.next).max(stream.start);
     }
 
-    /// What a record of the line says of where its stream starts and ends.
+    /// Adds the start or end that a record of the line implies.
     pub(super) fn learn_record(&mut self, shard: ShardId, record: &RecordView<'_>) {
         let stream = self.streams.entry((shard, record.stream)).or_default();
         match record.kind {
@@ -75,17 +76,17 @@ impl Table {
         stream.next = stream.next.max(stream.start);
     }
 
-    /// Takes over what another table learnt.
-    pub(super) fn absorb(&mut self, words: Table) {
-        for (key, word) in words.streams {
+    /// Adds the states of another table.
+    pub(super) fn absorb(&mut self, bounds: Table) {
+        for (key, bound) in bounds.streams {
             let stream = self.streams.entry(key).or_default();
-            stream.start = stream.start.max(word.start);
-            stream.erased = stream.erased.max(word.erased);
-            stream.next = stream.next.max(word.next).max(stream.start);
+            stream.start = stream.start.max(bound.start);
+            stream.erased = stream.erased.max(bound.erased);
+            stream.next = stream.next.max(bound.next).max(stream.start);
         }
     }
 
-    /// A record that is there, and whether readers see it. Those of a stream come in order.
+    /// Counts a record. Returns true if readers see it. The records of a stream must come in order.
     pub(super) fn count(
         &mut self,
         shard: ShardId,
@@ -116,7 +117,7 @@ impl Table {
         true
     }
 
-    /// Hands everything over; what a stream should have at its end is missing too.
+    /// Moves the results to `found`. Records missing at the end of a stream are reported too.
     pub(super) fn finish(mut self, found: &mut Inspection) {
         let short: Vec<_> = self
             .streams
@@ -132,7 +133,7 @@ impl Table {
         found.missing = self.missing;
     }
 
-    /// Adds a gap, unless there are very many.
+    /// Adds a gap, unless there are too many.
     fn miss(&mut self, shard: ShardId, stream: StreamId, first: u64, last: u64) {
         if self.missing.len() < MISSING_MAX {
             self.missing.push(Missing {

@@ -1,11 +1,11 @@
-//! Inspecting what a journal left on the simulated disk.
+//! Inspection of journals on the simulated disk.
 
 use std::sync::Arc;
 
 use super::*;
 use crate::disk::SimulatedDisk;
 use crate::filing::Step;
-use crate::{Commit, Journal, LineStep, Options, Status, Stepped};
+use crate::{Commit, Journal, LineStep, Options, Status, SteppedJournal};
 use crate::{Index, segment};
 
 const SHARD: ShardId = ShardId(1);
@@ -23,7 +23,7 @@ fn options(entropy: u64) -> Options {
     }
 }
 
-fn settle(stepped: &mut Stepped) {
+fn settle(stepped: &mut SteppedJournal) {
     loop {
         let worked = match stepped.line.step() {
             LineStep::Worked => true,
@@ -37,7 +37,7 @@ fn settle(stepped: &mut Stepped) {
     }
 }
 
-fn append(stepped: &mut Stepped, stream: StreamId, payload: &[u8]) {
+fn append(stepped: &mut SteppedJournal, stream: StreamId, payload: &[u8]) {
     let mut guard = stepped.journal.lock(SHARD, 1000);
     let appended = guard.append(stream, None, 3, payload).unwrap();
     drop(guard);
@@ -70,7 +70,7 @@ fn look(disk: &SimulatedDisk) -> Inspection {
 }
 
 #[test]
-fn a_whole_directory_is_counted_to_the_last_byte() {
+fn undamaged_directory_is_counted_to_the_last_byte() {
     let disk = written();
     let found = look(&disk);
     assert!(found.is_whole(), "{:?} {:?}", found.damage, found.missing);
@@ -100,7 +100,7 @@ fn a_whole_directory_is_counted_to_the_last_byte() {
 /// Start, next and bytes of every stream, and the records of one.
 type Content = (Vec<(u64, u64, u64)>, BTreeMap<u64, (u8, Vec<u8>)>);
 
-/// Everything that a reader could get from the directory.
+/// Reads everything that a reader could get from the directory.
 fn content(found: &Inspection) -> Content {
     let streams = found.streams.values();
     let streams = streams
@@ -126,7 +126,7 @@ fn a_flipped_bit_anywhere_is_named_or_changes_nothing() {
             };
             let found = match inspect(&disk, request) {
                 Ok(found) => found,
-                // A version that is not there yet.
+                // A version from the future.
                 Err(InspectError::Newer(message)) => {
                     assert!(message.contains(&path), "{message}");
                     continue;
@@ -204,7 +204,7 @@ fn a_damaged_page_names_the_streams_that_the_index_knows_there() {
 }
 
 #[test]
-fn a_file_that_is_missing_is_named() {
+fn missing_file_is_named() {
     let whole = written();
     let found = look(&whole);
     let extent = found.extents[0].path.clone();
@@ -219,14 +219,14 @@ fn a_file_that_is_missing_is_named() {
 }
 
 #[test]
-fn what_was_torn_is_no_damage() {
+fn torn_write_is_not_reported_as_damage() {
     let disk = Arc::new(SimulatedDisk::new(1));
     let mut stepped = Journal::open_stepped(disk.clone(), &options(1)).unwrap();
     append(&mut stepped, BUSY, b"acked");
     drop(stepped);
     let whole = look(&disk);
     let end = whole.line.end.0;
-    // The front of a block that never got its end.
+    // The front of a block whose end was never written.
     let file = disk.open(&segment::path(1)).unwrap();
     let (bytes, _) = disk.images(&segment::path(1)).unwrap();
     file.write_at(&bytes[4096..4096 + 80], end).unwrap();
@@ -236,7 +236,7 @@ fn what_was_torn_is_no_damage() {
 }
 
 #[test]
-fn what_a_cut_made_void_is_not_counted() {
+fn void_blocks_are_not_counted() {
     let disk = Arc::new(SimulatedDisk::new(1));
     let by_caller = Options {
         commit: Commit::ByCaller,
@@ -259,7 +259,7 @@ fn what_a_cut_made_void_is_not_counted() {
 }
 
 #[test]
-fn blocks_that_a_later_cut_made_void_are_not_missed_when_the_rest_is_filed() {
+fn filed_void_blocks_are_not_reported_missing() {
     let disk = Arc::new(SimulatedDisk::new(1));
     let by_caller = Options {
         commit: Commit::ByCaller,
@@ -284,7 +284,7 @@ fn blocks_that_a_later_cut_made_void_are_not_missed_when_the_rest_is_filed() {
 }
 
 #[test]
-fn a_loss_that_was_accepted_is_told_and_no_damage_even_when_it_is_filed() {
+fn accepted_loss_is_reported_but_not_as_damage() {
     let disk = Arc::new(SimulatedDisk::new(1));
     let mut stepped = Journal::open_stepped(disk.clone(), &options(1)).unwrap();
     for number in 0..4u8 {
@@ -314,7 +314,7 @@ fn a_loss_that_was_accepted_is_told_and_no_damage_even_when_it_is_filed() {
     assert_eq!(found.streams[&(SHARD, BUSY)].records, 3);
     assert!(found.is_loss_accepted && found.is_whole());
 
-    // So it is when what is around it is filed, and what came later too.
+    // The result is the same when the surrounding and later blocks are filed.
     for entropy in [3, 4] {
         let mut stepped = Journal::open_stepped(disk.clone(), &options(entropy)).unwrap();
         for number in 0..20u8 {
@@ -328,7 +328,7 @@ fn a_loss_that_was_accepted_is_told_and_no_damage_even_when_it_is_filed() {
 }
 
 #[test]
-fn without_a_manifest_every_extent_is_looked_at_by_itself() {
+fn without_a_manifest_every_extent_is_inspected() {
     let disk = written();
     let whole = look(&disk);
     disk.remove("MANIFEST").unwrap();
@@ -350,7 +350,7 @@ fn without_a_manifest_every_extent_is_looked_at_by_itself() {
 }
 
 #[test]
-fn a_directory_without_a_journal_is_told_so() {
+fn directory_without_a_journal_is_refused() {
     let disk = SimulatedDisk::new(1);
     let request = Request {
         kept: None,

@@ -31,7 +31,7 @@ fn store(manifest: &Manifest, disk: &SimulatedDisk) -> io::Result<()> {
 }
 
 #[test]
-fn what_was_stored_is_loaded_and_replaced() {
+fn manifest_is_loaded_and_replaced() {
     let disk = SimulatedDisk::new(1);
     assert_eq!(Manifest::load(&disk).unwrap(), None);
     let first = Manifest::new(7, 2);
@@ -62,7 +62,7 @@ fn after_a_crash_at_any_call_there_is_the_old_one_or_the_new_one() {
 }
 
 #[test]
-fn a_failed_preparation_changes_nothing_and_may_be_repeated() {
+fn failed_preparation_changes_nothing_and_can_be_repeated() {
     let disk = SimulatedDisk::new(1);
     store(&Manifest::new(7, 2), &disk).unwrap();
     disk.fail_once(Fault::Full, |call| call.kind == Kind::Write);
@@ -73,7 +73,7 @@ fn a_failed_preparation_changes_nothing_and_may_be_repeated() {
 }
 
 #[test]
-fn what_is_loaded_is_durable() {
+fn loaded_manifest_is_durable() {
     let disk = SimulatedDisk::new(1);
     store(&Manifest::new(7, 2), &disk).unwrap();
     sample().prepare(&disk).unwrap();
@@ -117,7 +117,7 @@ fn the_golden_manifest_of_version_1_is_what_is_written_and_is_read() {
 
 proptest! {
     #[test]
-    fn no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..300), shards in 0..70_000_u32) {
+    fn decoding_any_bytes_does_not_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..300), shards in 0..70_000_u32) {
         let _ = Manifest::decode(&bytes);
         if bytes.len() >= HEAD_SIZE {
             bytes[0..4].copy_from_slice(&MAGIC);

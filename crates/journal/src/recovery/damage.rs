@@ -1,63 +1,63 @@
-//! What is damaged, and what depends on it.
+//! Damage found by the recovery, and the data that is lost with it.
 
 use std::fmt;
 
 use crate::{Index, Position, ShardId, StreamId};
 
-/// Entries of each list at most; a person reads them.
+/// Entries per list at most, for a person to read.
 const ENTRIES_MAX: usize = 64;
 
-/// A part of a segment that is not what was written.
+/// A damaged range of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedRange {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// Where in the file.
+    /// Byte in the file.
     pub offset: u64,
-    /// Where in the line.
+    /// Position in the line.
     pub position: Position,
     /// Bytes up to the next whole block, or to the end.
     pub length: u64,
 }
 
-/// Blocks of a shard that are gone.
+/// Lost blocks of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostBlocks {
     /// The shard.
     pub shard: ShardId,
-    /// The first.
+    /// Index of the first block.
     pub first: Index,
-    /// The last.
+    /// Index of the last block.
     pub last: Index,
 }
 
-/// Records of a stream that are gone.
+/// Lost records of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostRecords {
-    /// Its shard.
+    /// The stream's shard.
     pub shard: ShardId,
     /// The stream.
     pub stream: StreamId,
-    /// The offset of the first.
+    /// Offset of the first record.
     pub first: u64,
-    /// Of the last.
+    /// Offset of the last record.
     pub last: u64,
 }
 
-/// Everything that was found damaged. What depends on it is known from the gaps that it leaves: a
-/// loss at a stream's or a shard's end leaves none.
+/// All damage found. Lost data is derived from gaps, so a loss at the end of a stream or shard is
+/// not listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DamageReport {
-    /// Where.
+    /// The damaged ranges.
     pub ranges: Vec<DamagedRange>,
-    /// Blocks that depended on it; the first 64 gaps.
+    /// The lost blocks; the first 64 gaps.
     pub blocks: Vec<LostBlocks>,
-    /// Records that depended on it; the first 64 gaps.
+    /// The lost records; the first 64 gaps.
     pub records: Vec<LostRecords>,
 }
 
 impl DamageReport {
-    /// Whether nothing is damaged.
+    /// Returns true if nothing is damaged.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }

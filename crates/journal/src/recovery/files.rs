@@ -1,9 +1,9 @@
-//! The files of the unfiled line, and what can be known of one that has no header.
+//! The files of the unfiled line, and the reconstruction of missing headers.
 //!
-//! What a header says is known without it: where the segment stands follows from its neighbours,
-//! how far the shards were from the blocks before it, and its epoch stands in every block. So a
-//! segment whose header is damaged loses nothing else if its first block is whole; otherwise, or
-//! if the file is missing, all of it is lost. Nothing is changed before the loss is accepted.
+//! The contents of a header follow from other data: the position from the neighbours, the shards'
+//! ends from earlier blocks, and the epoch from any of its blocks. So if only a header is damaged,
+//! and the first block is whole, nothing else is lost. Otherwise, or if the file is missing, the
+//! whole segment is lost. Nothing is changed on disk before the loss is accepted.
 
 use std::io;
 use std::sync::Arc;
@@ -16,51 +16,51 @@ use crate::line::Epochs;
 use crate::manifest::Manifest;
 use crate::segment::{self, SEGMENT_HEADER_SIZE, Scan, Segment, SegmentError, SegmentHeader};
 
-/// A file that is being made in the place of a missing one; a later start removes it.
+/// Path of the replacement of a missing segment while it is made; a later start removes it.
 const RESTORED: &str = "line/spare-0.new";
 
-/// Bytes that are written again at once.
+/// Bytes per rewrite.
 const COPY_SIZE: u64 = 1 << 20;
 
-/// The line's names.
-pub(super) struct Names {
-    /// Paths of segments that are filed.
+/// Names of the line's segments.
+pub(super) struct SegmentNames {
+    /// Paths of filed segments.
     pub(super) filed: Vec<String>,
-    /// Sequences of those that are not, ascending.
+    /// Sequences of unfiled segments, ascending.
     pub(super) unfiled: Vec<u64>,
 }
 
-/// A segment that must be there.
-pub(super) struct Found {
-    /// What its header says, or must have said.
+/// A segment that exists or must have existed.
+pub(super) struct FoundSegment {
+    /// The header, read or reconstructed.
     pub(super) header: Arc<SegmentHeader>,
     file: Option<Arc<dyn File>>,
-    evidence: Evidence,
+    evidence: HeaderEvidence,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Evidence {
-    /// It has a header.
+enum HeaderEvidence {
+    /// The header is valid.
     Header,
-    /// It has none, and its first block is whole.
+    /// The header is invalid, but the first block is whole.
     Blocks,
-    /// Nothing of it can be used.
+    /// Nothing of the segment is usable.
     None,
 }
 
-impl Found {
+impl FoundSegment {
     pub(super) fn has_header(&self) -> bool {
-        self.evidence == Evidence::Header
+        self.evidence == HeaderEvidence::Header
     }
 
-    /// To read blocks from, if there are any.
+    /// Returns the segment to read blocks from, if it has any.
     pub(super) fn segment(&self) -> Option<Segment> {
         let file = self.file.clone()?;
         let header = self.header.clone();
-        (self.evidence != Evidence::None).then_some(Segment { file, header })
+        (self.evidence != HeaderEvidence::None).then_some(Segment { file, header })
     }
 
-    /// Gives it the header that it must have, and a file if it has none.
+    /// Writes the reconstructed header, and creates the file if it is missing.
     pub(super) fn restore(self, disk: &dyn Disk) -> Result<Segment, LineError> {
         let header = self.header.clone();
         self.try_restore(disk)
@@ -68,20 +68,20 @@ impl Found {
     }
 
     fn try_restore(self, disk: &dyn Disk) -> io::Result<Segment> {
-        let Found {
+        let FoundSegment {
             header,
             file,
             evidence,
         } = self;
         let Some(file) = file else {
-            // It may be there from a start that was stopped.
+            // The file may exist from an interrupted start.
             let file = disk.create(RESTORED).or_else(|_| disk.open(RESTORED))?;
             file.set_size(0)?;
             file.set_size(header.size)?;
             file.sync_all()?;
             return segment::begin(disk, file, RESTORED, SegmentHeader::clone(&header));
         };
-        if evidence != Evidence::Header {
+        if evidence != HeaderEvidence::Header {
             file.set_size(header.size)?;
             segment::write_at_once(&*file, &header.encode(), 0)?;
             file.sync_all()?;
@@ -90,9 +90,9 @@ impl Found {
     }
 }
 
-/// Lists the line.
-pub(super) fn list(disk: &dyn Disk, manifest: &Manifest) -> Result<Names, LineError> {
-    sync_names_before_trust(disk)?;
+/// Lists the segments of the line.
+pub(super) fn list(disk: &dyn Disk, manifest: &Manifest) -> Result<SegmentNames, LineError> {
+    sync_names(disk)?;
     let names = disk
         .list(segment::LINE_DIR)
         .map_err(|error| LineError::Io {
@@ -105,92 +105,95 @@ pub(super) fn list(disk: &dyn Disk, manifest: &Manifest) -> Result<Names, LineEr
         .collect();
     sequences.sort_unstable();
     let unfiled = sequences.split_off(sequences.partition_point(|one| *one <= manifest.sequence));
-    Ok(Names {
+    Ok(SegmentNames {
         filed: sequences.into_iter().map(segment::path).collect(),
         unfiled,
     })
 }
 
-/// Opens the segments and checks that each continues the one before it. One that is missing
-/// between two others, or whose header is damaged, is taken for what it must have been.
+/// Opens the segments and checks that each continues the previous one. Reconstructs a segment that
+/// is missing between two others, or whose header is damaged.
 pub(super) fn find(
     disk: &dyn Disk,
     manifest: &Manifest,
     sequences: &[u64],
     epochs: Epochs,
-) -> Result<Vec<Found>, LineError> {
-    let mut found: Vec<Found> = Vec::new();
-    let mut doubt: Option<Doubt> = None;
+) -> Result<Vec<FoundSegment>, LineError> {
+    let mut found: Vec<FoundSegment> = Vec::new();
+    let mut headerless: Option<HeaderlessSegment> = None;
     for &sequence in sequences {
-        let expected = manifest.sequence + 1 + (found.len() + usize::from(doubt.is_some())) as u64;
+        let expected =
+            manifest.sequence + 1 + (found.len() + usize::from(headerless.is_some())) as u64;
         if sequence > expected {
-            if sequence > expected + 1 || doubt.is_some() {
-                return Err(side_by_side(doubt.map_or(expected, |doubt| doubt.sequence)));
+            if sequence > expected + 1 || headerless.is_some() {
+                return Err(two_missing(
+                    headerless.map_or(expected, |headerless| headerless.sequence),
+                ));
             }
-            doubt = Some(Doubt::missing(expected));
+            headerless = Some(HeaderlessSegment::missing(expected));
         }
         match open(disk, manifest, sequence)? {
-            Opened::Segment(segment) => {
-                if let Some(doubt) = doubt.take() {
+            OpenedSegment::Segment(segment) => {
+                if let Some(headerless) = headerless.take() {
                     let base = found
                         .last()
                         .map_or(manifest.filed, |last| last.header.limit());
-                    found.push(doubt.resolve(manifest, base, segment.header.base, epochs)?);
+                    found.push(headerless.resolve(manifest, base, segment.header.base, epochs)?);
                 }
                 check_continues(manifest, found.last(), &segment)?;
-                found.push(Found {
+                found.push(FoundSegment {
                     header: segment.header,
                     file: Some(segment.file),
-                    evidence: Evidence::Header,
+                    evidence: HeaderEvidence::Header,
                 });
             }
-            Opened::Damaged(file) => match doubt {
+            OpenedSegment::Damaged(file) => match headerless {
                 None => {
-                    doubt = Some(Doubt {
+                    headerless = Some(HeaderlessSegment {
                         sequence,
                         file: Some(file),
                     })
                 }
-                Some(doubt) => return Err(side_by_side(doubt.sequence)),
+                Some(headerless) => return Err(two_missing(headerless.sequence)),
             },
         }
     }
-    if let Some(doubt) = doubt {
+    if let Some(headerless) = headerless {
         let base = found
             .last()
             .map_or(manifest.filed, |last| last.header.limit());
-        let limit = Position(base.0 + doubt.size()?);
-        found.push(doubt.resolve(manifest, base, limit, epochs)?);
+        let limit = Position(base.0 + headerless.size()?);
+        found.push(headerless.resolve(manifest, base, limit, epochs)?);
     }
     Ok(found)
 }
 
-fn side_by_side(sequence: u64) -> LineError {
-    LineError::SideBySide {
+fn two_missing(sequence: u64) -> LineError {
+    LineError::TwoMissing {
         path: segment::path(sequence),
     }
 }
 
-enum Opened {
+enum OpenedSegment {
     Segment(Segment),
     Damaged(Arc<dyn File>),
 }
 
-fn open(disk: &dyn Disk, manifest: &Manifest, sequence: u64) -> Result<Opened, LineError> {
+fn open(disk: &dyn Disk, manifest: &Manifest, sequence: u64) -> Result<OpenedSegment, LineError> {
     let path = segment::path(sequence);
     let file = disk
         .open(&path)
         .map_err(|error| LineError::Io { path, error })?;
     match Segment::read(file.clone(), sequence, manifest.journal_id) {
-        Ok(segment) => Ok(Opened::Segment(segment)),
-        Err(SegmentError::Damaged { .. }) => Ok(Opened::Damaged(file)),
+        Ok(segment) => Ok(OpenedSegment::Segment(segment)),
+        Err(SegmentError::Damaged { .. }) => Ok(OpenedSegment::Damaged(file)),
         Err(error) => Err(error.into()),
     }
 }
 
 fn check_continues(
     manifest: &Manifest,
-    last: Option<&Found>,
+    last: Option<&FoundSegment>,
     segment: &Segment,
 ) -> Result<(), LineError> {
     let header = &segment.header;
@@ -201,19 +204,19 @@ fn check_continues(
     if continues && header.shards.len() == manifest.shards.len() {
         return Ok(());
     }
-    let what = "it does not continue the segment before";
+    let what = "it does not continue the previous segment";
     Err(contradiction(header, header.base, what))
 }
 
-/// A segment without a header.
-struct Doubt {
+/// A segment without a valid header.
+struct HeaderlessSegment {
     sequence: u64,
     file: Option<Arc<dyn File>>,
 }
 
-impl Doubt {
-    fn missing(sequence: u64) -> Doubt {
-        Doubt {
+impl HeaderlessSegment {
+    fn missing(sequence: u64) -> HeaderlessSegment {
+        HeaderlessSegment {
             sequence,
             file: None,
         }
@@ -227,21 +230,22 @@ impl Doubt {
         })
     }
 
-    /// What it must have been, between two positions. How far the shards were is added later.
+    /// Reconstructs the header between two positions, except for the shards' ends, which are added
+    /// later.
     fn resolve(
         self,
         manifest: &Manifest,
         base: Position,
         limit: Position,
         epochs: Epochs,
-    ) -> Result<Found, LineError> {
+    ) -> Result<FoundSegment, LineError> {
         let size = limit.0.saturating_sub(base.0);
         let mut header = SegmentHeader {
             journal_id: manifest.journal_id,
             sequence: self.sequence,
             base,
             size,
-            epoch: epochs.of(self.sequence),
+            epoch: epochs.for_segment(self.sequence),
             previous_end: base,
             shards: Vec::new(),
         };
@@ -254,15 +258,15 @@ impl Doubt {
             None => None,
         };
         header.epoch = epoch.unwrap_or(header.epoch);
-        Ok(Found {
+        Ok(FoundSegment {
             header: Arc::new(header),
             file: self.file,
-            evidence: epoch.map_or(Evidence::None, |_| Evidence::Blocks),
+            evidence: epoch.map_or(HeaderEvidence::None, |_| HeaderEvidence::Blocks),
         })
     }
 }
 
-/// The epoch that the first block says it was written in, if the block is whole.
+/// Returns the epoch in the first block, if that block is whole.
 fn epoch_of(file: &Arc<dyn File>, header: &SegmentHeader) -> io::Result<Option<u64>> {
     let mut bytes = [0; BLOCK_HEADER_SIZE];
     if file.size()? < header.size {
@@ -284,8 +288,9 @@ fn epoch_of(file: &Arc<dyn File>, header: &SegmentHeader) -> io::Result<Option<u
     Ok(scan.next_block()?.map(|block| block.header.epoch))
 }
 
-/// A name may be there and not on disk: whoever gave it was stopped before it was synced.
-fn sync_names_before_trust(disk: &dyn Disk) -> Result<(), LineError> {
+/// Syncs the directory: a name may exist without being durable, if an earlier run crashed before
+/// its sync.
+fn sync_names(disk: &dyn Disk) -> Result<(), LineError> {
     disk.sync_dir(segment::LINE_DIR)
         .map_err(|error| LineError::Io {
             path: segment::LINE_DIR.into(),
@@ -293,9 +298,9 @@ fn sync_names_before_trust(disk: &dyn Disk) -> Result<(), LineError> {
         })
 }
 
-/// Writes a part of a segment again as it is read, and syncs it. After a sync that failed, what was
-/// to be synced may be readable and count as written without being on disk, and only what is
-/// written anew is taken up by the next sync.
+/// Rewrites a part of a segment with the bytes that it reads as, and syncs it. After a failed sync,
+/// pages may be readable and marked clean without being on disk; only newly written pages are
+/// covered by the next sync.
 pub(super) fn write_again(
     segment: &Segment,
     from: Position,

@@ -1,27 +1,28 @@
-//! Where streams go on behind records that are not there.
+//! Gaps in streams after lost records.
 //!
-//! What a stream's next offset was before a gap is nowhere else: the first record behind it says
-//! what it was after the gap. If a cut makes that record void, it is needed again.
+//! The stream's next offset before a gap is stored here only: it is needed again if a cut voids the
+//! record after the gap.
 
 use crate::shard::State;
 use crate::{Index, ShardId, StreamId};
 
-/// See the module's documentation.
+/// The gaps found during replay.
 #[derive(Debug, Default)]
 pub(super) struct Gaps(Vec<Gap>);
 
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     shard: ShardId,
-    /// The block behind it.
+    /// Index of the block after the gap.
     index: Index,
     stream: StreamId,
-    /// The stream's next offset before it.
+    /// The stream's next offset before the gap.
     next: u64,
 }
 
 impl Gaps {
-    /// A record in this block does not follow its stream, whose next offset would have been this.
+    /// Adds a gap: a record in block `index` does not continue its stream, whose next offset was
+    /// `next`.
     pub(super) fn note(&mut self, shard: ShardId, index: Index, stream: StreamId, next: u64) {
         self.0.push(Gap {
             shard,
@@ -31,7 +32,8 @@ impl Gaps {
         });
     }
 
-    /// The shard's blocks from `index` on are void, and the gaps before them with them.
+    /// Removes the gaps in blocks from `index` on, which are void, and restores the streams' next
+    /// offsets.
     pub(super) fn void_from(&mut self, shard: ShardId, index: Index, state: &mut State) {
         self.0.retain(|gap| {
             let is_void = gap.shard == shard && gap.index >= index;

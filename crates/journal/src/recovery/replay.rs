@@ -1,10 +1,10 @@
-//! Puts what is found in the line back into the shards, and judges it on the way.
+//! Replays the blocks of the line into the shards, and validates them.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use super::files::Found;
+use super::files::FoundSegment;
 use super::gaps::Gaps;
 use super::{DamagedRange, LineError, Recovery, contradiction, io_error};
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
@@ -15,29 +15,30 @@ use crate::segment::{
     self, BlockView, SEGMENT_HEADER_SIZE, Scan, Segment, SegmentHeader, ShardEnd,
 };
 use crate::shard::{Shard, State};
-use crate::tail::Placed;
+use crate::tail::BlockLocation;
 use crate::{Index, Position, ShardId};
 
-/// Whether the place where whole blocks end was durable: somebody may have been told so.
+/// Returns true if the end of the whole blocks was durable, so that later data may have been
+/// acknowledged.
 fn was_durable(end: Position, hint: Position) -> bool {
     hint > end
 }
 
-/// See the module's documentation.
+/// A replay in progress.
 pub(super) struct Replay<'a> {
     shards: &'a [Shard],
     pub(super) recovery: Recovery,
-    /// What is marked if the loss is accepted: which segment, from where, to where.
+    /// Ranges to mark if the loss is accepted: segment, from, to.
     lost: Vec<(usize, Position, Position)>,
     pub(super) cuts: Vec<Cut>,
-    /// Blocks of shards, from an index on, that a cut must make void: filing left them out. Until
-    /// that cut everything else of the shard is void too, and follows what is not there.
+    /// Blocks of a shard, from an index on, that a later cut must void, because filing left them
+    /// out. Until that cut, all blocks of the shard are void too, and continue missing ones.
     void: Vec<(ShardId, Index)>,
     gaps: Gaps,
-    /// Everything before it was synced: a block says so that was written later.
+    /// Position before which a later block declares everything durable.
     pub(super) durable: Position,
-    /// Damage has been seen, now or by an earlier run that accepted it: what follows may not
-    /// continue what is before.
+    /// Damage was found, now or by an earlier run that accepted it. Later blocks may not continue
+    /// earlier ones.
     has_gaps: bool,
 }
 
@@ -55,21 +56,21 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The segment that must follow what is filed is not there, nor any behind it.
-    pub(super) fn nothing_behind(&mut self, manifest: &Manifest) {
+    /// Reports that the first unfiled segment and all later ones are missing.
+    pub(super) fn report_missing_end(&mut self, manifest: &Manifest) {
         let path = segment::path(manifest.sequence + 1);
         self.note(path, 0, manifest.filed, 0);
     }
 
-    /// Checks that a segment begins where the shards are; the one before it ends at `end`.
+    /// Checks that a segment begins where the shards are. The previous segment ends at `end`.
     pub(super) fn begin(
         &mut self,
         place: usize,
-        found: &mut Found,
+        found: &mut FoundSegment,
         end: Position,
     ) -> Result<(), LineError> {
         if !found.has_header() {
-            // It stood there, and what it said follows from what is before.
+            // Reconstruct the header from the earlier blocks.
             let header = Arc::make_mut(&mut found.header);
             header.previous_end = end;
             header.shards = self.shards.iter().map(end_of).collect();
@@ -89,11 +90,11 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Reads a segment's blocks and returns where they end.
+    /// Replays a segment's blocks and returns their end.
     pub(super) fn segment(
         &mut self,
         place: usize,
-        found: &Found,
+        found: &FoundSegment,
         sealed_end: Option<Position>,
     ) -> Result<Position, LineError> {
         match found.segment() {
@@ -106,8 +107,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Where the segment ended was said by a header that is damaged, so blocks may be missing here:
-    /// that is marked too. Returns where the segment ends now.
+    /// Marks a range after the segment's end as lost, because the header that stated the end is
+    /// damaged and blocks may be missing. Returns the new end of the segment.
     pub(super) fn mark_end(
         &mut self,
         place: usize,
@@ -118,15 +119,15 @@ impl<'a> Replay<'a> {
         let mark = aligned(torn.max(BLOCK_HEADER_SIZE as u64));
         let to = Position(end.0 + mark).min(header.limit());
         if to.0 - end.0 < BLOCK_HEADER_SIZE as u64 {
-            // A hint fills the room that every block leaves: nothing is missing.
+            // The room after each block is filled by a hint, so nothing is missing.
             return end;
         }
         self.lost.push((place, end, to));
         to
     }
 
-    /// The shards are where the filed part of the line ends. Blocks in it that a cut further on
-    /// made void are not filed, so there may be fewer than the first unfiled segment knows.
+    /// Checks the first unfiled segment. Blocks that a later cut voids are not filed, so the shards
+    /// may have fewer blocks than its header states.
     fn begin_line(&mut self, header: &SegmentHeader) -> Result<(), LineError> {
         for (shard, expected) in self.shards.iter().zip(&header.shards) {
             let mut state = shard.state.lock();
@@ -139,16 +140,16 @@ impl<'a> Replay<'a> {
         self.begin_segment(header)
     }
 
-    /// Checks that blocks which were taken for void are.
+    /// Checks that the blocks assumed void were voided by a cut.
     pub(super) fn check_void(&self, header: &SegmentHeader) -> Result<(), LineError> {
         if self.has_gaps || self.void.is_empty() {
             return Ok(());
         }
-        let what = "blocks of a shard are not there";
+        let what = "blocks of a shard are missing";
         Err(contradiction(header, header.base, what))
     }
 
-    /// Checks that the shards are where the segment says they were when it began.
+    /// Checks that the shards have the ends that the segment's header states.
     fn begin_segment(&mut self, header: &SegmentHeader) -> Result<(), LineError> {
         for (shard, expected) in self.shards.iter().zip(&header.shards) {
             let mut state = shard.state.lock();
@@ -156,7 +157,7 @@ impl<'a> Replay<'a> {
                 self.skip_to(header, &mut state, shard, expected.index, header.base)?;
             }
             if state.end().index > expected.index {
-                let what = "a shard has more blocks than the segment knows";
+                let what = "a shard has more blocks than the segment states";
                 return Err(contradiction(header, header.base, what));
             }
         }
@@ -192,7 +193,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Whether what follows `end`, in the last segment, was never acked.
+    /// Returns true if nothing after `end`, in the last segment, was ever acknowledged.
     fn is_torn(&mut self, segment: &Segment, end: Position) -> Result<bool, LineError> {
         let mut ahead = Scan::from(segment, end, segment.header.limit());
         let mut torn_end = end.0;
@@ -230,9 +231,9 @@ impl<'a> Replay<'a> {
     fn cut(&mut self, segment: &Segment, header: &BlockHeader) -> Result<(), LineError> {
         let shard = self.shard(segment, header)?;
         let mut state = shard.state.lock();
-        // Nothing was committed since but what is filed.
+        // At a start, only filed blocks are committed.
         if header.index <= state.committed() {
-            let what = "a cut makes void what is filed";
+            let what = "a cut voids filed blocks";
             return Err(contradiction(&segment.header, header.position, what));
         }
         let last = Index(header.index.0 - 1);
@@ -243,8 +244,8 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// Takes back what a shard has from a block's index on: a cut there, or one that is lost before
-    /// the block, made it void.
+    /// Voids a shard's blocks from a block's index on, by this cut or by one that was lost before
+    /// the block.
     fn void_from(&mut self, state: &mut State, header: &BlockHeader) {
         state.void_from(header.index);
         self.gaps.void_from(header.shard, header.index, state);
@@ -267,7 +268,7 @@ impl<'a> Replay<'a> {
             self.skip_to(&segment.header, &mut state, shard, last, header.position)?;
         }
         if header.index.0 < next {
-            // Its cut may be among what is lost; what is filed was never cut.
+            // Its cut may be lost. Filed blocks are never cut.
             if !self.has_gaps || header.index <= state.committed() {
                 let what = "the block's index is not the shard's next";
                 return Err(contradiction(&segment.header, header.position, what));
@@ -275,17 +276,17 @@ impl<'a> Replay<'a> {
             self.void_from(&mut state, header);
         }
         self.check_offsets(segment, block, shard, &state)?;
-        let placed = Placed {
+        let location = BlockLocation {
             position: header.position,
             length: header.length,
             time_ms: header.time_ms,
         };
-        state.replay(header.index, header.term, placed, block.body);
+        state.replay(header.index, header.term, location, block.body);
         Ok(())
     }
 
-    /// Records continue their streams; they may leave a gap where damage was found, or where they
-    /// follow what is void and as void themselves.
+    /// Checks that records continue their streams. A gap is allowed after damage, and in blocks
+    /// that are void or follow void ones.
     fn check_offsets(
         &mut self,
         segment: &Segment,
@@ -322,13 +323,13 @@ impl<'a> Replay<'a> {
             *next = record.offset + 1;
         }
         if count != block.header.count {
-            let what = "the block has another count of records than it says";
+            let what = "the number of records differs from the block's header";
             return Err(contradiction(&segment.header, position, what));
         }
         Ok(())
     }
 
-    /// Blocks of the shard up to `last` are not there.
+    /// Skips missing blocks of the shard up to `last`.
     fn skip_to(
         &mut self,
         header: &SegmentHeader,
@@ -338,7 +339,7 @@ impl<'a> Replay<'a> {
         at: Position,
     ) -> Result<(), LineError> {
         if !self.has_gaps {
-            return Err(contradiction(header, at, "blocks of a shard are not there"));
+            return Err(contradiction(header, at, "blocks of a shard are missing"));
         }
         let first = Index(state.end().index.0 + 1);
         if !self.recovery.lost.is_empty() {
@@ -355,7 +356,7 @@ impl<'a> Replay<'a> {
             .ok_or_else(unknown)
     }
 
-    /// What is between is not what was written.
+    /// Reports a damaged range and marks it as lost.
     fn damaged(&mut self, place: usize, header: &SegmentHeader, from: Position, to: Position) {
         let path = segment::path(header.sequence);
         self.note(path, from.0 - header.base.0, from, to.0 - from.0);
@@ -374,7 +375,7 @@ impl<'a> Replay<'a> {
         self.has_gaps = true;
     }
 
-    /// Puts a block over every range whose loss was accepted, so that the line is whole again.
+    /// Writes a block over every range whose loss was accepted, so that the line is whole again.
     pub(super) fn mark_lost(&self, segments: &VecDeque<Segment>) -> Result<(), LineError> {
         for (place, from, to) in &self.lost {
             let segment = &segments[*place];
@@ -401,8 +402,8 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// Raises how far the shards were when a segment began to where its first blocks say they were:
-/// there may have been void ones, which filing left out.
+/// Raises the shards' ends at a segment's start to what its first blocks imply. There may have been
+/// void blocks that filing left out.
 fn learn_shards(segment: &Segment, shards: &mut [ShardEnd]) -> io::Result<()> {
     let mut left: Vec<Option<&mut ShardEnd>> = shards.iter_mut().map(Some).collect();
     let mut scan = Scan::new(segment, segment.header.limit());
@@ -419,7 +420,7 @@ fn learn_shards(segment: &Segment, shards: &mut [ShardEnd]) -> io::Result<()> {
     Ok(())
 }
 
-/// The length that the torn block says it has; 0 if it does not even begin.
+/// Returns the length that a torn block claims; 0 if it does not begin like a block.
 fn claimed_length(segment: &Segment, position: Position) -> io::Result<u64> {
     let left = segment.header.limit().0 - position.0;
     let mut bytes = [0; BLOCK_HEADER_SIZE];

@@ -17,7 +17,7 @@ fn room_is_held_over_starts_and_given_when_it_is_needed() {
 }
 
 #[test]
-fn a_reserve_for_which_there_is_no_room_leaves_nothing_behind() {
+fn failed_reserve_leaves_no_file() {
     let disk = Arc::new(SimulatedDisk::new(1));
     disk.set_capacity(SIZE - 1);
     let mut reserve = Reserve::open(disk.clone(), SIZE).unwrap();
@@ -29,7 +29,7 @@ fn a_reserve_for_which_there_is_no_room_leaves_nothing_behind() {
 }
 
 #[test]
-fn another_size_and_none_at_all_remove_what_is_there() {
+fn reserve_of_another_size_is_removed() {
     let disk = Arc::new(SimulatedDisk::new(1));
     Reserve::open(disk.clone(), SIZE).unwrap().hold().unwrap();
     let mut reserve = Reserve::open(disk.clone(), 0).unwrap();

@@ -1,4 +1,4 @@
-//! Reading a segment's blocks in order, as far as they are whole.
+//! Scans the whole blocks of a segment in order.
 
 use std::io;
 
@@ -6,24 +6,24 @@ use super::{SEGMENT_HEADER_SIZE, Segment};
 use crate::Position;
 use crate::block::{BLOCK_ALIGNMENT, BLOCK_HEADER_SIZE, BLOCK_MAGIC, BlockHeader, Seed};
 
-/// Read at once, if blocks are not larger and nobody asked for more.
+/// Bytes per read, unless a block is larger or the caller wants more.
 const WINDOW_SIZE: u64 = 256 << 10;
 
-/// A whole block: its CRC matched, and it stands where it says.
+/// A whole block: its CRC matches, and its position is right.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockView<'a> {
-    /// What it says of itself.
+    /// The header.
     pub header: BlockHeader,
-    /// Its records.
+    /// The records.
     pub body: &'a [u8],
 }
 
-/// See the module's documentation.
+/// A scan over the blocks of a segment.
 #[derive(Debug)]
 pub struct Scan {
     segment: Segment,
     seed: Seed,
-    /// In the file: the next block, and where blocks end.
+    /// Offsets in the file: the next block, and the end of the blocks.
     at: u64,
     limit: u64,
     window: Vec<u8>,
@@ -32,8 +32,8 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// From the first block to `end`: the successor's `previous_end`, or the segment's own limit
-    /// if it has none.
+    /// Scans from the first block to `end`: the successor's `previous_end`, or the segment's own
+    /// limit if it has no successor.
     pub fn new(segment: &Segment, end: Position) -> Scan {
         let limit = end.0.saturating_sub(segment.header.base.0);
         Scan {
@@ -47,7 +47,7 @@ impl Scan {
         }
     }
 
-    /// The same, from a block's position on.
+    /// Scans from a block's position to `end`.
     pub fn from(segment: &Segment, position: Position, end: Position) -> Scan {
         Scan {
             at: position.0.saturating_sub(segment.header.base.0),
@@ -55,7 +55,7 @@ impl Scan {
         }
     }
 
-    /// The same, of what is read at once as a whole: [`Scan::into_bytes`] gives it out.
+    /// Scans like [`Scan::new`] but reads the whole segment at once, for [`Scan::into_bytes`].
     pub fn at_once(segment: &Segment, end: Position) -> Scan {
         Scan {
             window_size: segment.header.size,
@@ -63,18 +63,18 @@ impl Scan {
         }
     }
 
-    /// All bytes of the blocks that an [`Scan::at_once`] went over, from the first block on.
+    /// Returns the bytes of all blocks that a [`Scan::at_once`] covered, from the first block on.
     pub fn into_bytes(self) -> Vec<u8> {
         self.window
     }
 
-    /// Where the next block would begin. After the last one of a sealed segment this is the
+    /// Returns the position of the next block. After the last block of a sealed segment it is
     /// `end`; anything less is damage.
     pub fn position(&self) -> Position {
         Position(self.segment.header.base.0 + self.at)
     }
 
-    /// The next block, or none if there is no whole one at [`Scan::position`].
+    /// Returns the next block; `None` if there is no whole block at [`Scan::position`].
     pub fn next_block(&mut self) -> io::Result<Option<BlockView<'_>>> {
         let Some(header) = self.probe(self.at)? else {
             return Ok(None);
@@ -88,8 +88,8 @@ impl Scan {
         }))
     }
 
-    /// The next whole block behind [`Scan::position`], wherever it begins; the scan goes on from
-    /// it. None if there is no more.
+    /// Finds the next whole block after [`Scan::position`], at any alignment; the scan continues
+    /// there. `None` if there is no more.
     pub fn seek(&mut self) -> io::Result<Option<BlockHeader>> {
         let mut at = self.at + BLOCK_ALIGNMENT;
         while at + BLOCK_HEADER_SIZE as u64 <= self.limit {
@@ -112,7 +112,7 @@ impl Scan {
         Ok(None)
     }
 
-    /// The header of the whole block at `at`; the window holds it then.
+    /// Returns the header of the whole block at `at` and leaves the block in the window.
     fn probe(&mut self, at: u64) -> io::Result<Option<BlockHeader>> {
         if at + BLOCK_HEADER_SIZE as u64 > self.limit {
             return Ok(None);
@@ -134,7 +134,7 @@ impl Scan {
         Ok(header.is_whole(block, self.seed).then_some(header))
     }
 
-    /// Sees to it that the window holds `length` bytes from `at` on; they are within the limit.
+    /// Makes the window hold `length` bytes from `at` on. They must be within the limit.
     fn fill(&mut self, at: u64, length: u64) -> io::Result<()> {
         let window_end = self.window_start + self.window.len() as u64;
         if self.window_start <= at && at + length <= window_end {
@@ -142,7 +142,7 @@ impl Scan {
         }
         let size = length.max(self.window_size).min(self.limit - at) as usize;
         if size > self.window.capacity() {
-            // Memory that is new is zero: nothing is filled with zeros only to be read over.
+            // New memory is zero, so it is not filled with zeros before the read.
             self.window = vec![0; size];
         }
         self.window.resize(size, 0);

@@ -138,7 +138,7 @@ fn scan_all(scan: &mut Scan) -> Vec<BlockKind> {
 }
 
 #[test]
-fn a_scan_finds_every_block_and_ends_behind_the_last() {
+fn scan_finds_every_block_and_ends_after_the_last() {
     let (segment, ends) = example();
     let mut scan = Scan::new(&segment, segment.header.limit());
     assert_eq!(
@@ -156,7 +156,7 @@ fn a_scan_finds_every_block_and_ends_behind_the_last() {
 }
 
 #[test]
-fn a_scan_stops_at_a_flipped_bit_and_seeks_behind_it() {
+fn scan_stops_at_a_flipped_bit_and_seeks_past_it() {
     let (segment, ends) = example();
     for byte in ends[0].0..ends[0].0 + BLOCK_HEADER_SIZE as u64 + 92 {
         let mut bytes = bytes_of(&segment);
@@ -173,7 +173,7 @@ fn a_scan_stops_at_a_flipped_bit_and_seeks_behind_it() {
         assert_eq!(
             scan_all(&mut scan),
             [BlockKind::Idle, BlockKind::Cut],
-            "the scan goes on from what was found"
+            "the scan continues from the found block"
         );
     }
 }
@@ -193,7 +193,7 @@ fn what_another_life_of_the_file_left_is_not_found() {
 }
 
 #[test]
-fn a_header_that_is_damaged_or_newer_is_refused() {
+fn damaged_or_newer_header_is_refused() {
     let bytes = header().encode();
     assert_eq!(SegmentHeader::decode(&bytes, "s").unwrap(), header());
     for byte in [0, 5, 11, 17, 40, 63, 70, 4095] {
@@ -225,10 +225,10 @@ fn only_names_of_segments_have_a_sequence() {
     }
 }
 
-/// The fixture was written once, by an encoder that shares no code with this one, and is never
-/// written again.
+/// The fixture was written once, by an encoder that shares no code with this one. It is never
+/// regenerated.
 #[test]
-fn version_1_is_read_and_written_as_ever() {
+fn version_1_is_read_and_written_unchanged() {
     let fixture: &[u8] = include_bytes!("../../tests/fixtures/v1/segment.bin");
     let (segment, ends) = example();
     let bytes = bytes_of(&segment);

@@ -19,7 +19,7 @@ fn paths(disk: &SimulatedDisk) -> Vec<String> {
     disk.files().into_iter().map(|(path, _)| path).collect()
 }
 
-/// What the line does with a spare, and what filing does with it later.
+/// Uses a spare as the line does, and gives it back as the filing does.
 fn use_up(disk: &SimulatedDisk, spares: &Spares, name: &str) {
     let spare = spares.take().unwrap();
     let path = format!("{LINE_DIR}/{name}");
@@ -35,7 +35,7 @@ fn is_zero(spare: &Spare) -> bool {
 }
 
 #[test]
-fn a_spare_is_full_of_zeros_and_durable() {
+fn spare_is_zeroed_and_durable() {
     let disk = disk();
     let spares = open(&disk);
     assert!(spares.take().is_none());
@@ -49,7 +49,7 @@ fn a_spare_is_full_of_zeros_and_durable() {
 }
 
 #[test]
-fn a_used_file_is_used_again_as_it_is_unless_everything_must_be_zeroed() {
+fn used_file_is_reused_unless_all_must_be_zeroed() {
     let disk = disk();
     let spares = open(&disk);
     spares.prepare().unwrap();
@@ -68,7 +68,7 @@ fn a_used_file_is_used_again_as_it_is_unless_everything_must_be_zeroed() {
 }
 
 #[test]
-fn whoever_waits_for_old_bytes_to_go_sees_each_file_until_it_is_zeroed() {
+fn files_count_as_dirty_until_they_are_zeroed() {
     let disk = disk();
     let spares = open(&disk);
     spares.prepare().unwrap();
@@ -89,7 +89,7 @@ fn whoever_waits_for_old_bytes_to_go_sees_each_file_until_it_is_zeroed() {
 }
 
 #[test]
-fn a_file_that_is_discarded_is_gone_and_no_longer_waited_for() {
+fn discarded_file_is_gone_and_no_longer_stale() {
     let disk = disk();
     let spares = open(&disk);
     spares.prepare().unwrap();
@@ -124,7 +124,7 @@ fn a_start_zeroes_what_was_used_and_removes_what_is_unfinished_or_of_another_siz
 }
 
 #[test]
-fn what_cannot_be_zeroed_is_removed() {
+fn file_that_cannot_be_zeroed_is_removed() {
     let disk = disk();
     let spares = open(&disk);
     disk.fail_once(Fault::Full, |call| call.kind == Call::Write);
@@ -135,7 +135,7 @@ fn what_cannot_be_zeroed_is_removed() {
 }
 
 #[test]
-fn shrinking_makes_room_and_keeps_what_it_is_told() {
+fn shrink_removes_all_but_the_given_number() {
     let disk = disk();
     let spares = open(&disk);
     for _ in 0..3 {

@@ -1,10 +1,10 @@
-//! The line and the filing together.
+//! The line and the filing combined.
 
 use super::*;
 use crate::filing::{Line as _, Step};
 
-impl Stepped {
-    /// Steps both until neither has anything to do.
+impl SteppedJournal {
+    /// Steps both until neither has work.
     fn settle_all(&mut self, now_ms: u64) {
         loop {
             let line = self.line.step();
@@ -23,8 +23,8 @@ fn payload(number: u64) -> Vec<u8> {
     vec![number as u8; 200 + number as usize % 100]
 }
 
-/// Appends 300 records over 6 streams and files what is sealed.
-fn written(disk: &Arc<SimulatedDisk>) -> Stepped {
+/// Appends 300 records to 6 streams and files the sealed segments.
+fn written(disk: &Arc<SimulatedDisk>) -> SteppedJournal {
     let mut stepped = open(disk, 1);
     for number in 0..300 {
         stepped.append(StreamId(number % 6), &payload(number));
@@ -36,7 +36,7 @@ fn written(disk: &Arc<SimulatedDisk>) -> Stepped {
     stepped
 }
 
-fn check(stepped: &Stepped) {
+fn check(stepped: &SteppedJournal) {
     for stream in 0..6 {
         let expected: Vec<_> = (0..300)
             .filter(|number| number % 6 == stream)
@@ -52,7 +52,7 @@ fn check(stepped: &Stepped) {
 }
 
 #[test]
-fn reads_go_on_from_extents_into_the_line_and_survive_a_restart() {
+fn reads_continue_from_extents_into_the_line_also_after_restart() {
     let disk = disk();
     let stepped = written(&disk);
     assert_eq!(
@@ -73,26 +73,26 @@ fn reads_go_on_from_extents_into_the_line_and_survive_a_restart() {
 }
 
 #[test]
-fn a_reader_that_planned_before_its_segment_was_recycled_finds_the_extent() {
+fn read_of_a_recycled_segment_finds_the_extent() {
     let disk = disk();
     let mut stepped = open(&disk, 1);
     stepped.append_durably(STREAM, b"first");
     stepped.line.forget_tail();
-    let placed = {
+    let location = {
         let state = stepped.journal.shared().shards[1].state.lock();
-        state.tail.placed(Index(1)).unwrap()
+        state.tail.location(Index(1)).unwrap()
     };
     for _ in 0..100 {
         stepped.append(StreamId(8), &[9; 900]);
         stepped.settle_all(1000);
     }
-    let found = read::read_block(stepped.journal.shared(), placed).unwrap();
+    let found = read::read_block(stepped.journal.shared(), location).unwrap();
     assert!(found.is_none(), "the block's place has another use");
     assert_eq!(stepped.read(STREAM), [b"first"]);
 }
 
 #[test]
-fn a_stream_that_is_filed_keeps_no_run() {
+fn filed_stream_has_no_runs() {
     let stepped = written(&disk());
     let shared = stepped.journal.shared();
     let state = shared.shards[1].state.lock();
@@ -105,7 +105,7 @@ fn a_stream_that_is_filed_keeps_no_run() {
 }
 
 #[test]
-fn retention_looks_into_extents_too() {
+fn retention_also_counts_extents() {
     let stepped = written(&disk());
     let stream = StreamId(2);
     let bytes = stepped.journal.bytes(SHARD, stream).unwrap();
@@ -156,7 +156,7 @@ fn erased_bytes_leave_the_directory() {
 }
 
 #[test]
-fn a_loss_that_was_accepted_is_filed() {
+fn accepted_loss_is_filed() {
     let disk = disk();
     let mut stepped = open(&disk, 1);
     for number in 0..10 {

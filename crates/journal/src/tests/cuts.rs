@@ -1,4 +1,4 @@
-//! Cuts, and what was filed, lost or stopped beside them.
+//! Cuts combined with filing, losses and crashes.
 
 use super::*;
 use crate::block::{BlockHeader, BlockKind};
@@ -6,8 +6,12 @@ use crate::filing::{Line as _, Step};
 use crate::inspect;
 use crate::segment::{Scan, Segment};
 
-/// Opens it for a caller who says what is committed, and commits what is there.
-fn open_by_caller(disk: &Arc<SimulatedDisk>, entropy: u64, accept_loss: AcceptLoss) -> Stepped {
+/// Opens the journal with [`Commit::ByCaller`] and commits all blocks.
+fn open_by_caller(
+    disk: &Arc<SimulatedDisk>,
+    entropy: u64,
+    accept_loss: AcceptLoss,
+) -> SteppedJournal {
     let options = Options {
         commit: Commit::ByCaller,
         accept_loss,
@@ -19,11 +23,11 @@ fn open_by_caller(disk: &Arc<SimulatedDisk>, entropy: u64, accept_loss: AcceptLo
     stepped
 }
 
-fn reopen(disk: &Arc<SimulatedDisk>, entropy: u64) -> Stepped {
+fn reopen(disk: &Arc<SimulatedDisk>, entropy: u64) -> SteppedJournal {
     open_by_caller(disk, entropy, AcceptLoss::No)
 }
 
-impl Stepped {
+impl SteppedJournal {
     /// Ends the active segment.
     fn seal(&mut self) {
         self.prepare_spare();
@@ -31,7 +35,7 @@ impl Stepped {
         self.settle();
     }
 
-    /// Goes on filing until so many segments are left.
+    /// Files until this many segments are left.
     fn file_until(&mut self, segments: usize) {
         while self.journal.stats().segments > segments {
             assert_eq!(self.background.step(1000), Step::Worked);
@@ -48,7 +52,7 @@ fn a_segment_is_not_filed_while_a_cut_of_its_blocks_is_not_in_the_line() {
     stepped.journal.commit(SHARD, kept.ticket.index);
     stepped.seal();
     stepped.journal.cut(SHARD, void.ticket.index).unwrap();
-    // The filing comes first, and the line's thread later.
+    // The filing runs first, and the line's thread later.
     while stepped.background.step(1000) == Step::Worked {}
     assert_eq!(stepped.journal.stats().segments, 2);
     let instead = stepped.append_durably(STREAM, b"instead");
@@ -62,9 +66,9 @@ fn a_segment_is_not_filed_while_a_cut_of_its_blocks_is_not_in_the_line() {
     assert_eq!(reopen(&disk, 2).read(STREAM), expected);
 }
 
-/// Two blocks that stay, and void ones behind them in the first segment and in the second; the cut
-/// stands in the third, with what came in their place. Another stream has void records only.
-fn cut_from_the_third(disk: &Arc<SimulatedDisk>) -> Stepped {
+/// Writes two valid blocks, followed by void ones in the first and second segment. The cut is in
+/// the third, with the blocks that replace them. Another stream has void records only.
+fn cut_from_the_third(disk: &Arc<SimulatedDisk>) -> SteppedJournal {
     let mut stepped = reopen(disk, 1);
     stepped.append_durably(STREAM, b"one");
     let kept = stepped.append_durably(STREAM, b"two");
@@ -83,7 +87,7 @@ fn cut_from_the_third(disk: &Arc<SimulatedDisk>) -> Stepped {
     stepped
 }
 
-/// Everything of the stream that was never void.
+/// Reads all records of the stream that were never void.
 fn expected() -> Vec<Vec<u8>> {
     [&b"one"[..], b"two", b"instead"].map(<[u8]>::to_vec).into()
 }
@@ -115,7 +119,7 @@ fn void_blocks_are_filed_away_segment_by_segment_before_their_cut() {
 }
 
 #[test]
-fn a_header_that_is_lost_between_void_blocks_and_their_cut_is_accepted_once() {
+fn lost_header_between_void_blocks_and_cut_is_accepted_once() {
     let disk = disk();
     let mut stepped = cut_from_the_third(&disk);
     stepped.file_until(2);
@@ -129,7 +133,8 @@ fn a_header_that_is_lost_between_void_blocks_and_their_cut_is_accepted_once() {
     assert_eq!(stepped.append_durably(StreamId(8), b"first").offset, 0);
 }
 
-/// Flips a bit in the blocks of a segment to which this applies, of which there is at least one.
+/// Flips a bit in each block of a segment for which the predicate holds; there must be at least
+/// one.
 fn damage(disk: &SimulatedDisk, sequence: u64, mut is_it: impl FnMut(&BlockHeader) -> bool) {
     let segment = Segment::open(disk, sequence, options(0).journal_id).unwrap();
     let mut scan = Scan::new(&segment, segment.header.limit());
@@ -173,7 +178,7 @@ fn a_cut_that_is_lost_is_known_from_the_blocks_behind_it() {
 }
 
 #[test]
-fn blocks_that_are_lost_are_void_when_a_cut_behind_them_says_so() {
+fn lost_blocks_are_void_after_a_later_cut() {
     let disk = disk();
     let mut stepped = reopen(&disk, 1);
     let kept = stepped.append_durably(STREAM, b"kept");

@@ -1,9 +1,10 @@
-//! Damage to what was acked is found, named, never served and never silently cut.
+//! Damage to acknowledged data is found, named, never served and never silently cut.
 
 use super::*;
 use crate::filing::Step;
 
-/// Twenty records in a few segments, all acked; the number of the last segment with blocks.
+/// Appends twenty acknowledged records to a few segments. Returns the number of the last segment
+/// with blocks.
 fn written(disk: &Arc<SimulatedDisk>) {
     let mut stepped = open(disk, 1);
     for number in 0..20u8 {
@@ -47,7 +48,7 @@ fn a_loss_is_accepted_once_and_everything_else_is_kept() {
     let mut stepped = Journal::open_stepped(disk.clone(), &accepting()).unwrap();
     let lost = stepped.recovery.lost.records.clone();
     assert_eq!(lost.len(), 1);
-    let check = |stepped: &Stepped| {
+    let check = |stepped: &SteppedJournal| {
         let mut offsets = Vec::new();
         for stream in 0..2 {
             let read = stepped
@@ -82,14 +83,14 @@ fn a_hint_behind_a_broken_tail_tells_damage_from_tearing() {
     ));
 }
 
-/// Damages the body of the last block; that must not pass for a torn one.
-fn assert_last_block_is_trusted(disk: &Arc<SimulatedDisk>, stepped: Stepped, what: &str) {
-    let placed = {
+/// Damages the body of the last block, which must not be taken for a torn write.
+fn assert_last_block_is_trusted(disk: &Arc<SimulatedDisk>, stepped: SteppedJournal, what: &str) {
+    let location = {
         let state = stepped.journal.shared().shards[1].state.lock();
-        state.tail.placed(state.tail.last()).unwrap()
+        state.tail.location(state.tail.last()).unwrap()
     };
     drop(stepped);
-    let (sequence, offset) = (placed.position.0 >> 14, placed.position.0 % (16 << 10));
+    let (sequence, offset) = (location.position.0 >> 14, location.position.0 % (16 << 10));
     disk.flip(&segment::path(sequence + 1), (offset + 100) * 8)
         .unwrap();
     let refused = Journal::open_stepped(disk.clone(), &options(2));
@@ -100,7 +101,7 @@ fn assert_last_block_is_trusted(disk: &Arc<SimulatedDisk>, stepped: Stepped, wha
 }
 
 #[test]
-fn a_hint_is_behind_the_last_block_wherever_its_segment_ends() {
+fn hint_follows_the_last_block_at_any_segment_end() {
     for size in (4900..5120).step_by(8) {
         let disk = disk();
         let mut stepped = open(&disk, 1);
@@ -113,7 +114,7 @@ fn a_hint_is_behind_the_last_block_wherever_its_segment_ends() {
 }
 
 #[test]
-fn a_line_that_waits_for_a_segment_says_what_is_durable() {
+fn starved_line_writes_its_hint() {
     let disk = disk();
     let mut stepped = open(&disk, 1);
     while stepped.journal.shared().spares.take().is_some() {}
@@ -193,8 +194,8 @@ fn written_in_three(disk: &Arc<SimulatedDisk>) {
     assert_eq!(stepped.journal.stats().segments, 3);
 }
 
-/// How many of the thirty are there, each as it was.
-fn left(stepped: &Stepped) -> usize {
+/// Returns how many of the thirty records are there, each unchanged.
+fn left(stepped: &SteppedJournal) -> usize {
     let of = |stream: u64| {
         let journal = &stepped.journal;
         let read = journal.read(SHARD, StreamId(stream), 0, ALL).unwrap();
@@ -207,7 +208,8 @@ fn left(stepped: &Stepped) -> usize {
     of(0) + of(1)
 }
 
-/// Refused, accepted once, and then as if nothing had been: what was lost and how many are left.
+/// Checks that the loss is refused, accepted once, and then of no effect. Returns the lost and
+/// remaining records.
 fn accept(disk: &Arc<SimulatedDisk>) -> (DamageReport, usize) {
     let OpenError::Line(LineError::Damaged(report)) = refusal(disk) else {
         panic!("the damage is not named");
@@ -222,7 +224,7 @@ fn accept(disk: &Arc<SimulatedDisk>) -> (DamageReport, usize) {
         let mut stepped = open(disk, entropy);
         assert!(stepped.recovery.lost.is_empty());
         assert_eq!(left(&stepped), count);
-        // It is filed like any other.
+        // The accepted loss is filed like any block.
         while stepped.background.step(1000) == Step::Worked {
             assert_eq!(left(&open(&Arc::new(disk.fork()), 100 + entropy)), count);
         }
@@ -233,7 +235,7 @@ fn accept(disk: &Arc<SimulatedDisk>) -> (DamageReport, usize) {
 }
 
 #[test]
-fn a_segment_that_lost_its_header_loses_no_record() {
+fn segment_without_header_loses_no_record() {
     for sequence in 1..4 {
         let disk = disk();
         written_in_three(&disk);
@@ -251,7 +253,7 @@ fn a_segment_that_lost_its_header_loses_no_record() {
 }
 
 #[test]
-fn a_segment_that_is_missing_between_others_is_lost_as_a_whole() {
+fn missing_segment_between_others_is_lost_as_a_whole() {
     for sequence in 1..3 {
         let disk = disk();
         written_in_three(&disk);
@@ -272,7 +274,7 @@ fn a_segment_that_is_missing_between_others_is_lost_as_a_whole() {
 }
 
 #[test]
-fn a_segment_without_header_and_first_block_is_lost_as_a_whole() {
+fn segment_without_header_and_first_block_is_lost() {
     for sequence in 1..4 {
         let disk = disk();
         written_in_three(&disk);
@@ -287,7 +289,7 @@ fn a_segment_without_header_and_first_block_is_lost_as_a_whole() {
 }
 
 #[test]
-fn two_segments_in_a_row_without_a_header_are_refused() {
+fn two_consecutive_segments_without_header_are_refused() {
     let disk = disk();
     written_in_three(&disk);
     for sequence in [1, 2] {
@@ -299,7 +301,7 @@ fn two_segments_in_a_row_without_a_header_are_refused() {
 }
 
 #[test]
-fn a_damaged_header_behind_a_damaged_end_is_accepted_once() {
+fn damaged_header_after_damaged_end_is_accepted_once() {
     let disk = disk();
     let mut stepped = open(&disk, 1);
     for number in 0..30u8 {
@@ -313,7 +315,7 @@ fn a_damaged_header_behind_a_damaged_end_is_accepted_once() {
         segments.open[1].header.clone()
     };
     drop(stepped);
-    // The magic of the first segment's last block: nothing behind it says that it was there.
+    // The magic of the first segment's last block: no later block declares it durable.
     let last = header.previous_end.0 - 1096;
     disk.flip(&segment::path(1), last * 8).unwrap();
     disk.flip(&segment::path(2), 100).unwrap();

@@ -7,8 +7,8 @@ fn value(number: u64) -> Vec<u8> {
     vec![number as u8; 200]
 }
 
-/// 300 records over all streams; the first of them are filed.
-fn written(disk: &Arc<SimulatedDisk>) -> Stepped {
+/// Appends 300 records to all streams; the first ones are filed.
+fn written(disk: &Arc<SimulatedDisk>) -> SteppedJournal {
     let mut stepped = open(disk, 1);
     for number in 0..300 {
         stepped.append(StreamId(number % STREAMS), &value(number));
@@ -25,8 +25,8 @@ fn written(disk: &Arc<SimulatedDisk>) -> Stepped {
     stepped
 }
 
-/// What is shown of each stream, by its number: offsets, and whether they hold what was written.
-fn shown(stepped: &Stepped, wanted: &mut Wanted) -> Vec<(u64, u64)> {
+/// Returns what `read_many` shows of each stream: offsets, and whether the payloads are right.
+fn shown(stepped: &SteppedJournal, wanted: &mut Wanted) -> Vec<(u64, u64)> {
     let mut shown = Vec::new();
     let read = stepped.journal.read_many(SHARD, wanted, |stream, record| {
         let number = record.offset * STREAMS + stream.0;
@@ -39,7 +39,7 @@ fn shown(stepped: &Stepped, wanted: &mut Wanted) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn many_streams_are_read_each_from_where_it_is_wanted() {
+fn many_streams_are_read_each_from_its_offset() {
     let disk = disk();
     let stepped = written(&disk);
     drop(stepped);
@@ -56,7 +56,7 @@ fn many_streams_are_read_each_from_where_it_is_wanted() {
 }
 
 #[test]
-fn what_is_trimmed_is_not_shown_and_an_error_ends_it() {
+fn trimmed_records_are_skipped_and_an_error_ends_the_read() {
     let disk = disk();
     let mut stepped = written(&disk);
     stepped
@@ -89,7 +89,7 @@ fn the_line_is_read_once_for_all_streams() {
     let stepped = open(&disk, 2);
     let unfiled = stepped.journal.filing().unfiled_bytes;
     assert!(unfiled > 10_000, "{unfiled}");
-    // The last of each, which is not filed.
+    // The last record of each stream, which is not filed.
     let from = |stream| (StreamId(stream), 45);
     let before = disk.read();
     let found = shown(&stepped, &mut (0..STREAMS).map(from).collect());

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_read_keeps_to_its_limits_and_brings_at_least_one_record() {
+fn read_respects_its_limits_but_returns_one_record() {
     let mut stepped = open(&disk(), 1);
     for size in [10, 20, 30, 40] {
         stepped.append(STREAM, &vec![size; usize::from(size)]);
@@ -26,7 +26,7 @@ fn a_read_keeps_to_its_limits_and_brings_at_least_one_record() {
 }
 
 #[test]
-fn a_record_has_its_tag_and_the_time_of_its_block() {
+fn record_has_its_tag_and_block_time() {
     let mut stepped = open(&disk(), 1);
     stepped.append_durably(STREAM, b"x");
     let read = stepped.journal.read(SHARD, STREAM, 0, ALL).unwrap();
@@ -38,7 +38,7 @@ fn a_record_has_its_tag_and_the_time_of_its_block() {
 }
 
 #[test]
-fn a_trim_moves_the_start_when_it_is_durable_and_survives() {
+fn trim_moves_the_start_when_durable_and_survives_restart() {
     let disk = disk();
     let mut stepped = open(&disk, 1);
     for number in 0..5u8 {
@@ -50,7 +50,7 @@ fn a_trim_moves_the_start_when_it_is_durable_and_survives() {
     assert_eq!(stepped.journal.stream(SHARD, STREAM).unwrap().start, 0);
     stepped.settle();
     assert_eq!(stepped.journal.status(ticket), Status::Durable);
-    let check = |stepped: &Stepped| {
+    let check = |stepped: &SteppedJournal| {
         let error = stepped.journal.read(SHARD, STREAM, 2, ALL).unwrap_err();
         assert!(matches!(error, ReadError::Trimmed { start: 3 }), "{error}");
         assert_eq!(stepped.read(STREAM), [[3], [4]]);
@@ -75,7 +75,7 @@ fn an_erase_leaves_nothing_and_the_offsets_go_on() {
 }
 
 #[test]
-fn a_trim_of_a_stream_that_is_not_there_changes_nothing() {
+fn trim_of_an_unknown_stream_changes_nothing() {
     let mut stepped = open(&disk(), 1);
     let ticket = stepped.journal.lock(SHARD, 0).trim(STREAM, 9).unwrap();
     assert_eq!(stepped.journal.status(ticket), Status::Durable);
@@ -84,11 +84,12 @@ fn a_trim_of_a_stream_that_is_not_there_changes_nothing() {
 }
 
 #[test]
-fn a_follower_is_woken_once_by_its_own_stream() {
+fn follower_is_woken_once_by_its_own_stream() {
     let mut stepped = open(&disk(), 1);
     let (bell, waker) = Bell::new();
     stepped.append_durably(STREAM, b"one");
-    let follow = |stepped: &Stepped, from| stepped.journal.follow(SHARD, STREAM, from, &waker);
+    let follow =
+        |stepped: &SteppedJournal, from| stepped.journal.follow(SHARD, STREAM, from, &waker);
     assert_eq!(follow(&stepped, 0), Follow::Ready);
     assert!(matches!(follow(&stepped, 1), Follow::Waiting(_)));
     stepped.append_durably(StreamId(99), b"other");
@@ -106,7 +107,7 @@ fn a_follower_is_woken_once_by_its_own_stream() {
 }
 
 #[test]
-fn retention_finds_where_to_trim() {
+fn retention_finds_the_offset_to_trim_before() {
     let mut stepped = open(&disk(), 1);
     for number in 0..10u64 {
         let mut guard = stepped.journal.lock(SHARD, 100 * number);
@@ -139,7 +140,7 @@ fn streams_are_listed_in_order() {
 }
 
 #[test]
-fn a_cut_voids_what_is_not_committed_and_what_follows_takes_its_place() {
+fn cut_voids_uncommitted_blocks_and_their_indexes_are_reused() {
     let disk = disk();
     let by_caller = |entropy| Options {
         commit: Commit::ByCaller,
@@ -176,12 +177,12 @@ fn a_cut_voids_what_is_not_committed_and_what_follows_takes_its_place() {
 }
 
 #[test]
-fn what_is_not_in_memory_is_not_read_from_it() {
+fn read_in_memory_returns_none_if_memory_lacks_records() {
     let disk = disk();
     let mut stepped = open(&disk, 1);
     stepped.append_durably(STREAM, b"old");
     stepped.append_durably(STREAM, b"older");
-    let in_memory = |stepped: &Stepped, from| {
+    let in_memory = |stepped: &SteppedJournal, from| {
         let read = stepped.journal.read_in_memory(SHARD, STREAM, from, ALL);
         let whole = stepped.journal.read(SHARD, STREAM, from, ALL).unwrap();
         let read = read.unwrap();

@@ -1,4 +1,4 @@
-//! What was not acked may be lost, torn or kept; what was acked is there.
+//! Crashes: unacknowledged records may be lost, torn or retained; acknowledged ones survive.
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn a_torn_tail_is_cut_and_counted_and_never_comes_back() {
     let mut stepped = open(&disk, 1);
     stepped.append_durably(STREAM, b"acked");
     disk.fail_once(Fault::Full, |call| call.kind == Kind::SyncData);
-    // Three blocks in one write; the first is lost, the others are kept.
+    // Three blocks in one write; the first is lost, the others are retained.
     for shard in [0, 1, 0] {
         let mut guard = stepped.journal.lock(ShardId(shard), 0);
         guard.append(StreamId(1), None, 0, &[7; 1500]).unwrap();
@@ -67,7 +67,7 @@ fn a_torn_tail_is_cut_and_counted_and_never_comes_back() {
 }
 
 #[test]
-fn a_start_without_a_write_uses_no_segment() {
+fn start_without_a_write_uses_no_segment() {
     let disk = disk();
     open(&disk, 1).append_durably(STREAM, b"x");
     drop(open(&disk, 2));

@@ -51,7 +51,7 @@ fn writers_that_wait_read_back_what_they_wrote_after_a_restart() {
 }
 
 #[test]
-fn what_is_queued_is_on_disk_when_the_journal_is_closed() {
+fn queued_records_are_on_disk_after_close() {
     let dir = tempfile::tempdir().unwrap();
     let journal = open_threaded(&dir, 1);
     for number in 0..5000u64 {
@@ -64,7 +64,7 @@ fn what_is_queued_is_on_disk_when_the_journal_is_closed() {
 }
 
 #[test]
-fn a_waker_is_woken_from_the_line_thread() {
+fn waker_is_woken_by_the_line_thread() {
     struct Sender(mpsc::Sender<()>);
     impl Wake for Sender {
         fn wake(self: Arc<Self>) {

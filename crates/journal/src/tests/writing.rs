@@ -37,7 +37,7 @@ fn everything_that_waits_shares_one_sync() {
 }
 
 #[test]
-fn a_conflict_names_the_block_that_it_rests_on() {
+fn conflict_has_the_ticket_it_depends_on() {
     let mut stepped = open(&disk(), 1);
     let first = stepped.append(STREAM, b"one");
     let mut guard = stepped.journal.lock(SHARD, 0);
@@ -101,14 +101,14 @@ fn what_was_reserved_is_taken_whatever_else_waits() {
 }
 
 #[test]
-fn a_reserve_that_is_not_used_is_given_back() {
+fn unused_reservation_is_released() {
     let stepped = open(&disk(), 1);
     stepped.journal.lock(SHARD, 0).reserve(1000, 2).unwrap();
     assert_eq!(stepped.journal.stats().queued_bytes, 0);
 }
 
 #[test]
-fn a_record_above_the_limit_is_refused_and_one_at_the_limit_is_not() {
+fn record_above_the_size_limit_is_refused() {
     let mut stepped = open(&disk(), 1);
     let limit = stepped.journal.shared().limits.record;
     let mut guard = stepped.journal.lock(SHARD, 0);
@@ -128,7 +128,7 @@ fn a_record_above_the_limit_is_refused_and_one_at_the_limit_is_not() {
 }
 
 #[test]
-fn the_line_rolls_over_segments_and_everything_is_read_back_after_a_restart() {
+fn records_over_several_segments_are_read_after_a_restart() {
     let disk = disk();
     let mut stepped = open(&disk, 1);
     let payload = |number: u64| vec![number as u8; 100 + number as usize % 300];
@@ -140,7 +140,7 @@ fn the_line_rolls_over_segments_and_everything_is_read_back_after_a_restart() {
     }
     stepped.settle();
     assert!(stepped.journal.stats().segments > 4);
-    let check = |stepped: &Stepped| {
+    let check = |stepped: &SteppedJournal| {
         for stream in 0..5 {
             let expected: Vec<_> = (0..300)
                 .filter(|number| number % 5 == stream)
@@ -161,7 +161,7 @@ fn the_line_rolls_over_segments_and_everything_is_read_back_after_a_restart() {
 }
 
 #[test]
-fn without_a_spare_appends_wait_and_go_on_when_there_is_one() {
+fn appends_wait_until_there_is_a_spare() {
     let mut stepped = open(&disk(), 1);
     let last = (0..30)
         .map(|_| stepped.append(STREAM, &[1; 1000]))

@@ -1,4 +1,4 @@
-//! Whatever is acknowledged survives, wherever the machine stops.
+//! Acknowledged records survive a crash at any call.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,14 +8,14 @@ use std::thread;
 use crate::world::{End, World};
 
 /// Seeds of a plain `cargo test`, which builds without optimisation. `cargo xtask test` runs ten
-/// thousand and `cargo xtask crash` as many as one likes; they set the variable.
+/// thousand, `cargo xtask crash` any number; they set the variable.
 const SEEDS: Range<u64> = 0..1_000;
 const VARIABLE: &str = "TELPHER_CRASH_SEEDS";
 
-/// Between two signs of life.
+/// Seeds between two progress messages.
 const NEWS_SEEDS: u64 = 10_000;
 
-/// One journal's lives under a seed.
+/// Runs a journal with crashes, from a seed.
 fn world(seed: u64) {
     let mut world = World::new(seed);
     for _ in 0..world.rng.usize(2..6) {
@@ -31,7 +31,7 @@ fn world(seed: u64) {
     world.check();
 }
 
-/// Does something, which may be interrupted by the end at any call to the disk.
+/// Runs an action, which a crash may interrupt at any call to the disk.
 fn live(world: &mut World, calls_max: u64, act: impl FnOnce(&mut World)) {
     let end = End::draw(&mut world.rng);
     if world.rng.u8(..4) > 0 {
@@ -42,7 +42,7 @@ fn live(world: &mut World, calls_max: u64, act: impl FnOnce(&mut World)) {
     world.end(end);
 }
 
-/// Opens it, at the second try at the latest: an open may be interrupted too.
+/// Opens the journal, at the second attempt at the latest: a crash may interrupt an open too.
 fn begin(world: &mut World) {
     if world.rng.u8(..3) == 0 {
         live(world, 40, |world| drop(world.open()));

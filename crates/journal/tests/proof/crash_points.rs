@@ -1,4 +1,4 @@
-//! One workload with everything in it, and a crash at every call that it makes to the disk.
+//! A workload with all operations, and a crash at every call that it makes to the disk.
 
 use journal::Commit;
 use journal::disk::SimulatedDisk;
@@ -9,10 +9,10 @@ use crate::world::{Shape, World};
 
 const OPERATIONS: usize = 200;
 
-/// Of many unsynced sectors and names, so many are treated one by one.
+/// Limit on unsynced sectors and names that are tried one by one.
 const SINGLED_OUT_MAX: usize = 6;
 
-/// What was known when so many calls had been made.
+/// State of the model after a number of calls.
 struct Mark {
     recorded: usize,
     shards: Vec<Shard>,
@@ -70,7 +70,7 @@ fn mark(world: &World) -> Mark {
     }
 }
 
-/// Without these a prefix proves little.
+/// Checks that the workload has all operations, so that a prefix proves something.
 fn assert_holds_everything(trace: &journal::disk::simulated::Trace) {
     let calls: Vec<String> = (0..trace.len()).map(|call| trace.describe(call)).collect();
     for wanted in [
@@ -87,7 +87,7 @@ fn assert_holds_everything(trace: &journal::disk::simulated::Trace) {
     }
 }
 
-/// What the disk may look like after a crash now.
+/// Returns the possible disks after a crash now.
 fn variants(disk: &SimulatedDisk) -> Vec<(String, SimulatedDisk)> {
     let crashed = |name: String, choose: &dyn Fn(&Unsynced) -> Fate| {
         let disk = disk.fork();
@@ -95,8 +95,8 @@ fn variants(disk: &SimulatedDisk) -> Vec<(String, SimulatedDisk)> {
         (name, disk)
     };
     let mut all = vec![
-        crashed("nothing kept".into(), &|_| Fate::Lost),
-        crashed("everything kept".into(), &|_| Fate::Kept),
+        crashed("nothing retained".into(), &|_| Fate::Lost),
+        crashed("everything retained".into(), &|_| Fate::Kept),
     ];
     let unsynced = disk.unsynced();
     let step = unsynced.len().div_ceil(SINGLED_OUT_MAX).max(1);
@@ -106,7 +106,7 @@ fn variants(disk: &SimulatedDisk) -> Vec<(String, SimulatedDisk)> {
                 if unsynced == one { this } else { others }
             }));
         };
-        single("kept alone", Fate::Kept, Fate::Lost);
+        single("retained alone", Fate::Kept, Fate::Lost);
         single("lost alone", Fate::Lost, Fate::Kept);
         single("torn", Fate::Torn(200), Fate::Kept);
     }

@@ -1,4 +1,4 @@
-//! A flipped bit is found, named, and never served; nothing that was acked goes silently.
+//! A flipped bit is found, named and never served; no acknowledged record is lost silently.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::world::{Shape, World, read_all};
 
 const FLIPS: usize = 1_500;
 
-/// A directory with extents, sealed segments and a tail whose hint is written.
+/// Creates a directory with extents, sealed segments and a tail whose hint is written.
 fn world() -> World {
     let shape = Shape {
         shard_count: 2,
@@ -30,7 +30,7 @@ fn world() -> World {
         world.write();
         world.step_line();
     }
-    // Two more: the hint that nothing is owed any more.
+    // Two more steps, so that no hint is owed any more.
     world.step_line();
     world.step_line();
     world.kill();
@@ -66,7 +66,8 @@ fn a_flipped_bit_is_named_and_never_served() {
             },
         }
     }
-    // Spares, padding and dead records are most of a small directory; what counts is hit too.
+    // Spares, padding and dead records are most of a small directory, so flip bits in the relevant
+    // parts too.
     assert!(
         refused > FLIPS / 10,
         "{refused} refused, {failed} failed, {harmless} harmless"
@@ -77,13 +78,13 @@ fn a_flipped_bit_is_named_and_never_served() {
     );
 }
 
-/// Compares everything that can be read with what was written.
+/// Compares everything readable with the written records.
 fn served(world: &World, journal: &Journal, what: &str) -> Result<(), journal::ReadError> {
     for (number, shard) in world.shards.iter().enumerate() {
         let found = read_all(journal, ShardId(number as u16))?;
         assert!(
             found == shard.streams(),
-            "{what}: shard {number} is not what was written"
+            "{what}: shard {number} differs from the written records"
         );
     }
     Ok(())
@@ -101,7 +102,7 @@ fn assert_names(error: &dyn std::error::Error, path: &str, what: &str) {
 }
 
 #[test]
-fn a_loss_is_accepted_knowingly_and_once() {
+fn loss_is_accepted_only_with_the_option_and_once() {
     let mut world = world();
     let segments = world.disk.files();
     let segments: Vec<_> = segments
@@ -138,7 +139,7 @@ fn a_loss_is_accepted_knowingly_and_once() {
     assert!(accepted > 50, "{accepted}");
 }
 
-/// What is left has the bytes and the offsets that it had.
+/// Checks that the remaining records have their bytes and offsets.
 fn assert_nothing_false(world: &World, journal: &Journal) {
     for (number, shard) in world.shards.iter().enumerate() {
         let id = ShardId(number as u16);

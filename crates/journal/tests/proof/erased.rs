@@ -1,29 +1,29 @@
-//! When no erase is pending any more, what was erased is in no file, synced or not.
+//! When no erase is pending, the erased bytes are in no file, synced or not.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use journal::disk::SimulatedDisk;
-use journal::{Journal, Options, ShardId, Status, Stepped, StreamId, Ticket};
+use journal::{Journal, Options, ShardId, Status, SteppedJournal, StreamId, Ticket};
 
 const SEEDS: u64 = 25;
 const ACTS: usize = 250;
 const STREAMS: u64 = 5;
 const SHARD: ShardId = ShardId(0);
 
-/// Bytes that no two records have in common, over and over in each.
+/// Payloads that share no bytes with each other, repeated within each.
 const MARK_SIZE: usize = 8;
 type Mark = [u8; MARK_SIZE];
 
-/// A journal that erases at once, and what must be nowhere on its disk.
+/// A journal that erases at once, and the bytes that must not be on its disk.
 struct World {
     rng: fastrand::Rng,
     disk: SimulatedDisk,
-    running: Option<Stepped>,
+    running: Option<SteppedJournal>,
     now_ms: u64,
     kept: BTreeMap<StreamId, Vec<Mark>>,
     erased: HashSet<Mark>,
-    /// Times at which there was something to look for and nothing was pending.
+    /// Number of checks with erased bytes and no pending erase.
     looked: u64,
 }
 
@@ -70,7 +70,7 @@ impl World {
         self.look();
     }
 
-    fn running(&mut self) -> &mut Stepped {
+    fn running(&mut self) -> &mut SteppedJournal {
         self.running.as_mut().unwrap()
     }
 
@@ -85,7 +85,7 @@ impl World {
         self.kept.entry(stream).or_default().push(mark);
     }
 
-    /// Erases a stream, and waits until that is acknowledged.
+    /// Erases a stream and waits for the acknowledgement.
     fn erase(&mut self) {
         let stream = StreamId(self.rng.u64(..STREAMS));
         let now_ms = self.now_ms;
@@ -107,7 +107,7 @@ impl World {
         self.running().background.step(now_ms);
     }
 
-    /// Everything that is there, if nothing of what was erased may be.
+    /// Checks all files, if no erased bytes may be there.
     fn look(&mut self) {
         if self.erased.is_empty() || self.running().background.erase_pending().is_some() {
             return;

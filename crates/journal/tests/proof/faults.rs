@@ -1,4 +1,4 @@
-//! The disk errs, is full or stops in the middle of a write, and says so.
+//! Disk faults: errors, a full disk and short writes, each reported.
 
 use journal::disk::simulated::{Call, Fate, Fault, Kind};
 use journal::{AppendError, Commit, Health, LineStep, ShardId, Status, StreamId, Ticket};
@@ -64,7 +64,7 @@ fn the_first_failure_of_the_line_is_its_last_call() {
 }
 
 #[test]
-fn a_full_disk_refuses_appends_until_there_is_room() {
+fn full_disk_refuses_appends_until_there_is_space() {
     let mut world = world(6);
     world.is_disturbed = true;
     world.disk.set_capacity(world.disk.used() + 6_000);
@@ -75,7 +75,7 @@ fn a_full_disk_refuses_appends_until_there_is_room() {
         assert!(acts < 20_000, "the disk was never full");
     }
     assert_eq!(append(&world), Err(AppendError::DiskFull));
-    // What makes room is taken: here it is nothing but the guard that says so.
+    // Appends that free space are accepted; here only the guard's flag matters.
     let journal = world.journal();
     let guard = journal.lock(ShardId(1), 1_800_000_000_000);
     let mut guard = guard.for_room();
@@ -94,7 +94,7 @@ fn a_full_disk_refuses_appends_until_there_is_room() {
 }
 
 #[test]
-fn whatever_fails_once_nothing_acked_is_lost() {
+fn single_fault_loses_no_acked_record() {
     for seed in 0..800 {
         let mut world = World::new(seed);
         world.open().unwrap();
@@ -132,7 +132,7 @@ fn what_a_failed_sync_left_behind_is_on_disk_before_it_is_trusted() {
         let is_it = |call: &Call<'_>| call.kind == Kind::SyncData && is_segment(call);
         world.disk.fail_once(Fault::Broken, is_it);
         world.step_line();
-        // The machine runs on, and what the sync did not bring to the disk can still be read.
+        // The machine continues, and bytes of the failed sync are still readable.
         world.kill();
         world.open().unwrap();
         trusted += u64::from(durable(&world) > acked);

@@ -1,8 +1,8 @@
-//! The journal's promises, held against a disk that forgets, tears, errs and lies.
+//! Proofs of the journal's guarantees, on a disk that loses, tears, fails and lies.
 #![expect(
     clippy::panic,
     clippy::unwrap_used,
-    reason = "what goes wrong in a test ends it"
+    reason = "a failed unwrap fails the test"
 )]
 
 mod crash;

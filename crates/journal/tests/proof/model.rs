@@ -1,30 +1,30 @@
-//! What a journal must hold: every block of every shard, and how far each is known to be durable.
+//! The model of a journal: every block of every shard, and how far each is known to be durable.
 
 use std::collections::BTreeMap;
 
 use journal::StreamId;
 
-/// Bytes that say which append they are from.
+/// Payload bytes that identify their append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Payload {
-    /// No two appends have the same.
+    /// Unique per append.
     pub(crate) id: u64,
     pub(crate) size: usize,
 }
 
-/// Bytes of the id in front of every payload that has room for it.
+/// Bytes of the id in front of every payload with room for it.
 const ID_SIZE: usize = 8;
 
 impl Payload {
     pub(crate) fn bytes(self) -> Vec<u8> {
-        // Neighbours differ, so that bytes from the wrong place are seen.
+        // Neighbouring bytes differ, so that a shifted read is detected.
         let mut rng = fastrand::Rng::with_seed(self.id);
         let mut bytes = self.id.to_le_bytes().to_vec();
         bytes.resize_with(self.size, || rng.u8(..));
         bytes
     }
 
-    /// The payload whose bytes these are; they must be nobody else's.
+    /// Returns the payload with these bytes; there must be exactly one.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let Some((id, _)) = bytes.split_first_chunk::<ID_SIZE>() else {
             panic!("a payload of {} bytes was never written", bytes.len());
@@ -38,7 +38,7 @@ impl Payload {
     }
 }
 
-/// What one call did to a stream.
+/// Effect of a call on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Data {
@@ -46,7 +46,7 @@ pub(crate) enum Change {
         offset: u64,
         payload: Payload,
     },
-    /// Trim or erase: what is below goes.
+    /// Trim or erase: removes records below an offset.
     Start { stream: StreamId, start: u64 },
 }
 
@@ -79,7 +79,7 @@ impl Stream {
 /// All streams of a shard.
 pub(crate) type Streams = BTreeMap<StreamId, Stream>;
 
-/// What happened to a shard, in order.
+/// Events of a shard, in order.
 #[derive(Clone, Debug)]
 enum Event {
     /// Changes that become durable together.
@@ -88,17 +88,17 @@ enum Event {
     Cut { index: u64 },
 }
 
-/// One shard. What is durable is a prefix of its events, and may be longer than what is known to
-/// be: only a crash tells.
+/// A shard. Its durable part is a prefix of its events. It may be longer than the part known to be
+/// durable; only a crash shows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shard {
     events: Vec<Event>,
-    /// So many events were acknowledged, or seen after an open.
+    /// Number of events that were acknowledged, or seen after an open.
     durable: usize,
 }
 
 impl Shard {
-    /// A call's changes are in this block: the last there is, or the next one.
+    /// Adds a call's changes to a block: the last one, or the next.
     pub(crate) fn add(&mut self, index: u64, changes: impl IntoIterator<Item = Change>) {
         let last = self.last();
         if index == last + 1 {
@@ -115,12 +115,12 @@ impl Shard {
         }
     }
 
-    /// The blocks from this index on are void.
+    /// Voids the blocks from this index on.
     pub(crate) fn cut(&mut self, index: u64) {
         self.events.push(Event::Cut { index });
     }
 
-    /// The last block was acknowledged up to this index, and so was everything before it.
+    /// Records that all blocks up to this index were acknowledged.
     pub(crate) fn acked(&mut self, index: u64) {
         let mut events = self.events.iter();
         let place = events
@@ -128,12 +128,12 @@ impl Shard {
         self.durable = self.durable.max(place.map_or(0, |place| place + 1));
     }
 
-    /// The last block.
+    /// Returns the last block.
     pub(crate) fn last(&self) -> u64 {
         last_after(&self.events)
     }
 
-    /// The last block that is known to be durable and was not cut.
+    /// Returns the last block that is known to be durable and was not cut.
     pub(crate) fn durable(&self) -> u64 {
         let (durable, later) = self.events.split_at(self.durable);
         let cuts = later.iter().filter_map(|event| match event {
@@ -143,9 +143,8 @@ impl Shard {
         cuts.fold(last_after(durable), u64::min)
     }
 
-    /// The shard came back with its blocks up to this one, and these streams: it must have
-    /// everything that was acknowledged and nothing that was never written. What it has is there
-    /// to stay.
+    /// Checks a shard that was recovered with its blocks up to this one, and these streams. It must
+    /// have everything acknowledged and nothing that was never written. What it has stays.
     pub(crate) fn recovered(&mut self, index: u64, streams: &Streams) {
         let possible = self.durable..=self.events.len();
         let fitting = |count: &usize| last_after(&self.events[..*count]) == index;
@@ -163,7 +162,7 @@ impl Shard {
         self.durable = *found;
     }
 
-    /// The same events, of which no more are known to be durable than there.
+    /// Returns the same events, with no more known to be durable than in `other`.
     pub(crate) fn acked_like(&self, other: &Shard) -> Shard {
         Shard {
             events: self.events.clone(),
@@ -171,12 +170,12 @@ impl Shard {
         }
     }
 
-    /// The streams as far as they are known to be durable.
+    /// Returns the streams as far as they are known to be durable.
     pub(crate) fn streams(&self) -> Streams {
         after(&self.events[..self.durable])
     }
 
-    /// The streams after the first blocks, none of which will ever be void.
+    /// Returns the streams after the first blocks, none of which will ever be void.
     pub(crate) fn streams_up_to(&self, index: u64) -> Streams {
         let mut blocks = blocks(&self.events);
         blocks.truncate(index as usize);
@@ -191,12 +190,12 @@ fn last_after(events: &[Event]) -> u64 {
     })
 }
 
-/// The streams after some events.
+/// Returns the streams after some events.
 fn after(events: &[Event]) -> Streams {
     apply(&blocks(events))
 }
 
-/// The blocks that are not void.
+/// Returns the blocks that are not void.
 fn blocks(events: &[Event]) -> Vec<&[Change]> {
     let mut blocks: Vec<&[Change]> = Vec::new();
     for event in events {
@@ -217,7 +216,7 @@ fn apply(blocks: &[&[Change]]) -> Streams {
     streams
 }
 
-/// The first stream that is not as it should be.
+/// Returns the first stream that differs.
 fn difference(wanted: &Streams, found: &Streams) -> String {
     let mut names: Vec<_> = wanted.keys().chain(found.keys()).collect();
     names.sort_unstable();

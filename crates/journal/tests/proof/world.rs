@@ -1,8 +1,8 @@
-//! A journal on a simulated disk beside the model of what it must hold.
+//! A journal on a simulated disk, next to a model of its expected contents.
 //!
-//! Everything happens on one thread and under one seed: calls, steps of the line and of the
-//! filing, crashes at any call to the disk. What the journal acknowledges, the model remembers;
-//! what it brings back, the model judges.
+//! Everything runs on one thread and from one seed: calls, steps of the line and the filing, and
+//! crashes at any call to the disk. The model remembers acknowledged records and checks what the
+//! journal returns.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use journal::disk::simulated::{Fault, Kind};
 use journal::filing::Step;
 use journal::{
     AppendError, Commit, CutError, Health, Index, Journal, LineStep, OpenError, Options, ReadError,
-    ReadLimit, ShardId, Status, Stepped, StreamId, Ticket,
+    ReadLimit, ShardId, Status, SteppedJournal, StreamId, Ticket,
 };
 
 use crate::model::{self, Change, Payload, Stream, Streams};
 
-/// What kind of world it is.
+/// Parameters of a world.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) shard_count: u16,
-    /// Per shard.
+    /// Streams per shard.
     pub(crate) stream_count: u64,
     pub(crate) segment_size: u64,
     pub(crate) payload_size_max: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Small segments, so that much happens in few calls; the seed chooses the rest.
+    /// Small segments, so that few calls do a lot; the seed determines the rest.
     pub(crate) fn of(rng: &mut fastrand::Rng) -> Self {
         Self {
             shard_count: rng.u16(1..4),
@@ -61,12 +61,12 @@ impl Shape {
     }
 }
 
-/// How a life ends.
+/// Ends of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The power goes.
+    /// A power failure.
     Crash,
-    /// The process dies and the machine does not.
+    /// The process dies, the machine continues.
     Kill,
 }
 
@@ -78,30 +78,30 @@ impl End {
         }
     }
 
-    /// Whether it may come after the device failed in such a call. A file system that cannot make a
-    /// name durable does nothing any more until it is mounted again.
+    /// Returns true if this end is possible after a device failure in such a call. A file system
+    /// that cannot make a name durable stops until it is mounted again.
     pub(crate) fn may_follow(self, kind: Kind) -> bool {
         self == Self::Crash || kind != Kind::SyncDir
     }
 }
 
-/// See the module's documentation.
+/// A journal and its model.
 pub(crate) struct World {
     pub(crate) shape: Shape,
     pub(crate) disk: SimulatedDisk,
     pub(crate) rng: fastrand::Rng,
     pub(crate) shards: Vec<model::Shard>,
-    pub(crate) running: Option<Stepped>,
+    pub(crate) running: Option<SteppedJournal>,
     journal_id: u64,
-    /// Written and not yet known to be durable.
+    /// Written, and not yet known to be durable.
     pending: Vec<Ticket>,
-    /// Per shard, what readers may see, when the caller says so.
+    /// Committed index per shard, if the caller commits.
     committed: Vec<u64>,
-    /// The line was durable up to there.
+    /// The line was durable up to this position.
     position: u64,
     now_ms: u64,
     payloads: u64,
-    /// Calls to the disk go wrong, so errors are to be expected.
+    /// Calls to the disk fail, so errors are expected.
     pub(crate) is_disturbed: bool,
 }
 
@@ -130,7 +130,7 @@ impl World {
         }
     }
 
-    /// The same journal on another disk, and what it must hold there.
+    /// Returns the same journal on another disk, with its expected contents.
     pub(crate) fn elsewhere(&self, disk: SimulatedDisk, shards: Vec<model::Shard>) -> Self {
         let mut world = Self::shaped(self.shape, self.rng.clone());
         world.disk = disk;
@@ -139,13 +139,13 @@ impl World {
         world
     }
 
-    /// What an open is told; the random number is another one each time.
+    /// Returns the options to open with; the random number is different each time.
     pub(crate) fn options(&mut self) -> Options {
         let entropy = self.rng.u64(..);
         self.shape.options(self.journal_id, entropy)
     }
 
-    /// Opens the journal and judges what came back.
+    /// Opens the journal and checks the recovered contents.
     pub(crate) fn open(&mut self) -> Result<(), OpenError> {
         let options = self.options();
         let opened = Journal::open_stepped(Arc::new(self.disk.clone()), &options)?;
@@ -177,8 +177,8 @@ impl World {
         }
     }
 
-    /// From this call on the disk does nothing any more, and how the call itself goes wrong depends
-    /// on the end that follows.
+    /// Stops the disk from this call on. The fault of the call itself depends on the end that
+    /// follows.
     pub(crate) fn stop_at(&mut self, call: u64, end: End) {
         self.is_disturbed = true;
         self.disk.fail_once(Fault::Full, move |at| {
@@ -197,14 +197,14 @@ impl World {
         }
     }
 
-    /// The power goes.
+    /// Simulates a power failure.
     pub(crate) fn crash(&mut self) {
         self.settle();
         self.disk.crash(&mut self.rng);
         self.forget();
     }
 
-    /// The process dies and the machine does not.
+    /// Kills the process without a power failure.
     pub(crate) fn kill(&mut self) {
         self.settle();
         self.disk.kill();
@@ -218,7 +218,7 @@ impl World {
         self.pending.clear();
     }
 
-    /// Does something.
+    /// Runs a random action.
     pub(crate) fn act(&mut self) {
         self.now_ms += self.rng.u64(..500);
         match self.rng.u8(..100) {
@@ -231,7 +231,7 @@ impl World {
         }
     }
 
-    /// A few changes under one guard.
+    /// Makes a few changes under one guard.
     pub(crate) fn write(&mut self) {
         let number = self.rng.usize(..self.shards.len());
         let Some(running) = &self.running else { return };
@@ -281,7 +281,7 @@ impl World {
                 }
             };
             match result {
-                // What would change nothing is not written.
+                // A trim without effect writes nothing.
                 Ok(nothing) if nothing.index == Index(0) => {}
                 Ok(written) => {
                     assert!(ticket.is_none_or(|ticket| ticket == written), "one block");
@@ -325,7 +325,7 @@ impl World {
         step
     }
 
-    /// Learns what has been acknowledged, and lets readers see some of it.
+    /// Records what was acknowledged, and lets readers see some of it.
     pub(crate) fn settle(&mut self) {
         let Some(running) = &self.running else { return };
         let journal = &running.journal;
@@ -351,7 +351,7 @@ impl World {
         }
     }
 
-    /// Makes a shard's tail void, as a follower does.
+    /// Voids a shard's tail, as a follower does.
     fn cut(&mut self) {
         if self.shape.commit != Commit::ByCaller {
             return;
@@ -374,7 +374,7 @@ impl World {
         }
     }
 
-    /// Reads a part of a stream, and compares.
+    /// Reads a part of a stream and compares it.
     fn read_something(&mut self) {
         let number = self.rng.usize(..self.shards.len());
         let id = ShardId(number as u16);
@@ -405,10 +405,10 @@ impl World {
         assert_eq!(read.records.is_empty(), rest.count() == 0);
     }
 
-    /// Everything that can be done is done.
+    /// Steps until there is no work left.
     pub(crate) fn drain(&mut self) {
         let mut idle = 0;
-        // Each step makes progress or says that there is none to make.
+        // Each step makes progress or reports that there is none to make.
         for _ in 0..100_000 {
             let line = self.step_line();
             let filer = self.step_filer();
@@ -422,7 +422,7 @@ impl World {
         panic!("no end of work");
     }
 
-    /// Whether everything that was acknowledged is there, read stream by stream.
+    /// Checks that everything acknowledged is there, stream by stream.
     pub(crate) fn check(&self) {
         for (number, shard) in self.shards.iter().enumerate() {
             if self.shape.commit == Commit::WithDurable {
@@ -433,12 +433,12 @@ impl World {
     }
 }
 
-/// Everything that readers see of a shard. Payloads are known by their bytes.
+/// Reads everything visible of a shard. Payloads are identified by their bytes.
 pub(crate) fn read_all(journal: &Journal, shard: ShardId) -> Result<Streams, ReadError> {
     let mut streams = Streams::new();
     for (id, state) in journal.streams(shard, None, usize::MAX) {
         if state.next_durable == 0 {
-            // Nothing of it is durable, or all of it was cut.
+            // None of it is durable, or all of it was cut.
             continue;
         }
         let mut stream = Stream {

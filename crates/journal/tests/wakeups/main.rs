@@ -1,23 +1,23 @@
-//! No wake-up is lost, whichever thread runs when.
+//! No wake-up is lost, in any thread schedule.
 //!
-//! The sources of publication, followers and the doorbell are built here a second time, over
-//! locks, atomics and threads whose schedule shuttle decides. A thread that sleeps for good while
-//! everybody else has ended is a deadlock, and shuttle says so with the schedule that led there.
-//! There is no harness: the sources' own tests, which need real threads, stay out of it.
+//! The sources of publication, followers and the doorbell are compiled here a second time, with
+//! locks, atomics and threads that shuttle schedules. If a thread sleeps forever while all others
+//! have ended, shuttle reports a deadlock with its schedule. There is no test harness: the sources'
+//! own tests need real threads and are left out.
 
 #![allow(
     dead_code,
     unreachable_pub,
-    reason = "of the sources that are included only a part is used"
+    reason = "only a part of the included sources is used"
 )]
 #![expect(clippy::print_stdout, reason = "it is its own harness")]
 
 #[path = "../../src/doorbell.rs"]
 mod doorbell;
-#[path = "../../src/durable.rs"]
-mod durable;
-#[path = "../../src/follow.rs"]
+#[path = "../../src/followers.rs"]
 mod follow;
+#[path = "../../src/publication.rs"]
+mod publication;
 mod sync;
 
 use std::sync::Arc;
@@ -28,13 +28,13 @@ use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
 
 use self::doorbell::Doorbell;
-use self::durable::{Publication, Status};
 use self::follow::{Follow, Followers};
+use self::publication::{Publication, Status};
 
-/// Schedules that are tried of each.
+/// Schedules to try per check.
 const SCHEDULES: usize = 400;
 
-/// Preemptions that a bug may need, for the scheduler that looks for rare ones.
+/// Preemptions that a bug may need, for the scheduler that looks for rare bugs.
 const DEPTH: usize = 3;
 
 fn main() {
@@ -54,7 +54,7 @@ fn main() {
     println!("\ntest result: ok. {} passed; 0 failed", checks.len());
 }
 
-/// Sleeps like a task: until somebody wakes it.
+/// Sleeps like a task, until it is woken.
 struct Sleeper(thread::Thread);
 
 impl Wake for Sleeper {
@@ -63,7 +63,7 @@ impl Wake for Sleeper {
     }
 }
 
-/// Waits for a block the way a task does.
+/// Waits for a block as a task does.
 fn wait_as_task(publication: &Publication, index: Index) -> Status {
     let waker = Waker::from(Arc::new(Sleeper(thread::current())));
     loop {
@@ -74,7 +74,7 @@ fn wait_as_task(publication: &Publication, index: Index) -> Status {
     }
 }
 
-/// As the line does it.
+/// Publishes and wakes as the line does.
 fn advance(publication: &Publication, durable: Index) {
     let before = publication.advance(durable);
     publication.wake(before, durable);
@@ -130,7 +130,7 @@ fn failure() {
     assert_eq!(publication.status(Index(1)), Status::Durable);
 }
 
-/// Two shards, each with a disk of its own that says when a block is on it.
+/// Two shards, each with its own disk that reports when a block is durable.
 fn neighbours() {
     let shards: Arc<[(Publication, AtomicU64); 2]> = Arc::default();
     let waiters: Vec<_> = [(0, 1), (1, 1), (0, 2), (1, 2)]
@@ -153,7 +153,7 @@ fn neighbours() {
     }
 }
 
-/// A stream grows by one record while somebody begins to follow it.
+/// Appends a record to a stream while a follower registers.
 fn followers() {
     let followers = Arc::new(Followers::default());
     let next = Arc::new(AtomicU64::new(0));
@@ -185,7 +185,8 @@ fn followers() {
     assert!(reader.join().is_ok());
 }
 
-/// Two writers leave blocks, one rings for each, one for all at the end of a round; the line sleeps whenever it has heard everything.
+/// Two writers add blocks: one rings for each, one for all at the end of a round. The line sleeps
+/// whenever it has seen everything.
 fn rings() {
     let doorbell = Arc::new(Doorbell::default());
     let blocks: Arc<[AtomicU64; 2]> = Arc::default();
@@ -197,7 +198,7 @@ fn rings() {
                     blocks[shard].fetch_add(1, Ordering::SeqCst);
                     match shard {
                         0 => doorbell.ring(ShardId(0)),
-                        _ => doorbell.note(ShardId(shard as u16)),
+                        _ => doorbell.mark(ShardId(shard as u16)),
                     }
                 }
                 doorbell.wake_if_rung();
@@ -206,7 +207,7 @@ fn rings() {
         .into();
     let mut written = 0;
     while written < 4 {
-        let rung = doorbell.answer();
+        let rung = doorbell.take_marked();
         for (shard, blocks) in blocks.iter().enumerate() {
             if rung & (1 << shard) != 0 {
                 written += blocks.swap(0, Ordering::SeqCst);

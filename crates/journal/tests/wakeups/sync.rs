@@ -1,10 +1,10 @@
-//! What `src/sync.rs` offers, under shuttle's schedule.
+//! The interface of `src/sync.rs`, scheduled by shuttle.
 
 pub(crate) use shuttle::sync::MutexGuard;
 pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 pub(crate) use shuttle::thread;
 
-/// A lock that is never poisoned: a thread that panics ends the schedule.
+/// A mutex without poisoning: a thread that panics ends the schedule.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
@@ -16,8 +16,8 @@ impl<T> Mutex<T> {
     }
 }
 
-/// The kernel's table of who sleeps on which word, with its one promise: nobody falls asleep after
-/// the word has changed. A wake-up reaches that word's sleepers and nobody else.
+/// The kernel's futex table, with its one guarantee: no thread falls asleep after the word has
+/// changed. A wake-up reaches exactly the sleepers on that word.
 pub(crate) mod futex {
     use std::collections::BTreeMap;
     use std::sync::Arc;

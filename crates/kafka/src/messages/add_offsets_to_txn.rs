@@ -1,10 +1,10 @@
-//! A group whose offsets a transaction is going to commit.
+//! AddOffsetsToTxn: adds a consumer group to a transaction that will commit its offsets.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Which transaction and group.
+    /// Transaction and group.
     struct Request {
         transactional_id: String,
         producer_id: i64,
@@ -12,7 +12,7 @@ message! {
         group_id: String,
     }
 
-    /// Whether it may.
+    /// Error code.
     struct Response {
         throttle_time_ms: i32,
         error_code: ErrorCode,

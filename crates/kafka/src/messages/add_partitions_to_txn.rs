@@ -1,5 +1,5 @@
-//! Partitions that a transaction is going to write to: those of one transaction up to version 3,
-//! which is what producers ask in; from then on those of many, as brokers ask each other.
+//! AddPartitionsToTxn: adds partitions to a transaction. Versions up to 3 are for producers and
+//! have one transaction; later versions are for brokers and have several.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
@@ -29,7 +29,7 @@ message! {
         partitions: Vec<i32>,
     }
 
-    /// What became of each partition.
+    /// Result for each partition.
     struct Response {
         throttle_time_ms: i32,
         error_code: ErrorCode [4..],
@@ -37,19 +37,19 @@ message! {
         results_by_topic_v3_and_below: Vec<TopicResponse> [..=3],
     }
 
-    /// The answer for a transaction.
+    /// Result for a transaction.
     struct TransactionResponse {
         transactional_id: String,
         topic_results: Vec<TopicResponse>,
     }
 
-    /// The answer for a topic.
+    /// Result for a topic.
     struct TopicResponse {
         name: String,
         results_by_partition: Vec<PartitionResponse>,
     }
 
-    /// The answer for a partition.
+    /// Result for a partition.
     struct PartitionResponse {
         partition_index: i32,
         partition_error_code: ErrorCode,

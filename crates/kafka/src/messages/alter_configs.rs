@@ -1,16 +1,17 @@
-//! Settings to replace as a whole: what is not named becomes the default again.
+//! AlterConfigs: replaces all settings of a resource; settings not in the request return to their
+//! default.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// All settings of each resource.
+    /// New settings by resource.
     struct Request {
         resources: Vec<Resource>,
         validate_only: bool,
     }
 
-    /// All settings of a resource.
+    /// New settings of a resource.
     struct Resource {
         resource_type: i8,
         resource_name: String,
@@ -23,13 +24,13 @@ message! {
         value: Option<String>,
     }
 
-    /// What became of each resource.
+    /// Result for each resource.
     struct Response {
         throttle_time_ms: i32,
         responses: Vec<ResourceResponse>,
     }
 
-    /// The answer for a resource.
+    /// Result for a resource.
     struct ResourceResponse {
         error_code: ErrorCode,
         error_message: Option<String>,

@@ -1,4 +1,4 @@
-//! Moves of partitions to other brokers.
+//! AlterPartitionReassignments: moves partitions to other brokers.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
@@ -17,13 +17,13 @@ message! {
         partitions: Vec<Partition>,
     }
 
-    /// The brokers that a partition is to lie on; null cancels a move.
+    /// Target brokers of a partition; null cancels a move.
     struct Partition {
         partition_index: i32,
         replicas: Option<Vec<i32>>,
     }
 
-    /// The outcome for each topic.
+    /// Result for each topic.
     struct Response {
         throttle_time_ms: i32,
         allow_replication_factor_change: bool [1..] = true,
@@ -32,13 +32,13 @@ message! {
         responses: Vec<TopicResponse>,
     }
 
-    /// The answer for a topic.
+    /// Result for a topic.
     struct TopicResponse {
         name: String,
         partitions: Vec<PartitionResponse>,
     }
 
-    /// The answer for a partition.
+    /// Result for a partition.
     struct PartitionResponse {
         partition_index: i32,
         error_code: ErrorCode,

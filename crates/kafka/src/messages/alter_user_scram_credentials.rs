@@ -1,23 +1,23 @@
-//! What users' passwords are to be known by.
+//! AlterUserScramCredentials: sets and deletes SCRAM credentials of users.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 use crate::values::Secret;
 
 message! {
-    /// What is to be gone, and what is to be kept.
+    /// Credentials to delete and to set.
     struct Request {
         deletions: Vec<Deletion>,
         upsertions: Vec<Upsertion>,
     }
 
-    /// What is to be gone: 1 is SCRAM-SHA-256, 2 SCRAM-SHA-512.
+    /// Credentials to delete: 1 is SCRAM-SHA-256, 2 SCRAM-SHA-512.
     struct Deletion {
         name: String,
         mechanism: i8,
     }
 
-    /// What is to be kept: the password as RFC 5802 salts it.
+    /// Credentials to set, with the password salted as in RFC 5802.
     struct Upsertion {
         name: String,
         mechanism: i8,
@@ -26,13 +26,13 @@ message! {
         salted_password: Secret,
     }
 
-    /// What became of each user.
+    /// Result for each user.
     struct Response {
         throttle_time_ms: i32,
         results: Vec<UserResponse>,
     }
 
-    /// The answer for a user.
+    /// Result for a user.
     struct UserResponse {
         user: String,
         error_code: ErrorCode,

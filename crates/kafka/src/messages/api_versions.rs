@@ -1,17 +1,17 @@
-//! Which APIs and versions a broker serves: the first request on most connections.
+//! ApiVersions: supported APIs and versions; the first request on most connections.
 
 use crate::api::API_KEYS;
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Who asks.
+    /// Name and version of the client software.
     struct Request {
         client_software_name: String [3..],
         client_software_version: String [3..],
     }
 
-    /// What is served.
+    /// Supported APIs and features.
     struct Response {
         error_code: ErrorCode,
         api_keys: Vec<ServedApi>,
@@ -29,14 +29,14 @@ message! {
         max_version: i16,
     }
 
-    /// Levels of a feature that the broker could use.
+    /// Levels of a feature that the broker supports.
     struct SupportedFeature {
         name: String,
         min_version: i16,
         max_version: i16,
     }
 
-    /// Levels of a feature that the cluster uses.
+    /// Level of a feature in the cluster.
     struct FinalizedFeature {
         name: String,
         max_version_level: i16,
@@ -45,7 +45,7 @@ message! {
 }
 
 impl Response {
-    /// Everything in the table.
+    /// Returns a response with all APIs of the table.
     pub fn of_table() -> Self {
         let api_keys = API_KEYS.iter().map(|key| key.api()).map(|api| ServedApi {
             api_key: api.key.code(),

@@ -1,4 +1,5 @@
-//! A member of a group of the consumer protocol (KIP-848) joins, lives or leaves.
+//! ConsumerGroupHeartbeat: a member of a group of the consumer protocol (KIP-848) joins, continues
+//! or leaves.
 
 use crate::error_code::ErrorCode;
 use crate::field::{Field, Nullable};
@@ -8,7 +9,7 @@ use crate::values::Uuid;
 use crate::writer::Writer;
 
 message! {
-    /// The member, and what it reads.
+    /// Member and its subscription.
     struct Request {
         group_id: String,
         member_id: String,
@@ -28,7 +29,7 @@ message! {
         partitions: Vec<i32>,
     }
 
-    /// The epoch of the member, and its partitions if they have changed.
+    /// Epoch of the member, and its partitions if they have changed.
     struct Response {
         throttle_time_ms: i32,
         error_code: ErrorCode,
@@ -46,7 +47,7 @@ message! {
 }
 
 impl Nullable for Assignment {
-    /// A structure that may be null stands behind a byte: -1 is null, 1 is not.
+    /// A nullable structure is preceded by a byte: -1 for null, 1 otherwise.
     fn read_nullable(reader: &mut Reader<'_>) -> Result<Option<Self>, DecodeError> {
         match i8::read(reader)? {
             ..0 => Ok(None),

@@ -1,4 +1,4 @@
-//! New topics.
+//! CreateTopics: creates topics.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
@@ -12,7 +12,7 @@ message! {
         validate_only: bool,
     }
 
-    /// A topic to be; -1 partitions or replicas are the default of the broker.
+    /// A topic to create; -1 partitions or replicas mean the broker's default.
     struct Topic {
         name: String,
         num_partitions: i32,
@@ -21,7 +21,7 @@ message! {
         configs: Vec<Config>,
     }
 
-    /// Which brokers are to hold a partition.
+    /// Brokers of a partition.
     struct Assignment {
         partition_index: i32,
         broker_ids: Vec<i32>,
@@ -33,13 +33,13 @@ message! {
         value: Option<String>,
     }
 
-    /// What became of each topic.
+    /// Result for each topic.
     struct Response {
         throttle_time_ms: i32,
         topics: Vec<TopicResponse>,
     }
 
-    /// The answer for a topic.
+    /// Result for a topic.
     struct TopicResponse {
         name: String,
         topic_id: Uuid [7..],
@@ -51,7 +51,7 @@ message! {
         configs: Option<Vec<ConfigResponse>> [5..] = Some(Vec::new()),
     }
 
-    /// A setting that is in force for the new topic.
+    /// An effective setting of the new topic.
     struct ConfigResponse {
         name: String,
         value: Option<String>,

@@ -1,21 +1,21 @@
-//! Groups to delete.
+//! DeleteGroups: deletes consumer groups.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Which groups.
+    /// Group ids.
     struct Request {
         groups_names: Vec<String>,
     }
 
-    /// What became of each group.
+    /// Result for each group.
     struct Response {
         throttle_time_ms: i32,
         results: Vec<GroupResponse>,
     }
 
-    /// The answer for a group.
+    /// Result for a group.
     struct GroupResponse {
         group_id: String,
         error_code: ErrorCode,

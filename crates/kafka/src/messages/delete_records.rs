@@ -1,40 +1,40 @@
-//! Records to delete from the start of partitions.
+//! DeleteRecords: deletes records from the start of partitions.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Up to which offset; -1 is the end.
+    /// Offsets before which records are deleted; -1 is the end.
     struct Request {
         topics: Vec<Topic>,
         timeout_ms: i32,
     }
 
-    /// What is asked of a topic.
+    /// Partitions of a topic.
     struct Topic {
         name: String,
         partitions: Vec<Partition>,
     }
 
-    /// What is asked of a partition.
+    /// Offset for a partition.
     struct Partition {
         partition_index: i32,
         offset: i64,
     }
 
-    /// Where each partition starts now.
+    /// New log start offset of each partition.
     struct Response {
         throttle_time_ms: i32,
         topics: Vec<TopicResponse>,
     }
 
-    /// The answer for a topic.
+    /// Result for a topic.
     struct TopicResponse {
         name: String,
         partitions: Vec<PartitionResponse>,
     }
 
-    /// The answer for a partition.
+    /// Result for a partition.
     struct PartitionResponse {
         partition_index: i32,
         low_watermark: i64,

@@ -1,4 +1,4 @@
-//! Topics to delete.
+//! DeleteTopics: deletes topics.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
@@ -18,13 +18,13 @@ message! {
         topic_id: Uuid,
     }
 
-    /// What became of each topic.
+    /// Result for each topic.
     struct Response {
         throttle_time_ms: i32,
         responses: Vec<TopicResponse>,
     }
 
-    /// The answer for a topic.
+    /// Result for a topic.
     struct TopicResponse {
         name: Option<String> [1.., null 6..],
         topic_id: Uuid [6..],

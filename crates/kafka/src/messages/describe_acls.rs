@@ -1,10 +1,10 @@
-//! Access rules.
+//! DescribeAcls: lists access control entries.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Which rules.
+    /// Filter.
     struct Request {
         resource_type_filter: i8,
         resource_name_filter: Option<String>,
@@ -15,7 +15,7 @@ message! {
         permission_type: i8,
     }
 
-    /// The rules.
+    /// Matching entries.
     struct Response {
         throttle_time_ms: i32,
         error_code: ErrorCode,
@@ -23,7 +23,7 @@ message! {
         resources: Vec<Resource>,
     }
 
-    /// Rules of a resource.
+    /// Entries of a resource.
     struct Resource {
         resource_type: i8,
         resource_name: String,
@@ -31,7 +31,7 @@ message! {
         acls: Vec<Acl>,
     }
 
-    /// A rule.
+    /// An access control entry.
     struct Acl {
         principal: String,
         host: String,

@@ -1,24 +1,24 @@
-//! What clients may take of a broker.
+//! DescribeClientQuotas: lists quotas of clients.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 use crate::values::Double;
 
 message! {
-    /// Of whom.
+    /// Filter.
     struct Request {
         components: Vec<Component>,
         strict: bool,
     }
 
-    /// Those of a kind: 0 is the one of that name, 1 what counts for all others, 2 any.
+    /// Filter by entity type: 0 matches the name, 1 the default entity, 2 any entity.
     struct Component {
         entity_type: String,
         match_type: i8,
         r#match: Option<String>,
     }
 
-    /// What counts of each.
+    /// Quotas of each matching entity.
     struct Response {
         throttle_time_ms: i32,
         error_code: ErrorCode,
@@ -26,19 +26,19 @@ message! {
         entries: Option<Vec<Entry>>,
     }
 
-    /// What counts of one.
+    /// Quotas of an entity.
     struct Entry {
         entity: Vec<Entity>,
         values: Vec<Value>,
     }
 
-    /// Who it is.
+    /// Type and name of an entity.
     struct Entity {
         entity_type: String,
         entity_name: Option<String>,
     }
 
-    /// How much it may take.
+    /// A quota and its value.
     struct Value {
         key: String,
         value: Double,

@@ -1,17 +1,17 @@
-//! Brokers and the controller, without topics.
+//! DescribeCluster: brokers and controller, without topics.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// What else is wanted.
+    /// Options of the request.
     struct Request {
         include_cluster_authorized_operations: bool,
         endpoint_type: i8 [1..] = 1,
         include_fenced_brokers: bool [2..],
     }
 
-    /// The cluster.
+    /// Brokers and controller of the cluster.
     struct Response {
         throttle_time_ms: i32,
         error_code: ErrorCode,
@@ -23,7 +23,7 @@ message! {
         cluster_authorized_operations: i32 = i32::MIN,
     }
 
-    /// Where a broker is reached.
+    /// Address of a broker.
     struct Broker {
         broker_id: i32,
         host: String,

@@ -1,17 +1,17 @@
-//! The configuration of topics and brokers.
+//! DescribeConfigs: configuration of topics and brokers.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Which resources, and which of their settings.
+    /// Resources and names of settings.
     struct Request {
         resources: Vec<Resource>,
         include_synonyms: bool,
         include_documentation: bool [3..],
     }
 
-    /// What is asked of a resource; no names of settings mean all of them.
+    /// A resource; without names of settings, all settings.
     struct Resource {
         resource_type: i8,
         resource_name: String,
@@ -24,7 +24,7 @@ message! {
         results: Vec<ResourceResponse>,
     }
 
-    /// The answer for a resource.
+    /// Result for a resource.
     struct ResourceResponse {
         error_code: ErrorCode,
         error_message: Option<String>,
@@ -33,7 +33,7 @@ message! {
         configs: Vec<Config>,
     }
 
-    /// A setting, its value and where that comes from.
+    /// A setting with its value and source.
     struct Config {
         name: String,
         value: Option<String>,
@@ -45,7 +45,7 @@ message! {
         documentation: Option<String> [3..],
     }
 
-    /// Where else the value could come from, the strongest first.
+    /// Another source of the value, in order of precedence.
     struct Synonym {
         name: String,
         value: Option<String>,

@@ -1,4 +1,4 @@
-//! Groups with their members.
+//! DescribeGroups: state and members of groups.
 
 use bytes::Bytes;
 
@@ -6,19 +6,19 @@ use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Which groups.
+    /// Group ids.
     struct Request {
         groups: Vec<String>,
         include_authorized_operations: bool [3..],
     }
 
-    /// Each group.
+    /// Result for each group.
     struct Response {
         throttle_time_ms: i32 [1..],
         groups: Vec<Group>,
     }
 
-    /// A group, its state and its protocol.
+    /// A group with its state and protocol.
     struct Group {
         error_code: ErrorCode,
         error_message: Option<String> [6..],
@@ -30,7 +30,7 @@ message! {
         authorized_operations: i32 [3..] = i32::MIN,
     }
 
-    /// A member, what it said of itself and what it got.
+    /// A member with its metadata and assignment.
     struct Member {
         member_id: String,
         group_instance_id: Option<String> [4..],

@@ -1,28 +1,28 @@
-//! How much of the disk partitions take.
+//! DescribeLogDirs: disk usage of partitions.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Which partitions; none means all of them.
+    /// Partitions; null means all.
     struct Request {
         topics: Option<Vec<Topic>>,
     }
 
-    /// What is asked of a topic.
+    /// Partitions of a topic.
     struct Topic {
         topic: String,
         partitions: Vec<i32>,
     }
 
-    /// What lies in each directory.
+    /// Contents of each log directory.
     struct Response {
         throttle_time_ms: i32,
         error_code: ErrorCode [3..],
         results: Vec<LogDir>,
     }
 
-    /// A directory and what lies in it.
+    /// A log directory with its contents.
     struct LogDir {
         error_code: ErrorCode,
         log_dir: String,
@@ -31,13 +31,13 @@ message! {
         usable_bytes: i64 [4..] = -1,
     }
 
-    /// The answer for a topic.
+    /// Result for a topic.
     struct TopicResponse {
         name: String,
         partitions: Vec<PartitionResponse>,
     }
 
-    /// How much a partition takes.
+    /// Disk usage of a partition.
     struct PartitionResponse {
         partition_index: i32,
         partition_size: i64,

@@ -1,33 +1,33 @@
-//! Producers whose numbers a partition remembers.
+//! DescribeProducers: active producers of partitions.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Which partitions.
+    /// Partitions.
     struct Request {
         topics: Vec<Topic>,
     }
 
-    /// What is asked of a topic.
+    /// Partitions of a topic.
     struct Topic {
         name: String,
         partition_indexes: Vec<i32>,
     }
 
-    /// The producers of each.
+    /// Producers by partition.
     struct Response {
         throttle_time_ms: i32,
         topics: Vec<TopicResponse>,
     }
 
-    /// The answer for a topic.
+    /// Result for a topic.
     struct TopicResponse {
         name: String,
         partitions: Vec<PartitionResponse>,
     }
 
-    /// The answer for a partition.
+    /// Result for a partition.
     struct PartitionResponse {
         partition_index: i32,
         error_code: ErrorCode,
@@ -35,7 +35,7 @@ message! {
         active_producers: Vec<Producer>,
     }
 
-    /// A producer, and what it wrote last.
+    /// A producer with its last sequence number and timestamp.
     struct Producer {
         producer_id: i64,
         producer_epoch: i32,

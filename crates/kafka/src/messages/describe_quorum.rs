@@ -1,4 +1,4 @@
-//! The quorum that keeps the metadata of the cluster.
+//! DescribeQuorum: state of the metadata quorum.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
@@ -21,7 +21,7 @@ message! {
         partition_index: i32,
     }
 
-    /// The quorum of each partition.
+    /// Quorum of each partition.
     struct Response {
         error_code: ErrorCode,
         error_message: Option<String> [2..],
@@ -29,13 +29,13 @@ message! {
         nodes: Vec<Node> [2..],
     }
 
-    /// The answer for a topic.
+    /// Result for a topic.
     struct TopicResponse {
         topic_name: String,
         partitions: Vec<PartitionResponse>,
     }
 
-    /// Who leads, who votes and who follows.
+    /// Leader, voters and observers of a partition.
     struct PartitionResponse {
         partition_index: i32,
         error_code: ErrorCode,
@@ -47,7 +47,7 @@ message! {
         observers: Vec<ReplicaState>,
     }
 
-    /// How far a replica is.
+    /// Progress of a replica.
     struct ReplicaState {
         replica_id: i32,
         replica_directory_id: Uuid [2..],
@@ -62,7 +62,7 @@ message! {
         listeners: Vec<Listener>,
     }
 
-    /// Where a member is reached.
+    /// Address of a quorum member.
     struct Listener {
         name: String,
         host: String,

@@ -1,4 +1,4 @@
-//! Topics with their partitions, a page at a time.
+//! DescribeTopicPartitions: topics with their partitions, in pages.
 
 use crate::error_code::ErrorCode;
 use crate::field::{Field, Nullable};
@@ -8,7 +8,7 @@ use crate::values::Uuid;
 use crate::writer::Writer;
 
 message! {
-    /// Which topics, and from where on.
+    /// Topics and start of the page.
     struct Request {
         topics: Vec<TopicRequest>,
         response_partition_limit: i32 = 2000,
@@ -20,7 +20,7 @@ message! {
         name: String,
     }
 
-    /// Where a page begins.
+    /// Start of a page.
     struct Cursor {
         topic_name: String,
         partition_index: i32,
@@ -33,7 +33,7 @@ message! {
         next_cursor: Option<Cursor>,
     }
 
-    /// A topic, or why there is none.
+    /// A topic, or its error.
     struct Topic {
         error_code: ErrorCode,
         name: Option<String>,
@@ -43,7 +43,7 @@ message! {
         topic_authorized_operations: i32 = i32::MIN,
     }
 
-    /// Who leads a partition, and who follows.
+    /// Leader and replicas of a partition.
     struct Partition {
         error_code: ErrorCode,
         partition_index: i32,
@@ -58,7 +58,7 @@ message! {
 }
 
 impl Nullable for Cursor {
-    /// A structure that may be null stands behind a byte: -1 is null, 1 is not.
+    /// A nullable structure is preceded by a byte: -1 for null, 1 otherwise.
     fn read_nullable(reader: &mut Reader<'_>) -> Result<Option<Self>, DecodeError> {
         match i8::read(reader)? {
             ..0 => Ok(None),

@@ -1,21 +1,21 @@
-//! Transactions with their partitions.
+//! DescribeTransactions: state and partitions of transactions.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Which transactions.
+    /// Transactional ids.
     struct Request {
         transactional_ids: Vec<String>,
     }
 
-    /// Each transaction.
+    /// Result for each transaction.
     struct Response {
         throttle_time_ms: i32,
         transaction_states: Vec<Transaction>,
     }
 
-    /// A transaction, since when it has been open and for how long it may be.
+    /// A transaction with its start time and timeout.
     struct Transaction {
         error_code: ErrorCode,
         transactional_id: String,
@@ -27,7 +27,7 @@ message! {
         topics: Vec<Topic>,
     }
 
-    /// Partitions that it has written to.
+    /// Partitions of a topic in the transaction.
     struct Topic {
         topic: String,
         partitions: Vec<i32>,

@@ -1,20 +1,20 @@
-//! Which users there are, without what their passwords are known by.
+//! DescribeUserScramCredentials: users with SCRAM credentials, without the credentials.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Which users; all if there are none, or null.
+    /// User names; null or none means all.
     struct Request {
         users: Option<Vec<UserName>>,
     }
 
-    /// One of them.
+    /// A user name.
     struct UserName {
         name: String,
     }
 
-    /// What is kept of each.
+    /// Credentials of each user.
     struct Response {
         throttle_time_ms: i32,
         error_code: ErrorCode,
@@ -22,7 +22,7 @@ message! {
         results: Vec<UserResponse>,
     }
 
-    /// The answer for a user.
+    /// Result for a user.
     struct UserResponse {
         user: String,
         error_code: ErrorCode,
@@ -30,7 +30,7 @@ message! {
         credential_infos: Vec<CredentialInfo>,
     }
 
-    /// For which mechanism something is kept: 1 is SCRAM-SHA-256, 2 SCRAM-SHA-512.
+    /// Mechanism of a credential: 1 is SCRAM-SHA-256, 2 SCRAM-SHA-512.
     struct CredentialInfo {
         mechanism: i8,
         iterations: i32,

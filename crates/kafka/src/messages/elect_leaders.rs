@@ -1,10 +1,10 @@
-//! Elections of partition leaders.
+//! ElectLeaders: elects leaders of partitions.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Partitions of which a leader is to be elected; null means all of them.
+    /// Partitions; null means all.
     struct Request {
         election_type: i8 [1..],
         topic_partitions: Option<Vec<TopicPartitions>>,
@@ -17,20 +17,20 @@ message! {
         partitions: Vec<i32>,
     }
 
-    /// The outcome for each topic.
+    /// Result for each topic.
     struct Response {
         throttle_time_ms: i32,
         error_code: ErrorCode [1..],
         replica_election_results: Vec<TopicResponse>,
     }
 
-    /// The answer for a topic.
+    /// Result for a topic.
     struct TopicResponse {
         topic: String,
         partition_result: Vec<PartitionResponse>,
     }
 
-    /// The answer for a partition.
+    /// Result for a partition.
     struct PartitionResponse {
         partition_id: i32,
         error_code: ErrorCode,

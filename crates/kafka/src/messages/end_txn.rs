@@ -1,10 +1,10 @@
-//! The end of a transaction.
+//! EndTxn: commits or aborts a transaction.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Which transaction, and whether it is committed.
+    /// Transaction, and true to commit it.
     struct Request {
         transactional_id: String,
         producer_id: i64,
@@ -12,7 +12,7 @@ message! {
         committed: bool,
     }
 
-    /// Whether it has ended; from version 5 on, the epoch that follows.
+    /// Error code; from version 5 on also the next epoch of the producer.
     struct Response {
         throttle_time_ms: i32,
         error_code: ErrorCode,

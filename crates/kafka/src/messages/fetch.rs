@@ -1,4 +1,4 @@
-//! Record batches to read, waiting for them if there are none yet.
+//! Fetch: reads record batches, waiting for them if there are none yet.
 
 use crate::error_code::ErrorCode;
 use crate::leadership::{CurrentLeader, NodeEndpoint};
@@ -6,7 +6,7 @@ use crate::message::message;
 use crate::values::{Records, Uuid};
 
 message! {
-    /// From where, how much, and how long to wait.
+    /// Offsets, sizes and maximum waiting time.
     struct Request {
         cluster_id: Option<String> [12.., tag 0],
         replica_id: i32 [..=14] = -1,
@@ -22,20 +22,20 @@ message! {
         rack_id: String [11..],
     }
 
-    /// Which follower asks; consumers leave it out.
+    /// Follower that fetches; absent for consumers.
     struct ReplicaState {
         replica_id: i32 = -1,
         replica_epoch: i64 = -1,
     }
 
-    /// What is asked of a topic.
+    /// Partitions of a topic.
     struct Topic {
         topic: String [..=12],
         topic_id: Uuid [13..],
         partitions: Vec<Partition>,
     }
 
-    /// From which offset, and how much.
+    /// Offset and maximum size for a partition.
     struct Partition {
         partition: i32,
         current_leader_epoch: i32 [9..] = -1,
@@ -47,14 +47,14 @@ message! {
         high_watermark: i64 [18.., tag 1] = i64::MAX,
     }
 
-    /// Partitions that a fetch session leaves out from now on.
+    /// Partitions to remove from a fetch session.
     struct ForgottenTopic {
         topic: String [..=12],
         topic_id: Uuid [13..],
         partitions: Vec<i32>,
     }
 
-    /// Batches as they are stored.
+    /// Record batches in their stored format.
     struct Response {
         throttle_time_ms: i32,
         error_code: ErrorCode [7..],
@@ -63,14 +63,14 @@ message! {
         node_endpoints: Vec<NodeEndpoint> [16.., tag 0],
     }
 
-    /// The answer for a topic.
+    /// Result for a topic.
     struct TopicResponse {
         topic: String [..=12],
         topic_id: Uuid [13..],
         partitions: Vec<PartitionResponse>,
     }
 
-    /// Batches of a partition, the first of them whole.
+    /// Record batches of a partition; the first one is complete.
     struct PartitionResponse {
         partition_index: i32,
         error_code: ErrorCode,
@@ -85,19 +85,20 @@ message! {
         records: Option<Records>,
     }
 
-    /// Where the log of a follower parts from that of the leader.
+    /// Epoch and offset at which the follower's log diverges from the leader's.
     struct EpochEnd {
         epoch: i32 = -1,
         end_offset: i64 = -1,
     }
 
-    /// Where a follower finds a snapshot instead.
+    /// Snapshot that a follower must fetch instead.
     struct SnapshotId {
         end_offset: i64 = -1,
         epoch: i32 = -1,
     }
 
-    /// Records of this producer from this offset on are to be left out, up to its marker.
+    /// Aborted transaction: consumers skip this producer's records from this offset up to its
+    /// marker.
     struct AbortedTransaction {
         producer_id: i64,
         first_offset: i64,

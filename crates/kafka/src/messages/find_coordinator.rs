@@ -1,17 +1,18 @@
-//! Who coordinates a group or a transaction.
+//! FindCoordinator: coordinators of groups and transactions.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Groups (key type 0) or transactional ids (1): one up to version 3, many from then on.
+    /// Group ids (key type 0) or transactional ids (1); one up to version 3, several in later
+    /// versions.
     struct Request {
         key: String [..=3],
         key_type: i8 [1..],
         coordinator_keys: Vec<String> [4..],
     }
 
-    /// A broker for each key.
+    /// Coordinator of each key.
     struct Response {
         throttle_time_ms: i32 [1..],
         error_code: ErrorCode [..=3],
@@ -22,7 +23,7 @@ message! {
         coordinators: Vec<Coordinator> [4..],
     }
 
-    /// The broker for a key.
+    /// Coordinator of a key.
     struct Coordinator {
         key: String,
         node_id: i32,

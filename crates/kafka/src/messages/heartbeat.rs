@@ -1,10 +1,10 @@
-//! A sign of life from a member of a group.
+//! Heartbeat: keeps a member in its group.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Which member.
+    /// Member and generation.
     struct Request {
         group_id: String,
         generation_id: i32,
@@ -12,7 +12,7 @@ message! {
         group_instance_id: Option<String> [3..],
     }
 
-    /// Whether it is still one.
+    /// Error code.
     struct Response {
         throttle_time_ms: i32 [1..],
         error_code: ErrorCode,

@@ -1,4 +1,4 @@
-//! Settings to change one by one.
+//! IncrementalAlterConfigs: changes single settings.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
@@ -17,20 +17,20 @@ message! {
         configs: Vec<Config>,
     }
 
-    /// A change to a setting: 0 sets, 1 deletes, 2 appends to a list, 3 takes from it.
+    /// Change of a setting: 0 sets, 1 deletes, 2 appends to a list, 3 removes from a list.
     struct Config {
         name: String,
         config_operation: i8,
         value: Option<String>,
     }
 
-    /// What became of each resource.
+    /// Result for each resource.
     struct Response {
         throttle_time_ms: i32,
         responses: Vec<ResourceResponse>,
     }
 
-    /// The answer for a resource.
+    /// Result for a resource.
     struct ResourceResponse {
         error_code: ErrorCode,
         error_message: Option<String>,

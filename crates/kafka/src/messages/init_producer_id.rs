@@ -1,11 +1,11 @@
-//! A number for a producer, by which its duplicates are known; with a transactional id, the end of
-//! whoever had that before.
+//! InitProducerId: assigns a producer id for deduplication. With a transactional id it also fences
+//! the previous producer.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Who asks.
+    /// Transactional id and current producer id.
     struct Request {
         transactional_id: Option<String>,
         transaction_timeout_ms: i32,
@@ -13,7 +13,7 @@ message! {
         producer_epoch: i16 [3..] = -1,
     }
 
-    /// The number and its epoch.
+    /// Producer id and epoch.
     struct Response {
         throttle_time_ms: i32,
         error_code: ErrorCode,

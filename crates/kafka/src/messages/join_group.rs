@@ -1,4 +1,4 @@
-//! A member that joins a consumer group, or joins again.
+//! JoinGroup: a member joins or rejoins a consumer group.
 
 use bytes::Bytes;
 
@@ -6,7 +6,7 @@ use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// The member and the protocols it speaks, the one it likes best first.
+    /// Member and its protocols, in order of preference.
     struct Request {
         group_id: String,
         session_timeout_ms: i32,
@@ -18,13 +18,13 @@ message! {
         reason: Option<String> [8..],
     }
 
-    /// A protocol, and what the leader must know about the member to assign by it.
+    /// A protocol with the member's metadata for the assignment.
     struct Protocol {
         name: String,
         metadata: Bytes,
     }
 
-    /// The generation that the member is part of.
+    /// Generation, leader and, for the leader, members.
     struct Response {
         throttle_time_ms: i32 [2..],
         error_code: ErrorCode,
@@ -37,7 +37,7 @@ message! {
         members: Vec<Member>,
     }
 
-    /// What the leader is told about a member.
+    /// Metadata of a member, for the leader.
     struct Member {
         member_id: String,
         group_instance_id: Option<String> [5..],

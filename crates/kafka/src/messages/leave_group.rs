@@ -1,10 +1,10 @@
-//! Members that leave a group: one up to version 2, many from then on.
+//! LeaveGroup: members leave a group; one up to version 2, several in later versions.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Who leaves.
+    /// Group and members.
     struct Request {
         group_id: String,
         member_id: String [..=2],
@@ -18,14 +18,14 @@ message! {
         reason: Option<String> [5..],
     }
 
-    /// What became of each member.
+    /// Result for each member.
     struct Response {
         throttle_time_ms: i32 [1..],
         error_code: ErrorCode,
         members: Vec<MemberResponse> [3..],
     }
 
-    /// The answer for a member.
+    /// Result for a member.
     struct MemberResponse {
         member_id: String,
         group_instance_id: Option<String>,

@@ -1,23 +1,23 @@
-//! All groups, or those in certain states.
+//! ListGroups: lists groups, optionally by state.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Which groups.
+    /// Filter.
     struct Request {
         states_filter: Vec<String> [4..],
         types_filter: Vec<String> [5..],
     }
 
-    /// The groups.
+    /// Matching groups.
     struct Response {
         throttle_time_ms: i32 [1..],
         error_code: ErrorCode,
         groups: Vec<Group>,
     }
 
-    /// A group and its state.
+    /// A group with its state.
     struct Group {
         group_id: String,
         protocol_type: String,

@@ -1,10 +1,11 @@
-//! Offsets by timestamp, or at either end of a partition.
+//! ListOffsets: offsets by timestamp, or start and end of a partition.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// A timestamp for each partition: -1 is the end, -2 the start, -3 the highest timestamp.
+    /// Timestamps by partition: -1 is the end, -2 the start, -3 the record with the highest
+    /// timestamp.
     struct Request {
         replica_id: i32,
         isolation_level: i8 [2..],
@@ -12,32 +13,32 @@ message! {
         timeout_ms: i32 [10..],
     }
 
-    /// What is asked of a topic.
+    /// Partitions of a topic.
     struct Topic {
         name: String,
         partitions: Vec<Partition>,
     }
 
-    /// Which timestamp is looked for.
+    /// Timestamp for a partition.
     struct Partition {
         partition_index: i32,
         current_leader_epoch: i32 [4..] = -1,
         timestamp: i64,
     }
 
-    /// An offset for each partition.
+    /// Offset for each partition.
     struct Response {
         throttle_time_ms: i32 [2..],
         topics: Vec<TopicResponse>,
     }
 
-    /// The answer for a topic.
+    /// Result for a topic.
     struct TopicResponse {
         name: String,
         partitions: Vec<PartitionResponse>,
     }
 
-    /// What was found.
+    /// Result for a partition.
     struct PartitionResponse {
         partition_index: i32,
         error_code: ErrorCode,

@@ -1,10 +1,10 @@
-//! Partitions that are being moved to other brokers.
+//! ListPartitionReassignments: lists partitions that are being moved to other brokers.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Partitions that are asked about; null means all of them.
+    /// Partitions; null means all.
     struct Request {
         timeout_ms: i32 = 60_000,
         topics: Option<Vec<Topic>>,
@@ -16,7 +16,7 @@ message! {
         partition_indexes: Vec<i32>,
     }
 
-    /// Moves that are under way.
+    /// Moves in progress.
     struct Response {
         throttle_time_ms: i32,
         error_code: ErrorCode,
@@ -24,13 +24,13 @@ message! {
         topics: Vec<TopicResponse>,
     }
 
-    /// Partitions of a topic that are being moved.
+    /// Moving partitions of a topic.
     struct TopicResponse {
         name: String,
         partitions: Vec<PartitionResponse>,
     }
 
-    /// The move of a partition.
+    /// Replicas of a moving partition.
     struct PartitionResponse {
         partition_index: i32,
         replicas: Vec<i32>,

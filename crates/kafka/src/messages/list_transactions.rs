@@ -1,10 +1,10 @@
-//! Transactions that are known, or those in certain states.
+//! ListTransactions: lists transactions, optionally by state.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Which transactions.
+    /// Filter.
     struct Request {
         state_filters: Vec<String>,
         producer_id_filters: Vec<i64>,
@@ -12,7 +12,7 @@ message! {
         transactional_id_pattern: Option<String> [2..],
     }
 
-    /// The transactions.
+    /// Matching transactions.
     struct Response {
         throttle_time_ms: i32,
         error_code: ErrorCode,
@@ -20,7 +20,7 @@ message! {
         transaction_states: Vec<Transaction>,
     }
 
-    /// A transaction and its state.
+    /// A transaction with its state.
     struct Transaction {
         transactional_id: String,
         producer_id: i64,

@@ -1,12 +1,11 @@
-//! Brokers, topics and who leads their partitions.
+//! Metadata: brokers, topics and partition leaders.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 use crate::values::Uuid;
 
 message! {
-    /// The topics of interest. All of them: null, or an empty list in version 0, which knows no
-    /// null.
+    /// Topics. Null means all topics; so does an empty list in version 0, which has no null.
     struct Request {
         topics: Option<Vec<TopicRequest>> [0.., null 1..],
         allow_auto_topic_creation: bool [4..] = true,
@@ -20,7 +19,7 @@ message! {
         name: Option<String> [0.., null 10..],
     }
 
-    /// The cluster as clients see it.
+    /// Brokers and topics of the cluster.
     struct Response {
         throttle_time_ms: i32 [3..],
         brokers: Vec<Broker>,
@@ -31,7 +30,7 @@ message! {
         error_code: ErrorCode [13..],
     }
 
-    /// Where a broker is reached.
+    /// Address of a broker.
     struct Broker {
         node_id: i32,
         host: String,
@@ -39,7 +38,7 @@ message! {
         rack: Option<String> [1..],
     }
 
-    /// A topic, or why there is none.
+    /// A topic, or its error.
     struct Topic {
         error_code: ErrorCode,
         name: Option<String> [0.., null 12..],
@@ -49,7 +48,7 @@ message! {
         topic_authorized_operations: i32 [8..] = i32::MIN,
     }
 
-    /// Who leads a partition, and who follows.
+    /// Leader and replicas of a partition.
     struct Partition {
         error_code: ErrorCode,
         partition_index: i32,

@@ -1,10 +1,10 @@
-//! How far groups have read: one group up to version 7, many from then on.
+//! OffsetFetch: committed offsets; one group up to version 7, several in later versions.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Which partitions; none means all of them.
+    /// Groups and partitions; null partitions mean all.
     struct Request {
         group_id: String [..=7],
         topics: Option<Vec<Topic>> [..=7, null 2..] = Some(Vec::new()),
@@ -12,13 +12,13 @@ message! {
         require_stable: bool [7..],
     }
 
-    /// What is asked of a topic.
+    /// Partitions of a topic.
     struct Topic {
         name: String,
         partition_indexes: Vec<i32>,
     }
 
-    /// What is asked of a group.
+    /// Partitions of a group.
     struct Group {
         group_id: String,
         member_id: Option<String> [9..],
@@ -26,7 +26,7 @@ message! {
         topics: Option<Vec<Topic>>,
     }
 
-    /// Offsets by partition.
+    /// Committed offsets by partition.
     struct Response {
         throttle_time_ms: i32 [3..],
         topics: Vec<TopicResponse> [..=7],
@@ -34,13 +34,13 @@ message! {
         groups: Vec<GroupResponse> [8..],
     }
 
-    /// The answer for a topic.
+    /// Result for a topic.
     struct TopicResponse {
         name: String,
         partitions: Vec<PartitionResponse>,
     }
 
-    /// The answer for a partition.
+    /// Result for a partition.
     struct PartitionResponse {
         partition_index: i32,
         committed_offset: i64,
@@ -49,7 +49,7 @@ message! {
         error_code: ErrorCode,
     }
 
-    /// The answer for a group.
+    /// Result for a group.
     struct GroupResponse {
         group_id: String,
         topics: Vec<TopicResponse>,

@@ -1,41 +1,41 @@
-//! Where an epoch of a leader ended: how a consumer notices that a log was cut.
+//! OffsetForLeaderEpoch: end offset of a leader epoch, by which consumers detect a truncated log.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// An epoch for each partition.
+    /// Leader epochs by partition.
     struct Request {
         replica_id: i32 [3..] = -2,
         topics: Vec<Topic>,
     }
 
-    /// What is asked of a topic.
+    /// Partitions of a topic.
     struct Topic {
         topic: String,
         partitions: Vec<Partition>,
     }
 
-    /// Which epoch is looked for.
+    /// Leader epoch for a partition.
     struct Partition {
         partition: i32,
         current_leader_epoch: i32 = -1,
         leader_epoch: i32,
     }
 
-    /// An offset for each partition.
+    /// End offsets by partition.
     struct Response {
         throttle_time_ms: i32,
         topics: Vec<TopicResponse>,
     }
 
-    /// The answer for a topic.
+    /// Result for a topic.
     struct TopicResponse {
         topic: String,
         partitions: Vec<EpochEnd>,
     }
 
-    /// Where the epoch ended.
+    /// End offset of the epoch.
     struct EpochEnd {
         error_code: ErrorCode,
         partition: i32,

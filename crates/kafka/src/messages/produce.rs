@@ -1,12 +1,12 @@
-//! Record batches to append.
+//! Produce: appends record batches.
 
 use crate::error_code::ErrorCode;
 use crate::leadership::{CurrentLeader, NodeEndpoint};
 use crate::message::message;
 use crate::values::{Records, Uuid};
 
-/// Below this version records are message sets of older formats: such a request is to be answered
-/// with an error for each partition.
+/// Lowest version with record batches. Older versions have message sets in older formats; such a
+/// request must be answered with an error for each partition.
 pub const VERSION_MIN: i16 = 3;
 
 message! {
@@ -31,21 +31,21 @@ message! {
         records: Option<Records>,
     }
 
-    /// What became of each batch.
+    /// Result for each partition.
     struct Response {
         responses: Vec<TopicResponse>,
         throttle_time_ms: i32 [1..],
         node_endpoints: Vec<NodeEndpoint> [10.., tag 0],
     }
 
-    /// The answer for a topic.
+    /// Result for a topic.
     struct TopicResponse {
         name: String [..=12],
         topic_id: Uuid [13..],
         partition_responses: Vec<PartitionResponse>,
     }
 
-    /// Where the batch lies, or why not.
+    /// Offset of the batch, or its error.
     struct PartitionResponse {
         index: i32,
         error_code: ErrorCode,
@@ -57,7 +57,7 @@ message! {
         current_leader: CurrentLeader [10.., tag 0],
     }
 
-    /// A record because of which its batch was refused.
+    /// A record that caused the rejection of its batch.
     struct RecordError {
         batch_index: i32,
         batch_index_error_message: Option<String>,

@@ -1,16 +1,16 @@
-//! A step of the mechanism's exchange.
+//! SaslAuthenticate: one step of the authentication exchange.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
 use crate::values::Secret;
 
 message! {
-    /// What the client says.
+    /// Message of the client.
     struct Request {
         auth_bytes: Secret,
     }
 
-    /// What the broker says.
+    /// Message of the broker.
     struct Response {
         error_code: ErrorCode,
         error_message: Option<String>,

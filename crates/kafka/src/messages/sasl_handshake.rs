@@ -1,4 +1,4 @@
-//! Which mechanism a client is going to prove itself by.
+//! SaslHandshake: selects the SASL mechanism.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
@@ -9,7 +9,7 @@ message! {
         mechanism: String,
     }
 
-    /// Whether it is offered, and what else is.
+    /// Error code, and the supported mechanisms.
     struct Response {
         error_code: ErrorCode,
         mechanisms: Vec<String>,

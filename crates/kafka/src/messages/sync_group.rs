@@ -1,4 +1,4 @@
-//! The leader hands in what each member gets; the others wait for theirs.
+//! SyncGroup: the group leader sends the assignments, the other members wait for theirs.
 
 use bytes::Bytes;
 
@@ -6,7 +6,7 @@ use crate::error_code::ErrorCode;
 use crate::message::message;
 
 message! {
-    /// Assignments, from the leader alone.
+    /// Member and, from the leader only, assignments.
     struct Request {
         group_id: String,
         generation_id: i32,
@@ -17,13 +17,13 @@ message! {
         assignments: Vec<Assignment>,
     }
 
-    /// What a member gets.
+    /// Assignment of a member.
     struct Assignment {
         member_id: String,
         assignment: Bytes,
     }
 
-    /// What the member gets.
+    /// Assignment of the requesting member.
     struct Response {
         throttle_time_ms: i32 [1..],
         error_code: ErrorCode,

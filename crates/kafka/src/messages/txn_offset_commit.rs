@@ -1,4 +1,4 @@
-//! How far a group has read, if a transaction is committed.
+//! TxnOffsetCommit: commits offsets of a group as part of a transaction.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
@@ -16,13 +16,13 @@ message! {
         topics: Vec<Topic>,
     }
 
-    /// What is asked of a topic.
+    /// Partitions of a topic.
     struct Topic {
         name: String,
         partitions: Vec<Partition>,
     }
 
-    /// The next offset to read, and what the consumer notes beside it.
+    /// Next offset to read, with metadata of the consumer.
     struct Partition {
         partition_index: i32,
         committed_offset: i64,
@@ -30,19 +30,19 @@ message! {
         committed_metadata: Option<String>,
     }
 
-    /// What became of each offset.
+    /// Result for each partition.
     struct Response {
         throttle_time_ms: i32,
         topics: Vec<TopicResponse>,
     }
 
-    /// The answer for a topic.
+    /// Result for a topic.
     struct TopicResponse {
         name: String,
         partitions: Vec<PartitionResponse>,
     }
 
-    /// The answer for a partition.
+    /// Result for a partition.
     struct PartitionResponse {
         partition_index: i32,
         error_code: ErrorCode,

@@ -1,5 +1,5 @@
-//! Markers that end transactions in partitions: from a coordinator, or from whoever clears a
-//! transaction away by hand.
+//! WriteTxnMarkers: writes transaction markers to partitions, from a coordinator or from an
+//! administrator who aborts a hanging transaction.
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
@@ -10,7 +10,7 @@ message! {
         markers: Vec<Marker>,
     }
 
-    /// The end of a transaction.
+    /// Marker that ends a transaction.
     struct Marker {
         producer_id: i64,
         producer_epoch: i16,
@@ -19,30 +19,30 @@ message! {
         coordinator_epoch: i32,
     }
 
-    /// Where it is written.
+    /// Partitions of the marker.
     struct Topic {
         name: String,
         partition_indexes: Vec<i32>,
     }
 
-    /// What became of each marker.
+    /// Result for each marker.
     struct Response {
         markers: Vec<MarkerResponse>,
     }
 
-    /// The answer for a producer.
+    /// Result for a producer.
     struct MarkerResponse {
         producer_id: i64,
         topics: Vec<TopicResponse>,
     }
 
-    /// The answer for a topic.
+    /// Result for a topic.
     struct TopicResponse {
         name: String,
         partitions: Vec<PartitionResponse>,
     }
 
-    /// The answer for a partition.
+    /// Result for a partition.
     struct PartitionResponse {
         partition_index: i32,
         error_code: ErrorCode,

@@ -1,15 +1,15 @@
-//! Dead letters: messages that were handed out as often as the limit allows.
+//! Dead letters: messages that reached the limit on deliveries.
 //!
-//! They stay in the mailbox, and count against its limits, until somebody acknowledges them by hand
-//! or gives them back, or until they expire.
+//! They stay in the mailbox, and count against its limits, until they are acknowledged by hand,
+//! revived or expired.
 
 use super::{Entry, Mailbox, Stage};
 use crate::record::Note;
-use crate::terms::Cause;
+use crate::types::Cause;
 
 impl<S: Clone + PartialEq> Mailbox<S> {
-    /// Gives a dead letter back: it goes out again, and may as often as any other. False when there
-    /// is none at that offset.
+    /// Revives a dead letter: it is delivered again, with a full number of deliveries. Returns
+    /// false if there is none at that offset.
     pub fn revive(&mut self, offset: u64) -> bool {
         let Some(entry) = self.entries.get_mut(&offset) else {
             return false;
@@ -28,7 +28,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         true
     }
 
-    /// Gives all of them back and says how many there were.
+    /// Revives all dead letters and returns their number.
     pub fn revive_all(&mut self) -> usize {
         let offsets = self.dead_offsets();
         for offset in &offsets {
@@ -37,12 +37,12 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         offsets.len()
     }
 
-    /// How many there are.
+    /// Returns the number of dead letters.
     pub fn dead(&self) -> usize {
         self.dead
     }
 
-    /// Messages that have become dead letters since the last time.
+    /// Returns and clears the number of new dead letters.
     pub fn take_died(&mut self) -> u64 {
         std::mem::take(&mut self.died)
     }
@@ -56,20 +56,20 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         dead.map(|(offset, _)| *offset).collect()
     }
 
-    /// Whether a message was handed out as often as the limit allows.
+    /// Returns true if a message reached the limit on deliveries.
     pub(super) fn is_spent(&self, offset: u64) -> bool {
         let entry = self.entries.get(&offset);
         entry.is_some_and(|entry| entry.is_spent(self.limits.deliveries_max))
     }
 
-    /// A message that is not in a queue becomes a dead letter.
-    pub(super) fn die(&mut self, offset: u64, cause: Cause) {
+    /// Makes a message a dead letter. It must not be in a queue.
+    pub(super) fn make_dead(&mut self, offset: u64, cause: Cause) {
         let Some(entry) = self.entries.get_mut(&offset) else {
             return;
         };
         let before = std::mem::replace(&mut entry.stage, Stage::Dead(cause));
         let sender = entry.sender;
-        self.answered(sender, &before);
+        self.end_delivery(sender, &before);
         self.dead += 1;
         self.died += 1;
         self.notes.push(Note::Dead { offset, cause });
@@ -77,7 +77,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
 }
 
 impl<S> Entry<S> {
-    /// Whether it was handed out that often, since it was given back if it ever was.
+    /// Returns true if the deliveries, since it was last revived, have reached the limit.
     pub(super) fn is_spent(&self, deliveries_max: u32) -> bool {
         let deliveries = self.deliveries.saturating_sub(self.forgiven);
         deliveries_max > 0 && deliveries >= deliveries_max

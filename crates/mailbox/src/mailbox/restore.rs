@@ -1,20 +1,20 @@
-//! Making a mailbox from what its stream says.
+//! Restoring a mailbox from its stream.
 
 use super::{Mailbox, Stage};
 use crate::ids::{IDS_KEPT, WriteId};
 use crate::record::Note;
-use crate::terms::{Cause, Standing, Written};
+use crate::types::{Cause, Standing, Written};
 
 impl<S: Clone + PartialEq> Mailbox<S> {
-    /// Reads a write back. Records are restored in the order of the stream, before anything else,
-    /// and then [`Mailbox::restored`].
+    /// Restores a write. Restore all records in the order of the stream, before any other call, and
+    /// then call [`Mailbox::restored`].
     pub fn restore(&mut self, written: Written<'_>) {
         self.restore_id(written.offset, written.id);
         self.insert(written);
     }
 
-    /// Reads back a write that stands once more at `record`, and how it stood there. The write
-    /// itself may be there still, or not.
+    /// Restores a write that was rewritten at `record`, with its state then. The original write may
+    /// have been trimmed or not.
     pub fn restore_moved(&mut self, written: Written<'_>, record: u64, standing: Standing) {
         let offset = written.offset;
         if !self.entries.contains_key(&offset) {
@@ -28,7 +28,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         self.restore_dead(offset, standing.dead);
     }
 
-    /// Reads a note back; one about a message that was forgotten says nothing.
+    /// Restores a note. A note about an unknown message is ignored.
     pub fn restore_note(&mut self, note: Note) {
         match note {
             Note::Handed { offset, deliveries } => {
@@ -60,7 +60,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         self.dead += usize::from(cause.is_some());
     }
 
-    /// Reads an id back.
+    /// Restores an id.
     pub fn restore_id(&mut self, offset: u64, id: Option<WriteId>) {
         self.restored_ids.insert(offset, id);
         if self.restored_ids.len() > IDS_KEPT {
@@ -68,8 +68,8 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         }
     }
 
-    /// Everything was read back: what was handed out before goes out again, unless that was the
-    /// last time; the rest in order.
+    /// Ends the restore. Messages that were in delivery are delivered again, unless they have
+    /// reached the limit on deliveries; the rest follow in order.
     pub fn restored(&mut self) {
         self.notes.clear();
         self.ids.merge(std::mem::take(&mut self.restored_ids));
@@ -92,7 +92,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
             }
         }
         for offset in spent {
-            self.die(offset, Cause::Unanswered);
+            self.make_dead(offset, Cause::Unanswered);
         }
     }
 }

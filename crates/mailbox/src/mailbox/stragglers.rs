@@ -1,17 +1,17 @@
-//! Messages that keep on disk what was written behind them and is done with.
+//! Stragglers: old messages that prevent the trimming of finished ones behind them.
 //!
-//! A stream can only be cut off at its front. So a message that nobody acknowledges would keep
-//! everything behind it: when more than half of that is dead, the oldest message is written once
-//! more at the end, under the offset by which everybody knows it.
+//! A stream can only be trimmed at its front, so an old unacknowledged message would retain
+//! everything after it. When more than half of that is dead, the oldest message is rewritten at the
+//! end of the stream. It is still identified by its original offset.
 
 use super::{Mailbox, Stage};
-use crate::terms::{Standing, Straggler};
+use crate::types::{Standing, Straggler};
 
-/// Bytes of a stream for which nothing is written once more.
+/// Bytes of a stream below which nothing is rewritten.
 const SLACK: u64 = 1 << 20;
 
 impl<S: Clone + PartialEq> Mailbox<S> {
-    /// The oldest record that is still needed, if there is any.
+    /// Returns the offset of the oldest record that is still needed, if any.
     pub fn oldest(&self) -> Option<u64> {
         let unmoved = self.entries.range(self.moved_end..).next();
         let moved = self.moved.keys().next();
@@ -22,9 +22,9 @@ impl<S: Clone + PartialEq> Mailbox<S> {
             .min()
     }
 
-    /// The message to write once more when the stream takes `held` bytes: it is to be appended, and
-    /// [`moved`](Self::moved) said, before anything is cut off. As more than half is dead then,
-    /// writing everything that lives once more costs no more than what has died.
+    /// Returns the message to rewrite if the stream has `held` bytes. Append it, then call
+    /// [`moved`](Self::moved), before the stream is trimmed. As more than half of the stream is
+    /// dead then, rewriting all live messages costs no more than the dead ones take.
     pub fn straggler(&self, held: u64) -> Option<Straggler> {
         if held <= self.bytes.saturating_mul(2).saturating_add(SLACK) {
             return None;
@@ -49,7 +49,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         })
     }
 
-    /// A straggler was appended at `record`.
+    /// Records that a straggler was appended at `record`.
     pub fn moved(&mut self, offset: u64, record: u64) {
         if let Some(entry) = self.entries.get_mut(&offset) {
             self.moved.remove(&entry.record);

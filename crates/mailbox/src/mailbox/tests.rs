@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 
 use super::*;
-use crate::terms::Standing;
+use crate::types::Standing;
 
 mod dead;
 mod properties;
@@ -14,7 +14,7 @@ const LIMITS: Limits = Limits {
     deliveries_max: 4,
 };
 
-/// What a stream keeps of a script.
+/// The stream of a script.
 #[derive(Clone, Copy)]
 enum Kept<'a> {
     Write(Written<'a>),
@@ -22,17 +22,17 @@ enum Kept<'a> {
     Moved(Written<'a>, u64, Standing),
 }
 
-/// Runs a script against an empty mailbox and compares the transcript.
+/// Runs a script on an empty mailbox and compares the transcript.
 ///
 /// | line | does |
 /// |---|---|
 /// | `write OFFSET SENDER [EXPIRES]` | a write of 10 bytes that is durable |
 /// | `ack OFFSET` · `lost OFFSET` · `refused OFFSET [AFTER]` | answers |
-/// | `retry OFFSET` | gives a dead letter back |
-/// | `move RECORD` | writes the oldest once more, at that place |
-/// | `show` | what each message waits for |
-/// | `at TIME` | the time from now on |
-/// | `to NAME=ROOM…` | offers what may go out to these subscribers |
+/// | `retry OFFSET` | revives a dead letter |
+/// | `move RECORD` | rewrites the oldest message, at that offset |
+/// | `show` | prints each message's state |
+/// | `at TIME` | sets the time |
+/// | `to NAME=ROOM…` | delivers to these subscribers |
 /// | `expire` · `restart` | |
 #[track_caller]
 fn check(script: &str, expected: &str) {
@@ -177,7 +177,7 @@ fn hand_out<'a>(
 }
 
 #[test]
-fn what_is_acknowledged_is_not_handed_out_again() {
+fn acknowledged_message_is_not_delivered_again() {
     check(
         "write 0 s
          to a=9
@@ -221,7 +221,7 @@ fn senders_take_turns_and_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn a_lost_message_goes_out_at_once_to_somebody_else_if_there_is() {
+fn unanswered_message_is_redelivered_at_once_to_another_subscriber() {
     check(
         "write 0 s
          to a=1 b=9
@@ -265,7 +265,7 @@ fn a_refused_message_waits_longer_each_time_and_lets_its_successors_pass() {
 }
 
 #[test]
-fn as_many_are_out_at_the_same_time_as_the_limit_says() {
+fn deliveries_in_flight_are_limited() {
     check(
         "write 0 s
          write 1 s
@@ -282,7 +282,7 @@ fn as_many_are_out_at_the_same_time_as_the_limit_says() {
 }
 
 #[test]
-fn a_full_mailbox_refuses_and_what_has_expired_makes_room() {
+fn full_mailbox_refuses_writes_until_messages_expire() {
     check(
         "write 0 s 100
          write 1 s
@@ -300,7 +300,7 @@ fn a_full_mailbox_refuses_and_what_has_expired_makes_room() {
 }
 
 #[test]
-fn what_has_expired_is_not_handed_out() {
+fn expired_message_is_not_delivered() {
     check(
         "write 0 s 100
          write 1 s 200
@@ -339,7 +339,7 @@ fn after_a_restart_what_was_handed_out_goes_out_again_and_is_counted_on() {
 }
 
 #[test]
-fn what_is_not_durable_stays_where_it_is() {
+fn message_is_not_delivered_before_it_is_durable() {
     let mut mailbox = Mailbox::new(LIMITS);
     for offset in 5..7 {
         mailbox.written(Written {
@@ -362,7 +362,7 @@ fn what_is_not_durable_stays_where_it_is() {
 }
 
 #[test]
-fn a_retry_is_told_its_original_even_if_that_was_acknowledged_and_the_mailbox_is_full() {
+fn retry_finds_its_original_even_in_a_full_mailbox() {
     let mut mailbox = Mailbox::<&str>::new(Limits {
         messages_max: 1,
         ..LIMITS
@@ -389,7 +389,7 @@ fn a_retry_is_told_its_original_even_if_that_was_acknowledged_and_the_mailbox_is
 }
 
 #[test]
-fn bytes_are_bounded() {
+fn mailbox_bytes_are_limited() {
     let mut mailbox = Mailbox::<&str>::new(LIMITS);
     let refused = mailbox.accept(None, 1001, 0);
     let bytes = Refused::Bytes {
@@ -402,7 +402,7 @@ fn bytes_are_bounded() {
 }
 
 #[test]
-fn a_purge_leaves_nothing_and_late_answers_change_nothing() {
+fn purge_removes_all_and_late_answers_change_nothing() {
     let mut mailbox = Mailbox::new(LIMITS);
     for offset in 0..3 {
         mailbox.written(Written {

@@ -2,9 +2,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The layouts as they will stand on disks: never regenerated.
+/// The layouts as stored on disk. Never regenerate them.
 #[test]
-fn the_layouts_are_what_they_were() {
+fn record_layouts_are_unchanged() {
     let mut bytes = Vec::new();
     let write = Write {
         id: Some(WriteId(*b"0123456789abcdef")),
@@ -73,7 +73,7 @@ fn the_layouts_are_what_they_were() {
 
 proptest! {
     #[test]
-    fn a_write_reads_back_what_it_was(
+    fn write_record_is_decoded_unchanged(
         id in prop::option::of(any::<[u8; 16]>()),
         expires_ms: u64,
         sender in ".{0,40}",
@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_decoded_without_a_panic(
+    fn decoding_any_bytes_does_not_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..200),
     ) {
         let _ = (Write::decode(&bytes), Moved::decode(&bytes));

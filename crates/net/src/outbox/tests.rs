@@ -48,7 +48,7 @@ impl Wake for Counter {
 }
 
 #[test]
-fn the_first_to_append_is_told_to_flush() {
+fn first_push_after_a_flush_must_flush() {
     let sink = Arc::new(Narrow::default());
     sink.room.store(100, Ordering::Relaxed);
     let outbox = Outbox::new(sink.clone());
@@ -60,7 +60,7 @@ fn the_first_to_append_is_told_to_flush() {
 }
 
 #[test]
-fn a_blocked_sink_wakes_the_task_which_goes_on() {
+fn blocked_sink_wakes_the_task_which_continues() {
     let sink = Arc::new(Narrow::default());
     sink.room.store(3, Ordering::Relaxed);
     let outbox = Outbox::new(sink.clone());
@@ -86,7 +86,7 @@ fn a_blocked_sink_wakes_the_task_which_goes_on() {
 }
 
 #[test]
-fn a_broken_sink_closes_the_outbox() {
+fn failed_sink_closes_the_outbox() {
     let sink = Arc::new(Narrow::default());
     sink.broken.store(true, Ordering::Relaxed);
     let outbox = Outbox::new(sink);
@@ -129,7 +129,7 @@ fn many_threads_lose_and_reorder_nothing() {
 
 proptest! {
     #[test]
-    fn whatever_the_sink_takes_at_a_time_the_bytes_arrive_in_order(
+    fn bytes_arrive_in_order_for_any_short_writes(
         pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..50), 1..30),
         rooms in prop::collection::vec(1usize..40, 1..20),
     ) {

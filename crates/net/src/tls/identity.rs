@@ -1,4 +1,4 @@
-//! The certificate and the key that a server shows, which can be replaced while it serves.
+//! A server's certificate and key, replaceable while it runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use rustls_pki_types::ServerName;
 
 use super::{TlsError, file_error, read_authorities, read_identity};
 
-/// A server's certificate chain and private key, from two PEM files. Each handshake shows those that
-/// were read last.
+/// A server's certificate chain and private key, from two PEM files. Each handshake presents the
+/// ones that were read last.
 #[derive(Debug)]
 pub struct ServerIdentity {
     certificate: PathBuf,
@@ -33,14 +33,14 @@ impl ServerIdentity {
         }))
     }
 
-    /// Reads both files again. If they cannot be used, the certificate and the key of before stay.
+    /// Reads both files again. If they are invalid, the current certificate and key stay in use.
     pub fn reload(&self) -> Result<(), TlsError> {
         let current = read(&self.certificate, &self.key)?;
         *self.current.write() = Arc::new(current);
         Ok(())
     }
 
-    /// Whether the certificate is for this host name or IP address.
+    /// Returns true if the certificate is valid for this host name or IP address.
     pub fn is_valid_for(&self, host: &str) -> bool {
         let current = self.current.read().clone();
         let Some(certificate) = current.cert.first() else {
@@ -52,8 +52,8 @@ impl ServerIdentity {
         ServerName::try_from(host).is_ok_and(|name| verify_server_name(&certificate, &name).is_ok())
     }
 
-    /// The configuration of a server that shows this identity. With `authorities`, a PEM file, clients
-    /// must show a certificate of one of them.
+    /// Builds the configuration of a server with this identity. With `authorities`, a PEM file,
+    /// clients must present a certificate of one of them.
     pub fn server_config(
         self: &Arc<Self>,
         authorities: Option<&Path>,

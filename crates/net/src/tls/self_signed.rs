@@ -1,9 +1,10 @@
-//! Trust in a self-signed certificate: a server that shows the very certificate that the client was
-//! given to trust.
+//! Trust in a self-signed certificate: accepts a server that presents exactly a certificate that
+//! the client trusts.
 //!
-//! `openssl req -x509` marks such a certificate as an authority (CA:TRUE), and an authority is not
-//! taken for a server's own certificate ([RFC 5280 §4.2.1.9]). Programs on OpenSSL accept it where it
-//! is trusted itself; so does this verifier. The name and the time of validity are checked as ever.
+//! `openssl req -x509` marks such a certificate as an authority (CA:TRUE), and an authority's
+//! certificate is not accepted as a server's own ([RFC 5280 §4.2.1.9]). Programs that use OpenSSL
+//! accept it if it is trusted itself, and so does this verifier. Name and validity period are
+//! checked as usual.
 //!
 //! [RFC 5280 §4.2.1.9]: https://www.rfc-editor.org/rfc/rfc5280#section-4.2.1.9
 
@@ -16,7 +17,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
-/// Verifier of servers' certificates against authorities, and against the certificates themselves.
+/// Verifies server certificates against authorities, and against the trusted certificates
+/// themselves.
 #[derive(Debug)]
 pub(super) struct Verifier {
     authorities: Arc<WebPkiServerVerifier>,
@@ -24,7 +26,7 @@ pub(super) struct Verifier {
 }
 
 impl Verifier {
-    /// A verifier that trusts `trusted`, which are the certificates behind `authorities`.
+    /// Creates a verifier. `trusted` are the certificates of `authorities`.
     pub(super) fn new(
         authorities: Arc<WebPkiServerVerifier>,
         trusted: Vec<CertificateDer<'static>>,
@@ -53,7 +55,7 @@ impl ServerCertVerifier for Verifier {
             now,
         );
         match verified {
-            // The time of validity has been checked before this error.
+            // The validity period has been checked before this error.
             Err(error)
                 if is_authority(&error) && self.trusted.iter().any(|it| it == end_entity) =>
             {
@@ -87,7 +89,7 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Whether the only fault found is that the certificate is an authority's.
+/// Returns true if the only error is that the certificate is an authority's.
 fn is_authority(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(other)) = error else {
         return false;

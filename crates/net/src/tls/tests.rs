@@ -59,7 +59,7 @@ async fn write_all(sink: &dyn Sink, mut bytes: &[u8]) {
 }
 
 #[tokio::test]
-async fn megabytes_pass_in_both_directions() {
+async fn megabytes_pass_through_tls_in_both_directions() {
     let files = files("pass");
     let server = load_server_config(&files.certificate, &files.key).unwrap();
     let client = client_config(Some(&files.certificate)).unwrap();
@@ -87,7 +87,7 @@ async fn megabytes_pass_in_both_directions() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_not_trusted_fails_the_connect() {
+async fn untrusted_certificate_fails_the_connect() {
     let files = files("distrust");
     let server = load_server_config(&files.certificate, &files.key).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -107,7 +107,7 @@ async fn a_certificate_that_is_not_trusted_fails_the_connect() {
 }
 
 #[test]
-fn a_missing_file_is_named() {
+fn missing_certificate_file_is_named() {
     let error = load_server_config(Path::new("/nowhere.pem"), Path::new("/nowhere.key"));
     assert!(error.unwrap_err().to_string().contains("/nowhere.pem"));
 }

@@ -1,8 +1,7 @@
-//! Where messages are that the node keeps no more: another store, somewhere else.
+//! The port to the archive: a second store for messages that retention removes from the node.
 //!
-//! It is told of everything by whoever feeds it ([`crate::conversations::feed`]); the node asks it
-//! only for what it has trimmed itself. It may be away at any time, and nothing but such a question
-//! waits for it.
+//! The archive is filled by [`crate::conversations::feed`]. The node reads from it only messages
+//! that it has trimmed. The archive may be unavailable at any time; only such reads wait for it.
 
 use std::future::Future;
 use std::ops::RangeInclusive;
@@ -10,74 +9,74 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 
-/// Messages that are asked for.
+/// A read of archived messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// The journal that they were in.
+    /// The id of the journal that contained them.
     pub journal: u64,
     /// The number of the conversation.
     pub conversation: u64,
-    /// Which messages.
+    /// The range of messages.
     pub seqs: RangeInclusive<u64>,
-    /// Their bytes, at most; one message comes even if it is larger.
+    /// Maximum size in bytes; one message is returned even if it is larger.
     pub bytes: usize,
 }
 
-/// A message as the journal had it.
+/// An archived message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Archived {
-    /// Its number.
+    /// The sequence number.
     pub seq: u64,
-    /// When it was appended, in milliseconds since 1970-01-01 UTC.
+    /// The time of the append, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// The record, byte by byte.
+    /// The record, byte by byte as in the journal.
     pub record: Bytes,
 }
 
-/// The archive cannot be asked now.
+/// The archive is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Away {
-    /// For people.
+    /// The reason, for display.
     pub reason: String,
 }
 
-/// An answer that comes in bounded time, whatever the archive does.
+/// The result of a read, within bounded time.
 pub type Reading = Pin<Box<dyn Future<Output = Result<Vec<Archived>, Away>> + Send>>;
 
-/// See the module's documentation.
+/// An archive of messages.
 pub trait Archive: Send + Sync {
-    /// Those of the messages that it has, in order; from the first that is asked for on without a
-    /// gap if it has all of them.
+    /// Returns the requested messages that the archive has, in order: without gaps from the first
+    /// requested one if it has all of them.
     fn read(&self, wanted: Wanted) -> Reading;
 
-    /// How it stands.
+    /// Returns the archive's state.
     fn view(&self) -> ArchiveView;
 }
 
-/// How the archive stands, and what was done since the node was started.
+/// The archive's state, and its statistics since the node started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArchiveView {
-    /// Whether it answered last time.
+    /// True if the last request succeeded.
     pub is_connected: bool,
-    /// Events that are durable here and not there.
+    /// Number of durable events that are not archived yet.
     pub lag_events: u64,
-    /// How old the oldest of them is, in milliseconds.
+    /// Age of the oldest of these events, in milliseconds.
     pub lag_ms: u64,
-    /// Batches that were written.
+    /// Number of batches written.
     pub batches: u64,
-    /// Messages that were written, those that it had already not counted.
+    /// Number of messages written, without messages that the archive already had.
     pub messages: u64,
-    /// Messages that it refused and that were set aside.
+    /// Number of messages that the archive refused and that were set aside.
     pub refused: u64,
-    /// Conversations that were erased there.
+    /// Number of conversations erased in the archive.
     pub erased: u64,
-    /// Messages that were trimmed here because they are there.
+    /// Number of messages trimmed in the node because they are archived.
     pub trimmed: u64,
-    /// Messages that were read back.
+    /// Number of messages read back.
     pub read_back: u64,
-    /// Attempts that failed.
+    /// Number of failed attempts.
     pub errors: u64,
-    /// Why the last one did, until one succeeds.
+    /// The error of the last attempt; `None` if it succeeded.
     pub error: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The way out to agents that are called: a request, and the answer piece by piece.
+//! The port to webhooks: a request, and its answer in pieces.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,68 +8,68 @@ use std::time::Duration;
 use bytes::Bytes;
 pub use conversations::record::WebhookTarget as Target;
 
-/// Whoever makes calls.
+/// The maker of webhook calls.
 pub trait Caller: Send + Sync {
-    /// Whether calls may go there; why not, for people.
+    /// Checks whether calls to that address are allowed; the error is a text for users.
     fn check(&self, settings: &conversations::record::WebhookSettings) -> Result<(), String>;
 
-    /// Makes a call; it ends when what is returned is dropped.
+    /// Makes a call. Dropping the result ends it.
     fn call(&self, request: Request) -> Calling;
 }
 
-/// An answer that is waited for.
+/// A pending answer.
 pub type Calling = Pin<Box<dyn Future<Output = Result<Response, CallError>> + Send>>;
 
 /// A call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// To whom.
+    /// The address.
     pub target: Target,
-    /// The same for each attempt.
+    /// The id of the call, the same in each attempt.
     pub id: String,
-    /// When, in seconds since 1970-01-01 UTC.
+    /// The time of the call, in seconds since 1970-01-01 UTC.
     pub at_s: u64,
-    /// What it is signed with; empty if it is not.
+    /// The secret to sign it with; empty for unsigned calls.
     pub secret: String,
-    /// Sent with it: names and values.
+    /// Additional HTTP headers: names and values.
     pub headers: Vec<(String, String)>,
-    /// JSON.
+    /// The body, as JSON.
     pub body: Bytes,
-    /// How long the beginning of the answer may take, and each piece of it.
+    /// Maximum wait for the beginning of the answer and for each piece of it.
     pub timeout: Duration,
 }
 
-/// An answer, as far as it is there.
+/// The beginning of an answer.
 pub struct Response {
-    /// Of HTTP.
+    /// The HTTP status.
     pub status: u16,
-    /// Its type with its parameters, empty if it does not say.
+    /// The content type with its parameters; empty if absent.
     pub content_type: String,
-    /// When to try again, if it says so.
+    /// The pause that the agent requested before a retry.
     pub retry_after: Option<Duration>,
-    /// The rest.
+    /// The body.
     pub body: Pin<Box<dyn Body>>,
 }
 
-/// The rest of an answer.
+/// The body of an answer.
 pub trait Body: Send {
-    /// The next piece; `None` at the end.
+    /// Returns the next piece; `None` at the end.
     fn poll_piece(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, CallError>>>;
 }
 
-/// Why there is no answer, or no more of it.
+/// The reason why the answer or the rest of it is missing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// Calls do not go there: another attempt makes no sense.
+    /// Calls to this address are not allowed: a retry is useless.
     #[error("{0}")]
     Refused(String),
-    /// It was not reached, or is gone.
+    /// The agent could not be reached, or the connection was lost.
     #[error("{0}")]
     Lost(String),
-    /// It took too long.
+    /// The agent took too long.
     #[error("no answer within {} ms", .0.as_millis())]
     TimedOut(Duration),
 }

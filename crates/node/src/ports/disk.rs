@@ -1,8 +1,8 @@
-//! Files: the little that the node needs of a disk today, and the base that the journal extends.
+//! Small files of the node: configuration, tokens and locks.
 //!
-//! What is written is complete and durable when a call returns: a reader sees the old bytes or
-//! the new ones, never a mixture, also after a power failure. Everything that is created belongs
-//! to its user alone (0600, directories 0700). Every error carries the action and the path.
+//! A write is complete and durable when the call returns. A reader sees the old or the new bytes,
+//! never a mixture, also after a power failure. Files and directories are accessible by their user
+//! only (0600, directories 0700). Every error names the action and the path.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -13,51 +13,51 @@ use rustix::fs::OFlags;
 
 /// A disk, real or simulated.
 pub trait Disk: Send + Sync {
-    /// The whole file; `None` when there is none.
+    /// Reads the whole file; `None` if it does not exist.
     fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, DiskError>;
 
     /// Replaces the file, or creates it.
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError>;
 
-    /// Creates the directory and those above it that are missing.
+    /// Creates the directory and missing parents.
     fn create_dir(&self, path: &Path) -> Result<(), DiskError>;
 
-    /// Removes the file; one that is missing already is as good.
+    /// Removes the file; a missing file is no error.
     fn remove(&self, path: &Path) -> Result<(), DiskError>;
 
-    /// The names in the directory, sorted.
+    /// Returns the names in the directory, sorted.
     fn list(&self, path: &Path) -> Result<Vec<PathBuf>, DiskError>;
 
-    /// Takes the lock file for this process alone, without waiting. The lock ends when the guard
-    /// is dropped or the process ends, however it ends.
+    /// Takes the lock file for this process, without waiting. The lock ends when the guard is
+    /// dropped or the process ends in any way.
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>, LockError>;
 }
 
-/// Holds a lock until it is dropped.
+/// A lock that is held until it is dropped.
 pub trait Lock: Send + Sync + std::fmt::Debug {}
 
-/// A failed action on one path.
+/// A failed action on a path.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}: {cause}", path.display())]
 pub struct DiskError {
-    /// What was tried: `read`, `write`, ...
+    /// The action: `read`, `write`, ...
     pub action: &'static str,
-    /// On what.
+    /// The path.
     pub path: PathBuf,
-    /// Why it failed.
+    /// The cause.
     #[source]
     pub cause: io::Error,
 }
 
-/// Why a lock was not taken.
+/// The reason why a lock was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Somebody holds it.
+    /// Another process holds the lock.
     #[error("{} is in use{}", path.display(), holder(*.pid))]
     Held {
         /// The lock file.
         path: PathBuf,
-        /// The holder, when it said who it is.
+        /// The process that holds it, if the file names it.
         pid: Option<u32>,
     },
     /// The file cannot be used.
@@ -88,7 +88,7 @@ impl Disk for RealDisk {
             .and_then(|()| std::fs::rename(&temporary, path))
             .and_then(|()| sync_dir(parent(path)));
         if written.is_err() {
-            // What is left of the attempt is of no use; the first error is what counts.
+            // The temporary file is useless; the first error is the one to report.
             let _ = std::fs::remove_file(&temporary);
         }
         written.map_err(|cause| error("write", path, cause))
@@ -131,7 +131,7 @@ impl Disk for RealDisk {
         let mut file = open(OpenOptions::new().read(true).create(true), path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {
-                // Who holds it is for people; the lock itself does not depend on it.
+                // The process id is only for display; the lock does not depend on it.
                 file.set_len(0)
                     .and_then(|()| write!(file, "{}", std::process::id()))
                     .map_err(failed)?;
@@ -169,7 +169,7 @@ fn error(action: &'static str, path: &Path, cause: io::Error) -> DiskError {
 }
 
 fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    // A link that another user has put there is not followed.
+    // A symbolic link that another user created is not followed.
     let flags = OFlags::NOFOLLOW.bits().cast_signed();
     options
         .write(true)
@@ -179,7 +179,7 @@ fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // A rest of an earlier process with this number is of no use.
+    // Removes a temporary file of an earlier process with the same id.
     match std::fs::remove_file(path) {
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
         _ => {}
@@ -189,7 +189,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A name that only this process uses, in the same directory, so that a rename is atomic.
+/// Returns a name in the same directory that only this process uses, so that the rename is atomic.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));

@@ -1,4 +1,5 @@
-//! What the node needs of the world, as traits: time, randomness, and a way out to each client.
+//! The ports of a node: traits for time, randomness, disk, output to clients, and external
+//! services.
 
 pub mod archive;
 pub mod caller;
@@ -32,7 +33,7 @@ pub trait Entropy: Send + Sync {
     fn next_u64(&self) -> u64;
 }
 
-/// The world as one node sees it.
+/// The time and the randomness of a node.
 #[derive(Clone)]
 pub struct Ports {
     /// Time.

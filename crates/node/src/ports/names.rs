@@ -1,15 +1,16 @@
-//! Names that a door keeps a table of its own of.
+//! The port to the name table of a listener that does not use the node's own (SLIM).
 
 use crate::AgentView;
 
-/// What is shown of them beside the node's own.
+/// The names of such a listener, for monitoring.
 pub trait Names: Send + Sync {
-    /// Each with its subscribers, and those that messages missed.
+    /// Returns the names with their subscribers, and names that messages missed.
     fn agents(&self) -> Vec<AgentView>;
 
-    /// Names and how many messages found nobody there; those that are kept.
+    /// Returns names and the number of messages that found no subscriber, as far as they are
+    /// remembered.
     fn missed(&self) -> Vec<(String, u64)>;
 
-    /// Count of subscriptions.
+    /// Returns the number of subscriptions.
     fn subscription_count(&self) -> usize;
 }

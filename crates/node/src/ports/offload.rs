@@ -1,25 +1,26 @@
-//! Work that may wait for a disk, done apart from the threads that serve connections.
+//! The port for work that may wait for a disk, to be done outside of the threads that serve
+//! connections.
 
-/// Something to be done.
+/// A unit of work.
 pub type Work = Box<dyn FnOnce() + Send>;
 
-/// Who does it.
+/// An executor of work.
 pub trait Offload: Send + Sync {
-    /// Has it done: before this returns, or later, in any order. What is refused is not done.
+    /// Executes the work before returning or later, in any order. Refused work is not executed.
     fn offload(&self, work: Work) -> Result<(), Overloaded>;
 }
 
-/// As much waits to be done as there is room for.
+/// Too much work is queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too much waits for the disk")]
 pub struct Overloaded;
 
 impl Overloaded {
-    /// After which pause another try makes sense, in milliseconds.
+    /// Pause before a retry, in milliseconds.
     pub const RETRY_MS: u32 = 500;
 }
 
-/// Does it at once, where it is asked for: the same in every run.
+/// Executes work inline, so that every run is the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inline;
 

@@ -1,4 +1,4 @@
-//! The way out to one client: what a door must be able to carry.
+//! The port to a client: all output that a listener must be able to send.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use routing::Ticket;
 
 use crate::conversations;
 
-/// A message's parts; the node reads only the deadline.
+/// The parts of a message; the node reads only the deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Time that remains, in milliseconds.
+    /// Remaining time in milliseconds.
     pub deadline_ms: Option<u32>,
     /// Opaque metadata entries.
     pub metadata: &'a [u8],
@@ -19,62 +19,62 @@ pub struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// Bytes that count against windows.
+    /// Returns the size that counts towards windows, in bytes.
     pub fn size(&self) -> u64 {
         (self.metadata.len() + self.body.len()) as u64
     }
 }
 
-/// What a message from a mailbox says of itself.
+/// The delivery of a message from a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Its place in the mailbox.
+    /// The offset in the mailbox.
     pub offset: u64,
-    /// How often it is delivered with this time, from 1.
+    /// The number of the delivery, from 1.
     pub delivery: u32,
-    /// When it was written, in milliseconds since 1970-01-01 UTC.
+    /// The time of the write, in milliseconds since 1970-01-01 UTC.
     pub written_ms: u64,
 }
 
 /// A record of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredRecord<'a> {
-    /// Its place.
+    /// The offset.
     pub offset: u64,
-    /// When it was appended, in milliseconds since 1970-01-01 UTC.
+    /// The time of the append, in milliseconds since 1970-01-01 UTC.
     pub time_ms: u64,
     /// Opaque bytes.
     pub bytes: &'a [u8],
 }
 
-/// A part of a stream.
+/// A range of records of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extract<'a> {
-    /// The oldest offset that is kept.
+    /// The oldest retained offset.
     pub start: u64,
-    /// The offset behind the newest record that is durable.
+    /// The offset after the newest durable record.
     pub next: u64,
     /// The records, in order.
     pub records: &'a [StoredRecord<'a>],
 }
 
-/// A failure on its way to whoever asked.
+/// The failure of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure<'a> {
-    /// What went wrong.
+    /// The error code.
     pub code: ErrorCode,
-    /// Whether a responder was handed the request.
+    /// True if a responder was sent the request.
     pub sent: bool,
-    /// Milliseconds after which another try makes sense, 0 when nothing is known.
+    /// Milliseconds after which a retry is useful; 0 if unknown.
     pub retry_after_ms: u32,
-    /// For people.
+    /// The text for users.
     pub message: &'a str,
-    /// For programs, from a handler.
+    /// Details for programs, from a handler.
     pub details: &'a [u8],
 }
 
 impl<'a> Failure<'a> {
-    /// A failure before anything was handed to a responder.
+    /// Returns a failure before a responder was sent the request.
     pub const fn new(code: ErrorCode, message: &'a str) -> Self {
         Self {
             code,
@@ -85,14 +85,14 @@ impl<'a> Failure<'a> {
         }
     }
 
-    /// The same, after the request was handed to a responder.
+    /// Returns the failure for a request that a responder was sent.
     pub const fn after_sending(self) -> Self {
         Self { sent: true, ..self }
     }
 }
 
-/// Everything that can go out to a client. A *tag* is the client's own number for what it asked;
-/// a *ticket* is ours for what we ask of it.
+/// All output to a client. A *tag* is the client's number for its request; a *ticket* is the node's
+/// number for a request to the client.
 #[derive(Clone, Copy, Debug)]
 pub enum Outgoing<'a> {
     /// A call for one of the client's subscriptions.
@@ -101,26 +101,26 @@ pub enum Outgoing<'a> {
         to: &'a Name,
         /// The method, empty for a plain message.
         method: &'a Arc<str>,
-        /// Comes back with the reply.
+        /// The ticket, which is returned with the reply.
         ticket: Ticket,
-        /// Whether many items are welcome.
+        /// True if the caller accepts a stream of items.
         stream: bool,
-        /// Who asks, when the subscription wants to know.
+        /// The caller, if the subscription requests it.
         source: Option<&'a str>,
         /// The message.
         message: Message<'a>,
     },
-    /// A message from the mailbox of one of the client's subscriptions: its answer acknowledges it.
+    /// A message from the mailbox of one of the client's subscriptions; a reply acknowledges it.
     Delivery {
         /// The subscription.
         to: &'a Name,
         /// The method, empty for a plain message.
         method: &'a Arc<str>,
-        /// Comes back with the answer.
+        /// The ticket, which is returned with the answer.
         ticket: Ticket,
-        /// Who wrote it, when the subscription wants to know.
+        /// The sender, if the subscription requests it.
         source: Option<&'a str>,
-        /// Where it is from.
+        /// The delivery.
         delivery: Delivery,
         /// The message.
         message: Message<'a>,
@@ -131,173 +131,173 @@ pub enum Outgoing<'a> {
         to: &'a Name,
         /// The method, empty for a plain message.
         method: &'a Arc<str>,
-        /// Who sends, when the subscription wants to know.
+        /// The sender, if the subscription requests it.
         source: Option<&'a str>,
         /// The message.
         message: Message<'a>,
     },
     /// The answer to a call, or one item of it.
     Reply {
-        /// The caller's number.
+        /// The caller's tag.
         tag: Ticket,
-        /// Whether more items follow.
+        /// True if more items follow.
         more: bool,
         /// The message.
         message: Message<'a>,
     },
-    /// The failure of what the client asked.
+    /// The failure of a request.
     Failure {
-        /// The client's number, `None` when the whole connection failed.
+        /// The tag; `None` if the whole connection failed.
         tag: Option<Ticket>,
-        /// Why.
+        /// The failure.
         failure: Failure<'a>,
     },
-    /// A subscription or its end was accepted.
+    /// A subscription, or its end, was accepted.
     Subscribed {
-        /// The client's number.
+        /// The tag.
         tag: Ticket,
         /// The full name.
         name: &'a Name,
     },
-    /// A write was accepted.
+    /// A write to memory was accepted.
     Copies {
-        /// The client's number.
+        /// The tag.
         tag: Ticket,
-        /// Subscribers it was enqueued for.
+        /// Number of subscribers it was enqueued for.
         copies: u32,
     },
     /// A write is on disk.
     Stored {
-        /// The client's number.
+        /// The tag.
         tag: Ticket,
-        /// Its place in the mailbox.
+        /// The offset in the mailbox.
         offset: u64,
-        /// It was there already.
+        /// True if the write was a retry of a stored one.
         is_duplicate: bool,
     },
     /// Records are on disk.
     Appended {
-        /// The client's number.
+        /// The tag.
         tag: Ticket,
-        /// The offset of the first.
+        /// The offset of the first record.
         first: u64,
-        /// The offset behind the last.
+        /// The offset after the last record.
         next: u64,
     },
     /// Messages are in their conversation.
     MessagesAppended {
-        /// The client's number.
+        /// The tag.
         tag: Ticket,
-        /// The smallest number of one of them.
+        /// The smallest sequence number of the messages.
         first: u64,
-        /// The largest, and one.
+        /// The largest sequence number plus one.
         next: u64,
-        /// How many were there already.
+        /// Number of messages that were already in the conversation.
         deduplicated: u32,
-        /// The ids of those that came without one, in order.
+        /// The ids generated for messages without one, in order.
         made: &'a [String],
     },
-    /// What was read of a conversation.
+    /// Messages of a conversation.
     Messages {
-        /// The client's number.
+        /// The tag.
         tag: Ticket,
-        /// Whether more follows.
+        /// True if more follows.
         more: bool,
-        /// The number of the oldest message that is kept.
+        /// The oldest retained message.
         start: u64,
-        /// The number of the newest message, and one.
+        /// The newest message plus one.
         next: u64,
         /// The messages, in order.
         messages: &'a [conversations::Message<'a>],
     },
-    /// What was read of a stream.
+    /// Records of a stream.
     Extract {
-        /// The client's number.
+        /// The tag.
         tag: Ticket,
-        /// Whether more follows.
+        /// True if more follows.
         more: bool,
-        /// What it is.
+        /// The records.
         extract: Extract<'a>,
     },
-    /// What became of a send that asked for a report.
+    /// The receipt of a one-way message.
     Receipt {
-        /// The client's number.
+        /// The tag.
         tag: Ticket,
-        /// Copies enqueued.
+        /// Number of copies enqueued.
         delivered: u32,
-        /// Copies dropped at full subscribers.
+        /// Number of copies dropped at full subscribers.
         dropped: u32,
     },
-    /// The caller gave up.
+    /// The caller cancelled a call.
     Cancel {
-        /// The call.
+        /// The ticket of the call.
         ticket: Ticket,
     },
     /// The caller consumed items of a stream.
     StreamCredit {
-        /// The call.
+        /// The ticket of the call.
         ticket: Ticket,
-        /// How many.
+        /// Number of items.
         items: u32,
     },
     /// One-way messages of the client were consumed.
     Credit {
-        /// How many.
+        /// Number of messages.
         messages: u32,
-        /// Their size.
+        /// Their size in bytes.
         bytes: u64,
     },
-    /// Subscribers of a route became full, or have room again.
+    /// The subscribers of a route became full, or have room again.
     Flow {
         /// The client's route.
         route: u16,
-        /// Whether to pause.
+        /// True if the client must pause.
         full: bool,
     },
-    /// A subscription ended without being asked to.
+    /// A subscription ended without a request of the client.
     Ended {
         /// The full name.
         name: &'a Name,
-        /// Why.
+        /// The reason.
         code: ErrorCode,
     },
     /// The node will close the connection.
     Goaway {
         /// Milliseconds until then.
         drain_ms: u32,
-        /// For people.
+        /// The text for users.
         message: &'a str,
     },
 }
 
-/// What became of a push.
+/// The result of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
-    /// Queued, and the caller must flush at the end of its turn.
+    /// Queued; the caller must flush at the end of its turn.
     First,
-    /// Queued; somebody will flush.
+    /// Queued; an earlier caller will flush.
     Queued,
-    /// The client does not read: nothing was queued. Only for `Request`, `Delivery` and
+    /// Not queued, because the client does not read. Returned only for `Request`, `Delivery` and
     /// `Send`.
     Full,
-    /// The client is gone.
+    /// The connection is closed.
     Closed,
 }
 
-/// A client's way out, implemented by a door. Callable from any thread.
+/// The output queue of a client, implemented by a listener. Callable from any thread.
 pub trait Outlet: Send + Sync {
-    /// Queues; keeps the order of pushes.
+    /// Queues output, in the order of the calls.
     fn push(&self, outgoing: Outgoing<'_>) -> Pushed;
 
-    /// Hands what is queued to the network, without waiting for it.
+    /// Writes queued output to the network, without waiting.
     fn flush(&self);
 
-    /// Bytes queued.
+    /// Returns the number of queued bytes.
     fn queued_size(&self) -> usize;
 
-    /// Ends the connection, and has the client told why before.
+    /// Sends the client the failure and closes the connection.
     fn dismiss(&self, failure: Failure<'_>);
 
-    /// Ends the connection.
+    /// Closes the connection.
     fn close(&self);
 }

@@ -1,25 +1,25 @@
-//! Ownership of the data directory: another user who owns it could replace everything in it.
+//! The check of the data directory's owner: another user who owns it could replace its files.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The superuser may replace every file anyway.
+/// The superuser, who can replace every file anyway.
 const ROOT: u32 = 0;
 
-/// The data directory is another user's.
+/// The data directory belongs to another user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the directory {} belongs to user {owner}, the process runs as user {own}", path.display())]
 pub struct Foreign {
     /// The directory.
     pub path: PathBuf,
-    /// Its owner's number.
+    /// The user id of its owner.
     pub owner: u32,
-    /// The number of this process' user.
+    /// The user id of this process.
     pub own: u32,
 }
 
-/// Checks that a directory belongs to this process' user or to the superuser. One that cannot be
-/// looked at is an error of whoever uses it.
+/// Checks that a directory belongs to this process's user or to the superuser. A directory that
+/// cannot be examined passes; its use will fail.
 pub fn check_owner(path: &Path) -> Result<(), Foreign> {
     let own = rustix::process::geteuid().as_raw();
     match std::fs::metadata(path) {
@@ -32,7 +32,8 @@ pub fn check_owner(path: &Path) -> Result<(), Foreign> {
     }
 }
 
-/// A superuser serves directories of other users, as containers do.
+/// Returns whether the owner is trusted. A superuser may serve directories of other users, as
+/// containers do.
 fn is_trusted(owner: u32, own: u32) -> bool {
     owner == own || owner == ROOT || own == ROOT
 }

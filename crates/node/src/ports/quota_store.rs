@@ -1,8 +1,9 @@
-//! Cells that lie elsewhere: in a store that several nodes share.
+//! The port to the shared store of quota cells, which several nodes use.
 //!
-//! It decides what it is handed by its own clock, each take as a whole. What a node has *leased* is
-//! debited there already, so that what it decides by itself never admits more than there is. The
-//! store keeps cells and nothing else: limits, overrides, factors, halts and holds are each node's
+//! The store decides each take as a whole, by its own clock. A *lease* of a node is already debited
+//! in the store, so that local decisions never admit more than the limit. The store contains cells
+//! only. Limits, overrides, factors, halts and holds belong to each node, which sends their effect
+//! on a cell with every take.
 //! own, and what they make of a cell is said with every take.
 
 use std::future::Future;
@@ -10,153 +11,155 @@ use std::pin::Pin;
 
 use quota::{Kind, Prefix};
 
-/// A cell, in words that any store can keep.
+/// A cell, in a form that any store can handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteCell {
-    /// Its name, as [`key`] makes it.
+    /// The cell's key, as returned by [`key`].
     pub key: String,
-    /// How much there is now. Weight, factor and override are in it already; where it is another
-    /// than last time, what was used stays used.
+    /// The current capacity and refill, with weight, factor and override applied. If they differ
+    /// from the last request, the amount used stays used.
     pub kind: Kind,
-    /// What is taken; less than nothing when it is given back.
+    /// The amount to take; negative to give back.
     pub count: i64,
-    /// Whether it denies, or only says so.
+    /// True if the limit denies; false in shadow mode.
     pub is_enforced: bool,
-    /// Of what is given back to a budget or to slots: [`RemoteStanding::mark`] of when it was taken.
-    /// What was taken from a stretch that is over, or from slots that are free by themselves
-    /// already, is not given back; nor is anything without a mark.
+    /// For an amount given back to a budget or slots: the [`RemoteStanding::mark`] of its take. An
+    /// amount from a past period, from slots that are already released, or without a mark is not
+    /// given back.
     pub mark: Option<u64>,
-    /// Of slots that are taken: after how long they are free even if nobody gives them back.
+    /// For slots: the time after which they are released automatically, in nanoseconds.
     pub lasting_ns: u64,
 }
 
-/// What is done with cells.
+/// An operation on cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// All of them agree, or nothing is taken from any.
+    /// Debits all cells, or none if one of them denies.
     Take,
-    /// Debited, or given back, whatever is there: the end of a hold. Passes.
+    /// Debits or gives back regardless of the balance, at the end of a hold. Always passes.
     Force,
-    /// Nothing: they are looked at. Passes.
+    /// Reads the cells. Always passes.
     Look,
-    /// Each becomes as a new one would be, less what is leased; slots that are held stay held.
+    /// Resets each cell to the state of a new one, less its leases; slots that are held stay held.
     Reset,
-    /// The counts are given once, and may lie above the capacity until they are taken.
+    /// Grants the counts once; the balance may lie above the capacity until it is spent.
     Grant,
 }
 
-/// Something that is done with cells as a whole, or not at all.
+/// An atomic operation on cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteTake {
-    /// What.
+    /// The operation.
     pub verb: Verb,
-    /// Cells of one organisation, each once.
+    /// The cells, of one organisation, each once.
     pub cells: Vec<RemoteCell>,
 }
 
-/// What became of a take there.
+/// The store's decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteDecision {
-    /// The cell that will let it pass last, by its place in the take; `None` if it passed.
+    /// The index of the cell that admits the take last; `None` if it passed.
     pub denied_by: Option<usize>,
-    /// In how many nanoseconds it would pass; `None` for nobody knows, or never.
+    /// Nanoseconds until the take would pass; `None` for never or unknown.
     pub retry_after_ns: Option<u64>,
-    /// How the cells stand then, in their order.
+    /// The resulting states of the cells, in order.
     pub cells: Vec<RemoteStanding>,
 }
 
-/// How a cell stands.
+/// The state of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemoteStanding {
-    /// What is left, rounded down; less than nothing is debt.
+    /// The available amount, rounded down; negative for debt.
     pub have: i64,
-    /// It had less than was wanted. Of a take that passed: it only says so, and nothing was taken
-    /// from it, so that nothing is to be given back.
+    /// True if the cell had less than requested. If the take passed, the limit is in shadow mode:
+    /// nothing was taken from the cell, and nothing must be given back.
     pub is_short: bool,
-    /// The stretch of a budget, or when slots are free by themselves. To be said when what was taken
-    /// is given back.
+    /// The period of a budget, or the time at which slots are released automatically. To be
+    /// presented when the amount is given back.
     pub mark: u64,
-    /// In how many nanoseconds everything is there again; `None` for nobody knows, or never.
+    /// Nanoseconds until the cell is full again; `None` for never or unknown.
     pub reset_after_ns: Option<u64>,
-    /// When a bucket was taken from last, before this, in nanoseconds since 1970-01-01 UTC; `None`
-    /// if it is as a new one.
+    /// The last take from a bucket before this one, in nanoseconds since 1970-01-01 UTC; `None` if
+    /// the cell equals a new one.
     pub touched_ns: Option<u64>,
 }
 
-/// What was leased.
+/// A lease: credit debited in the store in advance, for local decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lease {
-    /// Debited there, to be spent here; 0 if there was nothing.
+    /// The leased amount; 0 if there was none.
     pub granted: u64,
-    /// To be said when it is given back.
+    /// The mark to present when the lease is returned.
     pub mark: u64,
-    /// How long it may be spent, in nanoseconds from when it was *asked for*: what comes later may
-    /// not be spent, only given back.
+    /// The validity in nanoseconds since the *request*. An answer that arrives later must not be
+    /// spent, only returned.
     pub lasts_ns: u64,
-    /// What is left there, rounded down.
+    /// The available amount left in the store, rounded down.
     pub have: i64,
-    /// In how many nanoseconds one more would be granted, if nothing was.
+    /// Nanoseconds until another lease would be granted, if none was.
     pub retry_after_ns: Option<u64>,
 }
 
-/// A lease that is over: nothing of it is spent any more.
+/// A lease that ended and is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Returned {
-    /// Which.
+    /// The lease.
     pub lease: Lease,
-    /// What of it was spent; the rest is given back.
+    /// The spent amount; the rest is given back.
     pub spent: u64,
 }
 
-/// The store cannot be asked now.
+/// The store is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Away {
-    /// Whether what was asked for may have been done.
+    /// True if the requested operation may have been executed.
     pub may_be_done: bool,
-    /// For people.
+    /// The reason, for display.
     pub reason: String,
 }
 
-/// An answer that comes in bounded time, whatever the store does. Where it is not waited for, what
-/// was asked for may be done or not.
+/// The result of a request, within bounded time. If it is dropped, the operation may be executed or
+/// not.
 pub type Asking<T> = Pin<Box<dyn Future<Output = Result<T, Away>> + Send>>;
 
-/// See the module's documentation.
+/// A shared store of quota cells.
 pub trait QuotaStore: Send + Sync {
-    /// Decides takes, one answer each, in order; they may be of several organisations.
+    /// Decides takes and returns one decision each, in order. The takes may belong to several
+    /// organisations.
     fn decide(&self, takes: Vec<RemoteTake>) -> Asking<Vec<RemoteDecision>>;
 
     /// Debits up to `want` of a bucket or a budget for this node, at most its share, and takes back
-    /// the lease before. Of the cell the count says nothing. With `want` 0 it is only given back;
-    /// what was leased and is never told of again is spent. Slots are not leased.
+    /// the lease before. The count of the cell is ignored. With `want` 0 the lease is only
+    /// returned. A lease that is never returned counts as spent. Slots cannot be leased.
     fn lease(&self, cell: RemoteCell, want: u64, before: Option<Returned>) -> Asking<Lease>;
 
-    /// Asks the server whether it is there, and for its version.
+    /// Checks that the server responds, and returns its version.
     fn probe(&self) -> Asking<String>;
 
-    /// How it stands.
+    /// Returns the store's state.
     fn view(&self) -> QuotaStoreView;
 }
 
-/// How the store stands, and what was done since the node was started.
+/// The store's state, and its statistics since the node started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuotaStoreView {
-    /// Whether it answered last time.
+    /// True if the last request succeeded.
     pub is_connected: bool,
-    /// Takes that it decided.
+    /// Number of takes that the store decided.
     pub decided: u64,
-    /// Leases that were asked for and answered.
+    /// Number of leases requested and answered.
     pub leases: u64,
-    /// Attempts that failed.
+    /// Number of failed attempts.
     pub errors: u64,
-    /// Why the last one did, until one succeeds.
+    /// The error of the last attempt; `None` if it succeeded.
     pub error: Option<String>,
 }
 
-/// The name of a limit's cell for a prefix: the same on every node that calls the limit so. Those of
-/// one organisation begin alike, `telpher:{org}`, by which a cluster keeps them together. What a
-/// cluster reads ends at the first `}`: one in a name is written as a space, which no name has.
+/// Returns the key of a limit's cell for a prefix, which is the same on every node with a limit of
+/// that name. Keys of one organisation begin with `telpher:{org}`, by which a Redis cluster keeps
+/// them on one node. A cluster reads up to the first `}`, so a `}` in a name is written as a space,
+/// which no name contains.
 pub fn key(limit: &str, prefix: Prefix<'_>) -> String {
     let org = prefix.name.split('/').next().unwrap_or_default();
     let rest = &prefix.name[org.len()..];
@@ -165,7 +168,7 @@ pub fn key(limit: &str, prefix: Prefix<'_>) -> String {
     format!("telpher:{{{org}}}{rest}{question}{} {limit}", prefix.run)
 }
 
-/// The beginning that a key has in common with those of all cells of its organisation.
+/// Returns the common beginning of the keys of an organisation's cells.
 pub fn org_of_key(key: &str) -> &str {
     let end = key.find('}').map_or(key.len(), |at| at + 1);
     &key[..end]

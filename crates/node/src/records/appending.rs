@@ -1,7 +1,7 @@
-//! Appending records: those of one partition become batches, which share a sync.
+//! Appends of records: the records of one partition are put into batches, which share a sync.
 //!
-//! What is wrong with a record is found before any is appended. Then each batch is appended or not by
-//! itself: the answer says of every record what became of it.
+//! All records are validated before any is appended. Each batch is then appended independently, and
+//! the result of every record is reported.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,85 +13,85 @@ use recordbatch::{Builder, Template};
 use crate::Handle;
 use crate::topics::{Placed, ProduceError, Topic, Topics, Unconfirmed, partition_of};
 
-/// A record that is to be appended.
+/// A record to append.
 #[derive(Clone, Copy, Debug)]
 pub struct NewRecord<'a> {
-    /// Records of one key lie in one partition, in their order.
+    /// The key. Records with the same key go to the same partition, in order.
     pub key: Option<&'a [u8]>,
-    /// What it says; `None` takes the key away where only the newest of each key is kept.
+    /// The value; `None` is a tombstone, which deletes the key in a compacted topic.
     pub value: Option<&'a [u8]>,
-    /// Its headers, in their order.
+    /// The headers, in order.
     pub headers: &'a [(&'a str, Option<&'a [u8]>)],
-    /// The partition, if it is not to be found by the key.
+    /// The partition; `None` to select it by the key.
     pub partition: Option<u32>,
 }
 
-/// Why none of the records is appended.
+/// The first invalid record; no record is appended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("record {index}: {reason}")]
 pub struct BadRecords {
-    /// The first record that is wrong, from 0.
+    /// The index of the record, from 0.
     pub index: usize,
-    /// What is wrong with it.
+    /// The mistake.
     pub reason: Bad,
 }
 
-/// What is wrong with a record.
+/// A mistake in a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Bad {
     /// The topic has no such partition.
     #[error("there is no partition {partition}, the topic has {partitions}")]
     Partition {
-        /// What was asked for.
+        /// The requested partition.
         partition: u32,
-        /// How many there are.
+        /// The number of partitions.
         partitions: u32,
     },
-    /// It has no key, and only the newest record of each key is kept.
+    /// The record has no key, but the topic is compacted.
     #[error("it has no key, and the topic is compacted")]
     NoKey,
-    /// It is larger than a batch of the topic may be.
+    /// The record exceeds the topic's maximum batch size.
     #[error(
         "it takes {size} bytes, and a batch of the topic at most {size_max} (max.message.bytes)"
     )]
     Large {
-        /// Bytes of a batch that holds nothing else.
+        /// The size of a batch with only this record, in bytes.
         size: usize,
-        /// What the topic takes.
+        /// The topic's maximum batch size in bytes.
         size_max: usize,
     },
 }
 
-/// Why a record was not appended, or may not have been.
+/// The reason why a record was not appended, or may not have been.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAppended {
-    /// It was not.
+    /// The record was not appended.
     #[error(transparent)]
     Refused(#[from] ProduceError),
-    /// Nobody knows.
+    /// It is unknown whether the record was appended.
     #[error(transparent)]
     Unconfirmed(#[from] Unconfirmed),
 }
 
-/// Where a record is, as sure as its topic makes that.
+/// The result for a record. The topic's durability determines when it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// In which partition.
+    /// The partition.
     pub partition: u32,
-    /// Its offset there.
+    /// The offset in the partition.
     pub offset: Result<u64, NotAppended>,
 }
 
-/// Records that were appended, and are waited for: a future, or something to look at.
+/// A pending append of records: a future, or polled.
 #[must_use = "nothing is told before this says so"]
 #[derive(Debug)]
 pub struct Appending {
     batches: Vec<Made>,
-    /// Of each record: its batch, and its place in it.
+    /// For each record, its batch and its position in the batch.
     places: Vec<(usize, u64)>,
 }
 
-/// A batch, and what became of it.
+/// A batch and its result.
 #[derive(Debug)]
 struct Made {
     partition: u32,
@@ -99,15 +99,15 @@ struct Made {
     is_told: bool,
 }
 
-/// What a record's numbers take in a batch, at most: its length, its attributes, its time, its offset, the
-/// lengths of its key and its value and the count of its headers, as varints.
+/// Maximum size of a record's fields apart from key, value and headers: its length, attributes,
+/// time, offset, the lengths of key and value, and the number of headers, as varints.
 const RECORD_AROUND: usize = 5 + 1 + 10 + 5 + 5 + 5 + 5;
 
-/// What a header's lengths take, at most.
+/// Maximum size of the two lengths of a header.
 const HEADER_AROUND: usize = 5 + 5;
 
 impl Handle {
-    /// Appends records to a topic; without topics, what was found cannot be there.
+    /// Appends records to a topic.
     pub fn append_records(
         &self,
         topics: &Topics,
@@ -123,17 +123,17 @@ impl Handle {
     }
 }
 
-/// Batches while they are filled.
+/// The batches being built.
 struct Making {
     partitions: u32,
     size_max: usize,
     is_compacted: bool,
     now_ms: i64,
-    /// Where records without a key go, all of them.
+    /// The partition of all records without a key.
     keyless: u32,
-    /// Full ones, and their partitions.
+    /// The complete batches with their partitions.
     full: Vec<(u32, Vec<u8>)>,
-    /// What is being filled, with the places of its records among all.
+    /// The open batches by partition, with the indices of their records.
     open: BTreeMap<u32, (Builder, Vec<usize>)>,
     places: Vec<(usize, u64)>,
 }
@@ -199,7 +199,7 @@ impl Making {
             let bytes = finish(&mut builder);
             self.fill(partition, bytes, &indexes);
         }
-        // One round, so that one sync serves all of it; it ends with this function.
+        // One round, so that one sync covers all batches; it ends with this function.
         let mut producing = topics.producing();
         let batches = self.full.iter().map(|(partition, bytes)| Made {
             partition: *partition,
@@ -229,8 +229,8 @@ fn size_of(record: &NewRecord<'_>) -> usize {
 }
 
 impl Appending {
-    /// What became of each record, in their order; until that is known nothing, and the waker is woken
-    /// once it may be.
+    /// Returns the result of each record, in order, once all are known; until then, the waker is
+    /// woken when they may be.
     pub fn poll_told(&mut self, waker: &Waker) -> Poll<Vec<Told>> {
         for made in self.batches.iter_mut().filter(|it| !it.is_told) {
             if let Ok(placed) = &made.placed

@@ -1,17 +1,18 @@
 //! Reading a partition record by record.
 //!
-//! Batches are fetched as any reader fetches them; one at a time is unpacked, elsewhere if it is
-//! compressed, and walked as far as whoever reads wants to go. What a transaction took back and the
-//! markers that end one are passed over.
+//! Batches are fetched as by any consumer. One batch at a time is decompressed, on another thread
+//! if it is compressed, and iterated over as far as the caller wants. Records of aborted
+//! transactions and transaction markers are skipped.
 //!
 //! ```text
 //! Nowhere => Fetching => Nowhere, with batches => (Unpacking =>) Open => Nowhere
 //! ```
 //!
-//! What is unpacked counts against the node's budget ([`super::unpacked`]): a reader may have to wait for
-//! memory, and loses a batch that it does not read from; then it fetches again from where it was.
+//! Decompressed data counts towards the node's budget ([`super::unpacked`]): a reader may have to
+//! wait for memory, and loses a batch that it does not read from. It then fetches again at its
+//! position.
 //!
-//! Invariant: *offsets only grow, and what comes out of a batch is bounded whatever the batch says.*
+//! Invariant: *offsets only grow, and the size of a decompressed batch is bounded.*
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -30,10 +31,10 @@ use crate::topics::{
     Ask, FetchError, FetchLimits, Fetched, Fetching, Isolation, Storage, Topic, Topics,
 };
 
-/// Bytes of batches that are fetched at a time; one batch comes even if it is larger.
+/// Size of one fetch in bytes; one batch is returned even if it is larger.
 const FETCH_SIZE: usize = 256 << 10;
 
-/// Reads one partition from an offset on, for as long as somebody wants to.
+/// A reader of one partition, starting at an offset.
 pub struct Reader {
     node: Handle,
     topics: Topics,
@@ -41,53 +42,54 @@ pub struct Reader {
     partition: u32,
     next: u64,
     is_hurried: bool,
-    /// Fetched, and not looked into.
+    /// Batches that were fetched but not opened yet.
     batches: VecDeque<Bytes>,
     aborted: Aborted,
     at: At,
 }
 
-/// Why records are not handed out.
+/// The reason why records cannot be returned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotRead {
-    /// See [`FetchError`].
+    /// The fetch failed; see [`FetchError`].
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// Their producer has packed more than is unpacked here.
+    /// The batch is larger than the maximum when it is decompressed.
     #[error(
         "the batch at offset {offset} holds more than {UNPACKED_SIZE_MAX} bytes when it is unpacked"
     )]
     Large {
-        /// Of the batch.
+        /// The offset of the batch.
         offset: u64,
-        /// Where to go on behind it.
+        /// The offset after the batch, to continue at.
         next: u64,
     },
-    /// They are not what their batch says: they came like that, and are kept as they came.
+    /// The batch contains invalid records. The producer sent it like that, and it is stored
+    /// unchanged.
     #[error("the batch at offset {offset} holds something that is no record")]
     Malformed {
-        /// Of the batch.
+        /// The offset of the batch.
         offset: u64,
-        /// Where to go on behind it.
+        /// The offset after the batch, to continue at.
         next: u64,
     },
 }
 
-/// Whether whoever reads wants more.
+/// The caller's answer to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// The next one too.
+    /// Continue with the next record.
     More,
-    /// None for now.
+    /// Stop after this record.
     Enough,
-    /// Not even this one, which comes again.
+    /// Stop before this record, which is returned again.
     NotThis,
 }
 
 enum At {
     Nowhere,
     Fetching(Fetching),
-    /// A compressed batch waits for memory.
+    /// A compressed batch that waits for memory.
     Waiting(Bytes),
     Unpacking(Header, Unpacking),
     Open(Open),
@@ -95,7 +97,7 @@ enum At {
 
 type Unpacking = Arc<Later<(Reservation, Result<Vec<u8>, Unpack>)>>;
 
-/// A batch that is being walked.
+/// A batch that is being iterated over.
 struct Open {
     header: Header,
     payload: Payload,
@@ -104,23 +106,23 @@ struct Open {
 
 /// The records of a batch.
 enum Payload {
-    /// As they are stored.
+    /// Uncompressed, as stored.
     Stored(Bytes),
-    /// Unpacked, and perhaps let go of meanwhile.
+    /// Decompressed; the memory may have been reclaimed meanwhile.
     Unpacked(Arc<Lease>),
 }
 
-/// What was taken back, of the batches that were fetched.
+/// The aborted transactions in the fetched batches.
 #[derive(Default)]
 struct Aborted {
-    /// Whose, and from which offset on; not reached yet.
+    /// Producers and the first offsets of aborted transactions that were not reached yet.
     ahead: Vec<(i64, u64)>,
-    /// Whose transaction is one of those, here.
+    /// Producers whose aborted transaction covers the current position.
     within: HashSet<i64>,
 }
 
 impl Reader {
-    /// Of a partition, from that offset on; `None` if the node keeps no topics.
+    /// Opens a reader of a partition at an offset; `None` if the node has no topics.
     pub fn open(node: &Handle, topic: Arc<Topic>, partition: u32, from: u64) -> Option<Self> {
         Some(Self {
             node: node.clone(),
@@ -135,7 +137,7 @@ impl Reader {
         })
     }
 
-    /// From now on it ends where nothing is left, instead of waiting there for more.
+    /// Makes the reader return at the end of the partition instead of waiting for more.
     pub fn hurry(&mut self) {
         self.is_hurried = true;
         if let At::Fetching(fetching) = &mut self.at {
@@ -143,13 +145,13 @@ impl Reader {
         }
     }
 
-    /// The offset to go on from: behind everything that was handed out or passed over.
+    /// Returns the offset to continue at: after all records that were returned or skipped.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Whether [`Reader::each`] may have something: `false` when whoever is in a hurry has seen all
-    /// there is. Until that is known nothing, and the waker is woken once it may be.
+    /// Becomes ready with true once [`Reader::each`] may have records, or with false at the end
+    /// after [`Reader::hurry`]; until then, the waker is woken when it may be.
     pub fn poll_ready(&mut self, waker: &Waker) -> Poll<Result<bool, NotRead>> {
         loop {
             match &mut self.at {
@@ -175,7 +177,7 @@ impl Reader {
                         return Poll::Pending;
                     };
                     self.at = At::Nowhere;
-                    // One partition was asked for.
+                    // One partition was requested.
                     match answers.pop() {
                         Some(Ok(fetched)) if !fetched.batches.is_empty() => self.take(fetched),
                         Some(Err(error)) => return Poll::Ready(Err(error.into())),
@@ -190,7 +192,7 @@ impl Reader {
         }
     }
 
-    /// Shows the records that are at hand, as far as they are wanted. It may be none.
+    /// Passes the available records to `look`, until it stops. There may be none.
     pub fn each(&mut self, mut look: impl FnMut(&Record<'_>) -> Wanted) -> Result<(), NotRead> {
         let At::Open(open) = &mut self.at else {
             return Ok(());
@@ -200,7 +202,7 @@ impl Reader {
             Payload::Unpacked(lease) => lease.payload(self.node.inner.ports.clock.now_ns()),
         };
         let Some(payload) = payload else {
-            // Its memory went to others: it is fetched again.
+            // Its memory was reclaimed: the batch is fetched again.
             (self.at, self.batches) = (At::Nowhere, VecDeque::new());
             return Ok(());
         };
@@ -266,7 +268,7 @@ impl Reader {
         self.batches = fetched.batches.into();
     }
 
-    /// Begins to walk a batch, or passes it over.
+    /// Opens a batch, or skips it.
     fn look_into(&mut self, bytes: Bytes) -> Result<(), NotRead> {
         let (batch, _) = Batch::split(&bytes).map_err(|error| {
             let reason = error.to_string();
@@ -286,7 +288,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Has a batch unpacked, or goes on waiting for the memory: then the waker is woken once there may be
+    /// Starts decompressing a batch, or waits for memory: then the waker is woken when there may be
     /// some.
     fn unpack(&mut self, bytes: Bytes, waker: &Waker) -> Result<(), NotRead> {
         let (batch, _) = Batch::split(&bytes).map_err(|error| {
@@ -328,7 +330,7 @@ impl Reader {
     fn open_unpacked(&mut self, lease: Arc<Lease>) {
         let now_ns = self.node.inner.ports.clock.now_ns();
         let Some(payload) = lease.payload(now_ns) else {
-            // Let go of in this moment: it is fetched again.
+            // The memory was reclaimed just now: the batch is fetched again.
             (self.at, self.batches) = (At::Nowhere, VecDeque::new());
             return;
         };
@@ -372,8 +374,8 @@ impl Reader {
 }
 
 impl Aborted {
-    /// Whether a reader of what is committed is not shown that batch, which comes behind those that it
-    /// was asked of before.
+    /// Returns whether a batch is hidden from a reader of committed records. Batches must be passed
+    /// in order.
     fn hides(&mut self, batch: &Batch<'_>) -> bool {
         let header = batch.header();
         let last = header.last_offset().unsigned_abs();
@@ -400,7 +402,7 @@ impl Aborted {
     }
 }
 
-/// Behind the last offset of a batch.
+/// Returns the offset after the last one of a batch.
 fn end_of(header: &Header) -> u64 {
     header.last_offset().unsigned_abs() + 1
 }

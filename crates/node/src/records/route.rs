@@ -1,4 +1,4 @@
-//! Routes of a connection that lead to topics. What is asked on them the door looks after itself.
+//! Routes of a connection to topics. The edge itself processes the requests on them.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::quotas::Told;
 use crate::topics::check_name;
 use crate::turn::Turn;
 
-/// What a route leads to: a topic, or one of its partitions.
+/// The target of a route: a topic, or one of its partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicRoute {
-    /// What clients call the topic.
+    /// The name of the topic.
     pub topic: Arc<str>,
-    /// The partition, if it is one.
+    /// The partition, if the route leads to one.
     pub partition: Option<u32>,
 }
 
 impl Turn<'_> {
-    /// Binds a route to a topic (`orders`) or to a partition (`orders/2`), in the same way.
+    /// Binds a route to a topic (`orders`) or to a partition (`orders/2`), like [`Turn::bind`].
     #[must_use]
     pub fn bind_topic(&mut self, route: u16, name: &str) -> bool {
         let index = usize::from(route).wrapping_sub(1);
@@ -38,7 +38,7 @@ impl Turn<'_> {
         true
     }
 
-    /// What a route is bound to, if that is a topic.
+    /// Returns the topic that a route is bound to, if it is.
     pub fn topic(&self, route: u16) -> Option<&TopicRoute> {
         match self.local.routes.get(usize::from(route).wrapping_sub(1)) {
             Some(Route::Topic(route)) => Some(route),
@@ -46,8 +46,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Charges the client for what it appends; answers what must be on disk before that is told, or
-    /// nothing if it may not append, which it has been told.
+    /// Charges the client for an append. Returns what must be on disk before the append is
+    /// acknowledged; `None` if the append was denied and the client was sent the failure.
     pub fn charge_append(&mut self, tag: Ticket, bytes: u64) -> Option<Durable> {
         let charged = match self.admit(&[(Unit::APPENDED_BYTES, bytes)]) {
             Ok(Told::AtOnce) => None,

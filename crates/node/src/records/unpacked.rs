@@ -1,13 +1,13 @@
-//! The memory that unpacked batches of readers take, all of them together.
+//! The memory budget for decompressed batches of all readers.
 //!
-//! A compressed batch may be many times as large when it is unpacked, and a reader keeps it until its
-//! client has taken all of it. So all readers of a node share one budget: memory is reserved before a
-//! batch is unpacked, and a reader waits where there is none left. A batch that was not read from for a
-//! while is let go of; its reader unpacks it again if its client ever goes on. Readers of the same batch
-//! share it.
+//! A compressed batch can be many times larger when it is decompressed, and a reader holds it until
+//! its client has read all of it. So all readers of a node share one budget: memory is reserved
+//! before a batch is decompressed, and a reader waits if none is left. The memory of a batch that
+//! was not read from for a while is reclaimed; its reader decompresses it again if its client
+//! continues. Readers of the same batch share it.
 //!
-//! Invariant: *what all readers hold unpacked is never above the limit, and a client that does not read
-//! holds nothing for long.*
+//! Invariant: *the decompressed data of all readers never exceeds the limit, and a client that does
+//! not read holds no memory for long.*
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -20,16 +20,16 @@ use recordbatch::{Batch, Header};
 
 use crate::topics::TopicId;
 
-/// Bytes that the records of a batch may have when they are unpacked.
+/// Maximum size of a decompressed batch, in bytes.
 pub(super) const UNPACKED_SIZE_MAX: usize = 64 << 20;
 
-/// How long a batch is kept that is not read from.
+/// Time without reads after which the memory of a batch can be reclaimed, in nanoseconds.
 const IDLE_NS_MAX: u64 = 1_000_000_000;
 
-/// A batch: its topic, its partition and the offset of its first record.
+/// Identifies a batch: its topic, its partition and the offset of its first record.
 pub(super) type Key = (TopicId, u32, i64);
 
-/// The budget of a node. See the module's documentation.
+/// The memory budget of a node.
 #[derive(Debug)]
 pub(crate) struct Unpacked {
     limit: u64,
@@ -39,20 +39,20 @@ pub(crate) struct Unpacked {
 #[derive(Debug, Default)]
 struct Inside {
     reserved: u64,
-    /// Batches that are held, by what they are.
+    /// The decompressed batches.
     leases: HashMap<Key, Weak<Lease>>,
-    /// Readers that wait for memory.
+    /// The wakers of readers that wait for memory.
     waiting: Vec<Waker>,
 }
 
-/// Memory that a batch may take while it is unpacked. Dropped, it is free again.
+/// Reserved memory; it is released when dropped.
 #[derive(Debug)]
 pub(super) struct Reservation {
     budget: Arc<Unpacked>,
     bytes: u64,
 }
 
-/// An unpacked batch that one or more readers walk.
+/// A decompressed batch, shared by its readers.
 #[derive(Debug)]
 pub(super) struct Lease {
     header: Header,
@@ -61,13 +61,13 @@ pub(super) struct Lease {
 
 #[derive(Debug)]
 struct Held {
-    /// The records, and the memory that they take; `None` once they were let go of.
+    /// The records and their memory; `None` once it was reclaimed.
     payload: Option<(Bytes, Reservation)>,
     used_ns: u64,
 }
 
 impl Unpacked {
-    /// A budget of at most `limit` bytes, and of as much as one batch may take.
+    /// Creates a budget of `limit` bytes, but at least enough for one batch.
     pub(crate) fn new(limit: u64) -> Arc<Self> {
         Arc::new(Self {
             limit: limit.max(UNPACKED_SIZE_MAX as u64),
@@ -75,20 +75,20 @@ impl Unpacked {
         })
     }
 
-    /// Bytes that unpacked batches take, and those that are being unpacked may take.
+    /// Returns the reserved memory: of decompressed batches, and of those being decompressed.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.inside.lock().reserved
     }
 
-    /// The batch, if a reader has it unpacked.
+    /// Returns the batch if a reader holds it decompressed.
     pub(super) fn find(&self, key: &Key) -> Option<Arc<Lease>> {
         let lease = self.inside.lock().leases.get(key)?.upgrade()?;
         let is_held = lease.held.lock().payload.is_some();
         is_held.then_some(lease)
     }
 
-    /// Reserves what a batch may take when it is unpacked. Where there is not so much left, batches that are
-    /// not read from are let go of; if that is not enough, `None`, and the waker is woken once there may be.
+    /// Reserves memory for decompressing a batch, and reclaims idle batches if necessary. If that
+    /// is not enough, returns `None`, and the waker is woken when there may be memory.
     pub(super) fn reserve(
         self: &Arc<Self>,
         batch: &Batch<'_>,
@@ -128,7 +128,7 @@ impl Unpacked {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Keeps an unpacked batch; if a reader has it already, that one is shared.
+    /// Stores a decompressed batch. If another reader already holds it, that one is returned.
     pub(super) fn hold(
         &self,
         key: Key,
@@ -153,7 +153,7 @@ impl Unpacked {
         lease
     }
 
-    /// Lets go of the batches that were not read from for a while; whether readers wait for memory.
+    /// Reclaims the memory of idle batches. Returns whether readers wait for memory.
     pub(crate) fn let_go(&self, now_ns: u64) -> bool {
         let leases: Vec<_> = {
             let mut inside = self.inside.lock();
@@ -168,7 +168,7 @@ impl Unpacked {
 }
 
 impl Reservation {
-    /// Gives back what was not needed.
+    /// Releases the memory above `bytes`.
     fn shrink(&mut self, bytes: u64) {
         let spare = self.bytes.saturating_sub(bytes);
         self.bytes -= spare;
@@ -183,12 +183,12 @@ impl Drop for Reservation {
 }
 
 impl Lease {
-    /// The header of the batch.
+    /// Returns the header of the batch.
     pub(super) fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The records, which are used now; `None` if they were let go of.
+    /// Returns the records and marks them as used; `None` if they were reclaimed.
     pub(super) fn payload(&self, now_ns: u64) -> Option<Bytes> {
         let mut held = self.held.lock();
         held.used_ns = now_ns;
@@ -200,7 +200,7 @@ impl Lease {
         let is_idle = now_ns.saturating_sub(held.used_ns) >= IDLE_NS_MAX;
         let gone = held.payload.take_if(|_| is_idle);
         drop(held);
-        // Others are woken by that, and nothing is locked meanwhile.
+        // Dropping it wakes other readers, so it happens without the lock.
         drop(gone);
     }
 }

@@ -1,4 +1,4 @@
-//! What is kept, for people.
+//! Administration of mailboxes and raw streams.
 
 use std::time::Duration;
 
@@ -17,22 +17,22 @@ use crate::handle::{Handle, Inner};
 pub struct MailboxView {
     /// `org/namespace/agent`.
     pub name: String,
-    /// Unacknowledged messages, without dead letters.
+    /// Number of unacknowledged messages, without dead letters.
     pub messages: usize,
-    /// Dead letters.
+    /// Number of dead letters.
     pub dead: usize,
-    /// The bytes of both, with what is kept beside them.
+    /// Size of messages and dead letters, including their overhead, in bytes.
     pub bytes: u64,
-    /// Those that are handed out and not answered.
+    /// Number of messages in delivery.
     pub unanswered: usize,
-    /// The oldest message, if there is any.
+    /// The offset of the oldest message, if there is one.
     pub oldest: Option<u64>,
 }
 
-/// Which messages of a mailbox.
+/// A selection of the messages of a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Those that go out.
+    /// Messages to be delivered.
     Live,
     /// Dead letters.
     Dead,
@@ -53,25 +53,25 @@ impl Part {
 /// A message in a mailbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageView {
-    /// Its place.
+    /// The offset.
     pub offset: u64,
-    /// Who wrote it.
+    /// The sender.
     pub sender: String,
-    /// For which method, empty for none.
+    /// The method; empty for none.
     pub method: String,
-    /// When it was written, in milliseconds since 1970-01-01 UTC.
+    /// The time of the write, in milliseconds since 1970-01-01 UTC.
     pub written_ms: u64,
-    /// When it is given up.
+    /// The time of expiry, in milliseconds since 1970-01-01 UTC.
     pub expires_ms: u64,
-    /// How often it was handed out.
+    /// Number of deliveries.
     pub deliveries: u32,
-    /// What it waits for.
+    /// The state of the delivery.
     pub state: &'static str,
-    /// The time until it is handed out again, when it waits for that.
+    /// The time until the next delivery, for a message in a pause.
     pub pause: Option<Duration>,
-    /// How the last delivery of a dead letter ended.
+    /// The cause of death of a dead letter: the end of its last delivery.
     pub cause: Option<&'static str>,
-    /// What was written.
+    /// The body.
     pub body: Vec<u8>,
 }
 
@@ -80,28 +80,28 @@ pub struct MessageView {
 pub struct StreamView {
     /// `org/namespace/x`.
     pub name: String,
-    /// The oldest offset that is kept.
+    /// The oldest retained offset.
     pub start: u64,
-    /// The offset behind the newest record that is durable.
+    /// The offset after the newest durable record.
     pub next: u64,
 }
 
-/// How much is kept.
+/// The amount of stored data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Mailboxes and raw streams that were ever made.
+    /// Number of streams of all kinds ever created.
     pub streams: usize,
-    /// Mailboxes that somebody uses.
+    /// Number of loaded mailboxes.
     pub mailboxes_loaded: usize,
-    /// What the journal did.
+    /// The statistics of the journal.
     pub journal: journal::Stats,
 }
 
-/// Why a question about what is kept has no answer.
+/// An error of an administrative request: a code and a text.
 pub type AdminError = (ErrorCode, String);
 
 impl Handle {
-    /// The mailboxes of which the names begin so, in order, behind `after`.
+    /// Returns the mailboxes with that name prefix after the name `after`, in order.
     pub fn mailboxes(
         &self,
         prefix: &str,
@@ -123,7 +123,7 @@ impl Handle {
         names.into_iter().map(view).collect()
     }
 
-    /// The messages of a mailbox from an offset on, oldest first. Nothing is handed out by that.
+    /// Returns the messages of a mailbox from an offset on, oldest first, without delivering them.
     pub fn messages(
         &self,
         name: &str,
@@ -135,11 +135,11 @@ impl Handle {
             let now_ms = inner.ports.clock.unix_ms();
             (state.location, state.list(part, from, limit, now_ms))
         })?;
-        // The mailbox is not locked while they are read.
+        // The mailbox is not locked during the reads.
         Ok(self.store()?.read_listed(location, listed))
     }
 
-    /// Acknowledges a message by hand. False when it is not in the mailbox.
+    /// Acknowledges a message. Returns false if it is not in the mailbox.
     pub fn acknowledge(&self, name: &str, offset: u64) -> Result<bool, AdminError> {
         self.with_mailbox(name, |store, inner, state| {
             let is_there = state.mailbox.acknowledge(offset);
@@ -148,7 +148,7 @@ impl Handle {
         })
     }
 
-    /// Removes messages of a mailbox, and says how many there were.
+    /// Removes messages of a mailbox and returns their number.
     pub fn purge(&self, name: &str, part: Part) -> Result<usize, AdminError> {
         self.with_mailbox(name, |store, inner, state| {
             let count = state.mailbox.purge(|waits| part.contains(waits));
@@ -157,8 +157,8 @@ impl Handle {
         })
     }
 
-    /// Gives dead letters of a mailbox back, that at an offset or all of them, and says how many.
-    /// They go out with the next sweep.
+    /// Makes the dead letter at an offset, or all of them, deliverable again, and returns their
+    /// number. They are delivered with the next sweep.
     pub fn retry(&self, name: &str, offset: Option<u64>) -> Result<usize, AdminError> {
         self.with_mailbox(name, |store, inner, state| {
             let count = match offset {
@@ -170,7 +170,7 @@ impl Handle {
         })
     }
 
-    /// The raw streams of which the names begin so, in order, behind `after`.
+    /// Returns the raw streams with that name prefix after the name `after`, in order.
     pub fn streams(
         &self,
         prefix: &str,
@@ -191,7 +191,7 @@ impl Handle {
         Ok(names.into_iter().filter_map(view).collect())
     }
 
-    /// How much is kept, if anything is.
+    /// Returns the amount of stored data; `None` for a node without storage.
     pub fn stored(&self) -> Option<Stored> {
         let store = self.inner.store.as_ref()?;
         Some(Stored {
@@ -201,7 +201,7 @@ impl Handle {
         })
     }
 
-    /// Why nothing can be kept, when that is so.
+    /// Returns the reason why nothing can be stored, if there is one.
     pub fn unhealthy(&self) -> Option<String> {
         let store = self.inner.store.as_ref()?;
         match store.journal.health() {
@@ -219,7 +219,7 @@ impl Handle {
         self.inner.store.as_ref().ok_or(missing)
     }
 
-    /// A mailbox that exists.
+    /// Runs `then` with an existing mailbox.
     fn with_mailbox<R>(
         &self,
         name: &str,
@@ -275,7 +275,7 @@ impl Store {
 }
 
 impl State {
-    /// Messages, each with the offset of the record that holds the rest of it.
+    /// Returns messages, each with the offset of the record that contains the rest of it.
     fn list(&self, part: Part, from: u64, limit: usize, now_ms: u64) -> Vec<(u64, MessageView)> {
         let pending = self.mailbox.pending(from);
         let pending = pending.filter(|it| part.contains(it.state)).take(limit);
@@ -283,7 +283,7 @@ impl State {
     }
 }
 
-/// What a mailbox knows of a message.
+/// Returns the fields of a message that the engine knows.
 fn view(pending: &::mailbox::Pending<'_>, now_ms: u64) -> MessageView {
     let (state, pause) = match pending.state {
         Waits::Unsynced => ("unsynced", None),

@@ -1,8 +1,8 @@
-//! Answers that wait until what they speak of is durable.
+//! The answers of a connection that wait until their data is durable.
 //!
-//! They are owned by the task that reads from the connection, in the order of the questions. The
-//! task registers its waker for the oldest one's block and for nothing else; when it is woken it
-//! answers everything that is durable, in one write.
+//! The queue is owned by the connection's reading task, in the order of the requests. The task
+//! registers its waker for the block of the oldest answer only. When it is woken, it sends all
+//! answers that are durable in one write.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::later::Later;
 use crate::ports::{Failure, Outgoing};
 use crate::quotas::HeldCall;
 
-/// What is answered.
+/// An answer.
 pub(crate) enum Answer {
     /// A write is in its mailbox.
     Stored { offset: u64, is_duplicate: bool },
     /// Records are in their stream.
     Appended { first: u64, next: u64 },
-    /// The stream ends elsewhere.
+    /// The stream does not end at the expected offset.
     Conflict { next: u64 },
     /// Messages are in their conversation.
     Messages {
@@ -35,59 +35,60 @@ pub(crate) enum Answer {
         deduplicated: u32,
         made: Vec<String>,
     },
-    /// They are not, for a reason that rests on what was there.
+    /// An append to a conversation was refused, for a reason that depends on data that may not be
+    /// durable yet.
     Refused(Refusal),
-    /// A write is not in its mailbox.
+    /// A write to a mailbox was refused.
     Unwritten(write::Refusal),
-    /// A one-way message was delivered, and charged.
+    /// A one-way message was delivered and charged.
     Receipt { delivered: u32, dropped: u32 },
-    /// A write to memory was, and was charged.
+    /// A write to memory was delivered and charged.
     Copies(u32),
 }
 
-/// An answer that waits.
+/// An answer that waits to be durable.
 pub(crate) struct Waiting {
     pub(crate) tag: Ticket,
-    /// What must be durable.
+    /// The blocks that must be durable.
     pub(crate) tickets: [Option<Block>; 2],
     pub(crate) answer: Answer,
-    /// The mailbox that may go on then.
+    /// The mailbox that can continue then.
     pub(crate) slot: Option<Arc<Slot>>,
 }
 
-/// Answers of one connection that may wait, and bytes that they speak of; above either the node
-/// does not read from it.
+/// Maximum number of waiting answers per connection, and maximum size of their requests. Above
+/// either, the node does not read from the connection.
 const WAITING_MAX: usize = 8_192;
 const WAITING_SIZE_MAX: u64 = 8 << 20;
 
-/// See the module's documentation.
+/// The queue of waiting answers.
 #[derive(Default)]
 pub(crate) struct Answers {
     waiting: VecDeque<Queued>,
     waiting_size: u64,
-    /// What the client was charged last, of a limit that is `sync`.
+    /// The block of the client's last charge to a limit with `sync` durability.
     charged: Option<Block>,
-    /// What the waker is registered for.
+    /// The block and the waker that are registered.
     watched: Option<(Block, Waker)>,
 }
 
 struct Queued {
     entry: Entry,
-    /// Bytes that it speaks of.
+    /// Size of the request in bytes.
     size: u64,
-    /// What the client was charged for it must be durable, too.
+    /// The block of the charge for the request, which must be durable, too.
     charged: Option<Block>,
 }
 
 enum Entry {
     Known(Waiting),
-    /// What it will be is known when a mailbox is loaded.
+    /// The answer is known once a mailbox is loaded.
     Later(Ticket, Arc<Later<Kept>>),
-    /// Others answer it.
+    /// A call that is held until its charge is durable, and is then routed.
     Call(Ticket, HeldCall),
 }
 
-/// What is due.
+/// A queue entry that is due.
 pub(super) enum Due {
     Answer {
         waiting: Waiting,
@@ -101,22 +102,22 @@ pub(super) enum Due {
 }
 
 impl Answers {
-    /// Whatever is added from now on waits for that, too.
+    /// Makes all answers queued from now on wait for that block, too.
     pub(crate) fn rest_on(&mut self, charged: Block) {
         self.charged = Some(charged);
     }
 
-    /// What the client was charged last.
+    /// Returns the block of the client's last charge.
     pub(crate) fn charged(&self) -> Option<Block> {
         self.charged
     }
 
-    /// Adds the newest, which speaks of that many bytes.
+    /// Adds an answer to a request of `size` bytes.
     pub(crate) fn push(&mut self, waiting: Waiting, size: u64) {
         self.queue(Entry::Known(waiting), size);
     }
 
-    /// Adds the newest, which waits for what the client was charged and for nothing else.
+    /// Adds an answer that waits only for the client's charge.
     pub(crate) fn push_charged(&mut self, tag: Ticket, answer: Answer) {
         let waiting = Waiting {
             tag,
@@ -127,12 +128,12 @@ impl Answers {
         self.push(waiting, 0);
     }
 
-    /// Adds the newest, of a write that waits for its mailbox.
+    /// Adds the answer to a write that waits for its mailbox.
     pub(super) fn push_later(&mut self, tag: Ticket, later: Arc<Later<Kept>>, size: u64) {
         self.queue(Entry::Later(tag, later), size);
     }
 
-    /// Adds a call that is held.
+    /// Adds a held call.
     pub(crate) fn push_call(&mut self, tag: Ticket, call: HeldCall, size: u64) {
         self.queue(Entry::Call(tag, call), size);
     }
@@ -147,7 +148,7 @@ impl Answers {
         self.waiting_size += size;
     }
 
-    /// Forgets a call that is held; whether there was one.
+    /// Removes a held call. Returns whether there was one.
     pub(crate) fn cancel_call(&mut self, tag: Ticket) -> bool {
         let is_it = |queued: &Queued| matches!(&queued.entry, Entry::Call(of, _) if *of == tag);
         let found = self.waiting.iter().position(is_it);
@@ -156,7 +157,7 @@ impl Answers {
         removed.is_some()
     }
 
-    /// Whether so much waits that no more should be asked.
+    /// Returns whether the node should stop reading requests.
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.len() >= WAITING_MAX || self.waiting_size >= WAITING_SIZE_MAX
     }
@@ -165,7 +166,7 @@ impl Answers {
         self.waiting.is_empty()
     }
 
-    /// The oldest answer, if it is due; else the waker is woken once it may be.
+    /// Returns the oldest entry if it is due; otherwise the waker is woken when it may be.
     pub(super) fn next(&mut self, journal: &Journal, waker: &Waker) -> Option<Due> {
         let Queued { entry, charged, .. } = self.waiting.front_mut()?;
         if let Entry::Later(tag, later) = entry {
@@ -220,7 +221,7 @@ impl Answers {
         }
     }
 
-    /// Has the waker woken for the block, if it is not already to be.
+    /// Registers the waker for the block, unless it is already registered.
     fn watch(&mut self, journal: &Journal, block: Block, waker: &Waker) -> Status {
         if let Some((watched, known)) = &self.watched
             && *watched == block
@@ -234,7 +235,7 @@ impl Answers {
 }
 
 impl Waiting {
-    /// As the client is told.
+    /// Returns the answer as output to the client.
     pub(super) fn outgoing<'a>(
         &'a self,
         is_durable: bool,

@@ -1,4 +1,4 @@
-//! Backlog of mailboxes for monitoring: how many messages wait in each, and since when.
+//! Backlogs of mailboxes for monitoring: the number of waiting messages, and the age of the oldest.
 //!
 //! A loaded mailbox is asked. A mailbox that was let go is remembered with the numbers it had then,
 //! if it was not empty. After a start every mailbox with records is loaded once in the background,
@@ -21,29 +21,29 @@ use super::load::loaded;
 use super::mailbox::State;
 use crate::handle::Handle;
 
-/// Backlog of one mailbox.
+/// The backlog of one mailbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailboxBacklog {
     /// `org/namespace/agent`.
     pub name: String,
-    /// Unacknowledged messages without dead letters.
+    /// Number of unacknowledged messages, without dead letters.
     pub messages: usize,
-    /// Dead letters.
+    /// Number of dead letters.
     pub dead: usize,
-    /// Age of the oldest unacknowledged message; absent for none, and when it cannot be read.
+    /// Age of the oldest unacknowledged message; `None` if there is none or it cannot be read.
     pub oldest_age: Option<Duration>,
 }
 
-/// Backlog of all mailboxes.
+/// The backlog of all mailboxes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Unacknowledged messages without dead letters, of all mailboxes.
+    /// Number of unacknowledged messages in all mailboxes, without dead letters.
     pub messages: usize,
-    /// Dead letters of all mailboxes.
+    /// Number of dead letters in all mailboxes.
     pub dead: usize,
     /// The mailboxes with the most messages, largest first.
     pub mailboxes: Vec<MailboxBacklog>,
-    /// Mailboxes with messages that are not in the list.
+    /// Number of mailboxes with messages that are not in the list.
     pub omitted: usize,
 }
 
@@ -69,7 +69,7 @@ struct Numbers {
     dead: usize,
     /// Offset of the record of the oldest unacknowledged message.
     oldest: Option<u64>,
-    /// When that record was written, once it was looked up.
+    /// The time at which that record was written, once it was read.
     written_ms: Option<u64>,
 }
 
@@ -92,7 +92,7 @@ impl Numbers {
 }
 
 impl Backlogs {
-    /// Remembers the numbers of a mailbox.
+    /// Stores the numbers of a mailbox.
     pub(super) fn note(&self, name: &Arc<str>, state: &State) {
         let mut numbers = Numbers::of(state);
         let mut index = self.0.lock();
@@ -114,7 +114,7 @@ impl Backlogs {
         (index.total, index.by_name.len(), largest)
     }
 
-    /// Remembers when the oldest message of a mailbox was written, if it still is the oldest.
+    /// Stores the write time of the oldest message of a mailbox, if it still is the oldest.
     fn note_written(&self, name: &str, oldest: u64, written_ms: u64) {
         if let Some(numbers) = self.0.lock().by_name.get_mut(name)
             && numbers.oldest == Some(oldest)
@@ -144,8 +144,8 @@ impl Index {
 }
 
 impl Handle {
-    /// The backlog of all mailboxes, with at most `limit` of them by name. The time of a mailbox's
-    /// oldest message may be read from the disk: not for a thread that serves connections.
+    /// Returns the backlog of all mailboxes, and lists at most `limit` of them by name. May read
+    /// from disk: call it only on threads that may block.
     pub fn backlog(&self, limit: usize) -> Backlog {
         let Some(store) = &self.inner.store else {
             return Backlog::default();

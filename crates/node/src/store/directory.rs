@@ -1,40 +1,40 @@
-//! Which stream of the journal has which name.
+//! The directory: the names of the journal's streams.
 //!
-//! Stream 0 of shard 0 holds one record for each stream that was ever made, in order: the record at
-//! offset *n* names stream *n* + 1. In memory a name costs its bytes and about 24 more: there may
-//! be a million of them.
+//! Stream 0 of shard 0 has one record for each stream ever created, in order: the record at offset
+//! *n* names stream *n* + 1. In memory, a name takes its bytes and about 24 more, as there may be a
+//! million names.
 
 use std::collections::HashMap;
 
 use journal::{ShardId, StreamId};
 use mailbox::record::Malformed;
 
-/// Where the directory itself is kept.
+/// The shard of the directory's own stream.
 pub(super) const SHARD: ShardId = ShardId(0);
-/// See [`SHARD`].
+/// The directory's own stream.
 pub(super) const STREAM: StreamId = StreamId(0);
 
-/// What a stream is for.
+/// The kind of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// Nothing: the number is not used.
+    /// Unused stream number.
     Void = 0,
-    /// What waits for an agent.
+    /// The mailbox of an agent.
     Mailbox = 1,
-    /// Records of whoever appends.
+    /// A raw stream of clients' records.
     Raw = 2,
     /// The messages of a conversation.
     Conversation = 3,
-    /// What happened in the conversations of a namespace that lie in one shard.
+    /// The events of a namespace's conversations in one shard.
     Events = 4,
-    /// How an agent is called, and what it was not able to answer.
+    /// The settings and dead letters of a webhook agent.
     Agent = 5,
-    /// What is kept of quotas.
+    /// The records of quotas.
     Quotas = 6,
-    /// The batches of a partition of a topic.
+    /// The batches of a topic partition.
     Partition = 7,
-    /// What is kept of topics besides: which there are, groups, transactions.
+    /// Other records of topics: the catalogue, groups, transactions.
     Topics = 8,
 }
 
@@ -55,14 +55,14 @@ impl Kind {
     }
 }
 
-/// Where a stream is in the journal.
+/// The location of a stream in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
     pub(crate) shard: ShardId,
     pub(crate) stream: StreamId,
 }
 
-/// A stream's record: its kind is the record's tag.
+/// The record of a stream; its kind is the record's tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry<'a> {
     pub(super) kind: Kind,
@@ -89,25 +89,25 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Which stream of the journal names all others, for whoever reads it without a node.
+/// The stream that contains the directory, for tools that read a journal without a node.
 pub const DIRECTORY: (ShardId, StreamId) = (SHARD, STREAM);
 
-/// A stream as the directory names it.
+/// A stream and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedStream {
-    /// Its shard.
+    /// The shard.
     pub shard: ShardId,
-    /// Its number.
+    /// The number.
     pub stream: StreamId,
-    /// What it is for: `mailbox`, `stream`, `conversation`, `events`, `agent`, `quotas`, `partition`, `topics`, or
-    /// `unused`.
+    /// The kind: `mailbox`, `stream`, `conversation`, `events`, `agent`, `quotas`, `partition`,
+    /// `topics`, or `unused`.
     pub kind: &'static str,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
 impl NamedStream {
-    /// What the directory's record at `offset` names; `None` if it makes no sense.
+    /// Decodes the directory record at `offset`; `None` if it is invalid.
     pub fn decode(offset: u64, tag: u8, bytes: &[u8]) -> Option<Self> {
         let Entry { kind, shard, name } = Entry::decode(tag, bytes).ok()?;
         Some(Self {
@@ -135,46 +135,46 @@ pub(super) fn shard_of(name: &str, shard_count: u16) -> ShardId {
     ShardId((hash % u64::from(shard_count.max(1))) as u16)
 }
 
-/// `org/namespace` of `org/namespace/x`.
+/// Returns `org/namespace` of `org/namespace/x`.
 pub(super) fn namespace_of(name: &str) -> &str {
     name.rsplit_once('/').map_or("", |(namespace, _)| namespace)
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Packed {
-    /// Where its name begins.
+    /// The position of the name in `text`.
     at: u64,
     length: u16,
     shard: u16,
     kind: Kind,
 }
 
-/// See the module's documentation.
+/// The directory in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
-    /// By stream, without the directory's own.
+    /// The streams, by number, without the directory's own.
     entries: Vec<Packed>,
-    /// The names, one behind the other.
+    /// The names, concatenated.
     text: Vec<u8>,
-    /// Open addressing: the stream's number, 0 for a free slot. Its size is a power of two, and at
-    /// most three quarters are used.
+    /// A hash table with open addressing: the stream's number, 0 for a free slot. Its size is a
+    /// power of two, and at most three quarters of it are used.
     slots: Vec<u32>,
-    /// Mailboxes, streams and conversations by namespace.
+    /// Number of mailboxes, streams and conversations by namespace.
     namespaces: HashMap<Box<str>, usize>,
 }
 
 impl Directory {
-    /// Streams that have a name.
+    /// Returns the number of named streams.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Adds the next stream, and says where it is.
+    /// Adds the next stream and returns its location.
     pub(super) fn push(&mut self, entry: Entry<'_>) -> Location {
         let Entry { kind, shard, name } = entry;
         self.entries.push(Packed {
             at: self.text.len() as u64,
-            // Names are shorter: their parts are bounded.
+            // Names are shorter than 64 KiB, as the length of their parts is bounded.
             length: name.len() as u16,
             shard: shard.0,
             kind,
@@ -197,13 +197,13 @@ impl Directory {
         self.location(self.entries.len() as u32)
     }
 
-    /// Mailboxes, streams and conversations of the namespace that a name belongs to.
+    /// Returns the number of mailboxes, streams and conversations in the namespace of a name.
     pub(super) fn names_beside(&self, name: &str) -> usize {
         let count = self.namespaces.get(namespace_of(name));
         count.copied().unwrap_or(0)
     }
 
-    /// The stream of that kind and name.
+    /// Returns the stream with that kind and name.
     pub(crate) fn find(&self, kind: Kind, name: &str) -> Option<Location> {
         if self.slots.is_empty() {
             return None;
@@ -218,7 +218,7 @@ impl Directory {
         }
     }
 
-    /// Every stream of a kind, in the order in which they were made.
+    /// Iterates over the streams of a kind, in the order of their creation.
     pub(crate) fn iter(&self, kind: Kind) -> impl Iterator<Item = (&str, Location)> + '_ {
         (1..=self.entries.len() as u32).filter_map(move |number| {
             let (found, name) = self.get(number);
@@ -264,7 +264,7 @@ impl Directory {
 }
 
 impl super::Store {
-    /// What a stream is for, what it is called and where it is.
+    /// Returns the kind, the name and the location of a stream.
     pub(crate) fn named(&self, stream: StreamId) -> Option<(Kind, String, Location)> {
         let directory = self.directory.read();
         let number = u32::try_from(stream.0).ok()?;

@@ -1,7 +1,7 @@
-//! Who follows a stream: records go out as they become durable, as far as there is credit.
+//! Followers of streams, which are sent records as they become durable, within their credit.
 //!
-//! Followers belong to the task that reads from their connection. One bell serves all of them: a stream
-//! that grows rings it.
+//! The followers of a connection belong to its reading task. They share one bell, which rings when
+//! one of their streams grows.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -20,13 +20,13 @@ use crate::counters::Counter;
 use crate::ports::Failure;
 use crate::turn::Turn;
 
-/// Items that go out ahead of the credit that comes back.
+/// Number of items sent ahead of returned credit.
 const WINDOW: u32 = 64;
 
-/// Streams that one connection may follow.
+/// Maximum number of followed streams per connection.
 const FOLLOWERS_MAX: usize = 1_024;
 
-/// See the module's documentation.
+/// The followers of a connection.
 #[derive(Default)]
 pub(crate) struct Followers {
     list: Vec<Follower>,
@@ -36,20 +36,20 @@ pub(crate) struct Followers {
 pub(crate) struct Follower {
     pub(crate) tag: Ticket,
     pub(crate) name: Name,
-    /// Of a conversation, and not of a raw stream.
+    /// True for a conversation, false for a raw stream.
     is_conversation: bool,
     pub(crate) range: Range,
     pub(crate) credit: u32,
     pub(crate) waiting: Option<Following>,
-    /// What is being read for it.
+    /// The read in progress for a raw stream.
     reading: Option<Pending>,
-    /// The same of a conversation.
+    /// The read in progress for a conversation.
     pub(crate) page: Option<PendingPage>,
 }
 
-/// What a look after a follower came to.
+/// The result of serving a follower.
 pub(crate) enum Look {
-    /// Its stream has nothing more, or it has no credit.
+    /// The stream has no more records, or the follower has no credit.
     Rests,
     /// The client does not read.
     Unread,
@@ -63,7 +63,7 @@ impl Followers {
         self.list.is_empty()
     }
 
-    /// Ends every one of them.
+    /// Ends all followers.
     pub(crate) fn clear(&mut self, journal: &Journal) {
         for following in self.list.drain(..).filter_map(|it| it.waiting) {
             journal.unfollow(&following);
@@ -74,7 +74,7 @@ impl Followers {
         self.list.iter().position(|follower| follower.tag == tag)
     }
 
-    /// Has all of them looked after.
+    /// Marks all followers to be served.
     fn ring(&self) {
         if let Some(bell) = &self.bell {
             bell.note();
@@ -83,8 +83,8 @@ impl Followers {
 }
 
 impl Turn<'_> {
-    /// Asks for records of a stream and for those to come. They go out when the turn has ended
-    /// and the task of the connection looks after its followers.
+    /// Follows a stream: requests its records and future ones. They are sent after the turn, when
+    /// the connection's task serves its followers.
     pub fn follow(&mut self, route: u16, tag: Ticket, range: Range) {
         let is_conversation = self.is_conversation(route);
         let found = match is_conversation {
@@ -113,7 +113,7 @@ impl Turn<'_> {
         followers.ring();
     }
 
-    /// The client gave up; true when it was a follower that it gave up.
+    /// Ends a follower for the client. Returns false if the tag is not a follower's.
     pub(crate) fn unfollow(&mut self, tag: Ticket) -> bool {
         let Some(place) = self.local.followers.position(tag) else {
             return false;
@@ -130,7 +130,7 @@ impl Turn<'_> {
         true
     }
 
-    /// The client used up items; true when they were a follower's.
+    /// Adds credit to a follower. Returns false if the tag is not a follower's.
     pub(crate) fn follower_credit(&mut self, tag: Ticket, items: u32) -> bool {
         let followers = &mut self.local.followers;
         let Some(place) = followers.position(tag) else {
@@ -142,8 +142,8 @@ impl Turn<'_> {
         true
     }
 
-    /// Sends every follower what is there for it, if anything has changed since the last time.
-    /// True when the client leaves so much unread that the rest has to wait.
+    /// Sends new records to every follower if the bell has rung. Returns true if output has to wait
+    /// because the client leaves too much unread.
     pub(crate) fn look_after_followers(&mut self, store: &Store, task: &Waker) -> bool {
         let bell = self.local.followers.bell.get_or_insert_with(Bell::rung);
         bell.listen(task);
@@ -177,7 +177,7 @@ impl Turn<'_> {
 
     fn look_after(&mut self, store: &Store, follower: &mut Follower, waker: &Waker) -> Look {
         if let Some(following) = follower.waiting.take() {
-            // It may have ended by itself.
+            // The registration may still be active.
             store.journal.unfollow(&following);
         }
         if follower.is_conversation {
@@ -187,7 +187,7 @@ impl Turn<'_> {
             if self.peer.outlet.queued_size() > UNREAD_SIZE_MAX {
                 return Look::Unread;
             }
-            // Before the name is looked up: a stream that is made behind it is not missed.
+            // Read before the name is looked up, so that a stream created afterwards is not missed.
             let made = store.stream_count() as u64;
             let location = store.readable(&follower.name);
             let read = match self.read_for(store, follower, location, waker) {
@@ -221,7 +221,7 @@ impl Turn<'_> {
 }
 
 impl Turn<'_> {
-    /// What is next for a follower; `None` until it has been read from the disk.
+    /// Returns the next records for a follower; `None` until they have been read from the disk.
     fn read_for(
         &self,
         store: &Store,
@@ -246,7 +246,7 @@ impl Turn<'_> {
     }
 }
 
-/// Has the waker woken when the stream grows; `None` when it has grown already.
+/// Registers the waker for growth of the stream; `None` if it has grown already.
 fn wait(
     journal: &Journal,
     shard: ShardId,

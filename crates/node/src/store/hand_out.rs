@@ -1,4 +1,4 @@
-//! Handing messages of a mailbox to its subscribers, and what they say to it.
+//! Deliveries of mailbox messages to subscribers, and their outcomes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,20 +18,20 @@ use crate::lane::Caller;
 use crate::peer::{Handed, Peer};
 use crate::ports::{Delivery, Message, Outgoing};
 
-/// The sender of what comes from a mailbox: no connection has this number.
+/// The connection id of mailboxes as senders; no connection has it.
 pub(super) const NOBODY: ConnectionId = ConnectionId(0);
 
-/// What a subscriber has said, or what has become of it.
+/// The outcome of a delivery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
-    /// It has the message.
+    /// The subscriber acknowledged the message.
     Acknowledged,
-    /// It has not.
+    /// The message must be delivered again.
     Again(Again),
 }
 
 impl Store {
-    /// Takes in what subscribers have said, and hands out what there is room for now.
+    /// Applies the outcomes of deliveries, and delivers more messages if there is room.
     pub(crate) fn settle(
         &self,
         inner: &Arc<Inner>,
@@ -42,7 +42,7 @@ impl Store {
             let slot = slot.clone();
             let same = |(other, ..): &mut (Arc<Slot>, u64, Outcome)| Arc::ptr_eq(other, &slot);
             let own: Vec<_> = outcomes.extract_if(.., same).collect();
-            // A mailbox with messages out there is not let go.
+            // A mailbox with messages in delivery is not unloaded.
             let Some(mut state) = loaded(slot.stage.lock()) else {
                 continue;
             };
@@ -66,7 +66,7 @@ impl Store {
         }
     }
 
-    /// Hands out what there is room for, and notes what has happened.
+    /// Delivers as many messages as there is room for, and appends notes about changes.
     pub(super) fn hand_out(
         &self,
         inner: &Inner,
@@ -112,7 +112,7 @@ impl Store {
     }
 }
 
-/// Whoever hands out one mailbox, for as long as that takes.
+/// The context of a round of deliveries from one mailbox.
 struct Hands<'a> {
     store: &'a Store,
     inner: &'a Inner,
@@ -174,7 +174,7 @@ impl Hands<'_> {
         }
     }
 
-    /// Hands a message to a subscriber, if it has room.
+    /// Delivers a message to a subscriber, if it has room.
     fn hand(&mut self, subscriber: &Subscribed, parts: &Parts<'_>) -> Option<Instance> {
         let peer = &subscriber.peer;
         let ack_timeout = self.store.options.ack_timeout;
@@ -190,7 +190,7 @@ impl Hands<'_> {
             to: &subscriber.name,
             method: parts.method,
             ticket,
-            // The node's own agents trust a source: it is never one that was read from disk.
+            // The node's own agents trust a source, so they never get one that was read from disk.
             source: (subscriber.with_source && !peer.facts.trusted).then_some(write.sender),
             delivery: parts.delivery,
             message: Message {

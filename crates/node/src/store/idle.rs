@@ -1,11 +1,11 @@
-//! Mailboxes that nobody uses: what has expired in them leaves the disk all the same.
+//! Idle mailboxes: expired messages are removed from unused mailboxes, too.
 //!
-//! They are gone through in the order of their numbers, all of them within an hour, a few at a time.
-//! One is loaded only if it has records of which it is not known that none has expired yet; that is
-//! known, in four bytes for each stream, of every mailbox that was loaded since the node started.
+//! All mailboxes are visited in the order of their numbers, within an hour, a few at a time. A
+//! mailbox is loaded only if it has records that may have expired. For every mailbox that was
+//! loaded since the start, the earliest expiry is remembered, in four bytes per stream.
 //!
-//! The first round after a start is not paced by the hour: it loads each mailbox that has records
-//! once, so that the backlog is known soon after a start.
+//! The first round after a start is not spread over an hour: it loads each mailbox with records
+//! once, so that the backlog is known soon.
 
 use std::sync::Arc;
 
@@ -15,35 +15,36 @@ use super::Store;
 use super::directory::{Kind, Location};
 use crate::handle::Inner;
 
-/// All of them are looked at within this time.
+/// Duration of a round over all mailboxes, in nanoseconds.
 const ROUND_NS: u64 = 3_600_000_000_000;
 
-/// How many are looked at in one sweep, at most.
+/// Maximum number of mailboxes visited per sweep.
 const LOOKED_AT_MAX: u64 = 4_096;
 
-/// How many are loaded in one sweep, at most.
+/// Maximum number of mailboxes loaded per sweep.
 const LOADED_MAX: usize = 16;
 
-/// Above this many mailboxes in memory none is loaded only to be looked at.
+/// Number of loaded mailboxes above which none is loaded for a visit.
 const IN_MEMORY_MAX: usize = 1_024;
 
-/// See the module's documentation.
+/// The progress of the round over idle mailboxes.
 #[derive(Debug, Default)]
 pub(super) struct Idle {
-    /// The stream that was looked at last.
+    /// The stream visited last.
     last: u64,
-    /// Until when mailboxes were looked at, or when they would have been.
+    /// The time up to which visits were due and done.
     at_ns: Option<u64>,
-    /// By stream: nothing expires before this second since 1970; 0 when that is not known.
+    /// By stream, a time before which nothing expires, in seconds since 1970-01-01 UTC; 0 if
+    /// unknown.
     rests_until_s: Vec<u32>,
-    /// The first round since the start is over.
+    /// True once the first round since the start is complete.
     has_gone_round: bool,
 }
 
 impl Idle {
-    /// Nothing in the mailbox of that stream expires before then.
+    /// Records that nothing in the stream's mailbox expires before `until_ms`.
     pub(super) fn rests(&mut self, stream: StreamId, until_ms: u64) {
-        // The number of a stream is an index into the directory, which is in memory too.
+        // A stream number is an index into the directory, which is in memory, too.
         let index = stream.0 as usize;
         if self.rests_until_s.len() <= index {
             self.rests_until_s.resize(index + 1, 0);
@@ -56,7 +57,7 @@ impl Idle {
         until_s.is_some_and(|until_s| u64::from(*until_s) > now_ms / 1_000)
     }
 
-    /// How many of `count` are to be looked at now.
+    /// Returns the number of mailboxes, out of `count`, to visit now.
     fn due(&mut self, now_ns: u64, count: u64) -> u64 {
         if !self.has_gone_round {
             self.at_ns = Some(now_ns);
@@ -67,7 +68,7 @@ impl Idle {
         let due = now_ns.saturating_sub(at_ns) / each_ns;
         match due.min(count) {
             due if due > LOOKED_AT_MAX => {
-                // The clock has jumped: what was missed is looked at in the next round.
+                // The clock jumped: missed visits are made in the next round.
                 self.at_ns = Some(now_ns);
                 LOOKED_AT_MAX
             }
@@ -80,8 +81,8 @@ impl Idle {
 }
 
 impl Store {
-    /// Goes on with the round: has mailboxes loaded in which something may have expired. They are
-    /// looked after and let go like any other. True while the first round since the start goes on.
+    /// Continues the round: loads mailboxes that may have expired messages. These are processed and
+    /// unloaded like any other. Returns true during the first round since the start.
     pub(super) fn look_at_idle(&self, inner: &Arc<Inner>) -> bool {
         let (now_ns, now_ms) = (inner.ports.clock.now_ns(), inner.expiry_ms());
         let count = self.stream_count() as u64;

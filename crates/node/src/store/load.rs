@@ -1,8 +1,8 @@
-//! Loading a mailbox.
+//! Loading of mailboxes.
 //!
-//! What is in memory is loaded where it is needed. What needs the disk is read elsewhere, with
-//! nothing locked: whoever writes meanwhile leaves the write with the mailbox, in order, and comes
-//! back for what became of it.
+//! A mailbox whose records are in memory is loaded inline. If the disk is needed, it is read on
+//! another thread, without locks. Writes that arrive meanwhile are queued with the mailbox, in
+//! order, and their results are fetched later.
 
 use std::collections::btree_map::Entry as MapEntry;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::later::Later;
 use crate::peer::Peer;
 use crate::ports::offload::Overloaded;
 
-/// Writes that may wait for one mailbox.
+/// Maximum number of queued writes per mailbox.
 const DEFERRED_MAX: usize = 8_192;
 
 impl Store {
-    /// Does something with the mailbox of that name, which need not exist; `None` if that needs the
-    /// disk first.
+    /// Runs `then` with a mailbox, which need not exist. Returns `None` if the disk must be read
+    /// first.
     pub(super) fn with_mailbox<R>(
         &self,
         inner: &Inner,
@@ -55,7 +55,7 @@ impl Store {
         }
     }
 
-    /// The same on a thread that may wait for the disk.
+    /// Like [`Store::with_mailbox`], for threads that may wait for the disk.
     pub(super) fn wait_for_mailbox<R>(
         &self,
         inner: &Arc<Inner>,
@@ -84,7 +84,7 @@ impl Store {
         }
     }
 
-    /// Has the mailbox of that name loaded, if it is not. What waits in it goes out then.
+    /// Starts loading a mailbox, if it is not loaded. Its messages are delivered afterwards.
     pub(super) fn begin_loading(&self, inner: &Arc<Inner>, base: &str) {
         let slot = self.slot(base);
         let mut stage = slot.stage.lock();
@@ -95,7 +95,7 @@ impl Store {
         }
     }
 
-    /// Leaves a write with a mailbox that is not loaded.
+    /// Queues a write with a mailbox that is not loaded.
     pub(super) fn defer(
         &self,
         inner: &Arc<Inner>,
@@ -138,7 +138,7 @@ impl Store {
         }
     }
 
-    /// Has a mailbox read that is being loaded.
+    /// Reads a mailbox in the loading stage on another thread.
     fn load_elsewhere(&self, inner: &Arc<Inner>, slot: &Arc<Slot>) {
         let work = {
             let (inner, slot) = (inner.clone(), slot.clone());
@@ -151,13 +151,13 @@ impl Store {
             }
         };
         if let Err(overloaded) = inner.offload(Box::new(work)) {
-            // The sweep tries again, for those who wait for nothing but what is in it.
+            // The sweep tries again, for mailboxes without queued writes.
             self.leave(slot, Stage::New, || overloaded.into());
             inner.need_sweep();
         }
     }
 
-    /// Reads a mailbox that is being loaded, on this thread, and does what waits for it.
+    /// Reads a mailbox in the loading stage on this thread, and executes its queued writes.
     fn finish_loading(
         &self,
         inner: &Arc<Inner>,
@@ -192,7 +192,7 @@ impl Store {
         Ok(())
     }
 
-    /// Nothing came of loading: whoever waits for it is told why.
+    /// Ends a failed load: all queued writes fail with the reason.
     fn leave(&self, slot: &Arc<Slot>, next: Stage, why: impl Fn() -> Refusal) {
         let before = std::mem::replace(&mut *slot.stage.lock(), next);
         slot.loaded.notify_all();
@@ -203,7 +203,7 @@ impl Store {
         }
     }
 
-    /// Ends what was done with a mailbox, which is not locked any more.
+    /// Completes work on a mailbox, which is no longer locked.
     pub(super) fn finish(&self, inner: &Arc<Inner>, slot: &Arc<Slot>, dirty: Vec<Arc<Peer>>) {
         for peer in dirty {
             peer.outlet.flush();
@@ -221,7 +221,7 @@ impl Store {
         slot
     }
 
-    /// The slot is not looked up any more.
+    /// Removes the slot from the loaded mailboxes.
     pub(super) fn forget(&self, slot: &Arc<Slot>) {
         if let MapEntry::Occupied(entry) = self.loaded.lock().entry(slot.name.clone())
             && Arc::ptr_eq(entry.get(), slot)

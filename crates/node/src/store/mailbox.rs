@@ -1,4 +1,4 @@
-//! A mailbox that is loaded: the engine, its stream, and what of it is on its way to the disk.
+//! A loaded mailbox: its engine, its stream, and its pending writes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use routing::{ConnectionId, Target};
 use super::directory::Location;
 use super::write::Deferred;
 
-/// Methods that are remembered; more than that are made anew.
+/// Maximum number of cached methods; the cache is cleared when it is full.
 const METHODS_MAX: usize = 64;
 
-/// A subscriber: an instance at a connection.
+/// A subscriber: an instance on a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Instance {
     pub(crate) connection: ConnectionId,
     pub(crate) name: Name,
 }
 
-/// A mailbox that somebody uses.
+/// A mailbox that is loaded or being loaded.
 pub(crate) struct Slot {
     /// `org/namespace/agent`.
     pub(crate) name: Arc<str>,
     pub(super) stage: Mutex<Stage>,
-    /// Told when it is not being loaded any more.
+    /// Signalled when loading ends.
     pub(super) loaded: Condvar,
 }
 
@@ -43,18 +43,18 @@ impl Slot {
 
 /// ## New => (Loaded | Loading) · Loading => (Loaded | New | Gone) · Loaded => Gone
 pub(super) enum Stage {
-    /// Whoever comes first loads it, or has it loaded.
+    /// Not loaded; the first user loads it.
     New,
-    /// It is being read, and these writes wait for that, in order.
+    /// Being loaded, with the queued writes, in order.
     Loading(Vec<Deferred>),
     Loaded(Box<State>),
-    /// It was let go: it is to be looked up again.
+    /// Unloaded: it must be looked up again.
     Gone,
 }
 
 pub(super) struct State {
     pub(super) mailbox: Mailbox<Instance>,
-    /// `None` until something is written.
+    /// The stream's location; `None` until the first write.
     pub(super) location: Option<Location>,
     /// The name in the routing table.
     pub(super) target: Target,
@@ -64,35 +64,35 @@ pub(super) struct State {
     pub(super) used_ns: u64,
 }
 
-/// What was fetched from the disk, and is to be.
+/// The records read from disk, and the record to read.
 #[derive(Default)]
 pub(super) struct Fetched {
-    /// Records in order; their bytes are their own.
+    /// Records in order, with their own copies of the bytes.
     pub(super) records: Vec<Record>,
-    /// The offset of a record that was needed and neither here nor in memory.
+    /// The offset of a record that was needed and is neither here nor in memory.
     pub(super) missing: Option<u64>,
-    /// Somebody is fetching.
+    /// True while a read is in progress.
     pub(super) is_under_way: bool,
 }
 
-/// How the mailbox's stream goes on.
+/// The progress of the mailbox's stream.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Its records from the oldest on.
+    /// The records of the stream, from the oldest on.
     pub(super) span: Span,
     /// The last append.
     pub(super) ticket: Option<Ticket>,
 }
 
 impl Progress {
-    /// A record of that size was appended.
+    /// Records an append of that size.
     pub(super) fn push(&mut self, appended: Appended, size: usize) {
         self.span.push(appended.offset, size);
         self.ticket = Some(appended.ticket);
     }
 }
 
-/// Methods that messages are for: subscribers' routes are known by them, so that each is there once.
+/// The methods of messages. Subscribers' routes refer to them, so each method has one copy.
 #[derive(Default)]
 pub(super) struct Methods(HashMap<Box<str>, Arc<str>>);
 

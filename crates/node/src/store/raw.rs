@@ -1,4 +1,4 @@
-//! Raw streams: appending records and reading them.
+//! Raw streams: appends and reads.
 
 use journal::{AppendError, ReadError, ReadLimit, StreamId};
 use model::{ErrorCode, Name};
@@ -15,23 +15,23 @@ use crate::ports::offload::Overloaded;
 use crate::ports::{Extract, Failure, Outgoing, StoredRecord};
 use crate::turn::{SYSTEM_ORG, Turn};
 
-/// Bytes of one answer, at most: a reader that asks for more gets the rest later.
+/// Maximum size of one answer, in bytes; readers get the rest with later requests.
 const BYTES_MAX: u32 = 4 << 20;
 
-/// Records of one answer, at most.
+/// Maximum number of records in one answer.
 const RECORDS_MAX: u32 = 65_536;
 
 /// The tag of every record.
 const TAG: u8 = 1;
 
-/// What a reader asks for.
+/// The range of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// The first offset.
     pub from: u64,
-    /// Records, at most.
+    /// Maximum number of records.
     pub records_max: u32,
-    /// Their bytes, at most; one record comes even if it is larger.
+    /// Maximum size of the records in bytes; one record is returned even if it is larger.
     pub bytes_max: u32,
 }
 
@@ -44,7 +44,7 @@ impl Range {
     }
 }
 
-/// What went wrong, with what stands in the details.
+/// The refusal of a stream request, with the number in its details.
 pub(crate) struct Refusal {
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
@@ -73,7 +73,7 @@ impl From<(ErrorCode, String)> for Refusal {
 }
 
 impl<'a> Turn<'a> {
-    /// Records for a stream, all or none; acknowledged once they are on disk.
+    /// Appends records to a stream, all or none. They are acknowledged once they are on disk.
     pub fn append<'r>(
         &mut self,
         route: u16,
@@ -128,8 +128,7 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// Asks for records of a stream that are durable; answered at once, or when they have been read
-    /// from the disk.
+    /// Reads durable records of a stream. The answer is sent at once, or after a read from disk.
     pub fn read(&mut self, route: u16, tag: Ticket, range: Range) {
         if self.is_conversation(route) {
             return self.read_messages(route, tag, range);
@@ -145,13 +144,13 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// What keeps.
+    /// Returns the storage.
     fn store(&self) -> Result<&'a Store, (ErrorCode, String)> {
         let store = self.inner.store.as_ref();
         store.ok_or_else(|| (ErrorCode::Unsupported, "this node keeps nothing".to_owned()))
     }
 
-    /// The store and the stream that a route is bound to.
+    /// Returns the storage and the stream that a route is bound to.
     pub(super) fn stream(&self, route: u16) -> Result<(&Store, &Name), Refusal> {
         let store = self.store()?;
         match self.local.routes.get(usize::from(route).wrapping_sub(1)) {
@@ -171,7 +170,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Why there are no records on a route.
+/// Returns the error for a route that is not bound to a stream.
 fn no_stream(found: Option<&Route>, route: u16) -> (ErrorCode, String) {
     let message = match found {
         Some(Route::Invalid { reason }) => reason.clone(),
@@ -186,7 +185,7 @@ fn no_stream(found: Option<&Route>, route: u16) -> (ErrorCode, String) {
     (ErrorCode::InvalidArgument, message)
 }
 
-/// Whether a name can be a stream's.
+/// Checks whether a name is valid for a stream.
 pub(crate) fn check_stream_name(name: &Name) -> Result<(), String> {
     if name.org() == SYSTEM_ORG {
         return Err(format!(
@@ -199,7 +198,7 @@ pub(crate) fn check_stream_name(name: &Name) -> Result<(), String> {
     }
 }
 
-/// Of what is appended at once.
+/// The number and the size of records that are appended together.
 #[derive(Clone, Copy)]
 struct Size {
     count: usize,
@@ -216,8 +215,8 @@ impl Size {
 }
 
 impl Store {
-    /// The stream that is appended to, made if there is none; `None` if there is none and the
-    /// append expects that there is.
+    /// Returns the stream to append to, creating it if necessary; `None` if it does not exist but
+    /// the append expects it to.
     fn target(
         &self,
         name: &Name,
@@ -231,7 +230,7 @@ impl Store {
             return Err((ErrorCode::InvalidArgument, message).into());
         }
         if known.is_none() {
-            // A stream is not made for an append that cannot be.
+            // No stream is created for an append that would fail.
             *known = match expected {
                 Some(1..) => self.find(Kind::Raw, name.base()),
                 _ => {
@@ -278,13 +277,13 @@ impl Store {
         Ok((answer, last.map(|last| last.ticket)))
     }
 
-    /// The stream of that name, once what it is called is durable.
+    /// Returns the stream with that name, once its creation is durable.
     pub(super) fn readable(&self, name: &Name) -> Option<Location> {
         let location = self.find(Kind::Raw, name.base())?;
         self.creation(location.stream).is_none().then_some(location)
     }
 
-    /// Reads a stream, which need not exist; `None` if that is not within reach.
+    /// Reads a stream, which need not exist; `None` if the records are not within reach.
     pub(super) fn read(
         &self,
         reach: Reach,
@@ -311,10 +310,10 @@ impl Store {
     }
 }
 
-/// What was read.
+/// The result of a read.
 pub(super) struct Read(pub(super) journal::Read);
 
-/// As it goes out.
+/// The result of a read as output to the client.
 pub(super) struct Parts<'a> {
     tag: Ticket,
     more: bool,

@@ -1,6 +1,6 @@
-//! Reads that need the disk: a connection has one at a time under way, in the order in which it asked.
+//! Reads that need the disk: a connection executes one at a time, in the order of its requests.
 //!
-//! What is in memory is answered at once and does not wait for them.
+//! Reads from memory are answered at once and do not wait for these.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use crate::later::Later;
 use crate::ports::offload::Overloaded;
 use crate::turn::Turn;
 
-/// Reads of one connection that may wait; above it the node does not read from it.
+/// Maximum number of waiting reads per connection; at the maximum, the node does not read from it.
 const WAITING_MAX: usize = 1_024;
 
-/// A client that leaves this much unread gets no more records.
+/// Maximum number of unread bytes at which a client still gets more records.
 pub(crate) const UNREAD_SIZE_MAX: usize = 1 << 20;
 
-/// What a read will bring.
+/// The future result of a read.
 pub(super) type Pending = Arc<Later<Result<Option<Read>, Refusal>>>;
 
-/// See the module's documentation.
+/// The queue of a connection's reads.
 #[derive(Default)]
 pub(crate) struct Reads {
     waiting: VecDeque<Asked>,
-    /// Of the oldest.
+    /// The result of the oldest read, if it was started.
     under_way: Option<Pending>,
 }
 
@@ -53,12 +53,13 @@ impl Reads {
         self.waiting.is_empty()
     }
 
-    /// Whether so many wait that no more should be asked.
+    /// Returns whether the node should stop reading requests.
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.len() >= WAITING_MAX
     }
 
-    /// What has come of the oldest, which is begun if it was not; `None` until that is known.
+    /// Returns the result of the oldest read, which is started if necessary; `None` until it is
+    /// known.
     fn next(
         &mut self,
         inner: &Arc<Inner>,
@@ -82,7 +83,7 @@ impl Reads {
 }
 
 impl Inner {
-    /// Has a stream read by whoever may wait for the disk.
+    /// Reads a stream on a thread that may wait for the disk.
     pub(super) fn read_elsewhere(
         self: &Arc<Self>,
         location: Option<Location>,
@@ -103,8 +104,8 @@ impl Inner {
 }
 
 impl Turn<'_> {
-    /// Answers what has been read, and has the next read. True when the client leaves so much unread
-    /// that the rest has to wait.
+    /// Answers completed reads, and starts the next one. Returns true if output has to wait because
+    /// the client leaves too much unread.
     pub(super) fn look_after_reads(&mut self, task: &Waker) -> bool {
         while !self.local.reads.is_empty() {
             if self.peer.outlet.queued_size() > UNREAD_SIZE_MAX {

@@ -1,4 +1,4 @@
-//! A mailbox as its stream tells it.
+//! Restoration of a mailbox from its stream.
 
 use ::mailbox::record::{self, Malformed};
 use ::mailbox::{Limits, Mailbox, Span, Written};
@@ -10,23 +10,23 @@ use super::mailbox::{Fetched, Instance, Methods, Progress, State};
 use super::{Store, unreadable};
 use crate::handle::Inner;
 
-/// What is read of a mailbox at a time.
+/// Size of one read of a mailbox's stream.
 const CHUNK: ReadLimit = ReadLimit {
     records: 4_096,
     bytes: 1 << 20,
 };
 
-/// How far a read goes for what it needs.
+/// The reach of a read: memory only, or also the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// It waits for nothing.
+    /// Memory only: never waits.
     Memory,
-    /// It may wait for the disk.
+    /// Also the disk: may wait.
     Disk,
 }
 
 impl Reach {
-    /// Reads a stream's records; `None` if they are not within reach.
+    /// Reads records of a stream; `None` if they are not within reach.
     pub(crate) fn read(
         self,
         journal: &Journal,
@@ -41,7 +41,7 @@ impl Reach {
     }
 }
 
-/// Why a mailbox cannot be loaded.
+/// The reason why a mailbox cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LoadError {
     #[error(transparent)]
@@ -60,7 +60,7 @@ impl From<LoadError> for (ErrorCode, String) {
 }
 
 impl Store {
-    /// The mailbox, which need not exist; `None` if it is not within reach.
+    /// Restores a mailbox, which need not exist; `None` if its records are not within reach.
     pub(super) fn read_back(
         &self,
         inner: &Inner,
@@ -97,7 +97,8 @@ impl Store {
         }))
     }
 
-    /// Reads every record of the stream: all of them are durable, for nobody has it loaded.
+    /// Reads every record of the stream. All of them are durable, because the mailbox is not
+    /// loaded.
     fn restore(
         &self,
         location: Location,
@@ -129,7 +130,7 @@ impl Store {
         }
     }
 
-    /// Reads a stream; `None` if that is not within reach.
+    /// Reads a stream; `None` if the records are not within reach.
     pub(crate) fn read_within(
         &self,
         reach: Reach,
@@ -169,7 +170,7 @@ fn restore_record(
     Ok(())
 }
 
-/// What stands in the bytes of a write.
+/// Decodes the bytes of a write.
 fn written(offset: u64, bytes: &[u8]) -> Result<Written<'_>, Malformed> {
     let write = record::Write::decode(bytes)?;
     Ok(Written {

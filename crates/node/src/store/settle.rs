@@ -1,4 +1,4 @@
-//! What a connection's task does each time before it rests.
+//! The work of a connection's task before it suspends.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -12,13 +12,13 @@ use crate::peer::Peer;
 use crate::turn::Turn;
 
 impl Turn<'_> {
-    /// See [`Connection::settle`](crate::Connection::settle).
+    /// Implements [`Connection::settle`](crate::Connection::settle).
     pub(crate) fn settle(mut self, task: &Waker) -> bool {
         let inner = self.inner;
         let Some(store) = &inner.store else {
             return false;
         };
-        // What has been done elsewhere may be durable already.
+        // Requests that completed on other threads may be durable already.
         let is_cold_unread = self.look_after_cold(task);
         let mut slots: Vec<Arc<Slot>> = Vec::new();
         while let Some(due) = self.local.answers.next(&store.journal, task) {
@@ -48,7 +48,7 @@ impl Turn<'_> {
                 slots.push(slot);
             }
         }
-        // What is locked below comes before the table.
+        // The locks taken below come before the table in the lock order.
         self.table = None;
         for slot in slots {
             store.go_on(inner, &slot, &mut self.local.dirty);
@@ -59,9 +59,9 @@ impl Turn<'_> {
 }
 
 impl Store {
-    /// What was written to a mailbox may be durable.
+    /// Continues a mailbox after writes to it may have become durable.
     fn go_on(&self, inner: &Arc<Inner>, slot: &Arc<Slot>, dirty: &mut Vec<Arc<Peer>>) {
-        // One that was let go meanwhile had nothing that waits.
+        // A mailbox that was unloaded meanwhile had no pending writes.
         if let Some(mut state) = super::load::loaded(slot.stage.lock()) {
             self.hand_out(inner, slot, &mut state, dirty);
             drop(state);
@@ -69,7 +69,7 @@ impl Store {
         }
     }
 
-    /// Somebody subscribed to a name: what waits for it goes out.
+    /// Delivers the waiting messages of a name after a subscription to it.
     pub(crate) fn welcome(&self, inner: &Arc<Inner>, base: &str, dirty: &mut Vec<Arc<Peer>>) {
         if self.find(Kind::Mailbox, base).is_none() {
             return;
@@ -81,7 +81,7 @@ impl Store {
         match welcomed {
             Ok(Some(slot)) => self.fetch(inner, &slot),
             Ok(None) => self.begin_loading(inner, base),
-            // Whoever writes to it, or looks at it, is told why.
+            // Writers to the mailbox and administrators get the error.
             Err(_) => inner.counters.count(crate::Counter::Unreadable),
         }
     }

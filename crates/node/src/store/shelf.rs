@@ -1,8 +1,8 @@
-//! Messages as they lie in their stream, read ahead: they go out nearly in the order in which they
-//! were written.
+//! Lookups of messages in a mailbox's stream, with read-ahead, as messages are delivered nearly in
+//! the order of writes.
 //!
-//! Whoever holds a mailbox waits for no disk. What is not in memory is missing at first; it is
-//! fetched, with nothing locked, and then the mailbox goes on.
+//! A lookup under the mailbox's lock never waits for the disk. A record that is not in memory is
+//! reported as missing. It is read without locks, and then the mailbox continues.
 
 use std::sync::Arc;
 
@@ -18,18 +18,18 @@ use super::restore::Reach;
 use crate::counters::Counter;
 use crate::handle::Inner;
 
-/// What is read of a mailbox at a time.
+/// Size of one read of a mailbox's stream.
 const CHUNK: ReadLimit = ReadLimit {
     records: 256,
     bytes: 256 << 10,
 };
 
-/// Where the messages of one mailbox are looked up.
+/// A lookup of messages of one mailbox.
 pub(super) struct Shelf<'a> {
     store: &'a Store,
     location: Location,
     fetched: &'a mut Fetched,
-    /// From memory.
+    /// Records read from memory.
     records: Vec<Record>,
 }
 
@@ -43,7 +43,8 @@ impl<'a> Shelf<'a> {
         }
     }
 
-    /// The write at that offset, first or once more; `None` when it cannot be read, or not yet.
+    /// Returns the write in the record at that offset, original or moved; `None` if it cannot be
+    /// read, or not yet.
     pub(super) fn find(&mut self, offset: u64) -> Option<Lying> {
         let known = find(&self.fetched.records, offset).or_else(|| find(&self.records, offset));
         if let Some(record) = known {
@@ -58,13 +59,13 @@ impl<'a> Shelf<'a> {
                 self.fetched.missing = Some(offset);
                 return None;
             }
-            // Whoever looks at the mailbox is told why.
+            // Administrators of the mailbox get the error.
             Err(_) => return None,
         }
         Lying::new(find(&self.records, offset)?.clone())
     }
 
-    /// Whether what was looked for is being fetched.
+    /// Returns whether a record was missing.
     pub(super) fn is_missing(&self) -> bool {
         self.fetched.missing.is_some()
     }
@@ -76,7 +77,8 @@ fn find(records: &[Record], offset: u64) -> Option<&Record> {
 }
 
 impl Store {
-    /// The write at that offset, by whoever may wait for the disk; `ahead` is what was read before.
+    /// Returns the write at that offset, on a thread that may wait for the disk; `ahead` caches
+    /// earlier reads.
     pub(super) fn look_up(
         &self,
         location: Location,
@@ -90,7 +92,7 @@ impl Store {
         Lying::new(find(ahead, offset)?.clone())
     }
 
-    /// Has what a mailbox misses fetched. The mailbox is not locked.
+    /// Reads the missing record of a mailbox on another thread. The mailbox must not be locked.
     pub(super) fn fetch(&self, inner: &Arc<Inner>, slot: &Arc<Slot>) {
         let Some((location, offset)) = loaded(slot.stage.lock()).and_then(|mut it| it.missing())
         else {
@@ -123,7 +125,7 @@ impl Store {
         };
         state.fetched.is_under_way = false;
         if !is_there {
-            // The sweep tries again; whoever looks at the mailbox is told why.
+            // The sweep tries again; administrators of the mailbox get the error.
             return inner.counters.count(Counter::Unreadable);
         }
         state.fetched.records = records.into_iter().map(on_its_own).collect();
@@ -135,7 +137,7 @@ impl Store {
 }
 
 impl State {
-    /// What is to be fetched now.
+    /// Returns the record to read now, if there is one.
     fn missing(&mut self) -> Option<(Location, u64)> {
         if self.fetched.is_under_way {
             return None;
@@ -146,7 +148,7 @@ impl State {
     }
 }
 
-/// A record that does not hold the block or page in which it was found.
+/// Returns a copy of a record that does not keep its block or page in memory.
 fn on_its_own(record: Record) -> Record {
     Record {
         payload: Bytes::copy_from_slice(&record.payload),
@@ -154,12 +156,12 @@ fn on_its_own(record: Record) -> Record {
     }
 }
 
-/// A message as it lies in its stream.
+/// A message in its stream.
 pub(super) struct Lying {
-    /// When it was written.
+    /// The time of the write.
     pub(super) written_ms: u64,
     record: Record,
-    /// Where in the record the write begins.
+    /// The position of the write in the record.
     begin: usize,
 }
 
@@ -180,7 +182,7 @@ impl Lying {
         })
     }
 
-    /// The bytes of the write.
+    /// Returns the bytes of the write.
     pub(super) fn write(&self) -> &[u8] {
         &self.record.payload[self.begin..]
     }

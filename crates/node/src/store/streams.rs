@@ -1,8 +1,8 @@
 //! Trimming, deletion and retention of raw streams.
 //!
-//! The start of a stream moves when the trim is durable. The bytes leave the disk when their segment
-//! is filed or their extent merged; those of a deleted stream within the journal's erase time.
-//! Offsets go on in every case: none is used twice.
+//! The start of a stream moves once the trim is durable. The bytes leave the disk when their
+//! segment is compacted or their extent merged; those of a deleted stream leave it within the
+//! journal's erase time. Offsets continue in every case and are never reused.
 
 use std::time::Duration;
 
@@ -14,24 +14,24 @@ use super::admin::{AdminError, StreamView};
 use super::directory::{Kind, Location};
 use crate::handle::Handle;
 
-/// Records of raw streams that are kept.
+/// The retention of raw streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamRetention {
-    /// Age above which records are deleted.
+    /// Maximum age of records.
     pub age: Option<Duration>,
-    /// Bytes of a stream above which its oldest records are deleted.
+    /// Maximum size of a stream in bytes; its oldest records are deleted above it.
     pub bytes: Option<u64>,
 }
 
 impl StreamRetention {
-    /// Whether nothing is ever deleted.
+    /// Returns whether nothing is ever deleted.
     pub fn is_off(&self) -> bool {
         self.age.is_none() && self.bytes.is_none()
     }
 }
 
 impl Handle {
-    /// Deletes the records of a stream before an offset, or all if the stream ends before that.
+    /// Deletes the records of a stream before an offset, or all if the stream ends before it.
     /// Blocks until the deletion is on disk.
     pub fn trim_stream(&self, name: &str, before: u64) -> Result<StreamView, AdminError> {
         let (store, name, location) = self.raw_stream(name)?;
@@ -43,7 +43,7 @@ impl Handle {
         Ok(store.stream_view(&name, location))
     }
 
-    /// Deletes all records of a stream, and has their bytes leave the disk. An append makes the
+    /// Deletes all records of a stream and erases their bytes from disk. An append creates the
     /// stream again, at the next offset. Blocks until the deletion is on disk.
     pub fn delete_stream(&self, name: &str) -> Result<StreamView, AdminError> {
         let (store, name, location) = self.raw_stream(name)?;
@@ -55,8 +55,8 @@ impl Handle {
         Ok(store.stream_view(&name, location))
     }
 
-    /// Deletes the records of every raw stream that are older, or more, than is kept, and returns of
-    /// how many streams. Reads the disk.
+    /// Applies the retention to every raw stream. Returns the number of streams with deletions.
+    /// Reads from disk.
     pub fn apply_stream_retention(&self, keep: StreamRetention) -> Result<usize, AdminError> {
         let Some(store) = &self.inner.store else {
             return Ok(0);
@@ -103,11 +103,11 @@ impl Handle {
         }
         let now_ms = self.inner.ports.clock.unix_ms();
         let trimmed = journal.lock(at.shard, now_ms).trim(at.stream, start);
-        // What cannot be deleted now is deleted by the next look.
+        // Records that cannot be deleted now are deleted by the next call.
         Ok(trimmed.is_ok())
     }
 
-    /// The raw stream of that name.
+    /// Returns the raw stream with that name.
     fn raw_stream(&self, name: &str) -> Result<(&Store, Name, Location), AdminError> {
         let store = self.inner.store.as_ref().ok_or_else(|| {
             let message = "this node stores nothing".to_owned();

@@ -1,4 +1,4 @@
-//! Looking after mailboxes that are loaded, and letting them go.
+//! Periodic work on loaded mailboxes, and their unloading.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use super::hand_out::NOBODY;
 use super::mailbox::{Slot, Stage, State};
 use crate::handle::Inner;
 
-/// A mailbox that nobody has used for this long is let go.
+/// Time without use after which a mailbox is unloaded, in nanoseconds.
 const IDLE_NS: u64 = 10_000_000_000;
 
 impl Store {
-    /// Looks after every mailbox that is loaded: what is due goes out, what is over is forgotten,
-    /// what nobody uses is let go. True as long as there is any.
+    /// Processes every loaded mailbox: delivers due messages, removes expired ones, and unloads
+    /// unused mailboxes. Returns true as long as any mailbox is loaded.
     pub(crate) fn sweep(&self, inner: &Arc<Inner>) -> bool {
         let mut is_any_left = self.look_at_idle(inner);
         let slots: Vec<_> = self.loaded.lock().values().cloned().collect();
@@ -24,7 +24,7 @@ impl Store {
         is_any_left
     }
 
-    /// True when the mailbox stays.
+    /// Processes a mailbox. Returns true if it stays loaded.
     fn sweep_one(&self, inner: &Arc<Inner>, slot: &Arc<Slot>) -> bool {
         let mut dirty = Vec::new();
         let mut stage = slot.stage.lock();
@@ -61,7 +61,7 @@ impl Store {
         state.stream.ticket.is_none_or(is_synced) && (mailbox.live() == 0 || !waits())
     }
 
-    /// False when it stays: somebody has come meanwhile, or there was something to write.
+    /// Unloads a mailbox. Returns false if it stays, because it was used meanwhile or had to write.
     fn let_go(&self, inner: &Inner, slot: &Arc<Slot>) -> bool {
         let mut stage = slot.stage.lock();
         let is_over = match &mut *stage {

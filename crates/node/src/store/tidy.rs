@@ -1,8 +1,9 @@
-//! What a mailbox's stream is told, and how it is kept short.
+//! Notes in a mailbox's stream, and the shortening of the stream.
 //!
-//! What has happened is appended as notes. When there is enough of it, the ids of the newest writes
-//! are repeated and everything before the oldest message is cut off; a message that keeps too much
-//! behind it is written once more. A shard's blocks become durable in their order: what a cut takes
+//! Changes are appended as notes. Once the stream is long enough, the ids of the newest writes are
+//! repeated, and all records before the oldest message are trimmed. A message that holds back too
+//! many later records is written again at the end. The blocks of a shard become durable in order,
+//! so the repeated data is durable before the trim.
 //! off was repeated before it.
 
 use ::mailbox::Straggler;
@@ -14,29 +15,30 @@ use super::directory::Location;
 use super::mailbox::State;
 use super::shelf::{Lying, Shelf};
 
-/// Bytes that are written once more while the mailbox is held; one message may have more.
+/// Maximum size of messages moved while the mailbox is locked, in bytes; a single message may be
+/// larger.
 const MOVED_AT_ONCE: usize = 1 << 20;
 
-/// What could be done for a stream.
+/// The result of moving messages.
 enum Done {
-    /// All there was to do.
+    /// All messages were moved.
     All,
-    /// As much as is done at once.
+    /// The maximum per call was reached.
     Some,
-    /// The rest cannot be done now.
+    /// The next message cannot be moved now.
     Stuck,
 }
 
 impl State {
-    /// Appends what has happened, and forgets what nobody needs. What cannot be appended now is
-    /// lost: it is about messages that will be handed out once more.
+    /// Appends notes about changes, and shortens the stream if it is long. Notes that cannot be
+    /// appended are lost: their messages will be delivered again.
     pub(super) fn note(&mut self, store: &Store, now_ms: u64) {
         let journal = &*store.journal;
         let notes = self.mailbox.take_notes();
         let Some(location) = self.location else {
             return;
         };
-        // Whoever cannot append is told so when he writes.
+        // Writers get the error of a failed append.
         if !notes.is_empty()
             && self
                 .append_notes(journal, location, &notes, now_ms)
@@ -65,8 +67,8 @@ impl State {
         Ok(())
     }
 
-    /// Repeats the ids and cuts the stream off if most of it is done with, before the mailbox is let
-    /// go: it may be for ever. Whether it did.
+    /// Repeats the ids and trims the stream before the mailbox is unloaded, if most of it is
+    /// obsolete, as the mailbox may never be loaded again. Returns whether it did.
     pub(super) fn leave_little(&mut self, journal: &Journal, now_ms: u64) -> bool {
         let Some(location) = self.location else {
             return false;
@@ -75,7 +77,8 @@ impl State {
         let oldest = self.mailbox.oldest();
         let done_with = span.held() - oldest.map_or(0, |oldest| span.held_from(oldest));
         let ids = (self.mailbox.ids().count() * record::ID_SIZE) as u64;
-        // What is repeated is less than what goes, or a mailbox would never come to rest.
+        // The repeated ids must be smaller than the trimmed data, or a mailbox would never come to
+        // rest.
         done_with > 2 * ids && self.cut(journal, location, oldest, now_ms).is_ok()
     }
 
@@ -89,13 +92,13 @@ impl State {
             false => false,
         };
         match (is_cut, moved) {
-            // What cannot be done is tried again when there is as much to do once more.
+            // Work that failed is retried once the stream has grown by as much again.
             (true, Done::All) | (_, Done::Stuck) => self.stream.span.rest(),
             (true, Done::Some) | (false, _) => {}
         }
     }
 
-    /// Repeats the ids of the newest writes and cuts off what lies before the oldest message.
+    /// Repeats the ids of the newest writes and trims all records before the oldest message.
     fn cut(
         &mut self,
         journal: &Journal,
@@ -118,7 +121,7 @@ impl State {
         Ok(())
     }
 
-    /// Writes messages once more at the end that keep too much behind them.
+    /// Writes messages that hold back too many later records again, at the end.
     fn move_stragglers(&mut self, store: &Store, location: Location, now_ms: u64) -> Done {
         let mut fetched = std::mem::take(&mut self.fetched);
         let mut shelf = Shelf::new(store, location, &mut fetched);

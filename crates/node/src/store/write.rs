@@ -1,4 +1,4 @@
-//! Writing to a mailbox.
+//! Writes to mailboxes.
 
 use std::sync::Arc;
 
@@ -21,24 +21,24 @@ use crate::ports::offload::Overloaded;
 use crate::ports::{Failure, Message};
 use crate::turn::{Cast, SYSTEM_ORG, Turn, lookup};
 
-/// What a writer says of a write to disk.
+/// The key and the lifetime that a client gives to a write to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// What the writer calls it: a retry carries the same.
+    /// The id of the write: a retry has the same id.
     pub id: [u8; 16],
-    /// How long it may wait, in milliseconds; 0 for as long as the node lets it.
+    /// Maximum lifetime in milliseconds; 0 for the node's maximum.
     pub ttl_ms: u32,
 }
 
 impl Key {
-    /// Bytes it takes of a sender's window.
+    /// Size of a key that counts towards the sender's window, in bytes.
     pub(crate) const SIZE: u64 = 20;
 }
 
-/// After which pause another try makes sense when a mailbox is full.
+/// Pause before retrying a write to a full mailbox, in milliseconds.
 const FULL_RETRY_MS: u32 = 1_000;
 
-/// Why a write is refused.
+/// The refusal of a write.
 pub(crate) struct Refusal {
     pub(super) code: ErrorCode,
     pub(super) message: String,
@@ -56,28 +56,28 @@ impl Refusal {
 
 /// A write that waits until its mailbox is loaded.
 pub(super) struct Deferred {
-    /// As it will stand in the stream.
+    /// The encoded record.
     pub(super) bytes: Vec<u8>,
-    /// Where whoever waits looks what has become of it.
+    /// The slot for the result.
     pub(super) later: Arc<Later<Kept>>,
 }
 
-/// What has become of a write.
+/// The outcome of a write.
 pub(super) type Kept = Result<Taken, Refusal>;
 
-/// A write that a mailbox has taken.
+/// A write that a mailbox accepted.
 pub(super) struct Taken {
     pub(super) answer: Answer,
     pub(super) slot: Arc<Slot>,
-    /// What must be durable before the writer is told.
+    /// The tickets that must be durable before the client is answered.
     pub(super) tickets: [Option<journal::Ticket>; 2],
 }
 
-/// A write that is to be answered.
+/// A write whose answer is pending.
 enum Written {
-    /// When it is durable.
+    /// Until it is durable.
     Taken(Taken),
-    /// When its mailbox is loaded and it is durable.
+    /// Until its mailbox is loaded and it is durable.
     Deferred(Arc<Later<Kept>>),
 }
 
@@ -118,7 +118,7 @@ impl From<Refused> for Refusal {
 }
 
 impl Turn<'_> {
-    /// A message that is acknowledged once it is on disk.
+    /// Writes a message to a mailbox. It is acknowledged once it is on disk.
     pub(crate) fn write_to_disk(
         &mut self,
         route: u16,
@@ -155,7 +155,7 @@ impl Turn<'_> {
         let Local { routes, round, .. } = &mut *self.local;
         let bound = lookup(routes, route)?;
         check_name(bound.name, bound.cast)?;
-        // What is locked below comes before the table.
+        // The locks taken below come before the table in the lock order.
         self.table = None;
         let ttl_ms = store.ttl_ms(key.map_or(0, |key| key.ttl_ms));
         let write = Write {
@@ -181,7 +181,7 @@ impl Turn<'_> {
 }
 
 impl Taken {
-    /// As it waits to be told.
+    /// Returns the entry for the connection's queue of answers.
     pub(super) fn waiting(self, tag: Ticket) -> Waiting {
         Waiting {
             tag,
@@ -201,7 +201,7 @@ impl Store {
         }
     }
 
-    /// Takes a write that was left with the mailbox.
+    /// Executes a write that was queued with the mailbox.
     pub(super) fn write_now(
         &self,
         inner: &Inner,
@@ -228,7 +228,8 @@ impl Store {
         let size = bytes.len() as u32;
         let expiry_ms = inner.expiry_ms();
         if let Accepted::Duplicate { offset } = state.mailbox.accept(write.id, size, expiry_ms)? {
-            // Told when the original is durable: with the mailbox's last append, at the latest.
+            // The answer waits until the original is durable, at the latest with the mailbox's last
+            // append.
             let answer = Answer::Stored {
                 offset,
                 is_duplicate: true,
@@ -274,7 +275,7 @@ impl Store {
     }
 }
 
-/// Whether there can be a mailbox for what a route says.
+/// Checks whether a route may lead to a mailbox.
 fn check_name(name: &Name, cast: Cast) -> Result<(), (ErrorCode, String)> {
     if name.org() == SYSTEM_ORG {
         let message = format!("names of `{SYSTEM_ORG}/` belong to the node itself");

@@ -1,8 +1,8 @@
-//! How what the views know of a conversation follows from what was said in it.
+//! Computation of the entry of a conversation in the views.
 //!
-//! The same entry comes out whether a conversation is taken message by message or all at once: what
-//! is read of its state may be newer than the messages that were looked at, and a read mark counts
-//! from there in both cases.
+//! The result does not depend on whether a conversation is processed message by message or all at
+//! once: the state may be newer than the messages processed so far, and unread messages are always
+//! counted from the current read mark.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ use super::entry::{Entry, Participant, Row};
 use super::scope::Scope;
 use super::source::{Changed, Known, Said, Source};
 
-/// Labels of one conversation; those behind are not found.
+/// Maximum number of labels per conversation; further labels are not indexed.
 const LABELS_MAX: usize = 64;
 
-/// Participants of one conversation who are there because they wrote; others are not listed.
+/// Maximum number of participants per conversation that are listed because they wrote a message.
 const WRITERS_MAX: usize = 1_024;
 
-/// What a conversation is like now; `None` if there is none to be seen. What cannot be read is left
-/// as it was.
+/// Returns the current entry of a conversation; `None` if it is not visible. If its state cannot be
+/// read, the old entry is returned.
 pub(super) fn advance(
     source: &impl Source,
     number: u64,
@@ -35,7 +35,7 @@ pub(super) fn advance(
     Some(entry)
 }
 
-/// Takes what is known besides the messages.
+/// Updates everything except the messages.
 fn remade(source: &impl Source, number: u64, old: Option<&Entry>, known: &Known) -> Entry {
     let namespace = Scope::namespace(&known.namespace);
     let labels = known.labels.iter().take(LABELS_MAX);
@@ -68,19 +68,19 @@ fn remade(source: &impl Source, number: u64, old: Option<&Entry>, known: &Known)
     }
 }
 
-/// What it takes to say who takes part.
+/// The inputs for the participants of a conversation.
 struct Participants<'a, S> {
     source: &'a S,
     number: u64,
     old: Option<&'a Entry>,
     known: &'a Known,
-    /// The newest message that was looked at.
+    /// The newest message that was processed.
     head: u64,
 }
 
 impl<S: Source> Participants<'_, S> {
-    /// Those who wrote stay; those whom the owner names and those with a read mark are there as
-    /// well.
+    /// Returns all participants: authors of messages, participants named by the owner, and
+    /// participants with a read mark.
     fn all(&self, namespace: Scope) -> BTreeMap<Scope, Participant> {
         let none = BTreeMap::new();
         let old = self.old.map_or(&none, |it| &it.participants);
@@ -99,7 +99,8 @@ impl<S: Source> Participants<'_, S> {
                     ..*old
                 },
                 None => Participant {
-                    // Who is not known has written nothing, unless there was no place for him.
+                    // An unknown participant has no messages, unless it was not listed because the
+                    // list was full.
                     own: if is_full {
                         self.count(name, read + 1, self.head)
                     } else {
@@ -114,8 +115,8 @@ impl<S: Source> Participants<'_, S> {
         all
     }
 
-    /// How many of somebody's own messages stand behind his new read mark: counted on the side of
-    /// it where there is less to read.
+    /// Returns the number of the participant's own messages after its new read mark. Counts on the
+    /// side of the mark that has fewer messages to read.
     fn left(&self, name: &str, old: Participant, read: u64) -> u64 {
         let (start, _) = self.source.span(self.number, self.known.base);
         let is_shorter = read - old.read < self.head.saturating_sub(read);
@@ -133,14 +134,14 @@ impl<S: Source> Participants<'_, S> {
         if from <= to {
             let mut take = |said: Said<'_>| count += u64::from(said.from == name);
             let (number, base) = (self.number, self.known.base);
-            // What cannot be read is nobody's.
+            // Unreadable messages are not counted.
             let _ = self.source.messages(number, base, from..=to, &mut take);
         }
         count
     }
 }
 
-/// Takes the messages that were not looked at yet.
+/// Processes new messages.
 fn grow(source: &impl Source, number: u64, entry: &mut Entry) {
     let Entry { row, participants } = entry;
     let (start, head) = source.span(number, row.base);
@@ -177,12 +178,12 @@ fn grow(source: &impl Source, number: u64, entry: &mut Entry) {
         }
         participant.own += u64::from(said.seq > participant.read);
     };
-    // What cannot be read was said by nobody; whoever asks for it is told why.
+    // Unreadable messages have no author; a client that reads them gets the error.
     let _ = source.messages(number, row.base, first..=head, &mut take);
     row.head = head;
 }
 
-/// The scopes of everybody who takes part in either.
+/// Returns the scopes of all participants in either entry.
 pub(super) fn everybody(old: Option<&Entry>, new: Option<&Entry>) -> BTreeSet<Scope> {
     let both = old.into_iter().chain(new);
     both.flat_map(|it| it.participants.keys().copied())

@@ -1,8 +1,8 @@
-//! Taking what has happened: from the directory at first, from the events afterwards.
+//! Catching up: builds the views from the directory first, and then applies events.
 //!
-//! A batch at a time, each in one transaction with the place up to which it goes. What the events
-//! say is only which conversation to look at; the look takes all that is durable, so that a batch
-//! may be taken twice and comes to the same.
+//! Each batch is one transaction that includes the position reached. An event only names the
+//! conversation to look at. Looking reads all durable data, so applying a batch twice gives the
+//! same result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,61 +12,61 @@ use super::scope::Scope;
 use super::source::{Changed, Partition, Source};
 use super::tables::{Batch, Fact, Sync, Tables};
 
-/// Events, or streams of the directory, of one batch.
+/// Maximum number of events, or streams of the directory, per batch.
 const BATCH: usize = 10_000;
 
-/// Taking what has happened, since the tables were opened.
+/// The progress since the tables were opened.
 #[derive(Debug)]
 pub(super) struct CatchUp {
-    /// Events, or streams of the directory, that are taken at once.
+    /// Maximum number of events or streams per batch.
     batch: usize,
-    /// With the next event of each.
+    /// The partitions, each with the next event to apply.
     partitions: Vec<(Partition, u64)>,
-    /// Where the directory ended when it began.
+    /// The end of the directory when the build began.
     end: Option<u64>,
-    /// Whether the directory is known to have been taken.
+    /// True once the build from the directory is known to be complete.
     is_built: bool,
-    /// Conversations that were looked at, for whoever counts them.
+    /// Number of conversations looked at, for the counters.
     pub(super) looked_at: u64,
 }
 
-/// How far it is with the directory.
+/// The progress of the build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Making {
-    /// The stream to look at next.
+    /// The next stream to look at.
     pub(super) next: u64,
-    /// Where the directory ends.
+    /// The end of the directory.
     pub(super) end: u64,
 }
 
-/// What a batch did.
+/// The result of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// There was nothing that can be taken.
+    /// Nothing could be applied.
     Nothing,
-    /// There may be more.
+    /// Something was applied, and there may be more.
     Some,
 }
 
-/// Why a batch was not taken.
+/// The reason why a batch failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// The views' own file.
+    /// The views' file cannot be used.
     #[error(transparent)]
     Damage(#[from] Damage),
-    /// The events cannot be read.
+    /// Events cannot be read.
     #[error("the events of conversations cannot be read: {0}")]
     Events(#[from] journal::ReadError),
-    /// The events that come next are not there: the views are of another history.
+    /// The next events do not exist: the views belong to another history of the journal.
     #[error("the views are of another history than the journal")]
     Lost,
 }
 
-/// Who is told of which conversations.
+/// The watched scopes and the changes to report to their watchers.
 pub(super) struct Watched<'a> {
-    /// Those who want to be told.
+    /// The watched scopes.
     pub(super) scopes: &'a BTreeSet<Scope>,
-    /// What they are told: which conversation has changed.
+    /// The changed conversations, by scope.
     pub(super) changed: Vec<(Scope, u64)>,
 }
 
@@ -77,7 +77,7 @@ impl Default for CatchUp {
 }
 
 impl CatchUp {
-    /// One that takes so much at once.
+    /// Creates the state with that batch size.
     pub(super) fn of(batch: usize) -> Self {
         Self {
             batch,
@@ -88,7 +88,7 @@ impl CatchUp {
         }
     }
 
-    /// Takes one batch.
+    /// Applies one batch.
     pub(super) fn step(
         &mut self,
         tables: &Tables,
@@ -105,7 +105,7 @@ impl CatchUp {
         self.follow(tables, source, sync, watched)
     }
 
-    /// Whether it is done with the directory, and how many events it has taken.
+    /// Returns whether the build is complete, and the number of events applied.
     pub(super) fn progress(&self) -> (bool, u64) {
         (
             self.is_built,
@@ -113,7 +113,7 @@ impl CatchUp {
         )
     }
 
-    /// Whether everything before these ends of the partitions was taken.
+    /// Returns whether all events before these ends of the partitions were applied.
     pub(super) fn has_reached(&self, ends: &[u64]) -> bool {
         let reached = self.partitions.iter().zip(ends);
         self.is_built
@@ -121,14 +121,14 @@ impl CatchUp {
             && reached.into_iter().all(|((_, next), end)| next >= end)
     }
 
-    /// How far it is with the directory; `None` when it is done with it.
+    /// Returns the progress of the build; `None` once it is complete.
     pub(super) fn making(&self, tables: &Tables) -> Result<Option<Making>, Damage> {
         let next = tables.fact(Fact::Build)?.unwrap_or_default();
         let end = self.end.unwrap_or(next);
         Ok((next > 0).then_some(Making { next, end }))
     }
 
-    /// Looks at streams from `from` on, whatever they are.
+    /// Looks at the streams from number `from` on; streams that are no conversations are skipped.
     fn build(
         &mut self,
         tables: &Tables,
@@ -146,7 +146,7 @@ impl CatchUp {
         self.looked_at += next - from;
         tables.write(sync, |batch| {
             if from == 1 {
-                // What happens from now on is told by events.
+                // Later changes are reported by events.
                 for partition in source.partitions(0) {
                     let end = source.reach(partition).end;
                     batch.set_checkpoint(partition.stream, end)?;
@@ -214,7 +214,7 @@ impl CatchUp {
     }
 }
 
-/// Looks at a conversation.
+/// Updates the entry of a conversation.
 fn look(
     batch: &mut Batch<'_>,
     source: &impl Source,

@@ -1,21 +1,21 @@
-//! What is wrong with the file of the views.
+//! Errors of the views' file.
 
-/// Why the views could not be read or written.
+/// The reason why the views could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Damage {
-    /// The database says so.
+    /// The database reported an error.
     #[error(transparent)]
     Database(Box<redb::Error>),
-    /// What a table holds makes no sense.
+    /// A table has invalid content.
     #[error("the table `{table}` of the views is damaged")]
     Malformed {
-        /// Which.
+        /// The table.
         table: String,
     },
 }
 
 impl Damage {
-    /// Whether the file is of no use: all others may pass.
+    /// Returns whether the file must be discarded. Other errors can be temporary.
     pub(super) fn is_lasting(&self) -> bool {
         match self {
             Self::Malformed { .. } => true,

@@ -1,72 +1,76 @@
-//! What the views know of one conversation, and under which keys it is found.
+//! The entry of a conversation in the views, and its index keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::scope::{SCOPE_SIZE, Scope};
 
-/// Bytes of a key of the table of order.
+/// Size of a key of the order table, in bytes.
 pub(super) const KEY_SIZE: usize = SCOPE_SIZE + 1 + 8 + 8;
 
-/// `scope | archived u8 | activity_ms u64 | conversation u64`, big-endian: within a scope, and
-/// apart for archived ones, conversations stand in the order of their activity.
+/// `scope
+/// archived u8
+/// activity_ms u64
+/// conversation u64`, big-endian. Within a scope, and separately for archived ones, conversations
+/// are ordered by their activity.
 pub(super) type OrderKey = [u8; KEY_SIZE];
 
-/// A place in the order of activity; newer ones are larger.
+/// A position in the order of activity; newer ones are larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
-    /// When something was said last, in milliseconds since 1970-01-01 UTC.
+    /// The time of the newest message, in milliseconds since 1970-01-01 UTC.
     pub(super) activity_ms: u64,
     /// The number of the conversation.
     pub(super) number: u64,
 }
 
-/// Which conversations by whether they are archived.
+/// The part of a scope: open or archived conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shelf {
     Open,
     Archived,
 }
 
-/// A conversation as the views know it.
+/// The entry of a conversation in the views.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) row: Row,
-    /// By their scope. See [`super::scope`].
+    /// The participants, by scope. See [`super::scope`].
     pub(super) participants: BTreeMap<Scope, Participant>,
 }
 
-/// What is kept of a conversation but its participants.
+/// The stored data of a conversation except its participants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
-    /// Records in the stream of messages before message 1.
+    /// Number of records in the stream of messages before message 1.
     pub(super) base: u64,
-    /// The newest message that was looked at.
+    /// The newest message that was processed.
     pub(super) head: u64,
-    /// See [`Place`]; never becomes less.
+    /// See [`Place`]; never decreases.
     pub(super) activity_ms: u64,
-    /// It is erased that long after its activity; 0 for never.
+    /// Time after the last activity until the conversation is erased, in milliseconds; 0 for never.
     pub(super) ttl_ms: u64,
     pub(super) is_archived: bool,
-    /// The webhook that answers it, as a participant and as what is due to it.
+    /// The webhook that answers the conversation: its scopes as a participant, and for due work.
     pub(super) agent: Option<[Scope; 2]>,
     pub(super) namespace: Scope,
-    /// Of its metadata.
+    /// The scopes of its labels.
     pub(super) labels: Vec<Scope>,
 }
 
-/// How far somebody has read, and what he wrote behind that.
+/// The read position of a participant, and its own messages after that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Participant {
-    /// The last message that he has read.
+    /// The last message read.
     pub(super) read: u64,
-    /// His own messages behind that: they are not unread.
+    /// Number of the participant's own messages after `read`: these are not unread.
     pub(super) own: u64,
-    /// Whether one of the messages is his.
+    /// True if the participant is the author of a message.
     pub(super) is_writer: bool,
 }
 
 impl Participant {
-    /// Messages of others that he has not read, of `head` messages of which the first is `start`.
+    /// Returns the number of unread messages of others, given the first retained message and the
+    /// newest one.
     pub(super) fn unread(&self, start: u64, head: u64) -> u64 {
         let kept = (head + 1).saturating_sub(start.max(1));
         head.saturating_sub(self.read)
@@ -76,7 +80,7 @@ impl Participant {
 }
 
 impl Row {
-    /// When it is over, if it ends by itself.
+    /// Returns when the conversation expires, if ever.
     pub(super) fn expires_ms(&self) -> Option<u64> {
         (self.ttl_ms > 0).then(|| self.activity_ms.saturating_add(self.ttl_ms))
     }
@@ -102,7 +106,7 @@ impl Row {
         bytes
     }
 
-    /// `None` for what no row is.
+    /// Decodes a row; `None` if the bytes are invalid.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let (numbers, rest) = bytes.split_first_chunk::<32>()?;
         let number = |index: usize| {
@@ -133,7 +137,7 @@ impl Row {
 }
 
 impl Entry {
-    /// The keys under which it is found.
+    /// Returns the index keys of the entry.
     pub(super) fn keys(&self, number: u64) -> BTreeSet<OrderKey> {
         let place = Place {
             activity_ms: self.row.activity_ms,
@@ -144,13 +148,13 @@ impl Entry {
         let scopes = own.chain(self.participants.keys());
         let mut keys: BTreeSet<_> = scopes.map(|scope| key(*scope, shelf, place)).collect();
         if let Some(due) = self.due() {
-            // Whoever answers takes what is archived and what is not.
+            // Webhooks answer archived conversations, too.
             keys.insert(key(due, Shelf::Open, place));
         }
         keys
     }
 
-    /// The scope of what is due to its webhook, if anything is.
+    /// Returns the scope of due work for the webhook, if it has any.
     fn due(&self) -> Option<Scope> {
         let [agent, due] = self.row.agent?;
         let participant = self.participants.get(&agent).copied().unwrap_or_default();
@@ -158,7 +162,7 @@ impl Entry {
     }
 }
 
-/// A key of the table of order.
+/// Returns a key of the order table.
 pub(super) fn key(scope: Scope, shelf: Shelf, place: Place) -> OrderKey {
     let mut key = [0; KEY_SIZE];
     key[..SCOPE_SIZE].copy_from_slice(&scope.0);
@@ -168,7 +172,7 @@ pub(super) fn key(scope: Scope, shelf: Shelf, place: Place) -> OrderKey {
     key
 }
 
-/// The place that a key says.
+/// Returns the position in a key.
 pub(super) fn place(key: &OrderKey) -> Place {
     let number = |at: usize| {
         let mut number = [0; 8];

@@ -1,4 +1,4 @@
-//! What is over, and what is due to a webhook.
+//! Expired conversations, and conversations that are due to a webhook.
 
 use super::Views;
 use super::scope::Scope;
@@ -7,25 +7,25 @@ use crate::counters::Counter;
 use ::journal::StreamId;
 use model::Name;
 
-/// Conversations that are erased at once.
+/// Maximum number of conversations erased per step.
 const AT_ONCE: usize = 1_000;
 
-/// A conversation with something for a webhook.
+/// A conversation with unanswered messages for a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
     /// `org/namespace/x`.
     pub name: String,
-    /// The number of the newest message.
+    /// The newest message.
     pub head_seq: u64,
-    /// The last message that the webhook has answered: its read mark.
+    /// The read mark of the webhook: the last message that it answered.
     pub read_seq: u64,
-    /// When something was said last, in milliseconds since 1970-01-01 UTC.
+    /// The time of the newest message, in milliseconds since 1970-01-01 UTC.
     pub active_ms: u64,
 }
 
 impl Views<'_> {
-    /// Conversations of `org/namespace` that name this webhook as their agent and have messages of
-    /// others behind its read mark: at most so many, those that have waited for the longest time
+    /// Returns up to `limit` conversations of `org/namespace` that name this webhook as their agent
+    /// and have messages of others after its read mark. The ones that have waited longest come
     /// first.
     pub fn due(&self, namespace: &str, agent: &str, limit: usize) -> Result<Vec<Due>, Refusal> {
         let tables = self.catch_up()?;
@@ -50,7 +50,7 @@ impl Views<'_> {
         Ok(due)
     }
 
-    /// Erases conversations that are over. True if there are more.
+    /// Erases expired conversations. Returns true if there are more.
     pub(super) fn expire(&self) -> Result<bool, Refusal> {
         let expired = self.expired(AT_ONCE)?;
         let is_more = expired.len() == AT_ONCE;
@@ -63,7 +63,7 @@ impl Views<'_> {
         }
         let counters = &self.inner.counters;
         counters.add_to(Counter::ConversationsExpired, erased as u64);
-        // What is not over after all is looked at when the views have caught up.
+        // A conversation that turned out not to be expired is updated when the views catch up.
         Ok(is_more && erased > 0)
     }
 

@@ -1,4 +1,4 @@
-//! Where the tables lie, and what is done when they cannot be used.
+//! The file of the views, and the handling of damage.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -11,19 +11,19 @@ use redb::{Builder, Database};
 use super::damage::Damage;
 use super::tables::Tables;
 
-/// The name of the file in the directory of the views.
+/// The name of the file in the views' directory.
 const FILE: &str = "conversations";
 
-/// Where the views are kept.
+/// The location of the views.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// In this directory, which is made if there is none.
+    /// In this directory, which is created if necessary.
     Directory(PathBuf),
-    /// Nowhere: they are made anew at each start.
+    /// In memory: rebuilt at each start.
     Memory,
 }
 
-/// Opens the tables; what cannot be used is removed, and they begin empty.
+/// Opens the tables. A file that cannot be used is replaced by an empty one.
 pub(super) fn open(place: &Place, journal: u64, cache_size: usize) -> Result<Tables, Damage> {
     let Place::Directory(directory) = place else {
         let backend = InMemoryBackend::new();
@@ -58,8 +58,8 @@ fn open_file(path: &Path, journal: u64, cache_size: usize) -> Result<Option<Tabl
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).mode(0o600);
     let file = options.open(path).map_err(io)?;
-    // Every page is checked before anything in it is believed; what the check itself does not
-    // survive is damaged as well.
+    // The database checks every page before its content is used. A panic during that check also
+    // counts as damage.
     let open = || -> Result<Option<Tables>, Damage> {
         Tables::new(database(FileBackend::new(file)?, cache_size)?, journal)
     };
@@ -70,7 +70,7 @@ fn open_file(path: &Path, journal: u64, cache_size: usize) -> Result<Option<Tabl
     })
 }
 
-/// A database, checked.
+/// Opens a database and checks its integrity.
 pub(super) fn database(
     backend: impl redb::StorageBackend,
     cache_size: usize,

@@ -1,4 +1,4 @@
-//! Inboxes: the conversations in which somebody takes part, and how much of each he has not read.
+//! Inboxes: the conversations of a participant, with the number of unread messages in each.
 
 use ::conversations::record::{Malformed, MessageView};
 use ::journal::{ReadError, ReadLimit, StreamId};
@@ -13,18 +13,18 @@ use super::walk::{Walk, WalkError};
 use crate::conversations::Refusal;
 use crate::store::Kind;
 
-/// A page of an inbox that is asked for.
+/// A query for a page of an inbox.
 #[derive(Clone, Copy, Debug)]
 pub struct InboxQuery<'a> {
-    /// Whose.
+    /// The participant.
     pub who: &'a str,
-    /// Whether archived ones.
+    /// The filter by archived state.
     pub archived: Archived,
-    /// Those with something unread, and nothing else.
+    /// Return only conversations with unread messages.
     pub unread_only: bool,
-    /// Where the page before ended.
+    /// The end of the previous page.
     pub after: Option<Cursor>,
-    /// How many, at most; from 1 to 1,000.
+    /// Maximum number of conversations, from 1 to 1,000.
     pub limit: usize,
 }
 
@@ -33,28 +33,28 @@ pub struct InboxQuery<'a> {
 pub struct Line {
     /// `org/namespace/x`.
     pub name: String,
-    /// The number of the newest message; 0 for none.
+    /// The newest message; 0 for none.
     pub head_seq: u64,
-    /// The last message that he has read.
+    /// The last message that the participant read.
     pub read_seq: u64,
-    /// How many of the others' messages he has not read.
+    /// Number of unread messages of others.
     pub unread: u64,
-    /// When something was said last, in milliseconds since 1970-01-01 UTC.
+    /// The time of the newest message, in milliseconds since 1970-01-01 UTC.
     pub active_ms: u64,
-    /// What was said last, if that is kept and whole.
+    /// The newest message, if it is retained and readable.
     pub last: Option<Last>,
 }
 
 /// The newest message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Last {
-    /// When it was appended, in milliseconds since 1970-01-01 UTC.
+    /// The time of the append, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
     record: Bytes,
 }
 
 impl Last {
-    /// What it is.
+    /// Decodes the message.
     pub fn view(&self) -> Result<MessageView<'_>, Malformed> {
         MessageView::decode(&self.record)
     }
@@ -63,14 +63,14 @@ impl Last {
 /// A page of an inbox.
 #[derive(Clone, Debug)]
 pub struct Inbox {
-    /// The newest activity first.
+    /// The conversations, ordered by activity, newest first.
     pub lines: Vec<Line>,
-    /// Where the next page begins, if there may be one.
+    /// The cursor of the next page, if there may be one.
     pub next: Option<Cursor>,
 }
 
 impl Views<'_> {
-    /// A page of an inbox in `org/namespace`.
+    /// Returns a page of an inbox in `org/namespace`.
     pub fn inbox(&self, namespace: &str, query: InboxQuery<'_>) -> Result<Inbox, Refusal> {
         let tables = self.catch_up()?;
         let scope = Scope::namespace(namespace).participant(query.who);
@@ -90,7 +90,7 @@ impl Views<'_> {
         Ok(Inbox { lines, next })
     }
 
-    /// A conversation in the inbox of a scope.
+    /// Returns a conversation as a line of the inbox of a scope.
     pub(super) fn line(
         &self,
         tables: &Tables,
@@ -116,7 +116,7 @@ impl Views<'_> {
             true => journal.read(at.shard, at.stream, offset, one),
             false => Err(ReadError::Trimmed { start }),
         };
-        // A message that cannot be read does not hide its conversation.
+        // A conversation is listed even if its newest message is unreadable.
         let last = last.ok().and_then(|read| read.records.into_iter().next());
         Ok(Some(Line {
             name,

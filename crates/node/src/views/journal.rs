@@ -1,4 +1,4 @@
-//! The journal and the directory, as the views see them.
+//! The data source of the views: the journal and the directory.
 
 use std::ops::RangeInclusive;
 
@@ -12,41 +12,41 @@ use super::source::{Changed, Known, Partition, Reach, Said, Source};
 use crate::conversations::state_of;
 use crate::store::{Kind, Location, Store};
 
-/// What is read at a time.
+/// Maximum size of one read.
 const CHUNK: ReadLimit = ReadLimit {
     records: 4_096,
     bytes: 1 << 20,
 };
 
-/// Labels that are taken of one conversation.
+/// Maximum number of labels read per conversation.
 const LABELS_MAX: usize = 64;
 
-/// The partitions that were found, and where in the directory to look for more.
+/// The event partitions found so far, and the position of the search in the directory.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     partitions: Vec<Partition>,
-    /// Streams that were looked at.
+    /// Number of streams of the directory searched.
     count: u64,
 }
 
-/// See the module's documentation.
+/// The journal and the directory as a [`Source`].
 pub(super) struct Journaled<'a> {
     pub(super) store: &'a Store,
     pub(super) labels: Labels,
     pub(super) found: &'a Mutex<Found>,
 }
 
-/// A conversation as it stands durably.
+/// The durable state of a conversation.
 pub(super) struct Standing {
     pub(super) name: String,
     pub(super) state: State,
-    /// The first message that is kept and the newest.
+    /// The first retained message and the newest one.
     pub(super) start: u64,
     pub(super) head: u64,
 }
 
 impl Journaled<'_> {
-    /// A conversation that is there for everybody.
+    /// Returns the durable state of a visible conversation.
     pub(super) fn standing(&self, number: u64) -> Result<Option<Standing>, ReadError> {
         let Some((Kind::Conversation, name, location)) = self.store.named(StreamId(number)) else {
             return Ok(None);
@@ -64,7 +64,7 @@ impl Journaled<'_> {
         }))
     }
 
-    /// The state of a conversation with its read marks; `None` if nothing of it is durable.
+    /// Returns the state of a conversation with its read marks; `None` if nothing of it is durable.
     fn state(&self, location: Location) -> Result<Option<State>, ReadError> {
         let Location { shard, stream } = location;
         let messages = self.store.journal.stream(shard, stream);
@@ -82,7 +82,7 @@ impl Journaled<'_> {
         Ok(is_there.then(|| state.unwrap_or_default()))
     }
 
-    /// Where the partitions end, in their order.
+    /// Returns the ends of the partitions, in their order.
     pub(super) fn ends(&self) -> Vec<u64> {
         let partitions = self.partitions(0);
         partitions.iter().map(|it| self.reach(*it).end).collect()
@@ -93,7 +93,7 @@ impl Journaled<'_> {
         (kind == Kind::Conversation).then_some(location)
     }
 
-    /// Looks for partitions in what the directory has more.
+    /// Searches the new part of the directory for partitions.
     fn find(&self, found: &mut Found) {
         while let Some((kind, _, location)) = self.store.named(StreamId(found.count + 1)) {
             let Location { shard, stream } = location;
@@ -111,7 +111,7 @@ impl Journaled<'_> {
     }
 }
 
-/// Takes a record of the stream of state; what makes no sense is passed over.
+/// Applies a record of the stream of state; invalid records are skipped.
 fn take(engine: &mut Option<Conversation>, record: &journal::Record) {
     let load = |state| Conversation::load(state, 0, 0, None);
     match record.tag {
@@ -161,7 +161,7 @@ impl Source for Journaled<'_> {
         let journal = &self.store.journal;
         let read = journal.read(partition.shard, stream, from, limit)?;
         let mut next = match read.records.is_empty() {
-            // What was accepted as lost.
+            // The events up to there were given up as lost.
             true => read.next_durable,
             false => from,
         };
@@ -266,7 +266,7 @@ impl Source for Journaled<'_> {
     }
 }
 
-/// `org/namespace` of `org/namespace/x`.
+/// Returns `org/namespace` of `org/namespace/x`.
 pub(super) fn namespace(name: &str) -> &str {
     name.rsplit_once('/').map_or("", |(namespace, _)| namespace)
 }

@@ -1,8 +1,8 @@
-//! Lists of conversations, page by page.
+//! Lists of conversations, in pages.
 //!
-//! A page goes on behind the place of the last conversation of the page before. Whatever is written
-//! to meanwhile moves to the front and not backwards, so nothing comes twice, and what nobody touched
-//! is where it was.
+//! A page continues after the position of the last conversation of the previous page. A
+//! conversation that gets a message meanwhile moves to the front and never backwards. So no
+//! conversation is returned twice, and unchanged ones are not skipped.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,15 +16,15 @@ use super::scope::Scope;
 use super::walk::{Walk, WalkError};
 use crate::conversations::Refusal;
 
-/// Which ones by whether they are archived.
+/// A filter by archived state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Archived {
-    /// Those that are not.
+    /// Only conversations that are not archived.
     #[default]
     No,
-    /// Those that are.
+    /// Only archived conversations.
     Yes,
-    /// All.
+    /// All conversations.
     Any,
 }
 
@@ -38,7 +38,7 @@ impl Archived {
     }
 }
 
-/// Where a page ended. As text: `ACTIVITY_MS-NUMBER`.
+/// The end of a page. As a text: `ACTIVITY_MS-NUMBER`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor(pub(super) entry::Place);
 
@@ -48,7 +48,7 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// Text that no page ended at.
+/// A text that is no cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no page ended there: a cursor is taken from `next` of a page")]
 pub struct NoCursor;
@@ -65,16 +65,16 @@ impl FromStr for Cursor {
     }
 }
 
-/// A page that is asked for.
+/// A query for a page.
 #[derive(Clone, Copy, Debug)]
 pub struct ListQuery<'a> {
-    /// What their metadata has under which key, all of it.
+    /// Labels that the metadata must have, all of them.
     pub labels: &'a [(String, String)],
-    /// Whether archived ones.
+    /// The filter by archived state.
     pub archived: Archived,
-    /// Where the page before ended.
+    /// The end of the previous page.
     pub after: Option<Cursor>,
-    /// How many, at most; from 1 to 1,000.
+    /// Maximum number of conversations, from 1 to 1,000.
     pub limit: usize,
 }
 
@@ -83,27 +83,27 @@ pub struct ListQuery<'a> {
 pub struct Listed {
     /// `org/namespace/x`.
     pub name: String,
-    /// The number of the newest message; 0 for none.
+    /// The newest message; 0 for none.
     pub head_seq: u64,
-    /// The number of the oldest that is kept; one above the newest when none is.
+    /// The oldest retained message; one above the newest if there is none.
     pub start_seq: u64,
-    /// When something was said last, or when it was created, in milliseconds since 1970-01-01 UTC.
+    /// The time of the newest message, or of the creation, in milliseconds since 1970-01-01 UTC.
     pub active_ms: u64,
-    /// Everything else.
+    /// The state apart from the messages.
     pub state: State,
 }
 
-/// A page.
+/// A page of a list.
 #[derive(Clone, Debug)]
 pub struct Listing {
-    /// The newest activity first.
+    /// The conversations, ordered by activity, newest first.
     pub conversations: Vec<Listed>,
-    /// Where the next page begins, if there may be one.
+    /// The cursor of the next page, if there may be one.
     pub next: Option<Cursor>,
 }
 
 impl Views<'_> {
-    /// Conversations of `org/namespace`, the newest activity first.
+    /// Returns the conversations of `org/namespace`, newest activity first.
     pub fn list(&self, namespace: &str, query: ListQuery<'_>) -> Result<Listing, Refusal> {
         let tables = self.catch_up()?;
         let namespace = Scope::namespace(namespace);
@@ -124,7 +124,7 @@ impl Views<'_> {
             if !labels.iter().all(|it| row.labels.contains(it)) {
                 return Ok(None);
             }
-            // Whatever was erased since is not there.
+            // A conversation that was erased meanwhile is skipped.
             let standing = source.standing(place.number)?;
             Ok(standing.map(|standing| listed(standing, row.activity_ms)))
         });
@@ -135,7 +135,7 @@ impl Views<'_> {
         })
     }
 
-    /// What a walk brought.
+    /// Returns the result of a walk; on damage, closes the tables.
     pub(super) fn walked<T>(&self, walked: Result<T, WalkError>) -> Result<T, Refusal> {
         walked.map_err(|error| match error {
             WalkError::Damage(damage) => self.fail(&mut self.kept.opened.lock(), &damage.into()),

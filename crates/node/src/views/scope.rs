@@ -1,40 +1,41 @@
-//! Under what a conversation is looked for, as a hash.
+//! Scopes: the search keys of conversations, as hashes.
 //!
-//! The views hold no text: neither metadata nor the name of a participant stands in their file, so
-//! there is nothing in it to erase. 128 bits of SHA-256, so that no two scopes are ever confused.
+//! The views store no text. Metadata and participants are stored only as hashes, so nothing in the
+//! file has to be erased. A hash is 128 bits of SHA-256, so that collisions are practically
+//! impossible.
 
 use ring::digest::{Context, SHA256};
 
-/// Bytes of a scope.
+/// Size of a scope in bytes.
 pub(super) const SCOPE_SIZE: usize = 16;
 
-/// Under what conversations are looked for.
+/// A search key of conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Scope(pub(super) [u8; SCOPE_SIZE]);
 
 impl Scope {
-    /// All conversations of `org/namespace`; the other scopes are within one.
+    /// Returns the scope of all conversations of `org/namespace`. Other scopes are derived from it.
     pub(super) fn namespace(namespace: &str) -> Self {
         hash(0, &[namespace.as_bytes()])
     }
 
-    /// Those whose metadata has that value under that key.
+    /// Returns the scope of conversations with that label in their metadata.
     pub(super) fn label(self, key: &str, value: &str) -> Self {
         hash(1, &[&self.0, key.as_bytes(), value.as_bytes()])
     }
 
-    /// Those in which somebody takes part.
+    /// Returns the scope of conversations with that participant.
     pub(super) fn participant(self, who: &str) -> Self {
         hash(2, &[&self.0, who.as_bytes()])
     }
 
-    /// Those that have something for the webhook of that name.
+    /// Returns the scope of conversations with due work for that webhook.
     pub(super) fn due(self, agent: &str) -> Self {
         hash(3, &[&self.0, agent.as_bytes()])
     }
 }
 
-/// Each piece behind its length, so that no two lists of pieces are the same bytes.
+/// Hashes the pieces, each after its length, so that different lists never give the same input.
 fn hash(kind: u8, pieces: &[&[u8]]) -> Scope {
     let mut context = Context::new(&SHA256);
     context.update(&[kind]);

@@ -1,75 +1,74 @@
-//! What the views are made from, as they see it.
+//! The interface through which the views read their source data.
 
 use journal::{ReadError, ShardId};
 
-/// A part of the events of a namespace.
+/// A partition of a namespace's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Partition {
-    /// Its stream.
+    /// The number of its stream.
     pub(super) stream: u64,
     pub(super) shard: ShardId,
 }
 
-/// How far a partition reaches.
+/// The range of events in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reach {
-    /// The first event that is kept.
+    /// The first retained event.
     pub(super) start: u64,
-    /// Where the durable ones end.
+    /// The end of the durable events.
     pub(super) end: u64,
 }
 
-/// What an event says has changed.
+/// The part of a conversation that an event reports as changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Changed {
-    /// There are more messages.
+    /// Messages were appended.
     Messages,
-    /// Anything.
+    /// Anything may have changed.
     State,
 }
 
-/// A conversation besides its messages, as it stands durably.
+/// The durable state of a conversation apart from its messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
     /// `org/namespace`.
     pub(super) namespace: String,
-    /// Records in the stream of messages before message 1.
+    /// Number of records in the stream of messages before message 1.
     pub(super) base: u64,
-    /// When it was created, in milliseconds since 1970-01-01 UTC; 0 when that is the time of its
-    /// first message.
+    /// The time of creation, in milliseconds since 1970-01-01 UTC; 0 if the first message created
+    /// the conversation.
     pub(super) created_ms: u64,
-    /// It is erased that long after its activity; 0 for never.
+    /// Time after the last activity until the conversation is erased, in milliseconds; 0 for never.
     pub(super) ttl_ms: u64,
     pub(super) is_archived: bool,
-    /// The webhook that answers it, empty for none.
+    /// The webhook that answers the conversation; empty for none.
     pub(super) agent: String,
-    /// What its metadata has under which key.
+    /// The labels in its metadata, as keys and values.
     pub(super) labels: Vec<(String, String)>,
-    /// Who takes part because its owner says so.
+    /// The participants named by the owner.
     pub(super) participants: Vec<String>,
-    /// How far participants have read.
+    /// The read marks of participants.
     pub(super) cursors: Vec<(String, u64)>,
 }
 
-/// A message, as far as the views look at it.
+/// The fields of a message that the views use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Said<'a> {
     pub(super) seq: u64,
     pub(super) at_ms: u64,
-    /// Who wrote it, empty for nobody in particular.
+    /// The author; empty if not named.
     pub(super) from: &'a str,
 }
 
-/// What the views are made from. What it says is durable.
+/// The source data of the views. It returns durable data only.
 pub(super) trait Source {
-    /// The partitions there are but the first `known` of them; their order does not change.
+    /// Returns all partitions after the first `known` ones; their order never changes.
     fn partitions(&self, known: usize) -> Vec<Partition>;
 
     fn reach(&self, partition: Partition) -> Reach;
 
-    /// Events from an offset on: which conversation has changed, and how. At most so many; the next
-    /// offset is returned. What is about conversations whose creation is not durable waits, and so
-    /// does everything behind it.
+    /// Passes up to `limit` events from an offset on to the callback, and returns the next offset.
+    /// An event of a conversation whose creation is not durable yet holds back all later events.
     fn events(
         &self,
         partition: Partition,
@@ -78,19 +77,19 @@ pub(super) trait Source {
         event: &mut dyn FnMut(u64, Changed),
     ) -> Result<u64, ReadError>;
 
-    /// One more than the largest number that a stream has.
+    /// Returns one more than the largest stream number.
     fn numbers_end(&self) -> u64;
 
-    /// Whether it is durable what the stream of that number is.
+    /// Returns whether the creation of the stream with that number is durable.
     fn is_settled(&self, number: u64) -> bool;
 
-    /// A conversation; `None` when there is none of that number to be seen.
+    /// Returns the state of a conversation; `None` if no conversation with that number is visible.
     fn known(&self, number: u64) -> Result<Option<Known>, ReadError>;
 
-    /// The first message that is kept and the newest, of a conversation with that base.
+    /// Returns the first retained message and the newest one, for a conversation with that base.
     fn span(&self, number: u64, base: u64) -> (u64, u64);
 
-    /// The messages in a range, as far as they are kept.
+    /// Passes the retained messages of a range to the callback.
     fn messages(
         &self,
         number: u64,

@@ -1,8 +1,8 @@
-//! The tables of the views, and what is done to them at once.
+//! The tables of the views and their transactions.
 //!
-//! A batch changes everything that belongs together in one transaction, the place up to which the
-//! events were taken included. It need not be durable at once: after a crash the views are an older
-//! moment of themselves and take the events from there.
+//! A batch is one transaction. It includes the positions up to which events were applied. It need
+//! not be durable at once: after a crash the views are in an older consistent state and apply later
+//! events again.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -16,34 +16,35 @@ use super::damage::Damage;
 use super::entry::{Entry, KEY_SIZE, OrderKey, Participant, Place, Row, Shelf, key, place};
 use super::scope::{SCOPE_SIZE, Scope};
 
-/// What holds for the whole file, by name.
+/// Facts about the whole file, by name.
 const FACTS: TableDefinition<&str, u64> = TableDefinition::new("facts");
-/// The next event of each partition, by the number of its stream.
+/// The next event of each partition, by stream number.
 const CHECKPOINTS: TableDefinition<u64, u64> = TableDefinition::new("checkpoints");
-/// [`Row`]s, by the number of the conversation.
+/// The [`Row`]s, by conversation number.
 const ROWS: TableDefinition<u64, &[u8]> = TableDefinition::new("rows");
-/// By conversation and scope: read, own, whether a writer.
+/// The participants by conversation and scope: `read`, `own`, `is_writer`.
 const PARTICIPANTS: TableDefinition<&MemberKey, (u64, u64, bool)> =
     TableDefinition::new("participants");
-/// See [`OrderKey`].
+/// The order of activity; see [`OrderKey`].
 const ORDER: TableDefinition<&OrderKey, ()> = TableDefinition::new("order");
-/// When conversations are over.
+/// The conversations by time of expiry.
 const EXPIRY: TableDefinition<(u64, u64), ()> = TableDefinition::new("expiry");
 
 /// `conversation u64 | scope`, big-endian.
 type MemberKey = [u8; 8 + SCOPE_SIZE];
 
-/// The layout of the tables: a file of another one is made anew.
+/// The version of the tables' layout. A file with another version is rebuilt.
 const LAYOUT: u64 = 1;
 
-/// What holds for the whole file.
+/// A fact about the whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fact {
-    /// [`LAYOUT`].
+    /// The layout version, [`LAYOUT`].
     Layout,
-    /// Which journal it is a view of.
+    /// The id of the journal that the views belong to.
     Journal,
-    /// While it is being made from the directory: the next stream to look at; 0 when that is done.
+    /// The next stream to look at while the views are built from the directory; 0 once that is
+    /// complete.
     Build,
 }
 
@@ -57,22 +58,22 @@ impl Fact {
     }
 }
 
-/// Whether a batch is to outlive a crash.
+/// The durability of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sync {
     Now,
     Later,
 }
 
-/// See the module's documentation.
+/// The tables of the views.
 #[derive(Debug)]
 pub(super) struct Tables {
     database: Database,
 }
 
 impl Tables {
-    /// Takes an open database; `None` if it is of another layout or journal. An empty one becomes
-    /// one of this journal.
+    /// Takes over an open database; returns `None` if it has another layout or belongs to another
+    /// journal. An empty database is initialized.
     pub(super) fn new(database: Database, journal: u64) -> Result<Option<Self>, Damage> {
         let tables = Self { database };
         let is_empty = tables.facts()?.is_none();
@@ -93,7 +94,7 @@ impl Tables {
         Ok(layout.zip(journal))
     }
 
-    /// What holds for the whole file.
+    /// Returns a fact about the whole file.
     pub(super) fn fact(&self, fact: Fact) -> Result<Option<u64>, Damage> {
         let Some(facts) = self.table(FACTS)? else {
             return Ok(None);
@@ -101,7 +102,7 @@ impl Tables {
         Ok(facts.get(fact.name())?.map(|it| it.value()))
     }
 
-    /// The next event to take of a partition.
+    /// Returns the next event of a partition to apply.
     pub(super) fn checkpoint(&self, partition: u64) -> Result<u64, Damage> {
         let Some(checkpoints) = self.table(CHECKPOINTS)? else {
             return Ok(0);
@@ -109,7 +110,7 @@ impl Tables {
         Ok(checkpoints.get(partition)?.map_or(0, |it| it.value()))
     }
 
-    /// Changes what belongs together, or nothing.
+    /// Runs `change` in one transaction, which is dropped if it fails.
     pub(super) fn write<R, E: From<Damage>>(
         &self,
         sync: Sync,
@@ -132,7 +133,7 @@ impl Tables {
             expiry: transaction.open_table(EXPIRY).map_err(Damage::from)?,
             reordered: BTreeMap::new(),
         };
-        // A transaction that is dropped changes nothing.
+        // A dropped transaction changes nothing.
         let result = change(&mut batch)?;
         batch.reorder().map_err(E::from)?;
         drop(batch);
@@ -140,7 +141,7 @@ impl Tables {
         Ok(result)
     }
 
-    /// Conversations of a scope behind `after`, the newest activity first.
+    /// Returns the conversations of a scope after `after`, newest activity first.
     pub(super) fn newest(
         &self,
         scope: Scope,
@@ -167,7 +168,7 @@ impl Tables {
         Ok(places)
     }
 
-    /// Conversations of a scope, the oldest activity first.
+    /// Returns the conversations of a scope, oldest activity first.
     pub(super) fn oldest(&self, scope: Scope, limit: usize) -> Result<Vec<Place>, Damage> {
         let Some(order) = self.table(ORDER)? else {
             return Ok(Vec::new());
@@ -177,7 +178,7 @@ impl Tables {
         found.map(|it| Ok(place(it?.0.value()))).collect()
     }
 
-    /// What is kept of a conversation but its participants.
+    /// Returns the row of a conversation.
     pub(super) fn row(&self, number: u64) -> Result<Option<Row>, Damage> {
         let Some(rows) = self.table(ROWS)? else {
             return Ok(None);
@@ -185,7 +186,7 @@ impl Tables {
         row(&rows, number)
     }
 
-    /// One participant of a conversation.
+    /// Returns a participant of a conversation.
     pub(super) fn participant(
         &self,
         number: u64,
@@ -198,7 +199,7 @@ impl Tables {
         Ok(found.map(|it| participant(it.value())))
     }
 
-    /// Conversations that are over, those that have been for the longest time first.
+    /// Returns expired conversations, those expired longest first.
     pub(super) fn expired(&self, now_ms: u64, limit: usize) -> Result<Vec<u64>, Damage> {
         let Some(expiry) = self.table(EXPIRY)? else {
             return Ok(Vec::new());
@@ -207,7 +208,7 @@ impl Tables {
         over.map(|it| Ok(it?.0.value().1)).collect()
     }
 
-    /// A table to read; `None` before anything was written to it.
+    /// Opens a table for reading; `None` before the first write to it.
     fn table<K: redb::Key + 'static, V: redb::Value + 'static>(
         &self,
         definition: TableDefinition<'_, K, V>,
@@ -223,7 +224,7 @@ impl Tables {
 
 #[cfg(test)]
 impl Tables {
-    /// Everything that follows from conversations, as text.
+    /// Returns the content of all derived tables as text.
     pub(super) fn dump(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for row in self.table(ROWS).unwrap().unwrap().iter().unwrap() {
@@ -244,7 +245,7 @@ impl Tables {
     }
 }
 
-/// Changes that belong together.
+/// An open write transaction.
 pub(super) struct Batch<'t> {
     facts: Table<'t, &'static str, u64>,
     checkpoints: Table<'t, u64, u64>,
@@ -252,12 +253,11 @@ pub(super) struct Batch<'t> {
     participants: Table<'t, &'static MemberKey, (u64, u64, bool)>,
     order: Table<'t, &'static OrderKey, ()>,
     expiry: Table<'t, (u64, u64), ()>,
-    /// Keys that go and come. They are spread over all of the table: in order, so that each page of
-    /// it is written once.
+    /// Changes of the order table, sorted by key, so that each page of the table is written once.
     reordered: BTreeMap<OrderKey, Goes>,
 }
 
-/// What becomes of a key.
+/// The change of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Goes {
     In,
@@ -275,7 +275,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// What is known of a conversation.
+    /// Returns the entry of a conversation.
     pub(super) fn entry(&self, number: u64) -> Result<Option<Entry>, Damage> {
         let Some(row) = row(&self.rows, number)? else {
             return Ok(None);
@@ -298,7 +298,7 @@ impl Batch<'_> {
         Ok(Some(entry))
     }
 
-    /// A conversation is like `new` from now on and not like `old`.
+    /// Replaces the entry of a conversation.
     pub(super) fn replace(
         &mut self,
         number: u64,
@@ -403,7 +403,8 @@ fn members(number: u64) -> RangeInclusive<MemberKey> {
     all(0)..=all(u8::MAX)
 }
 
-/// The first key of a scope, and the first behind those that come after a place.
+/// Returns the range of keys of a scope: from the first one to the one of `after`, which is
+/// excluded.
 fn keys(scope: Scope, shelf: Shelf, after: Option<Place>) -> (OrderKey, [u8; KEY_SIZE]) {
     let first = Place {
         activity_ms: 0,

@@ -1,4 +1,4 @@
-//! Walking through a scope, the newest activity first.
+//! Walks through a scope, newest activity first.
 
 use journal::ReadError;
 
@@ -8,16 +8,16 @@ use super::list::Cursor;
 use super::scope::Scope;
 use super::tables::Tables;
 
-/// Conversations of a page, at most.
+/// Maximum number of conversations per page.
 const LIMIT_MAX: usize = 1_000;
 
-/// Conversations that are looked at for a page, at most: then it is shorter.
+/// Maximum number of conversations examined for a page. A page can be shorter because of it.
 const LOOKED_AT_MAX: usize = 10_000;
 
-/// Places that are found at a time.
+/// Number of positions read at a time.
 const CHUNK: usize = 256;
 
-/// Why a walk ended early.
+/// The reason why a walk failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WalkError {
     #[error(transparent)]
@@ -26,22 +26,23 @@ pub(super) enum WalkError {
     Read(#[from] ReadError),
 }
 
-/// A walk.
+/// The parameters of a walk.
 #[derive(Clone, Copy)]
 pub(super) struct Walk<'a> {
     pub(super) tables: &'a Tables,
     pub(super) scope: Scope,
     pub(super) shelves: &'a [Shelf],
-    /// What is over by now is passed over.
+    /// The current time; expired conversations are skipped.
     pub(super) now_ms: u64,
-    /// Where the page before ended.
+    /// The end of the previous page.
     pub(super) after: Option<Cursor>,
-    /// What is taken, at most.
+    /// Maximum number of results.
     pub(super) limit: usize,
 }
 
 impl Walk<'_> {
-    /// What is made of each conversation, and where to go on, if there may be more.
+    /// Returns the results of `take` for each conversation, and the cursor to continue at if there
+    /// may be more.
     pub(super) fn collect<T>(
         self,
         mut take: impl FnMut(Place, Row) -> Result<Option<T>, WalkError>,

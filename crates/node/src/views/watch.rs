@@ -1,7 +1,7 @@
-//! Watching an inbox: which of its conversations have changed.
+//! Watches of inboxes: reports conversations that changed.
 //!
-//! A watcher is told numbers and reads when it gets to it: what changes ten times meanwhile is one
-//! change, and one that does not read holds at most a bounded set of numbers.
+//! A watcher is notified of conversation numbers and reads their current state later, so repeated
+//! changes are reported once. A watcher that does not read holds a bounded set of numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -17,13 +17,14 @@ use super::{Kept, Views};
 use crate::conversations::Refusal;
 use crate::handle::{Handle, Inner};
 
-/// Changed conversations that a watcher holds; more, and it is told to look at all of them.
+/// Maximum number of changed conversations that a watcher holds; beyond it, the whole inbox counts
+/// as changed.
 const CHANGED_MAX: usize = 10_000;
 
-/// Lines that are made of them at a time.
+/// Maximum number of changes returned at a time.
 const LINES_MAX: usize = 256;
 
-/// Those who watch.
+/// The watchers, by scope.
 #[derive(Default)]
 pub(super) struct Watchers(Mutex<BTreeMap<Scope, Vec<Weak<Told>>>>);
 
@@ -33,31 +34,31 @@ struct Told(Mutex<Changes>);
 #[derive(Default)]
 struct Changes {
     numbers: BTreeSet<u64>,
-    /// There were more than are held.
+    /// True if more conversations changed than are held.
     is_overrun: bool,
     waker: Option<Waker>,
 }
 
-/// Watches one inbox, from the moment on at which it was made.
+/// A watch of one inbox, which reports changes after its creation.
 pub struct InboxWatch {
     inner: Arc<Inner>,
     scope: Scope,
     told: Arc<Told>,
 }
 
-/// What has changed.
+/// A change of an inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// A conversation.
+    /// A conversation changed.
     Line(Line),
-    /// A conversation is gone from the inbox: `org/namespace/x`.
+    /// A conversation left the inbox: `org/namespace/x`.
     Gone(String),
-    /// So many that they are not listed: the inbox is to be read again.
+    /// Too many conversations changed to list them: read the inbox again.
     All,
 }
 
 impl Watchers {
-    /// Those whom anybody watches.
+    /// Returns the watched scopes.
     pub(super) fn scopes(&self) -> BTreeSet<Scope> {
         let mut watchers = self.0.lock();
         for told in watchers.values_mut() {
@@ -86,7 +87,7 @@ impl Watchers {
 }
 
 impl Changes {
-    /// Takes note of a conversation; whoever waits for the first one is to be woken.
+    /// Adds a conversation. Returns the waker to call.
     fn note(&mut self, number: u64) -> Option<Waker> {
         match self.numbers.len() < CHANGED_MAX {
             true => _ = self.numbers.insert(number),
@@ -97,7 +98,8 @@ impl Changes {
 }
 
 impl Views<'_> {
-    /// Watches an inbox in `org/namespace`. Whoever reads the inbox afterwards misses nothing.
+    /// Watches an inbox in `org/namespace`. A caller that reads the inbox afterwards misses no
+    /// change.
     pub fn watch_inbox(&self, namespace: &str, who: &str) -> Result<InboxWatch, Refusal> {
         let Kept {
             watchers, options, ..
@@ -123,7 +125,7 @@ impl Views<'_> {
 }
 
 impl InboxWatch {
-    /// Ready when anything has changed that was not taken.
+    /// Becomes ready once there are changes to take.
     pub fn poll_changed(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut changes = self.told.0.lock();
         if changes.is_overrun || !changes.numbers.is_empty() {
@@ -133,8 +135,8 @@ impl InboxWatch {
         Poll::Pending
     }
 
-    /// Takes some of what has changed, as it is now; what is left makes it ready again. Reads from
-    /// disk.
+    /// Returns some of the changes, with the current state of the conversations. If changes remain,
+    /// the watch stays ready. Reads from disk.
     pub fn take(&self) -> Result<Vec<Changed>, Refusal> {
         let numbers: Vec<u64> = {
             let mut changes = self.told.0.lock();

@@ -1,7 +1,7 @@
-//! One agent: its settings, what it has to answer, and the calls that are in flight.
+//! The state of one agent: its settings, pending messages, and calls in flight.
 //!
-//! What is kept in its stream are its settings, its dead letters and what was asked for again by
-//! hand. What else it has not answered is found behind its read marks.
+//! The agent's stream contains its settings, its dead letters, and retries requested by users. All
+//! other unanswered messages are found after its read marks.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -15,48 +15,50 @@ use parking_lot::Mutex;
 use super::touched::Touched;
 use crate::conversations::Look;
 
-/// See the module's documentation.
+/// The state of one agent.
 pub(super) struct Agent {
     pub(super) settings: Arc<WebhookSettings>,
     pub(super) deliveries: Deliveries,
-    /// By conversation.
+    /// Calls in flight, by conversation.
     pub(super) flights: BTreeMap<u64, Flight>,
-    /// What was asked for again by hand: it is not behind a read mark.
+    /// Conversations whose dead letter is retried at a user's request. Their messages may lie
+    /// before the read mark.
     revived: BTreeSet<u64>,
-    /// Why the last call for each dead letter failed. It is known until the node goes down.
+    /// The reason of the last failure of each dead letter, by conversation; not persistent.
     reasons: BTreeMap<u64, String>,
-    /// Behind which message there may be anything: dead letters whose read mark may not have moved.
+    /// By conversation, the end of its dead letter. Messages up to it are not delivered again, even
+    /// if the read mark has not moved yet.
     floors: BTreeMap<u64, u64>,
-    /// What is to be kept and is not yet.
+    /// Changes that are not written yet.
     pub(super) unwritten: VecDeque<Change>,
-    /// Dead letters that are being made durable before their read mark moves.
+    /// Dead letters that must become durable before the read mark moves.
     pub(super) burying: Vec<(Ticket, u64, u64)>,
-    /// Changes behind the snapshot.
+    /// Number of changes since the snapshot.
     pub(super) changes: usize,
-    /// Whether everything behind its read marks was looked for.
+    /// True once all messages after the read marks were looked for.
     pub(super) is_scanned: bool,
 }
 
-/// Bytes that are kept of a reason.
+/// Maximum size of a stored reason, in bytes.
 const REASON_MAX: usize = 512;
 
-/// How a call has failed.
+/// A failed call.
 pub(super) struct Failed<'a> {
     pub(super) failure: Failure,
-    /// For people.
+    /// The reason, for display.
     pub(super) reason: &'a str,
-    /// Chance for the pause before the next one.
+    /// A random number for the pause before the next attempt.
     pub(super) jitter: u32,
 }
 
-/// What becomes of a call that failed.
+/// The consequence of a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Nobody waited for it any more.
+    /// None: the call had been given up.
     Unheard,
-    /// There will be another.
+    /// The call will be retried.
     Again,
-    /// What it was for is a dead letter.
+    /// The messages became a dead letter.
     Dead,
 }
 
@@ -67,7 +69,7 @@ pub(super) struct Flight {
     pub(super) signal: Arc<Signal>,
 }
 
-/// Tells a call that nobody waits for it any more.
+/// Signals to a call in flight that it was given up.
 #[derive(Debug, Default)]
 pub(super) struct Signal(Mutex<(bool, Option<Waker>)>);
 
@@ -89,7 +91,7 @@ impl Signal {
 }
 
 impl Agent {
-    /// One that is called for nothing yet.
+    /// Creates an agent without calls.
     pub(super) fn new(settings: WebhookSettings, deliveries: Deliveries) -> Self {
         let floors = deliveries.dead().map(|(at, letter)| (at, letter.to_seq));
         Self {
@@ -106,23 +108,23 @@ impl Agent {
         }
     }
 
-    /// What waits was asked for by hand.
+    /// Marks the pending messages as retried at a user's request.
     pub(super) fn revived(mut self, conversations: impl Iterator<Item = u64>) -> Self {
         self.revived.extend(conversations);
         self
     }
 
-    /// Why the last call for a dead letter failed, as far as that is known.
+    /// Returns the reason of the last failure of a dead letter, if known.
     pub(super) fn reason(&self, conversation: u64) -> &str {
         self.reasons.get(&conversation).map_or("", String::as_str)
     }
 
-    /// Behind which message of a conversation there may be something for it.
+    /// Returns the message of a conversation after which messages are to be delivered.
     pub(super) fn floor(&self, conversation: u64) -> u64 {
         self.floors.get(&conversation).copied().unwrap_or(0)
     }
 
-    /// What its settings and its state come to, to be kept.
+    /// Returns the snapshot to write.
     pub(super) fn snapshot(&mut self) -> conversations::record::AgentState {
         let mut settings = Vec::new();
         self.settings.encode(&mut settings);
@@ -131,7 +133,8 @@ impl Agent {
         state
     }
 
-    /// A conversation was looked at. True if it has to be looked at again, as too many wait.
+    /// Adds the unanswered messages of a conversation. Returns true if the conversation must be
+    /// looked at again, because some of it is not durable yet.
     pub(super) fn feed(
         &mut self,
         conversation: u64,
@@ -143,7 +146,7 @@ impl Agent {
             && flight.to_seq <= look.read
             && !self.revived.contains(&conversation)
         {
-            // It has answered by itself.
+            // The agent answered without the call.
             let number = flight.number;
             self.answered(conversation, number, touched);
         }
@@ -158,14 +161,14 @@ impl Agent {
                         self.land(conversation, number, touched);
                     }
                 }
-                // It is found again when fewer wait.
+                // The messages are found again by a scan, once fewer conversations wait.
                 Err(_) => self.is_scanned = false,
             }
         }
         look.is_partial
     }
 
-    /// The next call that is to be made.
+    /// Returns the next call to make.
     pub(super) fn poll(&mut self, now_ms: u64, touched: &Touched) -> Option<Call> {
         loop {
             match self.deliveries.poll(now_ms)? {
@@ -199,7 +202,7 @@ impl Agent {
         }
     }
 
-    /// A call was answered.
+    /// Records that a call was answered.
     pub(super) fn answered(&mut self, conversation: u64, number: u64, touched: &Touched) {
         let Some(change) = self.deliveries.answered(conversation, number) else {
             return;
@@ -210,7 +213,7 @@ impl Agent {
         }
     }
 
-    /// A call will be answered later.
+    /// Records that the agent will answer a call later.
     pub(super) fn accepted(
         &mut self,
         conversation: u64,
@@ -226,7 +229,7 @@ impl Agent {
         }
     }
 
-    /// A call has failed.
+    /// Records that a call failed.
     pub(super) fn failed(
         &mut self,
         conversation: u64,
@@ -258,7 +261,7 @@ impl Agent {
         Fate::Dead
     }
 
-    /// A dead letter waits again.
+    /// Makes the messages of a dead letter pending again.
     pub(super) fn revive(
         &mut self,
         conversation: u64,
@@ -271,7 +274,7 @@ impl Agent {
         Ok(())
     }
 
-    /// A dead letter is not listed any more.
+    /// Removes a dead letter.
     pub(super) fn discard(
         &mut self,
         conversation: u64,
@@ -282,7 +285,7 @@ impl Agent {
         Ok(())
     }
 
-    /// The conversation is not its own any more.
+    /// Removes a conversation that no longer names the agent.
     pub(super) fn forget(&mut self, conversation: u64, touched: &Touched) {
         let is_kept = self.floors.remove(&conversation).is_some();
         self.reasons.remove(&conversation);
@@ -295,7 +298,7 @@ impl Agent {
         }
     }
 
-    /// Ends every call.
+    /// Ends all calls.
     pub(super) fn hang_up(&mut self, touched: &Touched) {
         for (conversation, flight) in std::mem::take(&mut self.flights) {
             flight.signal.end();
@@ -313,12 +316,12 @@ impl Agent {
         }
     }
 
-    /// Whether what waits of a conversation was asked for by hand.
+    /// Returns whether the pending messages of a conversation were retried at a user's request.
     pub(super) fn is_revived(&self, conversation: u64) -> bool {
         self.revived.contains(&conversation)
     }
 
-    /// How it is called.
+    /// Returns the options of the deliveries.
     pub(super) fn options(&self) -> &Options {
         self.deliveries.options()
     }

@@ -1,4 +1,4 @@
-//! A call that is to be made, for whoever makes it, who says what became of it.
+//! A webhook call: its parameters, and the methods that report its outcome.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,7 +15,7 @@ use crate::conversations::{ContextRead, Pending, Refusal, answered_by, delivery_
 use crate::counters::Counter;
 use crate::handle::{Handle, Inner};
 
-/// A call. If it is dropped before it is said what became of it, it has failed.
+/// A webhook call. Dropping it without reporting an outcome counts as a failure.
 pub struct Call {
     pub(super) inner: Arc<Inner>,
     /// `org/namespace/agent`.
@@ -28,48 +28,48 @@ pub struct Call {
 }
 
 impl Call {
-    /// The agent, as it signs its messages.
+    /// Returns the agent's name as the author of messages.
     pub fn author(&self) -> &str {
         self.agent.rsplit('/').next().unwrap_or_default()
     }
 
-    /// `org/namespace/agent`.
+    /// Returns `org/namespace/agent`.
     pub fn agent(&self) -> &str {
         &self.agent
     }
 
-    /// How it is reached.
+    /// Returns the settings of the agent.
     pub fn settings(&self) -> &WebhookSettings {
         &self.settings
     }
 
-    /// What it is to answer.
+    /// Returns the conversation to answer.
     pub fn conversation(&self) -> &Name {
         &self.conversation
     }
 
-    /// The first message that it has not answered.
+    /// Returns the first unanswered message.
     pub fn from_seq(&self) -> u64 {
         self.call.from_seq
     }
 
-    /// The last one.
+    /// Returns the last unanswered message.
     pub fn to_seq(&self) -> u64 {
         self.call.to_seq
     }
 
-    /// Which attempt this is, from 1.
+    /// Returns the number of the attempt, from 1.
     pub fn attempt(&self) -> u32 {
         self.call.attempt
     }
 
-    /// The same for each attempt: the id of the message that is its answer.
+    /// Returns the id of the answer message, which is the same in each attempt.
     pub fn id(&self) -> String {
         let conversation = StreamId(self.call.conversation);
         delivery_id(conversation, self.author(), self.from_seq(), self.to_seq())
     }
 
-    /// The id of the answer when there are parts of so many earlier answers already.
+    /// Returns the id of the answer message if `parts` partial answers of lost calls exist.
     pub fn answer_id(&self, parts: u32) -> String {
         match parts {
             0 => self.id(),
@@ -77,7 +77,7 @@ impl Call {
         }
     }
 
-    /// Reads the window that it is sent. It may wait for the disk.
+    /// Returns a closure that reads the context window for the call. It may wait for the disk.
     pub fn context(&self) -> impl FnOnce() -> Result<Pending<ContextRead>, Refusal> + Send + use<> {
         let (node, settings) = (self.node(), self.settings.clone());
         let conversation = self.conversation.clone();
@@ -87,8 +87,8 @@ impl Call {
         }
     }
 
-    /// Reads whether the message of that number is a whole answer, not a part of one that was lost. It
-    /// may wait for the disk.
+    /// Returns a closure that reads whether a message is a complete answer, and not the part of an
+    /// interrupted one. It may wait for the disk.
     pub fn is_answer(&self, seq: u64) -> impl FnOnce() -> Result<bool, Refusal> + Send + use<> {
         let (node, conversation) = (self.node(), self.conversation.clone());
         move || {
@@ -98,18 +98,18 @@ impl Call {
         }
     }
 
-    /// Whether an id is that of an answer to this call.
+    /// Returns whether an id is that of an answer to this call.
     pub fn is_own_id(&self, id: &str) -> bool {
         let conversation = StreamId(self.call.conversation);
         answered_by(id, conversation, self.author()) == Some(self.to_seq())
     }
 
-    /// Ready when nobody waits for it any more: end it.
+    /// Becomes ready once the call was given up: end it.
     pub fn poll_ended(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.signal.poll_ended(cx)
     }
 
-    /// Its answer is appended.
+    /// Reports that the answer was appended.
     pub fn answered(mut self) {
         self.is_over = true;
         self.inner.counters.count(Counter::WebhookAnswers);
@@ -118,7 +118,7 @@ impl Call {
         });
     }
 
-    /// The agent answers later, by a message of its own.
+    /// Reports that the agent will answer later, by a message of its own.
     pub fn later(mut self) {
         self.is_over = true;
         let within_ms = self.settings.answer_ms;
@@ -128,7 +128,7 @@ impl Call {
         });
     }
 
-    /// It has failed: with which status, 0 for none, when another attempt makes sense, and why.
+    /// Reports a failure: the HTTP status (0 for none), whether to retry, and the reason.
     pub fn failed(mut self, status: u16, again: Retry, reason: &str) {
         self.is_over = true;
         self.fail(status, again, reason);
@@ -188,14 +188,14 @@ impl Call {
     }
 }
 
-/// Whether a call that failed is made again.
+/// The retry policy of a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// It makes no sense: a dead letter.
+    /// No retry: the messages become a dead letter.
     Never,
-    /// After a pause that grows.
+    /// After the growing pause.
     Later,
-    /// Not before this.
+    /// After this pause, or the growing one if that is longer.
     After(Duration),
 }
 

@@ -1,4 +1,4 @@
-//! What is kept of agents: a stream for each, with its settings and its dead letters.
+//! The streams of agents: one per agent, with its settings and dead letters.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::agent::Agent;
 use crate::conversations::Refusal;
 use crate::store::{Kind, Location, Store, refusal};
 
-/// Changes after which there is a snapshot again.
+/// Number of changes after which a snapshot is written.
 const CHANGES_MAX: usize = 1_024;
 
-/// Every agent there is, by name.
+/// Loads all agents, by name.
 pub(super) fn load(store: &Store, now_ms: u64) -> Result<BTreeMap<String, Agent>, Refusal> {
     let mut agents = BTreeMap::new();
     for (name, location) in store.all(Kind::Agent) {
@@ -46,7 +46,8 @@ fn read(store: &Store, location: Location, now_ms: u64) -> Result<Option<Agent>,
         Ok::<_, Refusal>(())
     })?;
     Ok(found.map(|(settings, mut deliveries)| {
-        // Read marks say what was answered; what waits here was asked for by hand.
+        // Answered messages follow from the read marks; pending ones in the snapshot are retries
+        // requested by users.
         let state = deliveries.snapshot(Vec::new());
         let mut agent = Agent::new(settings, deliveries).revived(state.pending.into_keys());
         agent.changes = changes;
@@ -55,7 +56,7 @@ fn read(store: &Store, location: Location, now_ms: u64) -> Result<Option<Agent>,
 }
 
 impl Agent {
-    /// Writes what it is, in place of everything that was written of it.
+    /// Writes a snapshot, which replaces all earlier records.
     pub(super) fn write_snapshot(
         &mut self,
         store: &Store,
@@ -74,7 +75,7 @@ impl Agent {
         Ok(appended.ticket)
     }
 
-    /// Writes what has changed and is not kept yet. What cannot be written now stays.
+    /// Writes pending changes. Changes that cannot be written now stay pending.
     pub(super) fn write_changes(
         &mut self,
         store: &Store,
@@ -106,7 +107,7 @@ impl Agent {
     }
 }
 
-/// Writes that an agent is gone; its settings leave the disk.
+/// Writes that an agent was deleted, and erases its earlier records from disk.
 pub(super) fn erase(store: &Store, at: Location, now_ms: u64) -> Result<Ticket, Refusal> {
     let refused = |error: AppendError| Refusal::from(refusal(&store.journal, error));
     let mut guard = store.journal.lock(at.shard, now_ms);

@@ -1,4 +1,5 @@
-//! Looking after agents: what has happened, what is to be kept of it, and whom to call.
+//! The periodic work of webhooks: processes changed conversations, writes changes, and selects the
+//! calls to make.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,41 +16,41 @@ use crate::counters::Counter;
 use crate::handle::Handle;
 use crate::store::Kind;
 
-/// Conversations that are looked at in one step.
+/// Maximum number of conversations processed per step.
 const STEP: usize = 256;
 
-/// Views that are not ready and conversations that cannot be read are asked again after this.
+/// Pause before retrying views that are not ready and conversations that cannot be read.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
-/// What is not durable yet is looked at again after this.
+/// Pause before looking again at data that is not durable yet.
 const SYNC_PAUSE: Duration = Duration::from_millis(5);
 
-/// Conversations that have to be looked at again.
+/// Conversations that must be looked at again.
 #[derive(Default)]
 struct Again {
-    /// Something of them is not durable yet.
+    /// Conversations with data that is not durable yet.
     partial: Vec<u64>,
-    /// They could not be read.
+    /// Conversations that could not be read.
     failed: Vec<u64>,
 }
 
-/// What is to be done.
+/// The work for the caller.
 #[derive(Debug)]
 pub struct Tended {
-    /// Calls to be made now.
+    /// Calls to make now.
     pub calls: Vec<Call>,
-    /// When there is something to do even if nothing happens; `None` for never.
+    /// The time until [`Webhooks::tend`] must be called again if nothing changes; `None` for never.
     pub again_in: Option<Duration>,
 }
 
 impl Webhooks<'_> {
-    /// Ready when there is something to tend to.
+    /// Becomes ready once there is work.
     pub fn poll_changed(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.store.touched.poll_changed(cx)
     }
 
-    /// Looks at what has happened, keeps what has to be kept, and says which calls are to be made.
-    /// The shell calls it when something has changed, and when it was told to.
+    /// Processes changed conversations, writes changes, and returns the calls to make. The shell
+    /// calls it when [`Webhooks::poll_changed`] is ready and after [`Tended::again_in`].
     pub fn tend(&self) -> Result<Tended, Refusal> {
         self.load()?;
         let mut again_in = self.scan();
@@ -77,7 +78,7 @@ impl Webhooks<'_> {
         Ok(Tended { calls, again_in })
     }
 
-    /// Finds what is behind the read marks of agents for which nobody has looked yet.
+    /// Looks for unanswered messages after the read marks of agents that were not scanned yet.
     fn scan(&self) -> Option<Duration> {
         let is_wanted = |agent: &Agent| {
             let room = agent.options().pending_max as usize / 2;
@@ -98,7 +99,7 @@ impl Webhooks<'_> {
         let views = node.views()?;
         for (name, count) in wanted {
             let (namespace, agent) = name.rsplit_once('/').unwrap_or_default();
-            // What happens from now on is touched.
+            // Later changes are reported as touched conversations.
             let Ok(due) = views.due(namespace, agent, count as usize) else {
                 return Some(FAILURE_PAUSE);
             };
@@ -114,12 +115,12 @@ impl Webhooks<'_> {
         None
     }
 
-    /// Tells the agents of conversations what they have not answered.
+    /// Passes unanswered messages of conversations to their agents.
     fn look_at(&self, conversations: &[u64]) -> Again {
         let mut again = Again::default();
         for conversation in conversations {
             match self.look(*conversation) {
-                // What cannot be read now may be later.
+                // The read may succeed later.
                 Err(_) => again.failed.push(*conversation),
                 Ok(None) => {}
                 Ok(Some(look)) => {
@@ -148,7 +149,7 @@ impl Webhooks<'_> {
         })
     }
 
-    /// Writes what has to be kept. False if something is left to be looked after.
+    /// Writes pending changes. Returns false if some are not durable yet.
     fn keep(&self) -> Result<bool, Refusal> {
         let unix_ms = self.inner.ports.clock.unix_ms();
         let mut buried = Vec::new();
@@ -168,7 +169,7 @@ impl Webhooks<'_> {
                     match self.store.journal.status(ticket) {
                         Status::Durable => buried.push((name.clone(), conversation, seq)),
                         Status::Pending => agent.burying.push((ticket, conversation, seq)),
-                        // The journal has failed: a restart knows.
+                        // The journal failed; the state is restored after a restart.
                         Status::Failed => {}
                     }
                 }
@@ -181,7 +182,7 @@ impl Webhooks<'_> {
         Ok(is_done)
     }
 
-    /// Moves the read mark of an agent behind a dead letter that is durable.
+    /// Moves an agent's read mark to the end of a durable dead letter.
     fn pass_over(&self, agent: &str, conversation: u64, seq: u64) -> Result<(), Refusal> {
         let who = agent.rsplit('/').next().unwrap_or_default();
         let change = Change::Cursor {
@@ -198,14 +199,15 @@ impl Webhooks<'_> {
             return Ok(());
         };
         match conversations.change(&name, None, &change) {
-            // Nobody waits for it: until it is durable the letter itself says so.
+            // The result is not awaited: until the mark is durable, the dead letter has the same
+            // effect.
             Ok(_) => Ok(()),
             Err(refusal) if matches!(refusal.code, ErrorCode::NotFound | ErrorCode::Gone) => Ok(()),
             Err(refusal) => Err(refusal),
         }
     }
 
-    /// Calls that are to be made now.
+    /// Returns the calls to make now.
     fn calls(&self) -> Vec<Call> {
         let now_ms = self.now_ms();
         let mut found = Vec::new();
@@ -214,7 +216,7 @@ impl Webhooks<'_> {
             let in_flight = agents.values().map(|it| it.deliveries.calling() as usize);
             let mut room = self.kept.options.calls_max.saturating_sub(in_flight.sum());
             let mut is_any = true;
-            // In turns: no agent takes all the room.
+            // One call per agent and round, so that no agent takes all the room.
             while room > 0 && is_any {
                 is_any = false;
                 for (name, agent) in agents.iter_mut() {
@@ -234,7 +236,7 @@ impl Webhooks<'_> {
         checked.collect()
     }
 
-    /// A call, unless its conversation wants it no more.
+    /// Returns the call, unless its conversation no longer needs it.
     fn check(&self, found: Found) -> Option<Call> {
         let (agent, settings, call, signal) = found;
         let (conversation, number) = (call.conversation, call.number);
@@ -253,7 +255,7 @@ impl Webhooks<'_> {
                     known.forget(conversation, &self.store.touched);
                     return None;
                 }
-                // It is known when it is called.
+                // The call reads the conversation again.
                 Err(_) => {}
             }
         }
@@ -275,7 +277,7 @@ impl Webhooks<'_> {
         let agents = self.kept.agents.lock();
         let in_flight = agents.values().map(|it| it.deliveries.calling() as usize);
         if in_flight.sum::<usize>() >= self.kept.options.calls_max {
-            // Whatever ends makes room.
+            // The end of a call makes room.
             return None;
         }
         agents

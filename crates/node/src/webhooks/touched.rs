@@ -1,7 +1,7 @@
-//! What has happened in conversations that have an agent, for whoever calls it.
+//! The set of conversations that changed and have an agent, for the caller of webhooks.
 //!
-//! Whoever appends notes the conversation and goes on. A conversation is noted once, however much
-//! happens: there are never more notes than conversations.
+//! An append adds its conversation to the set and returns. The set contains each conversation once,
+//! so its size is bounded by the number of conversations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::task::{Context, Poll, Waker};
@@ -9,20 +9,21 @@ use std::task::{Context, Poll, Waker};
 use journal::StreamId;
 use parking_lot::Mutex;
 
-/// See the module's documentation.
+/// The set of changed conversations with an agent.
 #[derive(Debug, Default)]
 pub(crate) struct Touched(Mutex<Inside>);
 
 #[derive(Debug, Default)]
 struct Inside {
-    /// Whether anybody looks at the notes.
+    /// True once the set is read; until then nothing is added.
     is_kept: bool,
     conversations: BTreeSet<u64>,
-    /// Those whose agent is answering up to a message and wants no other then.
+    /// By conversation, the last message that its agent is answering. Contains only agents that
+    /// refuse messages meanwhile.
     busy: BTreeMap<u64, u64>,
-    /// Those whose agent will answer up to a message later.
+    /// By conversation, the last message that its agent promised to answer later.
     awaited: BTreeMap<u64, u64>,
-    /// There is something to look at.
+    /// True if there is something new to look at.
     is_new: bool,
     waker: Option<Waker>,
 }
@@ -35,12 +36,12 @@ impl Inside {
 }
 
 impl Touched {
-    /// From now on there is somebody who looks.
+    /// Enables the set.
     pub(super) fn keep(&self) {
         self.0.lock().is_kept = true;
     }
 
-    /// Something has happened in a conversation that has an agent.
+    /// Adds a conversation that changed and has an agent.
     pub(crate) fn touch(&self, conversation: StreamId) {
         let mut inside = self.0.lock();
         if inside.is_kept && inside.conversations.insert(conversation.0) {
@@ -48,18 +49,18 @@ impl Touched {
         }
     }
 
-    /// Looked at again, but there is no hurry.
+    /// Adds conversations to be looked at again, without waking the reader.
     pub(super) fn put_back(&self, conversations: &[u64]) {
         let mut inside = self.0.lock();
         inside.conversations.extend(conversations);
     }
 
-    /// There is something to do.
+    /// Wakes the reader.
     pub(super) fn wake(&self) {
         self.0.lock().wake();
     }
 
-    /// Some of those that were touched, and whether there are more.
+    /// Removes up to `count` conversations. Returns them, and whether there are more.
     pub(super) fn take(&self, count: usize) -> (Vec<u64>, bool) {
         let mut inside = self.0.lock();
         inside.is_new = false;
@@ -70,7 +71,7 @@ impl Touched {
         (taken, !inside.conversations.is_empty())
     }
 
-    /// Ready when there is something to do.
+    /// Becomes ready when there is something new.
     pub(super) fn poll_changed(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut inside = self.0.lock();
         if inside.is_new {
@@ -80,12 +81,13 @@ impl Touched {
         Poll::Pending
     }
 
-    /// The last message that the conversation's agent is answering, if it wants no other now.
+    /// Returns the last message that the conversation's agent is answering, if the agent refuses
+    /// messages meanwhile.
     pub(crate) fn busy_with(&self, conversation: StreamId) -> Option<u64> {
         self.0.lock().busy.get(&conversation.0).copied()
     }
 
-    /// The last message that the conversation's agent will answer later.
+    /// Returns the last message that the conversation's agent promised to answer later.
     pub(crate) fn awaited(&self, conversation: StreamId) -> Option<u64> {
         self.0.lock().awaited.get(&conversation.0).copied()
     }
@@ -98,7 +100,7 @@ impl Touched {
         self.0.lock().awaited.insert(conversation, through_seq);
     }
 
-    /// No call for the conversation is in flight any more.
+    /// Records that no call for the conversation is in flight.
     pub(super) fn hung_up(&self, conversation: u64) {
         let mut inside = self.0.lock();
         inside.busy.remove(&conversation);

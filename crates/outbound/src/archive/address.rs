@@ -1,8 +1,8 @@
-//! Where the database is, and how the connection is protected.
+//! Address of the database, and protection of the connection.
 //!
-//! `sslmode` means what it means to libpq (PostgreSQL documentation, *SSL Support*): up to `require`
-//! the server's certificate is not looked at, unless there is an `sslrootcert`; `verify-ca` wants one
-//! that was issued by it, `verify-full` one for that host besides. There is no `allow`.
+//! `sslmode` is that of libpq (PostgreSQL documentation, *SSL Support*). Up to `require` the
+//! server's certificate is not verified unless there is an `sslrootcert`; `verify-ca` verifies its
+//! issuer, `verify-full` also its host name. `allow` is not supported.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,37 +12,39 @@ use tokio_postgres::config::SslMode;
 
 use super::tls::{Connector, Trust};
 
-/// Where the database is.
+/// Parsed address of the database.
 #[derive(Clone)]
 pub(super) struct Address {
     pub(super) config: Config,
     pub(super) tls: Connector,
 }
 
-/// How long a connection may take to be made.
+/// Time limit of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An address that cannot be used.
+/// Error in `archive.url`.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
-    /// It is no address.
-    #[error("archive.url is no address of a PostgreSQL database: {0}")]
+    /// The URL is not valid.
+    #[error("archive.url is not a valid PostgreSQL URL: {0}")]
     Malformed(String),
-    /// That protection is not known.
+    /// The `sslmode` is unknown.
     #[error(
-        "archive.url: `sslmode={0}` is none of disable, prefer, require, verify-ca, verify-full"
+        "archive.url: `sslmode={0}` is unknown, use disable, prefer, require, verify-ca or verify-full"
     )]
     Mode(String),
-    /// There is nothing to check a certificate with.
-    #[error("archive.url: `sslmode={0}` needs `sslrootcert=FILE`, the certificates to trust")]
+    /// The `sslmode` needs root certificates.
+    #[error(
+        "archive.url: `sslmode={0}` requires `sslrootcert=FILE` with the trusted root certificates"
+    )]
     NoRoots(String),
-    /// The certificates cannot be read.
+    /// The root certificates cannot be read.
     #[error("archive.url: sslrootcert: {0}")]
     Roots(String),
 }
 
 impl Address {
-    /// Reads a URL. `sslmode` and `sslrootcert` are taken out of its query.
+    /// Parses a URL; removes `sslmode` and `sslrootcert` from its query.
     pub(super) fn parse(url: &str) -> Result<Self, AddressError> {
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let (mut mode, mut roots, mut rest) = (None, None, Vec::new());
@@ -60,7 +62,7 @@ impl Address {
         let parsed = url.parse::<Config>();
         let mut config = parsed.map_err(|error| AddressError::Malformed(told(&error)))?;
         if config.get_hosts().is_empty() {
-            return Err(AddressError::Malformed("there is no host".to_owned()));
+            return Err(AddressError::Malformed("the host is missing".to_owned()));
         }
         let mode = mode.unwrap_or_else(|| "prefer".to_owned());
         let (ssl_mode, trust) = match (mode.as_str(), roots) {
@@ -84,7 +86,7 @@ impl Address {
     }
 }
 
-/// An error with its causes.
+/// Formats an error with its causes.
 pub(super) fn told(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -98,7 +100,7 @@ pub(super) fn told(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Without percent escapes (RFC 3986, section 2.1); what is no escape stays.
+/// Decodes percent escapes (RFC 3986, section 2.1); keeps invalid escapes.
 fn unescaped(text: &str) -> String {
     let bytes = text.as_bytes();
     let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
@@ -157,7 +159,7 @@ mod tests {
     fn what_is_no_address_is_refused_without_its_password() {
         for url in ["postgres://u:s3@/d", "postgres://u:s3@h/d?nosuch=1"] {
             let error = mode(url).unwrap_err();
-            assert!(error.starts_with("archive.url is no address"), "{error}");
+            assert!(error.starts_with("archive.url is not a valid"), "{error}");
             assert!(!error.contains("s3"), "{error}");
         }
     }

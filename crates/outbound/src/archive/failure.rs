@@ -1,56 +1,56 @@
-//! Why the archive was not written or read this time.
+//! `Failure`: errors of writing to or reading from the archive.
 
 use tokio_postgres::error::SqlState;
 
 use super::address::told;
 
-/// What went wrong; tried again after a while, whatever it is.
+/// Error of an archive operation. All errors are retried.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// The database, or the way to it.
+    /// Error of the database or of the connection.
     #[error("{}", told(.0))]
     Database(#[from] tokio_postgres::Error),
-    /// It does not answer.
-    #[error("PostgreSQL has not answered for {seconds} s")]
+    /// PostgreSQL did not answer in time.
+    #[error("PostgreSQL did not answer within {seconds} s")]
     Silent {
-        /// How long it was waited for.
+        /// Time limit in seconds.
         seconds: u64,
     },
-    /// The tables are made by a newer version.
+    /// A newer version made the tables.
     #[error(
-        "the archive's tables are of version {version}, this node knows {known}: use the newer telpher"
+        "the archive has schema version {version}, this node supports up to {known}: use the newer telpher"
     )]
     Newer {
-        /// Theirs.
+        /// Version of the tables.
         version: usize,
-        /// Ours.
+        /// Newest version that this node supports.
         known: usize,
     },
-    /// Somebody else writes for this journal, or wrote; where it stands is asked for again.
+    /// Another process writes to the archive for the same journal. The mark is read again.
     #[error(
-        "the mark of {partition} was moved by somebody else: does another node have a copy of this journal?"
+        "the mark of {partition} was moved by another process: check that no other node runs on a copy of this journal"
     )]
     Moved {
-        /// Which partition.
+        /// Name of the partition.
         partition: String,
     },
-    /// The archive is of another history.
+    /// The archive has events that are not in this journal.
     #[error(
-        "the archive has events of {partition} up to {next} that this journal does not have: was an older copy of it restored?"
+        "the archive has events of {partition} up to {next} that are not in this journal: it may have been restored from an older copy"
     )]
     OtherHistory {
-        /// Which partition.
+        /// Name of the partition.
         partition: String,
-        /// The archive's mark.
+        /// Mark in the archive.
         next: u64,
     },
-    /// The node's own disk, or what is on it.
+    /// Error of the node, for example of its disk.
     #[error("{0}")]
     Node(String),
 }
 
 impl Failure {
-    /// Whether one partition has it, and the others may go on over the same connection.
+    /// True if only one partition is affected and the connection can still be used.
     pub(super) fn is_of_one_partition(&self) -> bool {
         matches!(self, Self::OtherHistory { .. } | Self::Node(_))
     }
@@ -62,9 +62,9 @@ impl From<node::conversations::Refusal> for Failure {
     }
 }
 
-/// Whether an error is about the row and not about the server: it would come again, for this row
-/// alone (PostgreSQL documentation, appendix *Error Codes*: classes of data, constraints, checks,
-/// limits of the program, and what a trigger raises).
+/// True if the error concerns one row and would recur for that row only (PostgreSQL documentation,
+/// appendix *Error Codes*: classes for data, constraints, checks, program limits, and exceptions
+/// raised by triggers).
 pub(super) fn is_of_the_row(error: &tokio_postgres::Error) -> bool {
     const CLASSES: [&str; 5] = ["22", "23", "44", "54", "P0"];
     let code = error.code().map(SqlState::code).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Brings what happens to the archive, a batch at a time.
+//! `Feeder`: writes events to the archive in batches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
@@ -19,25 +19,25 @@ use super::schema::migrate;
 use super::session::Session;
 use super::state::Shared;
 
-/// What is held in memory of what goes there.
+/// Limit of events held in memory.
 const LIMIT: BatchLimit = BatchLimit {
     rows: 5_000,
     bytes: 4 << 20,
 };
 
-/// The pause after the first failure, and after many.
+/// First and longest pause between retries.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
-/// How long it rests where nothing happens.
+/// Maximum time without a check of the connection.
 const REST: Duration = Duration::from_secs(5);
 
-/// Streams that are looked at for what need not stay, at a time.
+/// Number of conversation streams checked for trimming at a time.
 const SWEPT_AT_ONCE: u64 = 1_024;
 
-/// How long it is between two looks at a stream in which nothing happens.
+/// Minimum time between two sweeps over all streams.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
-/// See the module's documentation.
+/// The writing task of the archive; see the module documentation.
 pub(super) struct Feeder {
     node: Handle,
     address: Address,
@@ -45,16 +45,16 @@ pub(super) struct Feeder {
     shared: Arc<Shared>,
     partitions: Partitions,
     marks: BTreeMap<u64, Mark>,
-    /// The next stream to look at, and when the first one was.
+    /// Next stream to check for trimming, and start time of the sweep.
     swept: (u64, Instant),
 }
 
-/// What one look at all partitions came to.
+/// Result of one pass over all partitions.
 #[derive(Default)]
 struct Pass {
-    /// A batch was full: there is more.
+    /// True if a batch was full, so that there are more events.
     is_more: bool,
-    /// A partition could not be brought further.
+    /// True if a partition failed.
     has_failed: bool,
 }
 
@@ -76,7 +76,7 @@ impl Feeder {
         }
     }
 
-    /// For ever.
+    /// Writes events forever; reconnects after errors.
     pub(super) async fn run(mut self) {
         let mut pause = BACK_OFF.0;
         loop {
@@ -87,13 +87,13 @@ impl Feeder {
             if self.shared.view().batches > batches {
                 pause = BACK_OFF.0;
             }
-            // Many nodes do not come back at the same moment.
+            // Random pauses spread the reconnects of many nodes.
             tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64())).await;
             pause = (pause * 2).min(BACK_OFF.1);
         }
     }
 
-    /// As long as one connection holds.
+    /// Writes events until the connection fails.
     async fn feed(&mut self) -> Result<std::convert::Infallible, Failure> {
         let session = Session::connect(&self.address, self.options.statement_timeout).await?;
         migrate(&session).await?;
@@ -108,7 +108,7 @@ impl Feeder {
             self.sweep().await?;
             if !pass.is_more {
                 if !self.has_news().await {
-                    // A connection that nobody needs may have ended.
+                    // Checks an idle connection.
                     session.run("SELECT 1").await?;
                 }
                 tokio::time::sleep(self.options.interval).await;
@@ -117,11 +117,11 @@ impl Feeder {
     }
 
     fn conversations(&self) -> Result<Conversations<'_>, Failure> {
-        let nothing = || Failure::Node("this node keeps nothing".to_owned());
+        let nothing = || Failure::Node("this node has no storage".to_owned());
         self.node.conversations().ok_or_else(nothing)
     }
 
-    /// One batch of each partition that has something.
+    /// Writes one batch of each partition that has new events.
     async fn pass(&mut self, session: &Session) -> Result<Pass, Failure> {
         self.find_partitions();
         let mut pass = Pass::default();
@@ -139,7 +139,7 @@ impl Feeder {
         Ok(pass)
     }
 
-    /// A batch of a partition; says whether it was full.
+    /// Writes a batch of a partition. Returns true if the batch was full.
     async fn bring(&mut self, session: &Session, partition: &Partition) -> Result<bool, Failure> {
         let mark = self.marks.entry(partition.number).or_default().clone();
         self.check_history(partition, &mark)?;
@@ -166,7 +166,7 @@ impl Feeder {
         Ok(batch.events >= LIMIT.rows as u64 || next < self.conversations()?.reach(partition).end)
     }
 
-    /// Whether the archive's last event is this journal's.
+    /// Checks that the archive's last event is the one in this journal.
     fn check_history(&self, partition: &Partition, mark: &Mark) -> Result<(), Failure> {
         let conversations = self.conversations()?;
         let reach = conversations.reach(partition);
@@ -185,7 +185,7 @@ impl Feeder {
         Ok(())
     }
 
-    /// Reads from disk, where no connection waits for it.
+    /// Reads a batch from disk on a blocking thread.
     async fn read(
         &self,
         partition: &Partition,
@@ -218,7 +218,7 @@ impl Feeder {
     }
 
     fn note_lag(&mut self) {
-        // While the archive is away nobody else looks for them.
+        // While the archive is not reachable, no other code finds new partitions.
         self.find_partitions();
         let Ok(conversations) = self.conversations() else {
             return;
@@ -241,7 +241,7 @@ impl Feeder {
         mark.map_or(0, |mark| mark.next)
     }
 
-    /// Waits until something happens, or for a while: then it is false.
+    /// Waits for new events. Returns false after [`REST`] without any.
     async fn has_news(&self) -> bool {
         let mut waiting = None;
         let news = poll_fn(|cx| {
@@ -258,7 +258,7 @@ impl Feeder {
         tokio::time::timeout(REST, news).await.is_ok()
     }
 
-    /// Looks at some streams for what need not stay because it has become old.
+    /// Trims old messages of the next streams.
     async fn sweep(&mut self) -> Result<(), Failure> {
         let (next, begun) = self.swept;
         if self.options.keep.is_everything() || next == 1 && begun.elapsed() < SWEEP_INTERVAL {
@@ -309,16 +309,16 @@ fn trim(
 }
 
 fn kept(node: &Handle) -> Result<Conversations<'_>, Failure> {
-    let nothing = || Failure::Node("this node keeps nothing".to_owned());
+    let nothing = || Failure::Node("this node has no storage".to_owned());
     node.conversations().ok_or_else(nothing)
 }
 
-/// Does what may wait for the disk on a thread that nobody needs.
+/// Runs blocking disk work on a separate thread.
 async fn apart<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(error) => Err(Failure::Node(format!("it ended early: {error}"))),
+        Err(error) => Err(Failure::Node(format!("a blocking task failed: {error}"))),
     }
 }

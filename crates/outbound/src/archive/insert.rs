@@ -1,7 +1,8 @@
-//! A batch, brought to the database in one transaction with the mark behind it.
+//! Inserts a batch in one transaction with its mark.
 //!
-//! A row that the database refuses stops nobody: the batch is halved until it is found, tried without
-//! what is there for queries only, and set aside with the reason if that is refused as well.
+//! A row that the database rejects does not stop the archive: the batch is halved until the row is
+//! found, the row is tried without the columns for queries, and if it is rejected again it goes to
+//! the table `refused` with the reason.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,30 +14,30 @@ use super::failure::{Failure, is_of_the_row};
 use super::rows::{Columns, Form, INSERT, Message, jsonb, messages, time};
 use super::session::{Session, Values};
 
-/// Rows that one statement deletes.
+/// Maximum number of rows deleted by one statement.
 const DELETED_MAX: i64 = 10_000;
 
-/// What a batch came to.
+/// Result of writing a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Written {
-    /// Messages that were not there before.
+    /// Number of new messages inserted.
     pub(super) messages: u64,
-    /// Rows that were set aside.
+    /// Number of rows moved to the table `refused`.
     pub(super) refused: u64,
-    /// Conversations that were erased.
+    /// Number of conversations erased.
     pub(super) erased: u64,
 }
 
-/// Where a partition stands in the archive.
+/// Position of a partition in the archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// The first event that is not there.
+    /// First event that is not in the archive.
     pub(super) next: u64,
-    /// The last one that is.
+    /// Proof of the last event in the archive.
     pub(super) proof: Option<Vec<u8>>,
 }
 
-/// All marks of a journal, by partition.
+/// Returns the marks of a journal by partition.
 pub(super) async fn marks(session: &Session, journal: u64) -> Result<BTreeMap<u64, Mark>, Failure> {
     let sql = "SELECT partition, next, proof FROM telpher.marks WHERE journal = $1";
     let rows = session.query(sql, &[&(journal as i64)]).await?;
@@ -49,7 +50,7 @@ pub(super) async fn marks(session: &Session, journal: u64) -> Result<BTreeMap<u6
     rows.into_iter().map(mark).collect()
 }
 
-/// One writing of one partition.
+/// Writes batches of one partition.
 pub(super) struct Writing<'a> {
     pub(super) session: &'a Session,
     pub(super) journal: u64,
@@ -57,7 +58,7 @@ pub(super) struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Brings a batch there and moves the mark from where it must be.
+    /// Writes a batch and moves the mark, which must be at `from`.
     pub(super) async fn write(
         &self,
         from: &Mark,
@@ -92,7 +93,7 @@ impl Writing<'_> {
         Ok(written)
     }
 
-    /// Locks the mark, made if there is none, and says whether it is where it must be.
+    /// Locks the mark, after inserting it if it is missing. Returns true if it is equal to `mark`.
     async fn is_at(&self, mark: &Mark) -> Result<bool, Failure> {
         let (journal, partition) = self.numbers();
         let made = "INSERT INTO telpher.marks (journal, partition, name, next)
@@ -121,8 +122,8 @@ impl Writing<'_> {
         (self.journal as i64, self.partition.number as i64)
     }
 
-    /// Removes what there is of a conversation, a part at a time: that may be a lot. What comes
-    /// behind it in the batch is nothing of it.
+    /// Deletes the rows of a conversation in steps, because there may be many. Later rows in the
+    /// batch do not belong to the erased conversation.
     async fn delete(&self, conversation: u64) -> Result<(), Failure> {
         let (journal, _) = self.numbers();
         for table in ["messages", "refused"] {
@@ -137,7 +138,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Has a row for each conversation.
+    /// Inserts a row for each conversation of the batch.
     async fn name_all(&self, batch: &Batch) -> Result<(), Failure> {
         let (journal, _) = self.numbers();
         let first = batch.rows.first().map_or(0, |row| row.at_ms);
@@ -166,7 +167,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Says how many rows were set aside.
+    /// Writes a state. Returns the number of rows moved to `refused`.
     async fn state(&self, row: &Row, state: &State) -> Result<u64, Failure> {
         for form in [Form::Full, Form::Bare] {
             let tried = self.try_state(row, state, form);
@@ -251,8 +252,8 @@ impl Writing<'_> {
         self.session.execute(INSERT, &values).await
     }
 
-    /// Tries something that the database may refuse because of a row: then nothing of it is done,
-    /// and the reason is told.
+    /// Runs statements that the database may reject because of a row. A rejection is rolled back
+    /// and its reason returned.
     async fn attempt(
         &self,
         work: impl Future<Output = Result<u64, Failure>>,
@@ -290,7 +291,7 @@ impl Writing<'_> {
             conversation,
             seq,
             reason,
-            "the archive refused a row: it is set aside"
+            "the database rejected a row, it was stored in telpher.refused"
         );
         let (seq, event, at) = (seq as i64, row.event as i64, time(row.at_ms));
         let values: Values<'_> = &[

@@ -1,7 +1,7 @@
-//! Reading back what the node has trimmed.
+//! Reads trimmed messages back from the archive.
 //!
-//! One request after the other over one connection, which is made when it is needed. A request
-//! that has waited too long is answered so; whoever asks waits twice the limit at most.
+//! Requests are served one after the other over one connection, which is made on demand. A request
+//! that waited longer than the limit fails; a caller waits at most twice the limit.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,13 +16,13 @@ use super::failure::Failure;
 use super::session::Session;
 use super::state::Shared;
 
-/// Requests that may wait.
+/// Maximum number of waiting requests.
 const WAITING_MAX: usize = 256;
 
-/// Bytes of one answer, at most, unless one message is larger.
+/// Maximum bytes of an answer, unless a single message is larger.
 const BYTES_MAX: usize = 8 << 20;
 
-/// A connection that nobody needed for so long is closed.
+/// Idle time after which the connection is closed.
 const IDLE: Duration = Duration::from_secs(60);
 
 type Answer = Result<Vec<Archived>, Away>;
@@ -33,14 +33,14 @@ struct Request {
     answer: oneshot::Sender<Answer>,
 }
 
-/// What the node asks.
+/// Port of the node for reading the archive.
 pub(super) struct Reader {
     requests: mpsc::Sender<Request>,
     shared: Arc<Shared>,
 }
 
 impl Reader {
-    /// The one that is asked, and the task that answers.
+    /// Creates the port and the task that serves it.
     pub(super) fn new(
         address: Address,
         limit: Duration,
@@ -65,8 +65,8 @@ impl Archive for Reader {
         };
         let sent = self.requests.try_send(request);
         Box::pin(async move {
-            sent.map_err(|_| away("too much is being read from it"))?;
-            let ended = |_| away("the node is going down");
+            sent.map_err(|_| away(format!("too many reads are waiting (limit {WAITING_MAX})")))?;
+            let ended = |_| away("the node is shutting down");
             answered.await.map_err(ended)?
         })
     }
@@ -102,12 +102,14 @@ async fn answer_all(
             continue;
         }
         let answer = match request.asked.elapsed() > limit {
-            true => Err(away("others have waited for it too long")),
+            true => Err(away(format!(
+                "the request waited longer than {limit:?} (archive.read_timeout)"
+            ))),
             false => answer(&address, limit, &mut session, &request.wanted).await,
         };
         let count = answer.as_ref().map_or(0, Vec::len);
         shared.change(|view| view.read_back += count as u64);
-        // Whoever asked may have gone.
+        // The caller may have gone.
         let _ = request.answer.send(answer);
     }
 }
@@ -121,7 +123,7 @@ async fn answer(
     let is_reused = session.is_some();
     let reading = async {
         match read(address, limit, session, wanted).await {
-            // It may have been restarted since the connection was made.
+            // The database may have restarted since the connection was made.
             Err(Failure::Database(error)) if is_reused && error.is_closed() => {
                 *session = None;
                 read(address, limit, session, wanted).await

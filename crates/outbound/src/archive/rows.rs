@@ -1,4 +1,4 @@
-//! Messages as columns, as the database takes them.
+//! Converts messages to the columns of the table `messages`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,12 +8,12 @@ use node::conversations::feed::{Happened, Row};
 
 use tokio_postgres::types::ToSql;
 
-/// How much of a message is written.
+/// Set of columns to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// All columns.
     Full,
-    /// Not what is there for queries only.
+    /// Without the columns that exist only for queries.
     Bare,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Message<'a> {
     pub(super) record: &'a [u8],
 }
 
-/// The messages of a batch.
+/// Returns the messages of a batch.
 pub(super) fn messages<'r>(rows: &'r [Row]) -> Vec<Message<'r>> {
     let message = |row: &'r Row| {
         let Row { happened, .. } = row;
@@ -41,7 +41,7 @@ pub(super) fn messages<'r>(rows: &'r [Row]) -> Vec<Message<'r>> {
     rows.iter().filter_map(message).collect()
 }
 
-/// Column by column.
+/// Values of the insert statement, by column.
 #[derive(Default)]
 pub(super) struct Columns<'a> {
     conversation: Vec<i64>,
@@ -59,7 +59,7 @@ pub(super) struct Columns<'a> {
     record: Vec<&'a [u8]>,
 }
 
-/// Takes [`Columns::values`].
+/// Insert statement for [`Columns::values`].
 pub(super) const INSERT: &str = "
 INSERT INTO telpher.messages (journal, partition, conversation, seq, event, at, id, role, sender,
     status, tokens, is_estimated, parts, metadata, record)
@@ -86,7 +86,7 @@ impl<'a> Columns<'a> {
         self.event.push(message.row.event as i64);
         self.at.push(time(message.row.at_ms));
         self.record.push(message.record);
-        // A record that makes no sense is kept all the same.
+        // A record that cannot be decoded is stored without the other columns.
         let view = MessageView::decode(message.record).ok();
         let view = view.filter(|_| form == Form::Full);
         self.id.push(view.as_ref().map(|it| it.id));
@@ -102,7 +102,7 @@ impl<'a> Columns<'a> {
         self.metadata.push(metadata);
     }
 
-    /// The values of [`INSERT`].
+    /// Returns the parameters of [`INSERT`].
     pub(super) fn values<'v>(
         &'v self,
         journal: &'v i64,
@@ -141,19 +141,19 @@ fn word(status: Status) -> &'static str {
     }
 }
 
-/// Metadata for the column `metadata`; `None` for bytes that are no JSON, which older nodes stored.
-/// One such row would make PostgreSQL refuse its whole batch.
+/// Returns metadata for the column `metadata`; `None` for bytes that are not JSON, which older
+/// nodes accepted. One such row would make PostgreSQL reject the whole batch.
 fn whole_jsonb(bytes: &[u8]) -> Option<&str> {
     let text = jsonb(bytes)?;
     serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
     Some(text)
 }
 
-/// JSON that jsonb can take, as far as a look tells.
+/// Returns the text if jsonb is likely to accept it.
 ///
-/// jsonb keeps texts without escapes, so it refuses U+0000 and surrogates that are alone, which
-/// JSON may escape (PostgreSQL documentation, *JSON Types*); text refuses bytes that are zero or no
-/// UTF-8. What this look does not see the database does, which costs more.
+/// jsonb stores texts without escapes, so it rejects U+0000 and lone surrogates, which JSON may
+/// escape (PostgreSQL documentation, *JSON Types*); text rejects zero bytes and invalid UTF-8.
+/// Other errors are found by the database, at a higher cost.
 pub(super) fn jsonb(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     if text.is_empty() || bytes.contains(&0) {
@@ -186,7 +186,7 @@ pub(super) fn jsonb(bytes: &[u8]) -> Option<&str> {
     Some(text)
 }
 
-/// The code unit of the escape there.
+/// Returns the code unit of the `\u` escape at `escape`.
 fn code(text: &str, escape: usize) -> Option<u16> {
     u16::from_str_radix(text.get(escape + 2..escape + 6)?, 16).ok()
 }

@@ -1,18 +1,18 @@
-//! The tables, and how those of an older version become those of this one.
+//! Schema of the archive and its migrations.
 //!
-//! Migrations are applied in order, each once, under a lock that all nodes share. One that was
-//! published is never changed.
+//! Migrations are applied in order, each once, under a lock shared by all nodes. A published
+//! migration is never changed.
 
 use super::failure::Failure;
 use super::session::Session;
 
-/// What makes version `n` of `n - 1`; the first makes version 1.
+/// Migrations; the first creates version 1.
 const MIGRATIONS: [&str; 1] = [include_str!("schema/1.sql")];
 
-/// Names the lock: `telpher` in ASCII.
+/// Key of the advisory lock: `telpher` in ASCII.
 const LOCK: i64 = 0x0074_656c_7068_6572;
 
-/// Brings the tables to this version; one that is newer is refused.
+/// Migrates the tables to the current version; fails if they are newer.
 pub(super) async fn migrate(session: &Session) -> Result<(), Failure> {
     if version(session).await? == Some(MIGRATIONS.len()) {
         return Ok(());
@@ -39,7 +39,7 @@ pub(super) async fn migrate(session: &Session) -> Result<(), Failure> {
         let version = index as i32 + 1;
         let applied = "INSERT INTO telpher.migrations (version) VALUES ($1)";
         session.execute(applied, &[&version]).await?;
-        tracing::info!(version, "the archive's tables were made or changed");
+        tracing::info!(version, "the schema of the archive was migrated");
     }
     session.run("COMMIT").await
 }
@@ -51,7 +51,7 @@ CREATE TABLE telpher.migrations (
     applied_at timestamptz NOT NULL DEFAULT now()
 );";
 
-/// The version of the tables; `None` when there are none.
+/// Returns the version of the tables; `None` if there are none.
 async fn version(session: &Session) -> Result<Option<usize>, Failure> {
     let is_there = "SELECT to_regclass('telpher.migrations') IS NOT NULL";
     let rows = session.query(is_there, &[]).await?;

@@ -1,4 +1,4 @@
-//! A connection to the database on which nothing waits for ever.
+//! `Session`: a database connection with a time limit for every operation.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use tokio_postgres::{Client, Row};
 use super::address::Address;
 use super::failure::Failure;
 
-/// What the server takes longer for than it was told to is given up: it may be gone, or stopped.
+/// Time added to the statement timeout before a silent server counts as lost.
 const GRACE: Duration = Duration::from_secs(1);
 
 pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// A connection; it ends when this is dropped, and what it had not committed is void.
+/// A database connection. Dropping it closes the connection and rolls back.
 pub(super) struct Session {
     client: Client,
     driver: JoinHandle<()>,
@@ -22,12 +22,12 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Connects; each statement is given that long.
+    /// Connects; `limit` is the time limit of each statement.
     pub(super) async fn connect(address: &Address, limit: Duration) -> Result<Self, Failure> {
         let connecting = address.config.connect(address.tls.clone());
         let (client, connection) = bounded(limit, connecting).await?;
         let driver = tokio::spawn(async move {
-            // The client is told of it too.
+            // The client gets the error too.
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "the connection to the archive ended");
             }
@@ -47,17 +47,17 @@ impl Session {
         Ok(session)
     }
 
-    /// Runs statements that have no values.
+    /// Runs statements without parameters.
     pub(super) async fn run(&self, statements: &str) -> Result<(), Failure> {
         bounded(self.limit, self.client.batch_execute(statements)).await
     }
 
-    /// Runs one and says how many rows it concerned.
+    /// Runs a statement and returns the number of affected rows.
     pub(super) async fn execute(&self, sql: &str, values: Values<'_>) -> Result<u64, Failure> {
         bounded(self.limit, self.client.execute(sql, values)).await
     }
 
-    /// Runs one and hands out its rows.
+    /// Runs a query and returns its rows.
     pub(super) async fn query(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
         bounded(self.limit, self.client.query(sql, values)).await
     }

@@ -1,11 +1,11 @@
-//! What is known of the archive, for everybody who looks.
+//! `Shared`: state of the archive for the writer, the reader and observers.
 
 use node::ports::archive::ArchiveView;
 use parking_lot::Mutex;
 
 use super::failure::Failure;
 
-/// Shared by whoever writes, reads and looks.
+/// Shared state of the archive.
 #[derive(Debug, Default)]
 pub(super) struct Shared(Mutex<ArchiveView>);
 
@@ -18,24 +18,24 @@ impl Shared {
         change(&mut self.0.lock());
     }
 
-    /// It answered; what was wrong is over.
+    /// Records a success, which clears the error.
     pub(super) fn succeeded(&self) {
         self.change(|view| {
             view.is_connected = true;
             if view.error.take().is_some() {
-                tracing::info!("the archive can be written again");
+                tracing::info!("writing to the archive works again");
             }
         });
     }
 
-    /// An attempt failed; each reason is told once.
+    /// Records a failed attempt; logs each new reason once.
     pub(super) fn failed(&self, failure: &Failure) {
         let reason = failure.to_string();
         self.change(|view| {
             view.errors += 1;
             view.is_connected = failure.is_of_one_partition();
             if view.error.as_ref() != Some(&reason) {
-                tracing::warn!(reason, "the archive cannot be written");
+                tracing::warn!(reason, "writing to the archive failed");
                 view.error = Some(reason);
             }
         });

@@ -1,4 +1,4 @@
-//! Encryption towards the database, as its address says whom to trust.
+//! TLS connections to the database, with the verification that its URL asks for.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,18 +17,18 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 
-/// Whose certificate will do.
+/// Required verification of the server's certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Whoever answers: what is sent is hidden from those who only listen.
+    /// No verification: protects only against passive listeners.
     Anybody,
-    /// Whoever has one that one of these issued.
+    /// Certificate issued by one of these roots.
     Issued(PathBuf),
-    /// The same, for the host.
+    /// Certificate issued by one of these roots for the host.
     Named(PathBuf),
 }
 
-/// Makes connections that are encrypted.
+/// Creates TLS connections.
 #[derive(Clone)]
 pub(super) struct Connector(TlsConnector);
 
@@ -39,7 +39,7 @@ impl Connector {
     }
 }
 
-/// The same for one host.
+/// Creates TLS connections to one host.
 pub(super) struct Named {
     connector: TlsConnector,
     host: String,
@@ -72,16 +72,16 @@ impl<S: Duplex> TlsConnect<S> for Named {
     }
 }
 
-/// What TLS can be laid over.
+/// A byte stream for TLS.
 pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Duplex for S {}
 
-/// An encrypted connection.
+/// A TLS connection.
 pub(super) struct Encrypted<S>(tokio_rustls::client::TlsStream<S>);
 
 impl<S: Duplex> TlsStream for Encrypted<S> {
-    /// A password is bound to no certificate: whoever wants to be sure says `verify-full`.
+    /// No channel binding; `verify-full` authenticates the server.
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
@@ -152,7 +152,7 @@ fn verifier(
     builder.build().map_err(|error| failed(&error))
 }
 
-/// Looks at less of a certificate than it could: at the issuer but not the name, or at nothing.
+/// Certificate verifier that checks less than usual: only the issuer, or nothing.
 #[derive(Debug)]
 struct Lenient {
     inner: Option<Arc<WebPkiServerVerifier>>,
@@ -174,7 +174,7 @@ impl ServerCertVerifier for Lenient {
         let verified =
             inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verified {
-            // The name is looked at last: everything else was right.
+            // The name is checked last, so the rest of the certificate is valid.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),

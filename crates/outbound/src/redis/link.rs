@@ -1,8 +1,7 @@
-//! The connection: one that everybody shares, made when it is needed, and again after a while when
-//! it fails.
+//! `Link`: the shared connection to Redis, made on demand and again after failures.
 //!
-//! Commands of all callers go over it in the order in which they were handed in, without waiting for
-//! each other's answers. Whoever comes while there is none and none is due is told so at once.
+//! Commands of all callers are pipelined in order. While there is no connection and the pause
+//! before the next attempt is not over, a request fails at once.
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -21,37 +20,37 @@ use tokio::sync::Mutex;
 
 use super::store::Options;
 
-/// A place that cannot be used.
+/// Error in the address of Redis.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
-    /// There is none.
-    #[error("quota.store.redis names no server")]
+    /// No address is configured.
+    #[error("quota.store.redis is empty: it needs at least one address")]
     Missing,
-    /// It is no address.
-    #[error("quota.store.redis: address {place} is none of a Redis: {reason}")]
+    /// An address is not valid.
+    #[error("quota.store.redis: address {place} is not a valid Redis URL: {reason}")]
     Malformed {
-        /// Which, from 1: it may hold a password.
+        /// Position in the list, from 1; the address itself may contain a password.
         place: usize,
-        /// Why.
+        /// Reason from the parser.
         reason: String,
     },
-    /// Nobody would be trusted.
-    #[error("quota.store.authorities: {} cannot be used: {reason}", path.display())]
+    /// The certificate authorities cannot be loaded.
+    #[error("quota.store.authorities: cannot load {}: {reason}", path.display())]
     Certificate {
-        /// Where it was looked for.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }
 
-/// Why there is no connection.
+/// Reason for a missing connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shut(pub(super) String);
 
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// Of a command that the cluster sends elsewhere.
+/// Maximum number of redirects of a command within the cluster.
 const REDIRECTS_MAX: u32 = 4;
 
 enum Servers {
@@ -59,31 +58,31 @@ enum Servers {
     Cluster(Box<ClusterClient>),
 }
 
-/// See the module's documentation.
+/// A connection to one server or to a cluster.
 #[derive(Clone)]
 pub(super) enum Connection {
     One(MultiplexedConnection),
     Cluster(ClusterConnection),
 }
 
-/// Makes it.
+/// Makes and shares the connection.
 pub(super) struct Link {
     servers: Servers,
-    /// How long an answer may take.
+    /// Time limit of an answer.
     deadline: Duration,
     state: Mutex<State>,
 }
 
 struct State {
     connection: Option<Connection>,
-    /// Tells one connection from the next.
+    /// Number of the connection, from 1.
     number: u64,
     pause: Duration,
     not_before: Option<(Instant, String)>,
 }
 
 impl Link {
-    /// To one server, or to a cluster of which several are named.
+    /// Creates a link to one server, or to a cluster if there are several addresses.
     pub(super) fn new(options: &Options) -> Result<Self, AddressError> {
         let deadline = options.deadline;
         let certificates = certificates(options)?;
@@ -120,7 +119,7 @@ impl Link {
         })
     }
 
-    /// The connection, and its number.
+    /// Returns the connection and its number.
     pub(super) async fn get(&self) -> Result<(Connection, u64), Shut> {
         let mut state = self.state.lock().await;
         if let Some(connection) = &state.connection {
@@ -147,7 +146,7 @@ impl Link {
         }
     }
 
-    /// The connection of that number is of no use any more.
+    /// Discards the connection with this number after a failure.
     pub(super) async fn drop_it(&self, number: u64) {
         let mut state = self.state.lock().await;
         if state.number == number {
@@ -155,7 +154,7 @@ impl Link {
         }
     }
 
-    /// What cannot be reached is known before whoever waits gives up.
+    /// Connects within half of the deadline, so that the error arrives before the caller gives up.
     async fn connect(&self) -> Result<Connection, String> {
         let patience = self.deadline / 2;
         let made = match &self.servers {
@@ -179,7 +178,7 @@ impl Link {
 }
 
 impl Connection {
-    /// Sends commands in that order, all at once, and waits for what becomes of each.
+    /// Sends commands in order, all at once, and returns the result of each.
     pub(super) async fn send(
         &self,
         commands: Vec<Cmd>,
@@ -203,7 +202,7 @@ impl Connection {
         }
     }
 
-    /// Asks any server what it says of itself.
+    /// Runs `INFO` on any server.
     pub(super) async fn info(&self) -> RedisResult<Value> {
         let mut info = redis::cmd("INFO");
         info.arg("server");
@@ -217,7 +216,8 @@ impl Connection {
     }
 }
 
-/// A cluster's connection sends what it is handed when the future is polled first.
+/// Polls all futures once in order before waiting: a cluster connection sends a command at the
+/// first poll.
 async fn in_order<F: Future + Unpin>(mut asked: Vec<MaybeDone<F>>) -> Vec<F::Output> {
     std::future::poll_fn(|cx| {
         for one in &mut asked {
@@ -240,7 +240,7 @@ fn client(url: &str, certificates: Option<TlsCertificates>) -> RedisResult<Clien
     }
 }
 
-/// Whose certificates will do, if that is not left to this machine.
+/// Returns the trusted root certificates, if they are configured.
 fn certificates(options: &Options) -> Result<Option<TlsCertificates>, AddressError> {
     let Some(path) = &options.certificate else {
         return Ok(None);
@@ -257,13 +257,13 @@ fn certificates(options: &Options) -> Result<Option<TlsCertificates>, AddressErr
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "when to try again is told by the real clock: a server is outside"
+    reason = "reconnect pauses need the real clock, because the server is an external process"
 )]
 pub(super) fn now() -> Instant {
     Instant::now()
 }
 
-/// Without the address: it may hold a password.
+/// Creates an error without the address, which may contain a password.
 fn malformed(index: usize, error: &RedisError) -> AddressError {
     AddressError::Malformed {
         place: index + 1,
@@ -271,7 +271,7 @@ fn malformed(index: usize, error: &RedisError) -> AddressError {
     }
 }
 
-/// In the server's words, if it said any.
+/// Returns the server's own error text, if there is one.
 pub(super) fn reason(error: &RedisError) -> String {
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),

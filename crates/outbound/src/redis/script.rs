@@ -1,9 +1,9 @@
-//! The function on the server: what it is told and what it answers.
+//! Calls of the Lua function on the server: encoding of arguments and decoding of answers.
 //!
-//! `decide.lua` says how cells are stored and what it answers, and counts what most takes are about;
-//! `cells.lua` counts the rest, `limbs.lua` numbers that are no doubles, `calendar.lua` the stretches
-//! of budgets. A bucket is told of by its rate in lowest terms: 40,000 in a minute are 1 in
-//! 1,500,000 ns, and its credit stays below 2^52 where it can.
+//! `decide.lua` defines how cells are stored and what is returned, and handles the common cases;
+//! `cells.lua` handles the others, `limbs.lua` large integers, `calendar.lua` the periods of
+//! budgets. The rate of a bucket is sent in lowest terms: 40,000 per minute is 1 per 1,500,000 ns.
+//! Its credit then stays below 2^52 where possible.
 
 use node::ports::quota_store::{Lease, RemoteCell, RemoteDecision, RemoteStanding, Returned};
 use node::ports::quota_store::{RemoteTake, Verb};
@@ -17,12 +17,12 @@ const SOURCE: &str = concat!(
     include_str!("decide.lua"),
 );
 
-/// See the module's documentation.
+/// The Lua function, identified by its digest.
 pub struct Script {
     digest: String,
 }
 
-/// One call of it.
+/// One call of the function.
 pub struct Call {
     keys: Vec<String>,
     args: Vec<String>,
@@ -36,19 +36,21 @@ impl Default for Script {
 }
 
 impl Script {
-    /// By its digest: a server that does not know it says `NOSCRIPT`, and has done nothing.
+    /// Builds a call by digest. A server without the function answers `NOSCRIPT` and has done
+    /// nothing.
     pub fn short(&self, call: &Call) -> redis::Cmd {
         call.command("EVALSHA", &self.digest)
     }
 
-    /// With all of it, which the server remembers.
+    /// Builds a call with the whole source, which the server then caches.
     pub fn whole(&self, call: &Call) -> redis::Cmd {
         call.command("EVAL", SOURCE)
     }
 }
 
 impl Call {
-    /// A take at a moment, in nanoseconds since 1970-01-01 UTC; `None` for the server's.
+    /// Builds a take at `now_ns` (nanoseconds since 1970-01-01 UTC); `None` uses the server's
+    /// clock.
     pub fn take(take: &RemoteTake, now_ns: Option<u64>) -> Self {
         let mut call = Self::new(word(take.verb), now_ns);
         for cell in &take.cells {
@@ -57,7 +59,7 @@ impl Call {
         call
     }
 
-    /// A lease of a cell that `nodes` share, at a moment.
+    /// Builds the lease of a cell that `nodes` nodes share.
     pub fn lease(
         cell: &RemoteCell,
         want: u64,
@@ -117,7 +119,8 @@ impl Call {
     }
 }
 
-/// The offset of a budget's calendar, and that at which its next period begins if it is another one.
+/// Returns the UTC offset of a budget's calendar, and the offset of its next period if that
+/// differs.
 fn offsets(zone: Zone) -> String {
     match zone {
         Zone::Fixed(offset_s) => offset_s.to_string(),
@@ -148,7 +151,7 @@ fn in_lowest_terms(bucket: Bucket) -> String {
     format!("{} {amount} {period_ns}", bucket.capacity)
 }
 
-/// Reads the answer to a take.
+/// Decodes the answer to a take.
 pub fn decision(value: Value) -> RedisResult<RemoteDecision> {
     let mut words = words(value)?.into_iter();
     let mut next = || words.next().unwrap_or(Value::Nil);
@@ -183,7 +186,7 @@ fn standing(value: Value) -> RedisResult<RemoteStanding> {
     })
 }
 
-/// Reads the answer to a lease.
+/// Decodes the answer to a lease.
 pub fn leased(value: Value) -> RedisResult<Lease> {
     let mut words = words(value)?.into_iter();
     let mut next = || words.next().unwrap_or(Value::Nil);
@@ -209,7 +212,7 @@ fn words(value: Value) -> RedisResult<Vec<Value>> {
     }
 }
 
-/// A whole number of any size, as far as 64 bits go; `None` for none.
+/// Decodes an integer of any size, saturating at 64 bits; `None` for an empty text.
 fn whole(value: Value) -> RedisResult<Option<i64>> {
     if let Value::Int(number) = value {
         return Ok(Some(number));
@@ -226,7 +229,7 @@ fn whole(value: Value) -> RedisResult<Option<i64>> {
     Ok(Some(digits.parse().unwrap_or(bound)))
 }
 
-/// The same, of what is never negative: it may take all of 64 bits.
+/// Decodes an integer that is never negative and may use all 64 bits.
 fn count(value: Value) -> RedisResult<Option<u64>> {
     if let Value::BulkString(digits) = &value
         && let Ok(Ok(number)) = std::str::from_utf8(digits).map(str::parse)
@@ -237,7 +240,10 @@ fn count(value: Value) -> RedisResult<Option<u64>> {
 }
 
 fn unreadable(what: &str) -> redis::RedisError {
-    ParsingError::from(format!("the function on the server does not say {what}")).into()
+    ParsingError::from(format!(
+        "the answer of the script on the server lacks {what}"
+    ))
+    .into()
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The store behind the node's port: bounded, with a deadline for every answer.
+//! `Redis`: implements the node's quota store port, with bounded concurrency and a deadline per
+//! answer.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,22 +15,23 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::link::{AddressError, Connection, Link, Shut, now, reason};
 use super::script::{self, Call, Script};
 
-/// Where cells lie, and how long anybody waits for them.
+/// Options of the Redis store.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// One server, or several of a cluster, with their passwords: `redis://` or `rediss://`.
+    /// Addresses of one server, or of several servers of a cluster: `redis://` or `rediss://`, with
+    /// passwords.
     pub urls: Vec<String>,
-    /// Who issued the certificates of `rediss://`, as PEM; `None` for those whom this machine trusts.
+    /// PEM file of the certificate authorities for `rediss://`; `None` uses those of the system.
     pub certificate: Option<PathBuf>,
-    /// How long an answer may take.
+    /// Time limit of an answer.
     pub deadline: Duration,
-    /// Takes that wait for their answers at most.
+    /// Maximum number of takes that wait for an answer.
     pub waiting_max: usize,
-    /// How many nodes share the cells.
+    /// Number of nodes that share the cells.
     pub nodes: u32,
 }
 
-/// See the module's documentation.
+/// Quota store in Redis; see the module documentation.
 #[derive(Clone)]
 pub struct Redis(Arc<Shared>);
 
@@ -44,15 +46,15 @@ struct Shared {
 #[derive(Default)]
 struct State {
     view: QuotaStoreView,
-    /// When it was told of last that the store is away.
+    /// Time of the last warning that Redis is unreachable.
     warned: Option<Instant>,
 }
 
-/// Between two warnings.
+/// Minimum time between two warnings.
 const WARNED_EVERY: Duration = Duration::from_secs(10);
 
 impl Redis {
-    /// Nothing is asked yet.
+    /// Creates the store without connecting.
     pub fn new(options: Options) -> Result<Self, AddressError> {
         Ok(Self(Arc::new(Shared {
             link: Link::new(&options)?,
@@ -113,7 +115,10 @@ impl Shared {
             self.state.lock().view.errors += 1;
             Away {
                 may_be_done: false,
-                reason: "too many takes wait for Redis".to_owned(),
+                reason: format!(
+                    "too many takes wait for Redis (limit {}, quota.store.waiting_max)",
+                    self.options.waiting_max
+                ),
             }
         })
     }
@@ -124,7 +129,7 @@ impl Shared {
         asked.await
     }
 
-    /// Connects if need be and asks, within the deadline.
+    /// Connects if necessary and runs `ask`, all within the deadline.
     async fn bounded<T>(
         &self,
         ask: impl AsyncFnOnce(Connection) -> Result<T, RedisError>,
@@ -133,7 +138,7 @@ impl Shared {
         tokio::pin!(deadline);
         let got = tokio::select! {
             got = self.link.get() => got,
-            () = &mut deadline => Err(Shut("Redis cannot be reached in time".to_owned())),
+            () = &mut deadline => Err(Shut("cannot connect to Redis within the deadline".to_owned())),
         };
         let (connection, number) = got.map_err(|Shut(reason)| {
             self.failed(Away {
@@ -144,7 +149,7 @@ impl Shared {
         let asked = tokio::select! {
             asked = ask(connection.clone()) => asked,
             () = &mut deadline => {
-                let late = "Redis does not answer in time";
+                let late = "Redis did not answer within the deadline";
                 Err(io::Error::new(io::ErrorKind::TimedOut, late).into())
             }
         };
@@ -157,9 +162,9 @@ impl Shared {
         asked.map_err(|error| self.failed(away(&error, &connection)))
     }
 
-    /// Sends calls in order, all at once. Of those that a server does not know the function for, the
-    /// first is sent again with all of it, and the others behind that: each turn at least one
-    /// server more knows it.
+    /// Sends calls in order, all at once. Of the calls that fail with `NOSCRIPT`, the first is sent
+    /// again with the whole source and the others after it. Each round makes the function known to
+    /// at least one more server.
     async fn send(
         &self,
         connection: &Connection,
@@ -206,7 +211,7 @@ impl Shared {
         count(&mut state.view);
         state.view.is_connected = true;
         if state.view.error.take().is_some() {
-            tracing::info!("quotas in Redis can be asked again");
+            tracing::info!("the quota store in Redis works again");
         }
         Ok(answer)
     }
@@ -219,7 +224,7 @@ impl Shared {
         let is_due = |warned: Instant| now().duration_since(warned) >= WARNED_EVERY;
         if state.warned.is_none_or(is_due) {
             state.warned = Some(now());
-            tracing::warn!(reason = away.reason, "quotas in Redis cannot be asked");
+            tracing::warn!(reason = away.reason, "the quota store in Redis failed");
         }
         away
     }
@@ -229,7 +234,7 @@ fn version(info: Value) -> Result<String, RedisError> {
     let info: String = FromRedisValue::from_redis_value(info)?;
     let mut lines = info.lines();
     let version = lines.find_map(|line| line.strip_prefix("redis_version:"));
-    let unsaid = || (ErrorKind::UnexpectedReturnType, "no version is told").into();
+    let unsaid = || (ErrorKind::UnexpectedReturnType, "INFO has no redis_version").into();
     version.map(str::to_owned).ok_or_else(unsaid)
 }
 
@@ -237,17 +242,17 @@ fn is_unknown_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }
 
-/// A cluster's connection mends itself. A server that became a replica is behind a name that may
-/// stand for another by now.
+/// True if the connection must be replaced. A cluster connection repairs itself. For a single
+/// server, READONLY means that it became a replica, and its name may resolve to another server now.
 fn is_broken(error: &RedisError, connection: &Connection) -> bool {
     let is_read_only = error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly);
     let is_lost = error.is_io_error() || error.is_timeout() || error.is_unrecoverable_error();
     matches!(connection, Connection::One(_)) && (is_read_only || is_lost)
 }
 
-/// What a server refuses it has not begun: it looks at its memory, its disk and its part before the
-/// first write of a function, and not after. What was on its way when a connection broke may be done;
-/// a cluster's connection does not tell what it tried before it was refused.
+/// Converts an error. A server that refuses a call has not executed any of it: it checks memory,
+/// disk and role before the first write of a script. A call in transit when the connection broke
+/// may have been executed; a cluster connection does not report its attempts before a refusal.
 fn away(error: &RedisError, connection: &Connection) -> Away {
     let is_refused = match connection {
         Connection::One(_) => error.code().is_some() || error.is_connection_refusal(),

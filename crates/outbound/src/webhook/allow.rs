@@ -1,26 +1,28 @@
-//! Where calls may go. Without this a node would fetch whatever somebody who may name an agent wants
-//! it to, from wherever it stands (server-side request forgery).
+//! `Allowed`: hosts that webhook calls may reach. Without this list, a client that may configure
+//! agents could make the node fetch any URL (server-side request forgery).
 
 use std::net::IpAddr;
 
 use hyper::Uri;
 
-/// Where calls may go.
+/// Hosts that webhook calls may reach.
 #[derive(Clone, Debug, Default)]
 pub struct Allowed {
     patterns: Vec<Pattern>,
     is_loopback: bool,
 }
 
-/// A pattern that is none.
+/// Error: an invalid pattern in `webhook.allow`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{pattern}` is no pattern: [SCHEME://]HOST[:PORT], HOST may begin with `*.` or be `*`")]
+#[error(
+    "`{pattern}` is not a valid pattern: use [SCHEME://]HOST[:PORT], where HOST may begin with `*.` or be `*`"
+)]
 pub struct WrongPattern {
-    /// It.
+    /// The pattern.
     pub pattern: String,
 }
 
-/// `[SCHEME://]HOST[:PORT]`.
+/// Pattern `[SCHEME://]HOST[:PORT]`.
 #[derive(Clone, Debug)]
 struct Pattern {
     scheme: Option<String>,
@@ -31,13 +33,13 @@ struct Pattern {
 #[derive(Clone, Debug)]
 enum Host {
     Any,
-    /// Whatever ends with this, a dot and a name.
+    /// Subdomains of this domain.
     Below(String),
     Is(String),
 }
 
 impl Allowed {
-    /// The patterns stand with commas between them. `is_loopback`: also to this machine.
+    /// Parses comma-separated patterns. `is_loopback` also allows loopback addresses.
     pub fn parse(patterns: &str, is_loopback: bool) -> Result<Self, WrongPattern> {
         let patterns = patterns.split(',').map(str::trim);
         let patterns = patterns.filter(|it| !it.is_empty()).map(|text| {
@@ -51,20 +53,22 @@ impl Allowed {
         })
     }
 
-    /// The address, if calls may go there; else why not.
+    /// Parses a URL and checks that calls to it are allowed; the error says why not.
     pub(super) fn check(&self, url: &str) -> Result<Uri, String> {
         let uri: Uri = url
             .parse()
-            .map_err(|error| format!("`{url}` is no URL: {error}"))?;
+            .map_err(|error| format!("`{url}` is not a valid URL: {error}"))?;
         let default_port = match uri.scheme_str() {
             Some("http") => 80,
             Some("https") => 443,
-            _ => return Err(format!("`{url}`: agents are called by http or https")),
+            _ => return Err(format!("`{url}`: the scheme must be http or https")),
         };
         let host = uri.host().unwrap_or_default().to_ascii_lowercase();
         let has_user = uri.authority().is_some_and(|it| it.as_str().contains('@'));
         if host.is_empty() || has_user {
-            return Err(format!("`{url}`: a host without a user is needed"));
+            return Err(format!(
+                "`{url}`: the URL needs a host and must not have a user"
+            ));
         }
         let port = uri.port_u16().unwrap_or(default_port);
         let is_here = self.is_loopback && is_loopback(&host);
@@ -73,7 +77,7 @@ impl Allowed {
         match is_here || self.patterns.iter().any(matches) {
             true => Ok(uri),
             false => Err(format!(
-                "agents at `{host}:{port}` are not called: `webhook.allow` does not name it"
+                "calls to `{host}:{port}` are not allowed (`webhook.allow`)"
             )),
         }
     }

@@ -1,4 +1,4 @@
-//! Connections to agents, encrypted if their URL says so.
+//! Connections to agents over TCP or TLS.
 
 use std::io;
 use std::pin::Pin;
@@ -15,12 +15,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsConnector;
 use tower_service::Service;
 
-/// How long a connection may take to be made.
+/// Time limit of a connection attempt, and of its TLS handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Connecting = Pin<Box<dyn Future<Output = io::Result<TokioIo<Socket>>> + Send>>;
 
-/// Makes connections.
+/// Opens connections.
 #[derive(Clone)]
 pub(super) struct Connector {
     tcp: HttpConnector,
@@ -71,7 +71,7 @@ trait Bytes: AsyncRead + AsyncWrite + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Send> Bytes for T {}
 
-/// A connection, encrypted or not.
+/// A TCP or TLS connection.
 pub(super) struct Socket(Pin<Box<dyn Bytes>>);
 
 impl Connection for Socket {

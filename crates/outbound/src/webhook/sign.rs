@@ -1,16 +1,16 @@
-//! Signatures as Standard Webhooks 1.0 has them (<https://www.standardwebhooks.com>): HMAC-SHA256
-//! of `ID.TIMESTAMP.BODY`, in Base64 behind `v1,`; the secret is Base64 behind `whsec_`.
+//! Signatures of Standard Webhooks 1.0 (<https://www.standardwebhooks.com>): HMAC-SHA256 of
+//! `ID.TIMESTAMP.BODY`, in Base64 after `v1,`. A secret is Base64 after `whsec_`.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use ring::hmac;
 
-/// What stands before a secret.
+/// Prefix of a secret.
 const PREFIX: &str = "whsec_";
 
-/// The key that a secret stands for.
+/// Parses a secret.
 pub(super) fn key(secret: &str) -> Result<hmac::Key, String> {
-    let wrong = || format!("a secret is `{PREFIX}` and 24 to 64 bytes in Base64");
+    let wrong = || format!("the secret must be `{PREFIX}` followed by 24 to 64 bytes in Base64");
     let text = secret.strip_prefix(PREFIX).ok_or_else(wrong)?;
     let bytes = BASE64_STANDARD.decode(text).map_err(|_| wrong())?;
     match (24..=64).contains(&bytes.len()) {
@@ -19,7 +19,7 @@ pub(super) fn key(secret: &str) -> Result<hmac::Key, String> {
     }
 }
 
-/// The value of `webhook-signature`.
+/// Returns the value of the header `webhook-signature`.
 pub(super) fn signature(key: &hmac::Key, id: &str, at_s: u64, body: &[u8]) -> String {
     let mut context = hmac::Context::with_key(key);
     context.update(format!("{id}.{at_s}.").as_bytes());
@@ -31,7 +31,7 @@ pub(super) fn signature(key: &hmac::Key, id: &str, at_s: u64, body: &[u8]) -> St
 mod tests {
     use super::*;
 
-    /// The example that the libraries of Standard Webhooks are tested with.
+    /// Example from the test suite of the Standard Webhooks libraries.
     #[test]
     fn a_signature_is_what_others_make_of_the_same() {
         let key = key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();

@@ -1,4 +1,4 @@
-//! Calls to a server that the test starts.
+//! Calls to an HTTP server started by the test.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -27,7 +27,7 @@ fn request(url: String) -> Request {
     }
 }
 
-/// Answers one request with these bytes; returns what it was asked.
+/// Answers one request with these bytes and returns the request.
 async fn serve(listener: TcpListener, answer: &str) -> String {
     let (mut socket, _) = listener.accept().await.unwrap();
     let mut asked = Vec::new();

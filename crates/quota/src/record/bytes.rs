@@ -1,4 +1,4 @@
-//! Numbers and texts, written and read; every read is checked against the bytes that are left.
+//! Encoding and decoding of numbers and texts. Every read is checked against the remaining bytes.
 
 use super::Malformed;
 use crate::calendar::Every;
@@ -6,7 +6,7 @@ use crate::dial::{Dial, Factor};
 use crate::limit::{Bucket, Kind};
 use crate::zone::Zone;
 
-/// Appends to a record.
+/// Appends fields to a record.
 pub(super) trait Write {
     fn text8(&mut self, text: &str);
     fn text16(&mut self, text: &str);
@@ -76,12 +76,13 @@ impl Write for Vec<u8> {
     }
 }
 
-/// Texts are bounded where they come in; a longer one is not worth a panic.
+/// Cuts a text to `size_max` bytes. Texts are bounded where they enter the node, so cutting is only
+/// a safeguard.
 fn cut(text: &str, size_max: usize) -> &str {
     &text[..text.floor_char_boundary(size_max)]
 }
 
-/// The bytes that are left.
+/// The remaining bytes of a record.
 pub(super) struct Rest<'a> {
     bytes: &'a [u8],
     what: &'static str,
@@ -100,7 +101,7 @@ impl<'a> Rest<'a> {
         self.bytes.is_empty()
     }
 
-    /// Nothing may be left.
+    /// Checks that no bytes remain.
     pub(super) fn end(self) -> Result<(), Malformed> {
         match self.bytes.is_empty() {
             true => Ok(()),

@@ -1,4 +1,5 @@
-//! Cells as they stood, each with the kind by which it was counted: limits may have changed since.
+//! Records of cells. Each has the kind in force when it was written, as limits may have changed
+//! since.
 
 use super::Malformed;
 use super::bytes::{Rest, Write};
@@ -12,18 +13,18 @@ use crate::table::Table;
 
 const OVERRIDDEN: u8 = 1;
 
-/// A cell that was kept.
+/// The record of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellRecord<'a> {
-    /// Which one.
+    /// The cell's key.
     pub key: Key<'a>,
-    /// As it stood.
+    /// The stored state.
     pub(crate) cell: Cell,
-    /// By which it was counted.
+    /// The kind by which the state was computed.
     pub(crate) kind: Kind,
 }
 
-/// Appends a cell to a record of cells. Slots are not kept: they follow from what is held.
+/// Appends a cell to a record of cells. Cells of slots are left out: they follow from the holds.
 pub fn encode_cell(rules: &Rules, key: Key<'_>, cell: &Cell, out: &mut Vec<u8>) {
     let Some(index) = rules.policies.index(key.limit) else {
         return;
@@ -46,7 +47,7 @@ pub fn encode_cell(rules: &Rules, key: Key<'_>, cell: &Cell, out: &mut Vec<u8>) 
 }
 
 impl Plan {
-    /// Appends the cells of a take that was admitted, as they stand now, to a record of cells.
+    /// Appends the cells of an admitted take, in their current state, to a record of cells.
     pub fn encode_cells(&self, rules: &Rules, subject: &Subject<'_>, out: &mut Vec<u8>) {
         let taken = self.steps.iter().filter(|step| step.shadowed.is_none());
         for (step, (cell, _)) in taken.filter_map(|step| Some((step, step.now.as_ref()?))) {
@@ -67,8 +68,8 @@ impl CellRecord<'_> {
         out.text16(&stored(key.prefix));
     }
 
-    /// Puts it back as the rules want it that stand now, and have stood since `since_ns`. A clock that
-    /// was stepped back while the node was down passes no time, and holds up none.
+    /// Restores the cell under the current rules, which have been in force since `since_ns`. A
+    /// clock that was stepped back while the node was down adds no refill and blocks no takes.
     pub fn restore(self, rules: &Rules, since_ns: u64, table: &mut Table, now_ns: u64) {
         let Self {
             key,
@@ -94,7 +95,7 @@ impl CellRecord<'_> {
     }
 }
 
-/// Reads cells back.
+/// Decodes a record of cells.
 pub fn decode_cells(bytes: &[u8]) -> impl Iterator<Item = Result<CellRecord<'_>, Malformed>> {
     let mut rest = Rest::new(bytes, "cells");
     let mut is_over = false;

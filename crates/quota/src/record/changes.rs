@@ -1,4 +1,4 @@
-//! What people changed while the node ran, and who it was.
+//! Records of operator changes at run time, and of their audit.
 
 use super::bytes::{Rest, Write};
 use super::{FACTOR, HALT, Malformed, OVERRIDE};
@@ -10,36 +10,36 @@ use crate::rules::Rules;
 const HAS_CAPACITY: u8 = 1;
 const HAS_REFILL: u8 = 2;
 
-/// A change of the rules beside that of the limits.
+/// A change of the rules other than of the limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A limit's own time passes in another way.
+    /// A limit's factor changed.
     Factor {
         /// The limit.
         limit: LimitId,
-        /// How it passes.
+        /// The limit's new dial.
         dial: Dial,
     },
-    /// Nothing is admitted for a prefix, or something is again.
+    /// A halt began or ended.
     Halt {
-        /// The prefix, as people write it.
+        /// The prefix, as users write it.
         prefix: Box<str>,
-        /// Why; `None` if it is over.
+        /// The halt; `None` if it ended.
         halt: Option<Halt>,
     },
-    /// Something else stands for a cell, or the limit does again.
+    /// An override of a cell began or ended.
     Override {
         /// The limit.
         limit: LimitId,
-        /// The prefix, as cells keep it.
+        /// The prefix, as cells store it.
         prefix: Box<str>,
-        /// What stands; `None` if it is over.
+        /// The override; `None` if it ended.
         change: Option<Override>,
     },
 }
 
 impl Change {
-    /// The tag of its record.
+    /// Returns the tag of the record.
     pub fn tag(&self) -> u8 {
         match self {
             Self::Factor { .. } => FACTOR,
@@ -79,7 +79,7 @@ impl Change {
         }
     }
 
-    /// Reads a record back.
+    /// Decodes a record.
     pub fn decode(tag: u8, bytes: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "change");
         let change = match tag {
@@ -145,7 +145,7 @@ fn decode_override(rest: &mut Rest<'_>) -> Result<Override, Malformed> {
 }
 
 impl Rules {
-    /// The limits as they were kept, to which [changes](Rules::apply) are applied.
+    /// Restores the limits from their record, before [changes](Rules::apply) are applied.
     pub fn restore_policies(&mut self, policies: crate::policies::Policies) {
         let dials = policies.limits().iter().map(|(id, limit)| {
             let known = self.policies.index(*id).map(|index| self.dials[index]);
@@ -157,7 +157,7 @@ impl Rules {
         self.put_policies(policies, dials);
     }
 
-    /// Applies a change as it was kept.
+    /// Applies a change from its record.
     pub fn apply(&mut self, change: Change) {
         match change {
             Change::Factor { limit, dial } => {
@@ -191,7 +191,7 @@ impl Rules {
         }
     }
 
-    /// Every change that stands, to be kept anew.
+    /// Returns every change in force, to be written again.
     pub fn changes(&self) -> Vec<Change> {
         let limits = self.policies.limits().iter().zip(&self.dials);
         let factors = limits.map(|((limit, _), dial)| Change::Factor {
@@ -214,18 +214,18 @@ impl Rules {
     }
 }
 
-/// Who changed what, and why.
+/// An audit entry: the author and the reason of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audit {
-    /// When, in nanoseconds since 1970-01-01 UTC.
+    /// The time of the change, in nanoseconds since 1970-01-01 UTC.
     pub at_ns: u64,
-    /// The version of the limits then.
+    /// The version of the limits at that time.
     pub version: u64,
-    /// Who.
+    /// The principal that made the change.
     pub by: Box<str>,
-    /// Why.
+    /// The reason given.
     pub reason: Box<str>,
-    /// What, for people and programs: a word, then what it is about.
+    /// The change, for people and programs: a word, then its object.
     pub what: Box<str>,
 }
 
@@ -239,7 +239,7 @@ impl Audit {
         out.text16(&self.what);
     }
 
-    /// Reads a record back.
+    /// Decodes a record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "audit");
         let audit = Self {

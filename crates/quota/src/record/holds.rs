@@ -1,4 +1,4 @@
-//! Holds, and ids of takes.
+//! Records of holds and of take ids.
 
 use super::Malformed;
 use super::bytes::{Rest, Write};
@@ -7,7 +7,7 @@ use crate::limit::LimitId;
 
 const SHARED: u8 = 1;
 
-/// A hold that was kept.
+/// A decoded record of a hold.
 pub type HoldRecord = (HoldId, Hold);
 
 /// Appends a hold, as one record.
@@ -16,7 +16,7 @@ pub fn encode_hold(id: HoldId, hold: &Hold, out: &mut Vec<u8>) {
     out.extend_from_slice(&hold.deadline_ns.to_le_bytes());
     out.text16(&hold.subject);
     out.text16(&hold.principal);
-    // There are no more limits than that.
+    // A hold has at most one charge per limit, so the count fits.
     out.extend_from_slice(&(hold.charges.len() as u16).to_le_bytes());
     for charge in &hold.charges {
         out.extend_from_slice(&charge.limit.0.to_le_bytes());
@@ -26,7 +26,7 @@ pub fn encode_hold(id: HoldId, hold: &Hold, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a hold back.
+/// Decodes a hold.
 pub fn decode_hold(bytes: &[u8]) -> Result<HoldRecord, Malformed> {
     let mut rest = Rest::new(bytes, "hold");
     let id = HoldId(rest.u128()?);
@@ -36,7 +36,7 @@ pub fn decode_hold(bytes: &[u8]) -> Result<HoldRecord, Malformed> {
     decode_charges(rest, id, deadline_ns, subject, principal)
 }
 
-/// Reads a hold of the older layout, which has an id of 64 bits and no principal.
+/// Decodes a hold of the older layout, which has a 64-bit id and no principal.
 pub fn decode_short_hold(bytes: &[u8]) -> Result<HoldRecord, Malformed> {
     let mut rest = Rest::new(bytes, "hold");
     let id = HoldId(rest.u64()?.into());
@@ -74,35 +74,36 @@ fn decode_charges(
     Ok((id, hold))
 }
 
-/// Appends a hold that has ended to a record of those.
+/// Appends the id of an ended hold to a record of these.
 pub fn encode_ended(id: HoldId, out: &mut Vec<u8>) {
     out.extend_from_slice(&id.0.to_le_bytes());
 }
 
-/// Reads holds back that have ended.
+/// Decodes a record of ended holds.
 pub fn decode_ended(bytes: &[u8]) -> impl Iterator<Item = Result<HoldId, Malformed>> + '_ {
     bytes
         .chunks(16)
         .map(|chunk| Ok(HoldId(Rest::new(chunk, "end of a hold").u128()?)))
 }
 
-/// Reads holds back that have ended, in the older layout.
+/// Decodes a record of ended holds of the older layout.
 pub fn decode_short_ended(bytes: &[u8]) -> impl Iterator<Item = Result<HoldId, Malformed>> + '_ {
     bytes
         .chunks(8)
         .map(|chunk| Ok(HoldId(Rest::new(chunk, "end of a hold").u64()?.into())))
 }
 
-/// The id of a take that was admitted.
+/// The record of the id of an admitted take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken<'a> {
-    /// Until when it is known.
+    /// The time until which the id is remembered.
     pub until_ns: u64,
-    /// What it holds, and when that ends by itself.
+    /// The hold of the take and its deadline.
     pub hold: Option<(HoldId, u64)>,
-    /// What tells whether a later take with the id costs the same; 0 if that is not known.
+    /// A digest of the costs, to recognize a later take with the same id and other costs; 0 if
+    /// unknown.
     pub cost_digest: u64,
-    /// Its subject and id, as the shell joins them.
+    /// The subject and the id of the take, as joined by the shell.
     pub id: &'a str,
 }
 
@@ -117,7 +118,7 @@ impl<'a> Taken<'a> {
         out.text16(self.id);
     }
 
-    /// Reads a record back.
+    /// Decodes a record.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "id of a take");
         let until_ns = rest.u64()?;
@@ -132,8 +133,8 @@ impl<'a> Taken<'a> {
         Ok(taken)
     }
 
-    /// Reads a record of the older layout: a hold of 64 bits that ends when the id is forgotten, and
-    /// no digest.
+    /// Decodes a record of the older layout: a hold with a 64-bit id that ends when the id is
+    /// forgotten, and no digest.
     pub fn decode_short(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "id of a take");
         let until_ns = rest.u64()?;

@@ -1,4 +1,4 @@
-//! Limits, all those of a version at once.
+//! The record of limits: all limits of a version at once.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::pattern::Pattern;
 use crate::policies::Policies;
 use crate::unit::Unit;
 
-/// The limits of a version.
+/// The record of the limits of one version.
 #[derive(Clone, Debug)]
 pub struct PoliciesRecord {
     /// The limits.
     pub policies: Policies,
-    /// Since when they stand, in nanoseconds since 1970-01-01 UTC.
+    /// The time since which they are in force, in nanoseconds since 1970-01-01 UTC.
     pub since_ns: u64,
-    /// What tells whether the configuration was another one then.
+    /// A digest of the configuration, to detect that it has changed since.
     pub digest: u64,
 }
 
@@ -34,7 +34,7 @@ impl PoliciesRecord {
         }
     }
 
-    /// Reads a record back.
+    /// Decodes a record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "limits");
         let version = rest.u64()?;
@@ -77,7 +77,7 @@ fn encode_limit(id: LimitId, limit: &Limit, out: &mut Vec<u8>) {
     });
     out.extend_from_slice(&limit.weight.to_le_bytes());
     out.factor(limit.factor);
-    // A limit has at most 16.
+    // A limit has at most 16 thresholds.
     out.push(limit.warn.len() as u8);
     for share in &limit.warn {
         out.extend_from_slice(&share.to_le_bytes());

@@ -7,7 +7,7 @@ use super::*;
 const NOBODY: ConnectionId = ConnectionId(0);
 
 /// Runs a script of lines and returns the transcript: `+NAME@CONN` subscribes, `-NAME@CONN`
-/// unsubscribes, `?NAME@CONN` asks whom an anycast would reach, `*NAME@CONN` a multicast.
+/// unsubscribes, `?NAME@CONN` prints the candidates of an anycast, `*NAME@CONN` of a multicast.
 fn check(script: &str, expected: &str) {
     let mut table = Table::<u64>::default();
     let mut transcript = Vec::new();
@@ -69,14 +69,14 @@ fn multicast_reaches_everybody_but_the_sender() {
 }
 
 #[test]
-fn a_rejoin_replaces_and_the_replaced_cannot_unsubscribe_it() {
+fn resubscribe_replaces_and_the_old_connection_cannot_unsubscribe() {
     check(
         "+a/b/c/1@1 +a/b/c/1@2 -a/b/c/1@1 *a/b/c@9 -a/b/c/1@2 *a/b/c@9",
         "ok replaced:1 none [2] ok []",
     );
 }
 
-/// Somebody sends to a name that nobody has, so many times, and leaves.
+/// Sends a number of messages to a name without subscribers, and disconnects.
 fn miss(table: &mut Table<()>, name: &str, count: u64) {
     let target = table.target(&Name::parse(name).unwrap());
     table.count_undeliverable(&target, count);
@@ -91,7 +91,7 @@ fn missed(table: &Table<()>) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn what_nobody_uses_is_forgotten() {
+fn unused_names_are_removed() {
     let mut table = Table::<()>::default();
     let name = Name::parse("a/b/c").unwrap();
     let target = table.target(&name);
@@ -101,7 +101,7 @@ fn what_nobody_uses_is_forgotten() {
 }
 
 #[test]
-fn what_found_nobody_is_counted_beyond_the_last_sender() {
+fn undeliverable_count_survives_the_last_sender() {
     let mut table = Table::<()>::default();
     miss(&mut table, "a/b/c", 3);
     assert_eq!(missed(&table), [("a/b/c".to_owned(), 3)]);
@@ -109,7 +109,7 @@ fn what_found_nobody_is_counted_beyond_the_last_sender() {
     miss(&mut table, "a/b/a", 1);
     let expected = [("a/b/a".to_owned(), 1), ("a/b/c".to_owned(), 4)];
     assert_eq!(missed(&table), expected);
-    // Once, also while it is used.
+    // Counted once, also while the name is in use.
     let target = table.target(&Name::parse("a/b/c").unwrap());
     assert_eq!(missed(&table), expected);
     table.release(target);
@@ -118,11 +118,11 @@ fn what_found_nobody_is_counted_beyond_the_last_sender() {
 #[test]
 fn of_what_found_nobody_the_newest_names_are_kept() {
     let mut table = Table::<()>::default();
-    let count = missed::NAMES_MAX as u64;
+    let count = undeliverable::NAMES_MAX as u64;
     for number in 0..count {
         miss(&mut table, &format!("a/b/n{number:06}"), 1);
     }
-    // The oldest is used again: now another is.
+    // The oldest name is used again, so another one is the oldest.
     miss(&mut table, "a/b/n000000", 1);
     miss(&mut table, "a/b/one-more", 1);
     let kept = missed(&table);
@@ -138,7 +138,7 @@ fn of_what_found_nobody_the_newest_names_are_kept() {
 
 proptest! {
     #[test]
-    fn the_table_agrees_with_a_plain_set(
+    fn table_agrees_with_a_plain_set(
         steps in prop::collection::vec((0u8..4, 0u8..3, 0u8..4, 1u64..5), 0..80)
     ) {
         let mut table = Table::<u64>::default();

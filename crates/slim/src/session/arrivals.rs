@@ -1,33 +1,33 @@
-//! What has arrived in a reliable session, in the order in which it was sent.
+//! `Arrivals`: receive window of a reliable session, which restores the order of sending.
 //!
 //! ```text
 //! next ─▸ | missing | held | lost | held |      a place for each number up to the last that came
 //! ```
 //!
-//! What is missing is asked for, as often as the session tries anything, and then it is lost. Numbers
-//! begin with 1 and go round at 2^31. What lies too far ahead is not taken, and so not acknowledged:
-//! it comes again.
+//! A missing message is requested again as often as the session retries, and then counts as lost.
+//! Numbers begin with 1 and wrap at 2^31. A message too far ahead is neither stored nor
+//! acknowledged, so the sender sends it again.
 
 use std::collections::VecDeque;
 
 use crate::session::Reliability;
 
-/// Places, at most.
+/// Maximum number of places in the window.
 const PLACES_MAX: u32 = 256;
-/// Bytes that may be held.
+/// Maximum bytes of held messages.
 const HELD_SIZE_MAX: usize = 4 << 20;
 
-/// How many numbers there are.
+/// Number of message numbers.
 const NUMBERS: u32 = 1 << 31;
 
-/// What became of a message.
+/// Result of receiving a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It has its place, now or before.
+    /// The message was stored.
     New,
-    /// It was delivered, or is held, already.
+    /// The message was received before.
     Duplicate,
-    /// There is no place for it now.
+    /// The window has no place for the message now.
     TooFar,
 }
 
@@ -37,7 +37,7 @@ enum Place<T> {
     Lost,
 }
 
-/// See the module's documentation.
+/// Receive window of a reliable session.
 pub(super) struct Arrivals<T> {
     next: u32,
     places: VecDeque<Place<T>>,
@@ -53,7 +53,7 @@ impl<T> Arrivals<T> {
         }
     }
 
-    /// Takes a message of `size` bytes.
+    /// Receives a message of `size` bytes.
     pub(super) fn take(
         &mut self,
         number: u32,
@@ -65,7 +65,7 @@ impl<T> Arrivals<T> {
         let Some(index) = self.index(number) else {
             return Taken::Duplicate;
         };
-        // What is next is not held: it is delivered.
+        // The next message is delivered at once and not held.
         let is_too_much = index > 0 && self.held_size + size > HELD_SIZE_MAX;
         if index >= PLACES_MAX as usize || is_too_much {
             return Taken::TooFar;
@@ -85,7 +85,7 @@ impl<T> Arrivals<T> {
         Taken::New
     }
 
-    /// The sender no longer has it.
+    /// Marks a message as lost, because the sender no longer has it.
     pub(super) fn lose(&mut self, number: u32) {
         let index = self.index(number);
         if let Some(place) = index.and_then(|index| self.places.get_mut(index))
@@ -95,7 +95,7 @@ impl<T> Arrivals<T> {
         }
     }
 
-    /// Numbers to ask for now.
+    /// Returns the numbers of missing messages to request now.
     pub(super) fn ask_for(&mut self, timing: Reliability, now_ns: u64) -> Vec<u32> {
         let mut numbers = Vec::new();
         for (index, place) in (0..).zip(&mut self.places) {
@@ -116,7 +116,7 @@ impl<T> Arrivals<T> {
         numbers
     }
 
-    /// The next message, once everything before it has been delivered or is lost.
+    /// Returns the next message once all messages before it are delivered or lost.
     pub(super) fn pop(&mut self) -> Option<T> {
         loop {
             match self.places.pop_front()? {
@@ -134,7 +134,7 @@ impl<T> Arrivals<T> {
         }
     }
 
-    /// Its place; `None` behind us.
+    /// Returns the place of a number; `None` if it was delivered before.
     fn index(&self, number: u32) -> Option<usize> {
         let distance = number.wrapping_sub(self.next) % NUMBERS;
         (distance < NUMBERS / 2).then_some(distance as usize)
@@ -150,7 +150,7 @@ mod tests {
         retries: 2,
     };
 
-    /// Takes numbers, and says what was delivered and what was asked for at the time 0.
+    /// Receives messages, and checks the deliveries and the requests at time 0.
     fn check(numbers: &[u32], delivered: &[u32], asked: &[u32]) -> Arrivals<u32> {
         let mut arrivals = Arrivals::new();
         for number in numbers {

@@ -1,6 +1,5 @@
-//! What stands in the messages of a session, written as an encoder of protocol buffers writes it:
-//! zeros and empty texts are left out, because signatures cover these bytes as a receiver would
-//! write them again.
+//! Contents of session messages, in canonical protocol buffers encoding: without zeros and empty
+//! texts. Signatures cover these bytes, and receivers encode the message again to verify.
 //!
 //! ```text
 //! content = payload 1 { type 1, bytes 2 } | command 2 { one field, whose number says which }
@@ -9,7 +8,7 @@
 use crate::name::{Name, once};
 use crate::wire::{self, Fields, Malformed, put_bytes, put_nested};
 
-/// The types of messages that point-to-point sessions know.
+/// Message types of point-to-point sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Message = 1,
@@ -49,13 +48,13 @@ impl Kind {
         })
     }
 
-    /// Whether its sender signs it.
+    /// True if the sender signs messages of this type.
     pub(super) fn is_control(self) -> bool {
         self as u32 > Self::Repeated as u32
     }
 }
 
-/// The fields of the commands that have none.
+/// Field numbers of commands without fields.
 pub(super) const DISCOVERY_REQUEST: u32 = 1;
 pub(super) const DISCOVERY_REPLY: u32 = 2;
 pub(super) const LEAVE_REQUEST: u32 = 5;
@@ -70,13 +69,13 @@ const WELCOME: u32 = 8;
 const CLOSE: u32 = 9;
 const HEARTBEAT: u32 = 13;
 
-/// The epoch of who has no MLS.
+/// Epoch number without MLS.
 const NO_EPOCH: u64 = u64::MAX;
 
-/// What somebody who invites wants of a session.
+/// Session parameters in an invitation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct JoinRequest {
-    /// Milliseconds between tries and how many there are, of a reliable session.
+    /// Interval in milliseconds and number of retries, for a reliable session.
     pub(super) timing: Option<[u32; 2]>,
     pub(super) wants_mls: bool,
 }
@@ -124,12 +123,12 @@ fn read_timing(bytes: &[u8]) -> Result<[u32; 2], Malformed> {
     Ok([timeout_ms, retries].map(Option::unwrap_or_default))
 }
 
-/// A command without fields.
+/// Encodes a command without fields.
 pub(super) fn bare(command: u32) -> Vec<u8> {
     write_command(command, |_| {})
 }
 
-/// Who has joined; without a key package, which is what MLS would ask for.
+/// Encodes the reply to a join request, without the key package that MLS would require.
 pub(super) fn join_reply(name: Name<'_>) -> Vec<u8> {
     write_command(JOIN_REPLY, |out| put_participant(2, name, out))
 }
@@ -154,7 +153,7 @@ pub(super) fn heartbeat() -> Vec<u8> {
     write_command(HEARTBEAT, |out| put_number(1, NO_EPOCH, out))
 }
 
-/// What an application says.
+/// Encodes an application payload.
 pub(super) fn payload(payload_type: &str, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + payload_type.len() + 16);
     put_nested(CONTENT_PAYLOAD, &mut out, |out| {
@@ -166,7 +165,7 @@ pub(super) fn payload(payload_type: &str, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The type and the bytes that an application said.
+/// Decodes type and bytes of an application payload.
 pub(super) fn read_payload(content: &[u8]) -> Result<(&str, &[u8]), Malformed> {
     let (mut payload_type, mut blob) = (None, None);
     let mut fields = Fields::new(only(content, CONTENT_PAYLOAD, "payload")?);
@@ -188,7 +187,7 @@ fn command(content: &[u8], number: u32) -> Result<&[u8], Malformed> {
     )
 }
 
-/// The one field that is looked for.
+/// Returns the field `number`, which must occur once.
 fn only<'a>(bytes: &'a [u8], number: u32, what: &'static str) -> Result<&'a [u8], Malformed> {
     let mut found = None;
     let mut fields = Fields::new(bytes);
@@ -208,7 +207,7 @@ fn write_command(number: u32, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     out
 }
 
-/// Sends and receives messages, and is there.
+/// Writes a participant that sends, receives and is online.
 fn put_participant(field: u32, name: Name<'_>, out: &mut Vec<u8>) {
     put_nested(field, out, |out| {
         name.put(1, out);

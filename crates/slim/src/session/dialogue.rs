@@ -1,4 +1,4 @@
-//! One session: what is said in it, and what is still waited for.
+//! `Dialogue`: the state of one session.
 
 use bytes::Bytes;
 
@@ -13,7 +13,7 @@ use crate::session::{Ending, Reliability};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What our own control messages try; a name that nobody has is given up soon.
+/// Retransmission of our control messages.
 const CONTROL: Reliability = Reliability {
     interval_ns: SECOND_NS,
     retries: 9,
@@ -21,34 +21,35 @@ const CONTROL: Reliability = Reliability {
 const DISCOVERY_RETRIES: u32 = 2;
 const LEAVE_RETRIES: u32 = 2;
 
-/// The libraries miss somebody who has said nothing for three times 10 s.
+/// Interval of heartbeats. The libraries give up a peer after three intervals of 10 s without a
+/// message.
 const HEARTBEAT_NS: u64 = 10 * SECOND_NS;
 
-/// What peers may ask of us.
+/// Limits for the parameters that peers request.
 const INTERVAL_MS_MIN: u32 = 20;
 const INTERVAL_MS_MAX: u32 = 60_000;
 const RETRIES_MAX: u32 = 1_000;
 
-/// The entry of the metadata by which a participant says that it leaves.
+/// Metadata entry by which a participant announces that it leaves.
 const LEAVING: (&str, &str) = ("LEAVING_SESSION", "TRUE");
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Not everything that begins a session has been said.
+    /// The session is being established.
     Opening,
     Open,
-    /// We have said that it is over.
+    /// This side has closed the session and waits for the answer.
     Leaving,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// We began it.
+    /// This side opened the session.
     Asking,
     Asked,
 }
 
-/// A control message that is repeated until it is answered.
+/// A control message that is sent again until it is answered.
 struct Pending {
     kind: Kind,
     number: u32,
@@ -57,12 +58,12 @@ struct Pending {
     left: u32,
 }
 
-/// See the module's documentation.
+/// State of one session.
 pub(super) struct Dialogue {
     id: SessionId,
     number: u32,
     peer: FullName,
-    /// Whom the peer's tokens name, once it has shown one.
+    /// Subject in the peer's tokens, once one was received.
     subject: Option<String>,
     role: Role,
     stage: Stage,
@@ -72,12 +73,12 @@ pub(super) struct Dialogue {
     sent_ns: u64,
     arrivals: Arrivals<Received>,
     unacked: Unacked,
-    /// Of our newest message.
+    /// Number of our last message.
     last_number: u32,
 }
 
 impl Dialogue {
-    /// Asks for a session with an instance of `peer`.
+    /// Starts a session with an instance of `peer`.
     pub(super) fn ask(
         id: SessionId,
         number: u32,
@@ -91,7 +92,7 @@ impl Dialogue {
         this
     }
 
-    /// Was asked for one.
+    /// Creates a session that the peer asked for.
     pub(super) fn asked(
         id: SessionId,
         incoming: &Incoming<'_>,
@@ -136,22 +137,22 @@ impl Dialogue {
         }
     }
 
-    /// Who is at the other end.
+    /// Returns the name of the peer.
     pub(super) fn peer(&self) -> &FullName {
         &self.peer
     }
 
-    /// What both ends call the session.
+    /// Returns the session number, which both ends use.
     pub(super) fn number(&self) -> u32 {
         self.number
     }
 
-    /// Whether the peer began it.
+    /// True if the peer opened the session.
     pub(super) fn was_asked(&self) -> bool {
         self.role == Role::Asked
     }
 
-    /// Takes a message that was believed. Returns why the session is over, if it is.
+    /// Processes a verified message. Returns the reason if the session ends.
     pub(super) fn receive(
         &mut self,
         incoming: &Incoming<'_>,
@@ -191,7 +192,7 @@ impl Dialogue {
         Ok(None)
     }
 
-    /// Says something.
+    /// Sends an application message.
     pub(super) fn publish(&mut self, said: Said, turn: &mut Turn<'_>) -> Result<(), NotPublished> {
         if self.stage != Stage::Open {
             return Err(NotPublished::NotOpen);
@@ -209,10 +210,10 @@ impl Dialogue {
         Ok(())
     }
 
-    /// Ends the session once the peer knows.
+    /// Closes the session. It ends when the peer has acknowledged that.
     pub(super) fn leave(&mut self, turn: &mut Turn<'_>) -> Option<Ending> {
         match self.stage {
-            // The peer does not know of it, or not for long.
+            // The peer does not know the session yet, or will give it up soon.
             Stage::Opening => return Some(Ending::Left),
             Stage::Leaving => return None,
             Stage::Open => self.stage = Stage::Leaving,
@@ -235,12 +236,12 @@ impl Dialogue {
         None
     }
 
-    /// Has heard of the peer just now, as far as anybody can tell.
+    /// Restarts the silence timeout of the peer.
     pub(super) fn resume(&mut self, now_ns: u64) {
         self.heard_ns = now_ns;
     }
 
-    /// Does what is due. Returns why the session is over, if it is.
+    /// Performs the actions that are due. Returns the reason if the session ends.
     pub(super) fn tick(&mut self, silence_ns_max: u64, turn: &mut Turn<'_>) -> Option<Ending> {
         let now_ns = turn.at.now_ns;
         if let Some(ending) = self.repeat_demand(turn) {
@@ -288,7 +289,7 @@ impl Dialogue {
         Ok(())
     }
 
-    /// The answer to having asked for a message again.
+    /// Processes the answer to a request for a missing message.
     fn receive_repeated(
         &mut self,
         incoming: &Incoming<'_>,
@@ -343,7 +344,7 @@ impl Dialogue {
         self.deliver_all(turn);
     }
 
-    /// Somebody misses a message of ours.
+    /// Answers a request for a missing message of ours.
     fn say_again(&mut self, number: u32, turn: &mut Turn<'_>) {
         let to = self.to(Kind::Repeated, number);
         match self.unacked.get(number) {
@@ -353,7 +354,7 @@ impl Dialogue {
         self.sent_ns = turn.at.now_ns;
     }
 
-    /// Somebody answers to the name that was asked for.
+    /// Processes the discovery reply of an instance.
     fn discovered(
         &mut self,
         incoming: &Incoming<'_>,
@@ -429,7 +430,7 @@ impl Dialogue {
         self.send(kind, number, Said::control(content::bare(command)), turn);
     }
 
-    /// Sends a control message until it is answered.
+    /// Sends a control message, repeatedly until it is answered.
     fn demand(&mut self, kind: Kind, said: Said, retries: u32, turn: &mut Turn<'_>) {
         let number = turn.numbers.message();
         self.pending = Some(Pending {
@@ -442,7 +443,7 @@ impl Dialogue {
         self.send(kind, number, said, turn);
     }
 
-    /// An answer is the one to what was sent last, or it is none.
+    /// Accepts an answer only to the last control message.
     fn settle(&mut self, kind: Kind, incoming: &Incoming<'_>) -> Result<(), Rejected> {
         let number = incoming.number();
         let is_answer = |pending: &mut Pending| pending.kind == kind && pending.number == number;

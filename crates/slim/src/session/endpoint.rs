@@ -1,4 +1,4 @@
-//! The sessions of one name.
+//! `Endpoint`: the sessions of one name.
 
 use std::collections::HashMap;
 
@@ -19,112 +19,113 @@ use crate::session::unacked::Said;
 use crate::session::{Ending, Moment, Reliability};
 use crate::wire::Malformed;
 
-/// A session, for whoever holds the endpoint. Never given twice.
+/// Id of a session within its endpoint; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(u64);
 
-/// What an endpoint takes on.
+/// Limits of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Sessions at the same time.
+    /// Maximum number of sessions.
     pub sessions_max: usize,
-    /// Of these, sessions that others began; with 0 nobody can.
+    /// Maximum number of sessions opened by peers; 0 allows none.
     pub asked_max: usize,
-    /// A peer that says nothing for so long has gone.
+    /// Time in nanoseconds without a message after which a peer counts as gone.
     pub silence_ns_max: u64,
 }
 
-/// What is to be done.
+/// Action for the caller of the endpoint.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// To be sent.
+    /// Send a packet.
     Send(Packet),
-    /// Messages go both ways from now on.
+    /// A session is open; messages can be sent.
     Opened {
-        /// The session.
+        /// Session.
         session: SessionId,
-        /// Who is at the other end.
+        /// Name of the peer.
         peer: FullName,
     },
-    /// Somebody said something.
+    /// A message was received.
     Deliver {
-        /// Where.
+        /// Session.
         session: SessionId,
-        /// What.
+        /// Message.
         message: Received,
     },
-    /// The peer of a session has answered [`Endpoint::check`].
+    /// The peer answered [`Endpoint::check`].
     Alive {
-        /// The session.
+        /// Session.
         session: SessionId,
     },
-    /// The session is no more.
+    /// A session has ended.
     Over {
-        /// Which.
+        /// Session.
         session: SessionId,
-        /// Why.
+        /// Reason.
         ending: Ending,
     },
 }
 
-/// What an application said.
+/// A message of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// The bytes.
+    /// Payload.
     pub payload: Bytes,
-    /// What they are: `msg`, unless the application says otherwise.
+    /// Type of the payload; `msg` by default.
     pub payload_type: String,
-    /// Entries beside them, in no order.
+    /// Metadata entries in arbitrary order.
     pub metadata: Vec<(String, String)>,
 }
 
-/// Why a message was dropped.
+/// Reason for dropping a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
-    /// Its bytes are wrong.
+    /// The message cannot be decoded.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// It is not believed.
+    /// The sender cannot be verified.
     #[error(transparent)]
     Untrusted(#[from] Untrusted),
-    /// It is for another name, or another instance of ours.
-    #[error("the message is for somebody else")]
+    /// The destination is another name or another instance.
+    #[error("the message is for another name or instance")]
     NotForUs,
-    /// Nobody knows the session.
-    #[error("the session is not known")]
+    /// The session does not exist.
+    #[error("the session does not exist")]
     UnknownSession,
-    /// Somebody else than whom the session began with.
+    /// The sender is not the identity with which the session began.
     #[error("the session began with another identity")]
     Stranger,
-    /// Nothing that a point-to-point session would say now.
-    #[error("the message does not belong there")]
+    /// The message type is not expected in the current state.
+    #[error("the message is not expected in this state")]
     Unexpected,
-    /// It lies too far ahead of what has arrived: it is to come again.
-    #[error("the message lies too far ahead of what has arrived")]
+    /// The message is outside of the receive window; the sender will send it again.
+    #[error("the message is outside of the receive window")]
     TooFar,
-    /// There are as many sessions as there may be.
-    #[error("there are as many sessions as there may be")]
+    /// The limit of sessions is reached.
+    #[error("the limit of sessions is reached")]
     Full,
-    /// The session would be with MLS; whoever asked was told.
+    /// The invitation requires MLS; the sender was informed.
     #[error("sessions with MLS are not supported")]
     WantsMls,
 }
 
-/// Why something was not said.
+/// Error of publishing a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotPublished {
-    /// It has ended, or not begun.
+    /// The session has ended or is not open yet.
     #[error("the session is not open")]
     NotOpen,
-    /// What was said before has not been acknowledged.
-    #[error("too much waits to be acknowledged")]
+    /// Too many messages are not acknowledged.
+    #[error("too many messages wait for an acknowledgement")]
     Full,
 }
 
-/// A peer's instance and what it calls the session. While an instance is looked for there is none.
+/// Key of a session: the peer's name, its instance id and the session number. The id is `None`
+/// during discovery.
 type Place = (Prefix, Option<u128>, u32);
 
-/// See the module's documentation.
+/// The sessions of one name; see the module documentation.
 pub struct Endpoint {
     name: FullName,
     identity: Identity,
@@ -133,14 +134,15 @@ pub struct Endpoint {
     next_session: u64,
     sessions: HashMap<SessionId, Dialogue>,
     places: HashMap<Place, SessionId>,
-    /// Discoveries that [`check`](Self::check) has sent.
+    /// Discovery requests sent by [`check`](Self::check).
     checks: HashMap<Place, SessionId>,
-    /// Sessions that others asked for.
+    /// Number of sessions opened by peers.
     asked_count: usize,
 }
 
 impl Endpoint {
-    /// The instance of `texts` whose id follows from the identity.
+    /// Creates an endpoint for an instance of the application `texts`; the identity determines the
+    /// instance id.
     pub fn new(texts: [&str; 3], identity: Identity, seed: u64, limits: Limits) -> Self {
         Self {
             name: FullName::new(texts, Some(identity.name_id())),
@@ -155,17 +157,17 @@ impl Endpoint {
         }
     }
 
-    /// What it is reached by.
+    /// Returns the name of the endpoint.
     pub fn name(&self) -> &FullName {
         &self.name
     }
 
-    /// How many sessions there are.
+    /// Returns the number of sessions.
     pub fn session_count(&self) -> usize {
         self.sessions.len()
     }
 
-    /// The message that has a node send us what is for our name.
+    /// Encodes the subscribe message for the endpoint's name.
     pub fn subscription(&mut self, subscription_id: u64, link: &Link, at: Moment) -> Vec<u8> {
         let identity = self.identity.token(at.unix_s);
         let draft = Draft {
@@ -178,7 +180,7 @@ impl Endpoint {
         draft.subscribe(subscription_id, link)
     }
 
-    /// Takes a message whose MAC is the link's.
+    /// Processes a message whose MAC was verified.
     pub fn receive(
         &mut self,
         routed: &Routed<'_>,
@@ -220,7 +222,7 @@ impl Endpoint {
         }
     }
 
-    /// Asks for a session with an instance of an application.
+    /// Opens a session with an instance of an application.
     pub fn open(
         &mut self,
         texts: [&str; 3],
@@ -247,7 +249,7 @@ impl Endpoint {
         Ok(session)
     }
 
-    /// Says something in a session.
+    /// Sends a message in a session.
     pub fn publish(
         &mut self,
         session: SessionId,
@@ -265,8 +267,9 @@ impl Endpoint {
             .publish(said, &mut turn)
     }
 
-    /// Asks the instance at the other end of a session whether it is still there: [`Decision::Alive`] is its answer.
-    /// An instance that has gone gives none. The session itself is not touched.
+    /// Checks that the instance at the other end of a session still exists. [`Decision::Alive`]
+    /// reports its answer; an instance that is gone does not answer. The session itself is
+    /// unchanged.
     pub fn check(&mut self, session: SessionId, at: Moment, out: &mut Vec<Decision>) {
         let Some(dialogue) = self.sessions.get(&session) else {
             return;
@@ -285,7 +288,7 @@ impl Endpoint {
         turn.control(to, content::bare(content::DISCOVERY_REQUEST));
     }
 
-    /// Ends a session at once. The peer is told, and its answer is not waited for.
+    /// Ends a session at once. The peer is informed, without waiting for its answer.
     pub fn abandon(&mut self, session: SessionId, at: Moment, out: &mut Vec<Decision>) {
         let (dialogue, mut turn) = self.turn(session, at, out);
         if let Some(dialogue) = dialogue {
@@ -294,29 +297,30 @@ impl Endpoint {
         }
     }
 
-    /// Ends a session once its peer knows, or does not answer.
+    /// Closes a session. It ends when the peer answers, or after a timeout.
     pub fn close(&mut self, session: SessionId, at: Moment, out: &mut Vec<Decision>) {
         let (dialogue, mut turn) = self.turn(session, at, out);
         let ending = dialogue.and_then(|dialogue| dialogue.leave(&mut turn));
         self.end_if(session, ending, out);
     }
 
-    /// Ends them all.
+    /// Closes all sessions.
     pub fn close_all(&mut self, at: Moment, out: &mut Vec<Decision>) {
         for session in self.ids() {
             self.close(session, at, out);
         }
     }
 
-    /// There is a link again. While there was none [`tick`](Self::tick) was not to be called: nobody
-    /// could say anything, and nobody is silent for that.
+    /// Resumes all sessions on a new link. Between two links [`tick`](Self::tick) must not be
+    /// called, so that peers do not count as silent.
     pub fn resume(&mut self, at: Moment) {
         for dialogue in self.sessions.values_mut() {
             dialogue.resume(at.now_ns);
         }
     }
 
-    /// Does what is due; to be called ten times a second or so while there are sessions.
+    /// Performs the actions that are due. Must be called about ten times per second while there are
+    /// sessions.
     pub fn tick(&mut self, at: Moment, out: &mut Vec<Decision>) {
         let silence_ns_max = self.limits.silence_ns_max;
         for session in self.ids() {
@@ -326,7 +330,7 @@ impl Endpoint {
         }
     }
 
-    /// An instance has answered a check.
+    /// Processes the answer to a check.
     fn checked(
         &mut self,
         place: Place,
@@ -384,7 +388,7 @@ impl Endpoint {
         has_room.then_some(()).ok_or(Rejected::Full)
     }
 
-    /// Answers a message of a session that there is not.
+    /// Answers a message that belongs to no session.
     fn answer(
         &mut self,
         incoming: &Incoming<'_>,

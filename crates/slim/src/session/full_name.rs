@@ -1,11 +1,11 @@
-//! A name that outlives the message it stood in.
+//! `FullName`: an owned name.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::name::{EncodedName, Key, Name};
 
-/// A name of an application, or of one instance of it. Cheap to clone.
+/// Name of an application or of one instance. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FullName {
     encoded: EncodedName,
@@ -13,17 +13,17 @@ pub struct FullName {
 }
 
 impl FullName {
-    /// The name of an application, or of its instance.
+    /// Creates the name of an application or of an instance.
     pub fn new(texts: [&str; 3], id: Option<u128>) -> Self {
         Self::from(&Name::new(texts, id))
     }
 
-    /// What messages to it are routed by.
+    /// Returns the routing key.
     pub fn key(&self) -> Key {
         self.encoded.key()
     }
 
-    /// As it stands in a message.
+    /// Returns the name as used in messages.
     pub fn name(&self) -> Name<'_> {
         let texts = self.texts.as_deref();
         Name {

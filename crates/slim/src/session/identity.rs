@@ -1,12 +1,12 @@
-//! Who somebody is: a token that only holders of the shared secret can make.
+//! `Identity`: tokens that only holders of the shared secret can make.
 //!
 //! ```text
 //! subject : unix seconds : nonce : claims : HMAC-SHA256(secret, what stands before)
 //! claims = {"pubkey": key}         nonce, claims and MAC are base64 without padding, for URLs
 //! ```
 //!
-//! The key in the claims is the one that the holder signs control messages with, and the id of the
-//! holder's name is the XXH3 (128 bits) of the subject.
+//! The key in the claims is the key with which the holder signs control messages. The instance id
+//! of the holder's name is the XXH3 (128 bits) of the subject.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -14,50 +14,50 @@ use ring::hmac;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use twox_hash::XxHash3_128;
 
-/// The libraries take no shorter secret, in bytes.
+/// Minimum size of the secret in bytes, as in the libraries.
 pub const SECRET_SIZE_MIN: usize = 32;
 
-/// Seconds that a token is taken for, and that a clock may be ahead: the libraries' own.
+/// Validity of a token and maximum clock skew in seconds, as in the libraries.
 const VALIDITY_S: u64 = 3600;
 const SKEW_S: u64 = 5;
 
 const NONCE_SIZE: usize = 12;
 
-/// Ids from here on mean something else, the largest of them *any*.
+/// Number of reserved ids at the end of the range; the largest one means *any*.
 const RESERVED_IDS: u128 = 50;
 
-/// Bytes that nobody can guess, for one [`Identity`].
+/// Random bytes for one [`Identity`].
 pub type Entropy = [u8; 48];
 
-/// The secret is too short.
+/// Error: the secret is too short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a shared secret has at least {SECRET_SIZE_MIN} bytes, not {0}")]
+#[error("the shared secret has {0} bytes, it must have at least {SECRET_SIZE_MIN}")]
 pub struct ShortSecret(pub usize);
 
-/// Why a token, or a message under it, is not believed.
+/// Reason for rejecting a token or a signed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Untrusted {
-    /// It does not come over the link that it says, as far as whoever has the link can tell.
-    #[error("the header's MAC is not the link's")]
+    /// The MAC of the link is wrong; reported by the owner of the link.
+    #[error("the MAC of the header is wrong for this link")]
     Mac,
-    /// It has not the parts of a token.
-    #[error("the identity is no token of a shared secret")]
+    /// The token is malformed.
+    #[error("the identity is not a shared-secret token")]
     Form,
-    /// It was made with another secret.
+    /// The token was made with another secret.
     #[error("the identity was made with another secret")]
     Secret,
-    /// It is too old, or from the future.
+    /// The token is too old or from the future.
     #[error("the identity has expired")]
     Expired,
-    /// It names no key that signatures could be checked with.
-    #[error("the identity names no key")]
+    /// The token has no valid public key.
+    #[error("the identity has no valid public key")]
     Key,
-    /// A control message is not signed by whoever the token names.
-    #[error("the message is not signed by whom its identity names")]
+    /// The signature of a control message does not match the token's key.
+    #[error("the signature does not match the key of the identity")]
     Signature,
 }
 
-/// One of those who share a secret.
+/// An identity of a holder of the shared secret.
 pub struct Identity {
     secret: hmac::Key,
     subject: String,
@@ -66,7 +66,7 @@ pub struct Identity {
     nonce: [u8; NONCE_SIZE],
 }
 
-/// Who a token names.
+/// Verified contents of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bearer<'a> {
     pub(super) subject: &'a str,
@@ -74,7 +74,7 @@ pub(super) struct Bearer<'a> {
 }
 
 impl Identity {
-    /// Somebody new under a name of people's choice.
+    /// Creates a new identity with a readable name.
     pub fn new(name: &str, secret: &[u8], entropy: &Entropy) -> Result<Self, ShortSecret> {
         if secret.len() < SECRET_SIZE_MIN {
             return Err(ShortSecret(secret.len()));
@@ -86,7 +86,7 @@ impl Identity {
         let keys = Ed25519KeyPair::from_seed_unchecked(seed).expect("32 bytes are a seed");
         let key = STANDARD.encode(keys.public_key().as_ref());
         let claims = format!(r#"{{"pubkey":"{key}"}}"#);
-        // A colon or a blank would end the subject.
+        // A colon or white space would end the subject.
         let name = name.replace(|sign: char| sign == ':' || sign.is_whitespace(), "-");
         Ok(Self {
             secret: hmac::Key::new(hmac::HMAC_SHA256, secret),
@@ -97,12 +97,12 @@ impl Identity {
         })
     }
 
-    /// The id of names of theirs.
+    /// Returns the instance id of the identity's names.
     pub fn name_id(&self) -> u128 {
         name_id(&self.subject)
     }
 
-    /// A token that no other message has.
+    /// Makes a token with a new nonce.
     pub(super) fn token(&mut self, unix_s: u64) -> String {
         let count = u16::from_be_bytes([self.nonce[10], self.nonce[11]]);
         let (next, is_over) = count.overflowing_add(1);
@@ -127,7 +127,7 @@ impl Identity {
         }
     }
 
-    /// Whom a token names, if it is one of this secret and of this time.
+    /// Verifies a token and its time.
     pub(super) fn verify<'a>(&self, token: &'a str, unix_s: u64) -> Result<Bearer<'a>, Untrusted> {
         let (covered, mac) = token.rsplit_once(':').ok_or(Untrusted::Form)?;
         let parts: Vec<_> = covered.splitn(5, ':').collect();
@@ -150,7 +150,7 @@ impl Identity {
 }
 
 impl Bearer<'_> {
-    /// The key that the holder signs with.
+    /// Returns the holder's public key.
     pub(super) fn public_key(&self) -> Result<Vec<u8>, Untrusted> {
         let claims = URL_SAFE_NO_PAD.decode(self.claims).ok();
         let claims = claims.and_then(|bytes| String::from_utf8(bytes).ok());
@@ -160,8 +160,8 @@ impl Bearer<'_> {
     }
 }
 
-/// The value of `pubkey` in a JSON object; base64 has no escapes. Whoever made the claims holds the
-/// secret, so there is nothing to win by confusing this.
+/// Returns the value of `pubkey` in a JSON object; Base64 needs no escapes. The author of the
+/// claims holds the secret, so a crafted object gains nothing.
 fn text_of_pubkey(claims: &str) -> Option<&str> {
     let (_, rest) = claims.split_once("\"pubkey\"")?;
     let rest = rest.trim_start().strip_prefix(':')?;
@@ -169,7 +169,7 @@ fn text_of_pubkey(claims: &str) -> Option<&str> {
     rest.split_once('"').map(|(key, _)| key)
 }
 
-/// The id of the names of whoever tokens call `subject`.
+/// Returns the instance id for a subject.
 pub(super) fn name_id(subject: &str) -> u128 {
     let id = XxHash3_128::oneshot(subject.as_bytes());
     let first_reserved = u128::MAX - RESERVED_IDS;

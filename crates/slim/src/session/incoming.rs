@@ -1,4 +1,4 @@
-//! A message of a session on its way in: read once, believed once.
+//! `Incoming`: a received session message, decoded and verified once.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,13 +10,13 @@ use crate::session::identity::{Bearer, Identity, Untrusted};
 use crate::session::signing::{self, PAYLOAD_SIGNATURE, Signed};
 use crate::wire::{Fields, Malformed};
 
-/// The type of point-to-point sessions.
+/// Session type of point-to-point sessions.
 pub(super) const POINT_TO_POINT: u32 = 1;
 
-/// See the module's documentation.
+/// A received session message.
 pub(super) struct Incoming<'a> {
     pub(super) header: &'a Header<'a>,
-    /// Type of session, type of message, number of the session and of the message.
+    /// Session type, message type, session number and message number.
     session: [u32; 4],
     pub(super) content: &'a [u8],
     pub(super) metadata: Vec<(&'a str, &'a str)>,
@@ -43,18 +43,18 @@ impl<'a> Incoming<'a> {
         })
     }
 
-    /// What it is, if point-to-point sessions have such messages.
+    /// Returns the message type if point-to-point sessions have it.
     pub(super) fn kind(&self) -> Option<Kind> {
         let [session_type, kind, ..] = self.session;
         Kind::from_number(kind).filter(|_| session_type == POINT_TO_POINT)
     }
 
-    /// The number of its session.
+    /// Returns the session number.
     pub(super) fn session(&self) -> u32 {
         self.session[2]
     }
 
-    /// Its own number.
+    /// Returns the message number.
     pub(super) fn number(&self) -> u32 {
         self.session[3]
     }
@@ -63,9 +63,9 @@ impl<'a> Incoming<'a> {
         self.header.error == Some(true)
     }
 
-    /// Who it is from: its token is of our secret, and a control message is signed by whom the
-    /// token names. A payload's signature is checked where there is one: old libraries sign
-    /// headers only.
+    /// Verifies the sender: the token must be made with our secret, and a control message must be
+    /// signed with the token's key. A payload signature is verified if present; old libraries sign
+    /// only headers.
     pub(super) fn verify(&self, us: &Identity, unix_s: u64) -> Result<Bearer<'a>, Untrusted> {
         let bearer = us.verify(self.header.identity, unix_s)?;
         if self.kind().is_some_and(Kind::is_control) {

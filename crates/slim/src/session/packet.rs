@@ -1,28 +1,28 @@
-//! A message of a session on its way out. What belongs to the link is added when one is there.
+//! `Packet`: an outgoing session message, before the fields of the link are added.
 
 use crate::draft::Draft;
 use crate::link::Link;
 use crate::session::full_name::FullName;
 use crate::wire::{put_bytes, put_nested, put_number};
 
-/// See the module's documentation.
+/// An outgoing session message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     pub(super) source: FullName,
     pub(super) destination: FullName,
     pub(super) identity: String,
-    /// Type of session, type of message, number of the session and of the message.
+    /// Session type, message type, session number and message number.
     pub(super) session: [u32; 4],
     pub(super) content: Vec<u8>,
     pub(super) metadata: Vec<(String, String)>,
-    /// Of control messages.
+    /// Signature of a control message.
     pub(super) signature: Option<Vec<u8>>,
-    /// Whether it says that something is not there.
+    /// True if the message reports a missing message.
     pub(super) is_error: bool,
 }
 
 impl Packet {
-    /// The message, for that link.
+    /// Encodes the message for a link.
     pub fn encode(&self, link: &Link) -> Vec<u8> {
         let draft = Draft {
             source: self.source.name(),

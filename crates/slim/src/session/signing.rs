@@ -1,4 +1,5 @@
-//! What the sender of a control message signs: its header, and its payload with its metadata.
+//! Bytes covered by the signatures of a control message: its header, and its payload with its
+//! metadata.
 //!
 //! ```text
 //! header  = version 1 (1) | source 2 | destination 3 | identity 4 | type of session 5 | of message 6
@@ -7,18 +8,18 @@
 //! sized(x) = size 8, big endian | x
 //! ```
 //!
-//! Receivers decode a message and encode it again before they check, so what is signed here is
-//! written as an encoder writes it: without zeros and empty texts.
+//! Receivers decode a message and encode it again before verifying, so the signed bytes are in
+//! canonical encoding: without zeros and empty texts.
 
 use ring::signature::{ECDSA_P256_SHA256_ASN1, ED25519, UnparsedPublicKey};
 
 use crate::name::Name;
 use crate::session::content::{put_number, put_text};
 
-/// The entry of the metadata that has the payload's signature, in base64.
+/// Metadata key of the payload's signature, in Base64.
 pub(super) const PAYLOAD_SIGNATURE: &str = "slim-payload-sig";
 
-/// Entries that are signed by nobody: nodes rewrite the first three, receivers make the last.
+/// Unsigned metadata keys: nodes rewrite the first three, receivers add the last.
 const UNSIGNED: [&str; 5] = [
     "traceparent",
     "tracestate",
@@ -29,18 +30,18 @@ const UNSIGNED: [&str; 5] = [
 
 const PAYLOAD_DOMAIN: &[u8] = b"slim-payload-v1";
 
-/// The parts of a header that its signature covers.
+/// Header fields covered by a signature.
 #[derive(Clone, Copy)]
 pub(super) struct Signed<'a> {
     pub(super) source: Name<'a>,
     pub(super) destination: Name<'a>,
     pub(super) identity: &'a str,
-    /// Type of session, type of message, number of the session and of the message.
+    /// Session type, message type, session number and message number.
     pub(super) session: [u32; 4],
 }
 
 impl Signed<'_> {
-    /// What the header's signature covers.
+    /// Returns the bytes covered by the header's signature.
     pub(super) fn header(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_number(1, 1, &mut out);
@@ -54,7 +55,7 @@ impl Signed<'_> {
     }
 }
 
-/// What the payload's signature covers.
+/// Returns the bytes covered by the payload's signature.
 pub(super) fn payload<'a>(
     header: &[u8],
     content: &[u8],
@@ -74,7 +75,7 @@ pub(super) fn payload<'a>(
     out
 }
 
-/// Whether it was signed with that key: Ed25519 if it has 32 bytes, else a point of P-256.
+/// Verifies a signature. A key of 32 bytes is Ed25519, any other a point of P-256.
 pub(super) fn is_signed(covered: &[u8], signature: &[u8], public_key: &[u8]) -> bool {
     let is_ed25519 = public_key.len() == 32;
     let verified = match is_ed25519 {

@@ -1,4 +1,4 @@
-//! What every decision needs: who we are, what time it is, and where decisions go.
+//! `Turn`: context of a decision, with the own name, the time and the output.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use crate::session::packet::Packet;
 use crate::session::signing::{self, PAYLOAD_SIGNATURE, Signed};
 use crate::session::unacked::Said;
 
-/// See the module's documentation.
+/// Context of a decision.
 pub(super) struct Turn<'a> {
     pub(super) us: &'a FullName,
     pub(super) identity: &'a mut Identity,
@@ -22,14 +22,14 @@ pub(super) struct Turn<'a> {
     pub(super) out: &'a mut Vec<Decision>,
 }
 
-/// Where a message belongs.
+/// Address of a message.
 #[derive(Clone, Copy)]
 pub(super) struct To<'a> {
     pub(super) peer: &'a FullName,
-    /// Of the session.
+    /// Session number.
     pub(super) session: u32,
     pub(super) kind: Kind,
-    /// Of the message.
+    /// Message number.
     pub(super) number: u32,
 }
 
@@ -39,13 +39,13 @@ impl Turn<'_> {
         self.out.push(Decision::Send(packet));
     }
 
-    /// Says that there is no message of that number.
+    /// Reports that a requested message is not available.
     pub(super) fn send_missing(&mut self, to: To<'_>, said: Said) {
         let packet = self.packet(to, said, true);
         self.out.push(Decision::Send(packet));
     }
 
-    /// A control message without metadata.
+    /// Sends a control message without metadata.
     pub(super) fn control(&mut self, to: To<'_>, content: Vec<u8>) {
         self.send(to, Said::control(content));
     }
@@ -81,11 +81,11 @@ impl Turn<'_> {
     }
 }
 
-/// Numbers that nobody has used for anything else: splitmix64.
+/// Generator of unique numbers (splitmix64).
 #[derive(Debug)]
 pub(super) struct Numbers(u64);
 
-/// The libraries keep the session numbers from here on for themselves.
+/// Lowest session number reserved by the libraries.
 const SESSIONS_MAX: u32 = u32::MAX - 1000;
 
 impl Numbers {
@@ -93,12 +93,12 @@ impl Numbers {
         Self(seed)
     }
 
-    /// For a control message; 0 is none.
+    /// Returns a number for a control message, never 0.
     pub(super) fn message(&mut self) -> u32 {
         (self.next() as u32).max(1)
     }
 
-    /// For a session.
+    /// Returns a number for a session.
     pub(super) fn session(&mut self) -> u32 {
         self.next() as u32 % SESSIONS_MAX
     }

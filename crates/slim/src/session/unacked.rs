@@ -1,15 +1,16 @@
-//! What was sent in a reliable session and has not been acknowledged: it is sent again.
+//! `Unacked`: send window of a reliable session, with messages to retransmit until they are
+//! acknowledged.
 
 use std::collections::BTreeMap;
 
 use crate::session::Reliability;
 
-/// Messages, at most.
+/// Maximum number of messages.
 const COUNT_MAX: usize = 256;
-/// Bytes of them, at most; one message may always be sent.
+/// Maximum bytes of messages; a single message may be larger.
 const SIZE_MAX: usize = 8 << 20;
 
-/// What an application said.
+/// Content and metadata of an outgoing message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) content: Vec<u8>,
@@ -17,7 +18,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// Without metadata, as what no application says.
+    /// Creates a control message, without metadata.
     pub(super) fn control(content: Vec<u8>) -> Self {
         Self {
             content,
@@ -32,15 +33,15 @@ struct Waiting {
     left: u32,
 }
 
-/// See the module's documentation. Ordered by numbers, which go round after 2^31: the order matters to
-/// nobody.
+/// Send window of a reliable session. The map is ordered by numbers that wrap at 2^31; the order
+/// has no effect.
 #[derive(Default)]
 pub(super) struct Unacked {
     waiting: BTreeMap<u32, Waiting>,
     size: usize,
 }
 
-/// A message was sent as often as the session tries anything.
+/// Error: a message has used up its retries.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GaveUp;
 
@@ -60,7 +61,7 @@ impl Unacked {
         self.waiting.insert(number, waiting);
     }
 
-    /// It has arrived.
+    /// Removes an acknowledged message.
     pub(super) fn settle(&mut self, number: u32) {
         if let Some(waiting) = self.waiting.remove(&number) {
             self.size -= waiting.said.content.len();
@@ -71,7 +72,7 @@ impl Unacked {
         self.waiting.get(&number).map(|waiting| &waiting.said)
     }
 
-    /// What is to be sent again now.
+    /// Returns the messages to send again now.
     pub(super) fn repeat(
         &mut self,
         timing: Reliability,

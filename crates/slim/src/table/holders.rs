@@ -1,17 +1,19 @@
-//! The connections that hold one name, each once.
+//! `Holders`: the connections that hold one name, each once.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Up to so many are found by looking at each: most names have one holder, some a few.
+/// Number of holders up to which the list is searched linearly: most names have one holder, some
+/// have a few.
 const SCANNED_MAX: usize = 16;
 
+/// Connections that hold one name.
 #[derive(Debug)]
 pub(super) struct Holders<P> {
     list: Vec<(u64, P)>,
-    /// Connection to index in the list, once it is long.
+    /// Index in the list by connection, for long lists.
     index: Option<HashMap<u64, u32>>,
-    /// Where the next round begins.
+    /// Start of the next round robin.
     cursor: AtomicU32,
 }
 
@@ -30,7 +32,7 @@ impl<P> Holders<P> {
         self.list.is_empty()
     }
 
-    /// Adds a connection that is not there.
+    /// Adds a connection that is not in the list.
     pub(super) fn insert(&mut self, connection: u64, peer: P) {
         let at = self.list.len() as u32;
         self.list.push((connection, peer));
@@ -56,12 +58,12 @@ impl<P> Holders<P> {
         }
     }
 
-    /// Each connection.
+    /// Iterates over the connections.
     pub(super) fn iter(&self) -> impl Iterator<Item = &(u64, P)> {
         self.list.iter()
     }
 
-    /// Everybody but the sender, from whoever's turn it is.
+    /// Returns all connections without the sender, starting with the next in round robin.
     pub(super) fn in_turn(&self, sender: u64) -> Match<'_, P> {
         let start = match self.list.len() {
             0 | 1 => 0,
@@ -71,14 +73,14 @@ impl<P> Holders<P> {
         Match { head, tail, sender }
     }
 
-    /// Everybody but the sender.
+    /// Returns all connections without the sender.
     pub(super) fn everybody(&self, sender: u64) -> Match<'_, P> {
         let (head, tail) = (&self.list[..], &[][..]);
         Match { head, tail, sender }
     }
 }
 
-/// Connections that a message may go to, in order.
+/// Connections that may receive a message, in order.
 #[derive(Debug)]
 pub struct Match<'a, P> {
     head: &'a [(u64, P)],

@@ -82,8 +82,8 @@ fn one_bucket_is_held_to_what_it_must_allow() {
     let ended = run(&place, &limiter(40), line);
     ended
         .expect(1)
-        .tells("not as it must be", "says what must be");
-    let miss = "40 were allowed in run 1, it must be 80 ± 1";
+        .tells("the check of the results failed", "telpher bench quota --help");
+    let miss = "40 takes were allowed in run 1, expected 80 ± 1";
     assert!(ended.stderr.contains(miss), "{}", ended.stderr);
     let answered = &answers(&ended)[0];
     assert_eq!((answered.allowed(), answered.limited()), (40, 40));

@@ -148,7 +148,7 @@ fn a_disk_without_room_is_told_before_anything_is_written() {
         place
             .run(line)
             .expect(1)
-            .tells(" free, and this may need ", "--dir");
+            .tells(" free, the load may need ", "--dir");
     }
     assert_eq!(left(&place), Vec::<String>::new());
 }

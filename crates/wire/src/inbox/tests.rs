@@ -5,7 +5,7 @@ use crate::header::{Correlation, Flags, Kind, encode_frame};
 
 const LIMIT: u32 = 100;
 
-/// Every item that comes out when the stream arrives in pieces of the given sizes.
+/// Returns all items of a stream that arrives in pieces of the given sizes.
 fn read(bytes: &[u8], sizes: &[usize]) -> Vec<String> {
     let mut inbox = Inbox::new(LIMIT);
     let mut items = Vec::new();
@@ -39,7 +39,7 @@ fn stream(lengths: &[usize]) -> Vec<u8> {
 }
 
 #[test]
-fn a_frame_above_the_limit_is_named_and_skipped() {
+fn frame_above_the_limit_is_reported_and_skipped() {
     let items = read(&stream(&[3, 101, 5]), &[1000]);
     assert_eq!(items.len(), 3);
     assert!(
@@ -50,14 +50,14 @@ fn a_frame_above_the_limit_is_named_and_skipped() {
 }
 
 #[test]
-fn a_frame_far_above_the_limit_ends_the_stream() {
+fn frame_far_above_the_limit_is_fatal() {
     let items = read(&stream(&[3, 1601, 5]), &[7]);
     assert_eq!(items.len(), 2);
     assert!(items[1].contains("fatal: true"), "{items:?}");
 }
 
 #[test]
-fn a_complete_frame_leaves_no_memory_held() {
+fn no_memory_is_held_after_a_complete_frame() {
     let mut inbox = Inbox::new(LIMIT);
     let bytes = stream(&[64, 64]);
     for byte in &bytes {
@@ -69,7 +69,7 @@ fn a_complete_frame_leaves_no_memory_held() {
 }
 
 #[test]
-fn a_chunk_may_be_left_in_the_middle_and_fed_again() {
+fn rest_of_a_chunk_can_be_fed_again() {
     let bytes = stream(&[3, 4, 5, 6]);
     let mut inbox = Inbox::new(LIMIT);
     let (head, tail) = bytes.split_at(HEADER_SIZE);
@@ -85,7 +85,7 @@ fn a_chunk_may_be_left_in_the_middle_and_fed_again() {
 
 proptest! {
     #[test]
-    fn any_split_of_the_stream_decodes_the_same(
+    fn any_chunking_decodes_the_same_frames(
         lengths in prop::collection::vec(prop_oneof![0usize..=100, 101usize..=1600], 0..12),
         sizes in prop::collection::vec(1usize..200, 1..20),
     ) {
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_at_all_neither_panic_nor_hold_more_than_they_carry(
+    fn any_bytes_do_not_panic_and_hold_bounded_memory(
         bytes in prop::collection::vec(any::<u8>(), 0..2000),
         sizes in prop::collection::vec(1usize..300, 1..10),
     ) {

@@ -1,9 +1,9 @@
 //! Test suites of Kafka clients, and applications on top of Kafka: librdkafka's own tests, franz-go's, Kafka
 //! Streams and Kafka Connect.
 //!
-//! The suites are fetched at run time and built below `target/compat`: librdkafka's from the crate `rdkafka-sys`,
-//! franz-go's from its Go module, the applications from Maven. `compat/kafka/suites` lists the tests that are
-//! left out, each with its reason.
+//! The suites are fetched at run time and built below `target/compat`: librdkafka's from the crate
+//! `rdkafka-sys`, franz-go's from its Go module, the applications from Maven. `compat/kafka/suites`
+//! lists the excluded tests, each with its reason.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,20 +17,20 @@ use super::{Client, FETCH_LIMIT, Served};
 use crate::step::{self, cargo};
 
 const SCRIPTS: &str = "compat/kafka/suites";
-/// The Go module whose dependency franz-go is.
+/// Go module that depends on franz-go.
 const GO_MODULE: &str = "compat/kafka/franz-go";
 
-/// librdkafka's tests write to four partitions of topics that are created for them.
+/// Node options: librdkafka's tests write to four partitions of automatically created topics.
 pub(super) const OPTIONS: [&str; 2] = ["--topics-partitions", "4"];
 
-/// The package of franz-go's client.
+/// Go package of franz-go's client.
 const FRANZ_GO: &str = "github.com/twmb/franz-go/pkg/kgo";
 
-/// How long a suite may take on a machine that does other things as well.
+/// Time limit of a suite, also on a busy machine.
 const SUITE_LIMIT: Duration = Duration::from_secs(60 * 60);
 const APPLICATION_LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// The crate that holds librdkafka 2.12.1 with its tests.
+/// Manifest that depends on the crate with librdkafka 2.12.1 and its tests.
 const LIBRDKAFKA: &str = r#"[package]
 name = "fetch-librdkafka"
 version = "0.0.0"
@@ -90,14 +90,14 @@ fn with_classpath(mut command: Command, workspace: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// The directory in which librdkafka is built.
+/// Returns the build directory of librdkafka.
 fn librdkafka_dir(workspace: &Path) -> PathBuf {
     workspace.join("librdkafka")
 }
 
-/// Copies librdkafka out of its crate and builds it with its tests.
+/// Copies librdkafka out of its crate, and builds it with its tests.
 fn fetch_librdkafka(workspace: &Path) -> Result<()> {
-    // Tests of partitions and topics call Kafka's own script.
+    // Some tests of partitions and topics call Kafka's own script.
     fetch_java(workspace)?;
     let directory = librdkafka_dir(workspace);
     if directory.join("tests/test-runner").is_file() {
@@ -123,7 +123,7 @@ fn fetch_librdkafka(workspace: &Path) -> Result<()> {
     make(&["-C", "tests", "build"])
 }
 
-/// The directory of the crate `rdkafka-sys`, as cargo has it.
+/// Returns cargo's directory of the crate `rdkafka-sys`.
 fn crate_dir(workspace: &Path) -> Result<PathBuf> {
     let fetching = workspace.join("librdkafka-crate");
     fs::create_dir_all(&fetching)?;
@@ -132,7 +132,7 @@ fn crate_dir(workspace: &Path) -> Result<PathBuf> {
     fs::write(fetching.join("lib.rs"), "")?;
     let mut metadata = cargo(&["metadata", "--format-version", "1", "--manifest-path"]);
     let metadata = step::read(metadata.arg(&manifest))?;
-    // JSON, of which one text is wanted.
+    // Find the one needed text in the JSON.
     let mut manifests = metadata.split("\"manifest_path\":\"").skip(1);
     let manifest = manifests.find_map(|rest| {
         let path = rest.split('"').next()?;
@@ -151,7 +151,7 @@ fn librdkafka(workspace: &Path, served: &Served) -> Result<Command> {
     with_classpath(command, workspace)
 }
 
-/// The tests of franz-go's client, as one program.
+/// Returns the path of the test program of franz-go's client.
 fn franz_go_tests(workspace: &Path) -> PathBuf {
     workspace.join("franz-go-tests")
 }

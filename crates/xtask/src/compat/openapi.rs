@@ -1,4 +1,4 @@
-//! Clients of `/openapi.json`: schemathesis, which asks for whatever the document allows.
+//! Clients of `/openapi.json`: schemathesis, which sends any request that the document allows.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,11 +18,11 @@ pub(super) const CLIENTS: [Client; 1] = [Client {
     limit: Duration::from_secs(30 * 60),
 }];
 
-/// Answers as the document has them; whether it is clever to ask is not the document's matter.
+/// Checks that responses match the document. Its design is not checked.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_schema_conformance";
 
-/// Paths whose answers do not end, and what stops the others.
+/// Excluded paths: endless responses, and the one that stops other clients.
 const EXCLUDED: &str = "/(ws|watch|follow|halt)$";
 
 fn fetch(workspace: &Path) -> Result<()> {

@@ -1,4 +1,4 @@
-//! SLIM applications: `slim-bindings` of several versions, with each other too, and `slima2a`.
+//! SLIM applications: `slim-bindings` of several versions, also with each other, and `slima2a`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use super::{Client, RUN_LIMIT, Served, install_python, python_of};
 
 const SCRIPTS: &str = "compat/slim";
 
-/// The newest version that is run; older ones are run with it, too.
+/// Newest tested version; older ones are also run together with it.
 const NEWEST: &str = "3.3";
 
 pub(super) const CLIENTS: [Client; 6] = [
@@ -78,7 +78,7 @@ fn sessions(workspace: &Path, served: &Served, version: &str, other: &str) -> Co
     command
 }
 
-/// Runs an application of SLIM 1.x, which is refused.
+/// Runs an application of SLIM 1.x, which the node must refuse.
 fn refused(workspace: &Path, served: &Served, version: &str) -> Command {
     let mut command = Command::new("python3");
     command.arg(Path::new(SCRIPTS).join("old.py"));

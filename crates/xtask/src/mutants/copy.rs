@@ -1,5 +1,5 @@
-//! The copy of the crate that is broken, in a workspace of its own. What it depends on is where it
-//! always is.
+//! Copy of a crate in a workspace of its own, for mutation. Its dependencies stay in their usual
+//! directories.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 
 use super::table::{Edit, Mutant, Subject};
 
-/// Another path than the crate has in its own workspace: Cargo tells what it built by it, and must
-/// not take one for the other.
+/// Directory of the crate in the copy. It differs from the crate's path in its own workspace, by
+/// which Cargo distinguishes the build output of the two.
 const COPY: &str = "mutant";
 const MEMBERS: &str = "members = [\"crates/*\"]";
 const PATH: &str = "path = \"crates/";
@@ -18,7 +18,7 @@ pub(super) struct Copy {
     root: PathBuf,
 }
 
-/// Undoes the edits when it goes.
+/// An applied mutation, undone on drop.
 pub(super) struct Broken {
     files: Vec<(PathBuf, String)>,
 }
@@ -34,7 +34,7 @@ impl Drop for Broken {
 }
 
 impl Copy {
-    /// Brings the copy up to date. What has not changed is left alone, and not built again.
+    /// Brings the copy up to date. Unchanged files are not written, so they are not built again.
     pub(super) fn make(subject: &Subject) -> Result<Self> {
         let root = PathBuf::from("target/mutants").join(subject.folder);
         fs::create_dir_all(&root).context("target/mutants")?;
@@ -58,12 +58,12 @@ impl Copy {
         &self.root
     }
 
-    /// What the last proof printed.
+    /// Returns the path of the last proof's output.
     pub(super) fn log(&self) -> PathBuf {
         self.root.join("proof.log")
     }
 
-    /// Whether its edits still fit the source.
+    /// Checks that the mutant's edits still match the source.
     pub(super) fn check(&self, mutant: &Mutant) -> Result<()> {
         for edit in mutant.edits {
             let text = read(&self.path(edit))?;
@@ -94,11 +94,11 @@ fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| path.display().to_string())
 }
 
-/// The text with the one place where `from` stands changed; an error if there are none or several.
+/// Replaces the only occurrence of `from`. Fails if there are none or several.
 fn replaced(text: &str, from: &str, to: &str) -> Result<String> {
     match text.matches(from).count() {
         1 => Ok(text.replacen(from, to, 1)),
-        count => bail!("this stands there {count} times and must once:\n{from}"),
+        count => bail!("this text occurs {count} times, expected once:\n{from}"),
     }
 }
 
@@ -109,7 +109,7 @@ fn update(path: &Path, bytes: &[u8]) -> Result<()> {
     fs::write(path, bytes).with_context(|| path.display().to_string())
 }
 
-/// Makes `target` hold exactly what `source` does.
+/// Makes `target` contain exactly the files of `source`.
 fn copy_directory(source: &Path, target: &Path) -> Result<()> {
     fs::create_dir_all(target).with_context(|| target.display().to_string())?;
     for entry in fs::read_dir(target)? {

@@ -1,36 +1,36 @@
-//! What is broken, and who must notice.
+//! Table of the mutants and the proofs that must catch them.
 
 mod journal;
 mod node;
 
-/// The crate that is broken.
+/// A crate with mutants.
 pub(super) struct Subject {
-    /// Below `crates`.
+    /// Directory of the crate below `crates`.
     pub(super) folder: &'static str,
-    /// What tells `cargo test` which of its tests are proofs.
+    /// Arguments of `cargo test` that select its proofs.
     pub(super) proofs: &'static [&'static str],
 }
 
-/// One way to break it.
+/// A mutant.
 pub(super) struct Mutant {
     pub(super) name: &'static str,
     pub(super) subject: &'static Subject,
-    /// Why it would be a disaster.
+    /// Harm that the bug would cause.
     pub(super) harm: &'static str,
     pub(super) edits: &'static [Edit],
-    /// The test that fails, by its full name.
+    /// Full name of the test that must fail.
     pub(super) proof: &'static str,
 }
 
-/// A change of a source file's text, which must stand there exactly once.
+/// A replacement in a source file, whose text must occur there exactly once.
 pub(super) struct Edit {
-    /// Below the crate's `src`.
+    /// Path below the crate's `src`.
     pub(super) file: &'static str,
     pub(super) text: &'static str,
     pub(super) replacement: &'static str,
 }
 
-/// All of them; those of one crate stand together.
+/// Returns all mutants; those of one crate are adjacent.
 pub(super) fn all() -> impl Iterator<Item = &'static Mutant> {
     journal::MUTANTS.iter().chain(&node::MUTANTS)
 }

@@ -1,4 +1,4 @@
-//! The two that are compared: each with a directory of its own on free loopback ports.
+//! The two compared brokers, each with its own directory and free loopback ports.
 
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
@@ -14,36 +14,36 @@ use crate::step::{self, cargo};
 
 const KAFKA: &str = "bench/peers/bin/kafka";
 const PLACE: &str = "target/oracle";
-/// What Apache Kafka says of itself; it stays.
+/// Log of Apache Kafka, which is not deleted.
 const KAFKA_LOG: &str = "target/oracle/kafka.log";
 
 const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
 const LOOK: Duration = Duration::from_millis(100);
-/// Two minutes.
+/// Maximum number of polls: two minutes.
 const LOOKS: u32 = 1_200;
 
-/// Apache Kafka.
+/// A running Apache Kafka.
 pub(super) struct Kafka {
     pub(super) address: String,
     running: Running,
     _place: Place,
 }
 
-/// A node.
+/// A running node.
 pub(super) struct Node {
     pub(super) address: String,
     _process: Process,
     _place: Place,
 }
 
-/// Is killed when nobody wants it any more.
+/// Child process, killed on drop.
 struct Running(Child);
 
-/// A directory; removed when nobody wants it any more.
+/// Directory, deleted on drop.
 struct Place(PathBuf);
 
 impl Kafka {
-    /// Starts it, and returns when it listens.
+    /// Starts Apache Kafka, and returns when it listens.
     pub(super) fn start() -> Result<Self> {
         ensure!(
             Path::new(KAFKA).is_file(),
@@ -85,7 +85,7 @@ impl Kafka {
 }
 
 impl Node {
-    /// Builds and starts it.
+    /// Builds and starts the node.
     pub(super) fn start() -> Result<Self> {
         let build = &mut cargo(&["build", "--package", "telpher"]);
         step::run("build the node", build, BUILD_LIMIT)?;
@@ -98,14 +98,14 @@ impl Node {
         }
         let (process, ready) = Process::start(command.arg("--data").arg(&place.0))?;
         Ok(Self {
-            address: text_of(&ready, "kafka").context("the node has no Kafka door")?,
+            address: text_of(&ready, "kafka").context("the node has no Kafka listener")?,
             _process: process,
             _place: place,
         })
     }
 }
 
-/// The text of a field in a line of JSON, which holds none with a quote in it.
+/// Returns the text of a field in a line of JSON, whose values contain no quotes.
 fn text_of(line: &str, field: &str) -> Option<String> {
     let (_, rest) = line.split_once(&format!("\"{field}\":"))?;
     let rest = rest.trim_start().strip_prefix('"')?;
@@ -114,7 +114,7 @@ fn text_of(line: &str, field: &str) -> Option<String> {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that has ended by itself cannot be ended.
+        // A process that has already ended cannot be killed.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -130,7 +130,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // What cannot be removed stays below `target`.
+        // A directory that cannot be deleted stays below `target`.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! A connection to a broker: one request, one answer.
+//! Connection to a broker with one request in flight.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -11,10 +11,10 @@ use kafka::{RequestBody, api_versions, decode_response, encode_request, take_fra
 
 const CLIENT_ID: &str = "oracle";
 const FRAME_SIZE_MAX: usize = 64 << 20;
-/// How long an answer may take. The longest that Apache Kafka takes is a group's first join, three seconds.
+/// Maximum time for a response. Apache Kafka's longest, a group's first join, takes three seconds.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// The connection; it is made again when the broker ends it.
+/// A connection, which is made again when the broker closes it.
 #[derive(Debug)]
 pub(super) struct Door {
     address: String,
@@ -44,17 +44,17 @@ impl Door {
         Ok(door)
     }
 
-    /// Whether it says that it serves the version.
+    /// Returns true if the broker says that it supports the version.
     pub(super) fn serves<R: RequestBody>(&self, version: i16) -> bool {
         let range = self.served.get(&R::KEY.code());
         range.is_some_and(|(min, max)| (*min..=*max).contains(&version))
     }
 
-    /// Asks and waits; there is no answer if the broker ends the connection instead. After that, and after
-    /// an error, the connection is another.
+    /// Sends a request and waits for the response. Returns `None` if the broker closes the
+    /// connection instead. After that, and after an error, a new connection is used.
     ///
     /// # Errors
-    /// When nobody is there any more, when no answer comes in time, or when it is none.
+    /// When the broker cannot be reached, when no response comes in time, or when it is invalid.
     pub(super) fn ask<R: RequestBody>(
         &mut self,
         version: i16,
@@ -93,7 +93,7 @@ impl Door {
                 Ok(size) => arrived.extend_from_slice(&chunk[..size]),
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(None),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    bail!("there is no answer after {} s", SILENCE.as_secs())
+                    bail!("no response after {} s", SILENCE.as_secs())
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -101,13 +101,14 @@ impl Door {
         let (correlation_id, answer) = decode_response::<R>(&frame, version)?;
         match correlation_id == self.correlation_id {
             true => Ok(Some(answer)),
-            false => bail!("the answer is to something else"),
+            false => bail!("the response is to another request"),
         }
     }
 }
 
 fn connect(address: &str) -> Result<TcpStream> {
-    let stream = TcpStream::connect(address).with_context(|| format!("nobody is at {address}"))?;
+    let stream =
+        TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
     stream.set_read_timeout(Some(SILENCE))?;
     stream.set_nodelay(true)?;
     Ok(stream)

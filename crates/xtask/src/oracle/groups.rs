@@ -1,4 +1,4 @@
-//! Consumer groups: joined, committed for, looked at, left.
+//! Comparison of consumer groups: join, commit, describe, leave.
 
 use anyhow::Result;
 use bytes::Bytes;
@@ -13,17 +13,17 @@ use super::topics::{make, topic};
 const TOPIC: &str = "grouped";
 const GROUP: &str = "group";
 
-/// What a consumer says of itself: version 0, one topic, no data of its own. Apache Kafka reads it, and leaves
-/// a join without an answer for ever where it cannot.
+/// Subscription of a consumer: version 0, one topic, no user data. It must be valid: Apache Kafka
+/// never answers a join with a subscription that it cannot parse.
 const SUBSCRIPTION: &[u8] = b"\0\0\0\0\0\x01\0\x07grouped\xff\xff\xff\xff";
-/// What a consumer is assigned: version 0, partition 0 of the topic, no data of its own.
+/// Assignment of a consumer: version 0, partition 0 of the topic, no user data.
 const ASSIGNMENT: &[u8] = b"\0\0\0\0\0\x01\0\x07grouped\0\0\0\x01\0\0\0\0\xff\xff\xff\xff";
 
-/// What each broker calls the member.
+/// Member id on each broker.
 type Members = [String; 2];
 
 pub(super) fn compare(script: &mut Script) -> Result<()> {
-    script.both("for groups", 4, &make(vec![topic(TOPIC)]))?;
+    script.both("topic for groups", 4, &make(vec![topic(TOPIC)]))?;
     coordinators(script)?;
     without_members(script)?;
     if let Some(members) = joined(script)? {
@@ -38,14 +38,15 @@ fn coordinators(script: &mut Script) -> Result<()> {
         key_type,
         coordinator_keys: vec![key.to_owned()],
     };
-    // Apache Kafka makes what its coordinators keep when one is looked for, and not before.
+    // Apache Kafka creates its coordinators' internal topics when a coordinator is looked up, and
+    // not before.
     script.both("of a group", 3, &find(GROUP, 0))?;
     script.both("of groups", 4, &find(GROUP, 0))?;
-    script.both("of a group without a name", 4, &find("", 0))?;
-    script.both("of a kind that is none", 4, &find(GROUP, 9))?;
-    // A coordinator that still loads answers heartbeats as if all were well.
+    script.both("empty key", 4, &find("", 0))?;
+    script.both("unknown key type", 4, &find(GROUP, 9))?;
+    // A coordinator that is still loading answers heartbeats without an error.
     for group in [GROUP, "nobody", "simple", "stranger", ""] {
-        let name = format!("of {group:?}, which is not there yet");
+        let name = format!("group {group:?}, not created yet");
         script.both(&name, 5, &fetch(group, Some(&[(TOPIC, 0)])))?;
     }
     Ok(())
@@ -54,7 +55,7 @@ fn coordinators(script: &mut Script) -> Result<()> {
 fn join(group: &str, member: &str) -> join_group::Request {
     join_group::Request {
         group_id: group.to_owned(),
-        // Longer than what is asked of a member takes on a busy machine.
+        // Longer than all requests for a member take on a busy machine.
         session_timeout_ms: 120_000,
         rebalance_timeout_ms: 120_000,
         member_id: member.to_owned(),
@@ -158,44 +159,48 @@ fn sync(group: &str, generation_id: i32, member: &str) -> sync_group::Request {
 }
 
 fn without_members(script: &mut Script) -> Result<()> {
-    script.both("nobody's", 4, &beat("nobody", 1, "x"))?;
+    script.both("unknown group", 4, &beat("nobody", 1, "x"))?;
     without_a_name(script)?;
-    script.both("nobody's", 5, &sync("nobody", 1, "x"))?;
-    script.both("nobody's", 5, &leave("nobody", "x"))?;
-    script.both("nobody's", 6, &describe("nobody"))?;
-    script.both("nobody's, as of old", 5, &describe("nobody"))?;
-    script.both("nobody's", 2, &delete("nobody"))?;
+    script.both("unknown group", 5, &sync("nobody", 1, "x"))?;
+    script.both("unknown group", 5, &leave("nobody", "x"))?;
+    script.both("unknown group", 6, &describe("nobody"))?;
+    script.both("unknown group, old version", 5, &describe("nobody"))?;
+    script.both("unknown group", 2, &delete("nobody"))?;
     for version in [5, 8] {
-        script.both("of nobody", version, &fetch("nobody", Some(&[(TOPIC, 0)])))?;
-        script.both("of nobody, all", version, &fetch("nobody", None))?;
+        script.both(
+            "unknown group",
+            version,
+            &fetch("nobody", Some(&[(TOPIC, 0)])),
+        )?;
+        script.both("unknown group, all topics", version, &fetch("nobody", None))?;
     }
-    script.both("into no group", 9, &join("", ""))?;
-    script.both("as somebody that is not there", 9, &join("nobody", "x"))?;
+    script.both("empty group id", 9, &join("", ""))?;
+    script.both("unknown member id", 9, &join("nobody", "x"))?;
     let session = |session_timeout_ms| join_group::Request {
         session_timeout_ms,
         ..join("nobody", "")
     };
-    script.both("for too short", 9, &session(1))?;
-    script.both("for too long", 9, &session(i32::MAX))?;
+    script.both("session timeout too short", 9, &session(1))?;
+    script.both("session timeout too long", 9, &session(i32::MAX))?;
     let bare = join_group::Request {
         protocols: Vec::new(),
         ..join("nobody", "")
     };
     script.both("without a protocol", 9, &bare)?;
-    // Whoever commits without a group has one made.
-    script.both("without a group", 8, &commit("simple", -1, "", TOPIC, 0))?;
+    // A commit without a group creates one.
+    script.both("without membership", 8, &commit("simple", -1, "", TOPIC, 0))?;
     script.both(
-        "without a group, of no topic",
+        "without membership, unknown topic",
         8,
         &commit("simple", -1, "", "absent", 0),
     )?;
     script.both(
-        "without a group, of no partition",
+        "without membership, unknown partition",
         8,
         &commit("simple", -1, "", TOPIC, 9),
     )?;
     script.both(
-        "of a generation of nobody",
+        "generation of an unknown group",
         8,
         &commit("stranger", 4, "x", TOPIC, 0),
     )?;
@@ -204,26 +209,26 @@ fn without_members(script: &mut Script) -> Result<()> {
         request.topics[0].partitions[0].committed_metadata = Some("x".repeat(5_000));
         request
     };
-    script.both("with a long note", 8, &long)?;
+    script.both("long metadata", 8, &long)?;
     for version in [5, 8] {
         script.both(
-            "what was committed",
+            "committed partition",
             version,
             &fetch("simple", Some(&[(TOPIC, 0)])),
         )?;
         script.both(
-            "what was not",
+            "partition without an offset",
             version,
             &fetch("simple", Some(&[(TOPIC, 9)])),
         )?;
-        script.both("everything", version, &fetch("simple", None))?;
+        script.both("all topics", version, &fetch("simple", None))?;
     }
-    script.in_the_end("of one without members", 5, &describe("simple"))?;
+    script.in_the_end("group without members", 5, &describe("simple"))?;
     Ok(())
 }
 
 fn without_a_name(script: &mut Script) -> Result<()> {
-    let name = "without a name";
+    let name = "empty group id";
     script.both(name, 4, &beat("", 1, "x"))?;
     script.both(name, 5, &sync("", 1, "x"))?;
     script.both(name, 5, &leave("", "x"))?;
@@ -235,21 +240,21 @@ fn without_a_name(script: &mut Script) -> Result<()> {
     Ok(())
 }
 
-/// A member on both sides: the leader of the first generation.
+/// Joins a member on both brokers: the leader of the first generation.
 fn joined(script: &mut Script) -> Result<Option<Members>> {
     let answers = script.both("without an id", 9, &join(GROUP, ""))?;
     let [Some(theirs), Some(ours)] = answers else {
         return Ok(None);
     };
     let members = [theirs.member_id, ours.member_id];
-    script.in_the_end("of one that has yet to join", 5, &describe(GROUP))?;
+    script.in_the_end("member that has not joined yet", 5, &describe(GROUP))?;
     let requests = members.clone().map(|member| join(GROUP, &member));
     script.each("with the id", 9, [&requests[0], &requests[1]])?;
     Ok(Some(members))
 }
 
 fn with_a_member(script: &mut Script, members: &Members) -> Result<()> {
-    /// The same asked for the member of each.
+    /// Sends the request for each broker's member.
     macro_rules! each {
         ($name:literal, $version:literal, |$member:ident| $request:expr) => {{
             let requests = members.each_ref().map(|$member| $request);
@@ -257,9 +262,9 @@ fn with_a_member(script: &mut Script, members: &Members) -> Result<()> {
         }};
     }
     script.in_the_end("before the assignment", 5, &describe(GROUP))?;
-    each!("of another generation", 5, |member| sync(GROUP, 9, member));
-    script.both("of somebody else", 5, &sync(GROUP, 1, "x"))?;
-    each!("by another protocol", 5, |member| sync_group::Request {
+    each!("another generation", 5, |member| sync(GROUP, 9, member));
+    script.both("unknown member", 5, &sync(GROUP, 1, "x"))?;
+    each!("another protocol", 5, |member| sync_group::Request {
         protocol_name: Some("robin".to_owned()),
         ..sync(GROUP, 1, member)
     });
@@ -267,26 +272,24 @@ fn with_a_member(script: &mut Script, members: &Members) -> Result<()> {
     each!("the leader's again", 5, |member| sync(GROUP, 1, member));
     script.in_the_end("stable", 5, &describe(GROUP))?;
     each!("in time", 4, |member| beat(GROUP, 1, member));
-    each!("of a generation before", 4, |member| beat(GROUP, 0, member));
-    each!("of a generation to come", 4, |member| beat(
-        GROUP, 2, member
-    ));
-    script.both("of somebody else", 4, &beat(GROUP, 1, "x"))?;
+    each!("earlier generation", 4, |member| beat(GROUP, 0, member));
+    each!("future generation", 4, |member| beat(GROUP, 2, member));
+    script.both("unknown member", 4, &beat(GROUP, 1, "x"))?;
     each!("of the member", 8, |member| commit(
         GROUP, 1, member, TOPIC, 0
     ));
-    each!("of a generation to come", 8, |member| commit(
+    each!("future generation", 8, |member| commit(
         GROUP, 2, member, TOPIC, 0
     ));
-    script.both("of somebody else", 8, &commit(GROUP, 1, "x", TOPIC, 0))?;
+    script.both("unknown member", 8, &commit(GROUP, 1, "x", TOPIC, 0))?;
     script.both(
-        "of nobody while there are members",
+        "without membership, group has members",
         8,
         &commit(GROUP, -1, "", TOPIC, 0),
     )?;
     let all = list_groups::Request::default();
     script.in_the_end(
-        "all",
+        "stable groups",
         4,
         &list_groups::Request {
             states_filter: vec!["Stable".to_owned()],
@@ -301,30 +304,30 @@ fn with_a_member(script: &mut Script, members: &Members) -> Result<()> {
             partitions: vec![offset_delete::Partition { partition_index: 0 }],
         }],
     };
-    script.both("of no topic", 0, &offsets("absent"))?;
-    script.both("of a topic that is read", 0, &offsets(TOPIC))?;
+    script.both("unknown topic", 0, &offsets("absent"))?;
+    script.both("subscribed topic", 0, &offsets(TOPIC))?;
     let foreign = join_group::Request {
         protocol_type: "stranger".to_owned(),
         ..join(GROUP, "")
     };
-    script.both("of another kind", 3, &foreign)?;
-    script.both("of somebody else", 5, &leave(GROUP, "x"))?;
+    script.both("another protocol type", 3, &foreign)?;
+    script.both("unknown member", 5, &leave(GROUP, "x"))?;
     each!("of the member", 5, |member| leave(GROUP, member));
     each!("of the member again", 5, |member| leave(GROUP, member));
     Ok(())
 }
 
 fn emptied(script: &mut Script) -> Result<()> {
-    script.in_the_end("that everybody has left", 5, &describe(GROUP))?;
+    script.in_the_end("after all members left", 5, &describe(GROUP))?;
     script.in_the_end(
-        "what was committed by who has left",
+        "offsets of members that left",
         8,
         &fetch(GROUP, Some(&[(TOPIC, 0)])),
     )?;
-    script.both("that is empty", 2, &delete(GROUP))?;
-    script.both("that is gone", 2, &delete(GROUP))?;
+    script.both("empty group", 2, &delete(GROUP))?;
+    script.both("deleted group", 2, &delete(GROUP))?;
     script.in_the_end(
-        "what was committed to what is gone",
+        "offsets of a deleted group",
         8,
         &fetch(GROUP, Some(&[(TOPIC, 0)])),
     )?;
@@ -335,8 +338,8 @@ fn emptied(script: &mut Script) -> Result<()> {
             partitions: vec![offset_delete::Partition { partition_index: 0 }],
         }],
     };
-    script.both("of nobody", 0, &offsets("stranger"))?;
-    script.both("of one without members", 0, &offsets("simple"))?;
-    script.in_the_end("that were deleted", 8, &fetch("simple", None))?;
+    script.both("unknown group", 0, &offsets("stranger"))?;
+    script.both("group without members", 0, &offsets("simple"))?;
+    script.in_the_end("deleted offsets", 8, &fetch("simple", None))?;
     Ok(())
 }

@@ -1,41 +1,51 @@
-//! What a node answers otherwise than Apache Kafka, and means to: the request, and why.
+//! Intended differences from Apache Kafka: the request, and the reason.
 
-/// Requests as they are told of. One that is answered alike, or is not asked, is an error: what stands
-/// here is true.
+/// Requests by their title. An entry whose request is not sent, or whose responses are equal, is an
+/// error, so the list stays true.
 pub(super) const OTHERWISE: &[(&str, &str)] = &[
-    ("CreateTopics v4, two that collide", COLLIDE),
+    ("CreateTopics v4, colliding names", COLLIDE),
     (
-        "IncrementalAlterConfigs v1, an operation that is none",
+        "IncrementalAlterConfigs v1, unknown operation",
         SERVER_ERROR,
     ),
-    ("Produce v9, of a compression that is none", SERVER_ERROR),
-    ("Produce v9, of a broker's time", STAMPED),
-    ("Produce v9, of a transaction of nobody", AUTHORIZED),
-    ("Fetch v12, of no topic", ABORTED),
-    ("Fetch v12, of no partition", ABORTED),
-    ("Fetch v13, by an id that is none", ABORTED),
-    ("Fetch v12, of 100 bytes at most", WHOLE),
-    ("Produce v9, the first batch again", DUPLICATE),
-    ("Produce v9, the first once more", DUPLICATE),
-    ("Produce v9, the fifth last", DUPLICATE),
-    ("Produce v9, of an epoch that is none", EPOCH),
-    ("AlterUserScramCredentials v0, of too many rounds", ROUNDS),
+    ("Produce v9, unknown compression", SERVER_ERROR),
+    ("Produce v9, timestamp type of a broker", STAMPED),
     (
-        "AlterUserScramCredentials v0, to be gone, of whom there may be none",
-        KEPT,
+        "Produce v9, transactional without a transaction",
+        AUTHORIZED,
+    ),
+    ("Fetch v12, unknown topic", ABORTED),
+    ("Fetch v12, unknown partition", ABORTED),
+    ("Fetch v13, unknown topic id", ABORTED),
+    ("Fetch v12, at most 100 bytes", WHOLE),
+    ("Produce v9, the first batch again", DUPLICATE),
+    ("Produce v9, the first batch after the second", DUPLICATE),
+    ("Produce v9, the fifth batch from the end", DUPLICATE),
+    ("Produce v9, invalid epoch", EPOCH),
+    (
+        "AlterUserScramCredentials v0, too many iterations",
+        ITERATIONS,
+    ),
+    (
+        "AlterUserScramCredentials v0, delete after too many iterations",
+        ACCEPTED,
     ),
 ];
 
-const COLLIDE: &str = "names that become one in metrics are refused in one request as in two";
-const SERVER_ERROR: &str = "what is wrong is the request, not the server";
+const COLLIDE: &str = "names that collide in metrics are rejected within one request too";
+const SERVER_ERROR: &str = "the request is wrong, not the server";
 const STAMPED: &str =
-    "only a broker says that a time is its own: Apache Kafka takes the batch and rewrites it";
-const AUTHORIZED: &str = "there are no access rules: the batch is wrong, not who sends it";
-const ABORTED: &str = "of what cannot be read, aborted transactions are null rather than none";
-const WHOLE: &str = "batches are served whole, where Apache Kafka cuts off the last one";
+    "only a broker may set its own timestamp type: Apache Kafka accepts the batch and rewrites it";
+const AUTHORIZED: &str =
+    "there are no ACLs: the batch is wrong, not the authorization of its sender";
+const ABORTED: &str =
+    "for an unreadable partition, aborted transactions are null rather than empty";
+const WHOLE: &str = "batches are returned whole, while Apache Kafka cuts off the last one";
 const DUPLICATE: &str =
-    "a batch that its producer has stamped has no time of its append, the second time neither";
+    "a batch with the producer's timestamps has no append time, also when it is a duplicate";
 const EPOCH: &str =
-    "whoever has an id has an epoch: Apache Kafka takes the batch, and knows no duplicate of it";
-const ROUNDS: &str = "more rounds are better: a million are taken, where Apache Kafka takes 16,384";
-const KEPT: &str = "whose password was taken, with those rounds, is there to be gone";
+    "a producer id requires an epoch: Apache Kafka accepts the batch without duplicate detection";
+const ITERATIONS: &str =
+    "more iterations are safer: the limit is a million, in Apache Kafka 16,384";
+const ACCEPTED: &str =
+    "the credential with these iterations was accepted before, so it can be deleted";

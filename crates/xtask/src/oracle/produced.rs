@@ -1,4 +1,4 @@
-//! The idempotent producer: what is taken once, and what is taken for another.
+//! Comparison of idempotent producers: duplicates, sequences and epochs.
 
 use anyhow::Result;
 use kafka::init_producer_id;
@@ -10,11 +10,11 @@ use super::topics::{make, topic};
 
 const TOPIC: &str = "produced";
 
-/// A producer of each broker.
+/// Producer id and epoch on each broker.
 type Ids = [(i64, i16); 2];
 
 pub(super) fn compare(script: &mut Script) -> Result<()> {
-    script.both("for producers", 4, &make(vec![topic(TOPIC)]))?;
+    script.both("topic for producers", 4, &make(vec![topic(TOPIC)]))?;
     std::thread::sleep(std::time::Duration::from_secs(2));
     let Some(ids) = producers(script)? else {
         return Ok(());
@@ -26,7 +26,7 @@ pub(super) fn compare(script: &mut Script) -> Result<()> {
     step(script, "the first batch", 2, 0, 0)?;
     step(script, "the first batch again", 2, 0, 0)?;
     step(script, "the second", 3, 2, 0)?;
-    step(script, "the first once more", 2, 0, 0)?;
+    step(script, "the first batch after the second", 2, 0, 0)?;
     step(script, "one after a gap", 1, 9, 0)?;
     step(script, "half of the second", 1, 2, 0)?;
     for number in 0..5 {
@@ -38,25 +38,25 @@ pub(super) fn compare(script: &mut Script) -> Result<()> {
             0,
         )?;
     }
-    step(script, "the first when five came behind it", 2, 0, 0)?;
-    step(script, "the fifth last", 1, 5, 0)?;
-    step(script, "of the next epoch, not from the start", 1, 5, 1)?;
-    step(script, "of the next epoch", 1, 0, 1)?;
-    step(script, "of the epoch before", 1, 10, 0)?;
+    step(script, "the first batch after five more", 2, 0, 0)?;
+    step(script, "the fifth batch from the end", 1, 5, 0)?;
+    step(script, "next epoch, later sequence", 1, 5, 1)?;
+    step(script, "next epoch", 1, 0, 1)?;
+    step(script, "earlier epoch", 1, 10, 0)?;
     let unknown = [0, 1].map(|_| appended(987_654_321, 0, 0, 1));
     script.each(
-        "of somebody unknown, from the start",
+        "unknown producer, first sequence",
         9,
         [&unknown[0], &unknown[1]],
     )?;
     let unknown = [0, 1].map(|_| appended(987_654_322, 0, 5, 1));
     script.each(
-        "of somebody unknown, not from the start",
+        "unknown producer, later sequence",
         9,
         [&unknown[0], &unknown[1]],
     )?;
     let requests = [0, 1].map(|_| appended(5, -1, 0, 1));
-    script.each("of an epoch that is none", 9, [&requests[0], &requests[1]])?;
+    script.each("invalid epoch", 9, [&requests[0], &requests[1]])?;
     Ok(())
 }
 
@@ -77,7 +77,7 @@ fn producers(script: &mut Script) -> Result<Option<Ids>> {
         transaction_timeout_ms: 60_000,
         ..init_producer_id::Request::default()
     };
-    let answers = script.both("of nobody in particular", 4, &request)?;
+    let answers = script.both("without a transactional id", 4, &request)?;
     let [Some(theirs), Some(ours)] = answers else {
         return Ok(None);
     };

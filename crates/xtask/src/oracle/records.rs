@@ -1,4 +1,4 @@
-//! Records: produced, fetched, looked for, deleted.
+//! Comparison of records: produce, fetch, offset queries, deletion.
 
 use anyhow::Result;
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use super::topics::{make, topic, topic_with};
 const TOPIC: &str = "records";
 const COMPACTED: &str = "records-compacted";
 const SMALL: &str = "records-small";
-/// Takes what one of them may take and the other not.
+/// Topic for batches that only one of the brokers may accept.
 const STRANGE: &str = "records-strange";
 
 pub(super) fn compare(script: &mut Script) -> Result<()> {
@@ -23,8 +23,8 @@ pub(super) fn compare(script: &mut Script) -> Result<()> {
         topic_with(COMPACTED, "cleanup.policy", "compact"),
         topic_with(SMALL, "max.message.bytes", "200"),
     ];
-    script.both("for records", 4, &make(topics))?;
-    // A leader that has just become one may not know it yet.
+    script.both("topics for records", 4, &make(topics))?;
+    // A new leader may not know its leadership yet.
     std::thread::sleep(std::time::Duration::from_secs(2));
     refused(script)?;
     taken(script)?;
@@ -33,7 +33,7 @@ pub(super) fn compare(script: &mut Script) -> Result<()> {
     deleted(script)
 }
 
-/// A batch of so many records of that time and later, as the template says.
+/// Encodes a batch of `count` records with times from `time` on, by the template.
 pub(super) fn batch(count: i64, time: i64, template: &Template) -> Vec<u8> {
     let mut builder = Builder::new();
     for number in 0..count {
@@ -49,7 +49,7 @@ fn plain(count: i64, time: i64) -> Vec<u8> {
     batch(count, time, &Template::default())
 }
 
-/// A request to append it to a partition.
+/// Returns a request that appends a batch to a partition.
 pub(super) fn append(topic: &str, index: i32, acks: i16, batch: Vec<u8>) -> produce::Request {
     produce::Request {
         acks,
@@ -66,7 +66,7 @@ pub(super) fn append(topic: &str, index: i32, acks: i16, batch: Vec<u8>) -> prod
     }
 }
 
-/// Bytes of a good batch, one field of it overwritten, with a checksum that is right again.
+/// Returns a valid batch with one field overwritten and a correct checksum.
 fn altered(at: usize, field: &[u8]) -> Vec<u8> {
     let mut bytes = plain(2, 1_000);
     bytes[at..at + field.len()].copy_from_slice(field);
@@ -84,32 +84,32 @@ fn refused(script: &mut Script) -> Result<()> {
         *last ^= 1;
     }
     let cases: [(&str, &str, i32, i16, Vec<u8>); 19] = [
-        ("to no topic", "absent", 0, 1, good()),
-        ("to a name that cannot be", "no good", 0, 1, good()),
-        ("to no partition", TOPIC, 7, 1, good()),
-        ("to a partition below none", TOPIC, -1, 1, good()),
+        ("unknown topic", "absent", 0, 1, good()),
+        ("invalid topic name", "no good", 0, 1, good()),
+        ("unknown partition", TOPIC, 7, 1, good()),
+        ("negative partition", TOPIC, -1, 1, good()),
         ("with acks of two", TOPIC, 0, 2, good()),
         ("torn", TOPIC, 0, -1, torn),
         ("damaged", TOPIC, 0, -1, damaged),
         ("two batches", TOPIC, 0, -1, [good(), good()].concat()),
-        ("of format 1", TOPIC, 0, -1, altered(16, &[1])),
-        ("of format 3", TOPIC, 0, -1, altered(16, &[3])),
+        ("format 1", TOPIC, 0, -1, altered(16, &[1])),
+        ("format 3", TOPIC, 0, -1, altered(16, &[3])),
+        ("unknown compression", TOPIC, 0, -1, altered(21, &[0, 7])),
         (
-            "of a compression that is none",
-            TOPIC,
+            "timestamp type of a broker",
+            STRANGE,
             0,
             -1,
-            altered(21, &[0, 7]),
+            altered(21, &[0, 8]),
         ),
-        ("of a broker's time", STRANGE, 0, -1, altered(21, &[0, 8])),
         (
-            "of a transaction of nobody",
+            "transactional without a transaction",
             TOPIC,
             0,
             -1,
             altered(21, &[0, 16]),
         ),
-        ("a marker", TOPIC, 0, -1, altered(21, &[0, 32])),
+        ("control batch", TOPIC, 0, -1, altered(21, &[0, 32])),
         (
             "with more offsets than records",
             TOPIC,
@@ -125,14 +125,14 @@ fn refused(script: &mut Script) -> Result<()> {
             altered(57, &9_i32.to_be_bytes()),
         ),
         (
-            "that begins elsewhere",
+            "base offset other than 0",
             TOPIC,
             0,
             -1,
             altered(0, &5_i64.to_be_bytes()),
         ),
         ("too large", SMALL, 0, -1, plain(50, 1_000)),
-        ("nothing", TOPIC, 0, -1, Vec::new()),
+        ("no records", TOPIC, 0, -1, Vec::new()),
     ];
     for (name, topic, index, acks, bytes) in cases {
         script.both(name, 9, &append(topic, index, acks, bytes))?;
@@ -142,7 +142,7 @@ fn refused(script: &mut Script) -> Result<()> {
     let mut keyless = Vec::new();
     builder.finish(&Template::default(), &mut keyless);
     script.both(
-        "without a key where that is needed",
+        "without a key in a compacted topic",
         9,
         &append(COMPACTED, 0, -1, keyless),
     )?;
@@ -151,25 +151,25 @@ fn refused(script: &mut Script) -> Result<()> {
         ..Template::default()
     };
     script.both(
-        "zstd before there was",
+        "zstd in a version without it",
         6,
         &append(TOPIC, 0, -1, batch(1, 1_000, &packed)),
     )?;
     let by_no_id = append("", 0, -1, good());
-    script.both("by an id that is none", 13, &by_no_id)?;
+    script.both("unknown topic id", 13, &by_no_id)?;
     Ok(())
 }
 
-/// Offsets 0 to 9 in four batches, times 1,000 and on.
+/// Appends offsets 0 to 9 in four batches, with times from 1,000 on.
 fn taken(script: &mut Script) -> Result<()> {
     for (version, count, time) in [(3, 1, 1_000), (7, 2, 2_000), (9, 3, 3_000), (11, 4, 4_000)] {
         let request = append(TOPIC, 0, -1, plain(count, time));
-        script.both("taken", version, &request)?;
+        script.both("valid batches", version, &request)?;
     }
     Ok(())
 }
 
-/// A request for a partition, which waits for nothing.
+/// Returns a fetch request for one partition, which does not wait.
 pub(super) fn fetch_from(topic: &str, partition: i32, offset: i64) -> fetch::Request {
     fetch::Request {
         max_wait_ms: 0,
@@ -196,26 +196,26 @@ fn fetched(script: &mut Script) -> Result<()> {
             script.both(&format!("from {offset}"), version, &request)?;
         }
     }
-    script.both("of no topic", 12, &fetch_from("absent", 0, 0))?;
-    script.both("of no partition", 12, &fetch_from(TOPIC, 7, 0))?;
-    script.both("by an id that is none", 13, &fetch_from("", 0, 0))?;
-    // The first batch comes whole, whatever may be taken.
+    script.both("unknown topic", 12, &fetch_from("absent", 0, 0))?;
+    script.both("unknown partition", 12, &fetch_from(TOPIC, 7, 0))?;
+    script.both("unknown topic id", 13, &fetch_from("", 0, 0))?;
+    // The first batch is returned whole, independent of the size limit.
     for bytes in [0, 1, 100] {
         let mut request = fetch_from(TOPIC, 0, 0);
         request.max_bytes = bytes;
         request.topics[0].partitions[0].partition_max_bytes = bytes;
-        script.both(&format!("of {bytes} bytes at most"), 12, &request)?;
+        script.both(&format!("at most {bytes} bytes"), 12, &request)?;
     }
     let session = fetch::Request {
         session_id: 12_345,
         session_epoch: 3,
         ..fetch_from(TOPIC, 0, 0)
     };
-    script.both("of a session that is none", 12, &session)?;
+    script.both("unknown session", 12, &session)?;
     of_epochs(script)
 }
 
-/// An epoch of its leader, of each broker: each counts them in its own way.
+/// Current leader epoch on each broker: each counts in its own way.
 type Epochs = [i32; 2];
 
 fn epochs_now(script: &mut Script) -> Result<Option<Epochs>> {
@@ -226,7 +226,7 @@ fn epochs_now(script: &mut Script) -> Result<Option<Epochs>> {
         }]),
         ..metadata::Request::default()
     };
-    let answers = script.both("of who leads", 9, &request)?;
+    let answers = script.both("leader epoch", 9, &request)?;
     let [Some(theirs), Some(ours)] = answers else {
         return Ok(None);
     };
@@ -247,7 +247,7 @@ fn of_epochs(script: &mut Script) -> Result<()> {
             request.topics[0].partitions[0].current_leader_epoch = now + later;
             request
         });
-        let name = format!("{later} epochs later");
+        let name = format!("leader epoch + {later}");
         script.each(&name, 12, [&requests[0], &requests[1]])?;
     }
     let end = |leader_epoch, current_leader_epoch| offset_for_leader_epoch::Request {
@@ -263,10 +263,10 @@ fn of_epochs(script: &mut Script) -> Result<()> {
     };
     for (asked, current) in [(0, None), (0, Some(0)), (5, None), (0, Some(9))] {
         let requests = now.map(|now| end(now + asked, current.map_or(-1, |later| now + later)));
-        let name = format!("{asked} epochs later, at {current:?}");
+        let name = format!("epoch + {asked}, current epoch {current:?}");
         script.each(&name, 4, [&requests[0], &requests[1]])?;
     }
-    script.both("of no epoch", 4, &end(-1, -1))?;
+    script.both("no epoch", 4, &end(-1, -1))?;
     Ok(())
 }
 
@@ -309,9 +309,9 @@ fn looked_for(script: &mut Script) -> Result<()> {
         &at(SMALL, 0, -3, -1),
     )?;
     script.both("of an empty partition, a time", 7, &at(SMALL, 0, 5, -1))?;
-    script.both("of no topic", 7, &at("absent", 0, -1, -1))?;
-    script.both("of no partition", 7, &at(TOPIC, 7, -1, -1))?;
-    script.both("at an epoch to come", 7, &at(TOPIC, 0, -1, 99))?;
+    script.both("unknown topic", 7, &at("absent", 0, -1, -1))?;
+    script.both("unknown partition", 7, &at(TOPIC, 7, -1, -1))?;
+    script.both("future leader epoch", 7, &at(TOPIC, 0, -1, 99))?;
     Ok(())
 }
 
@@ -326,23 +326,23 @@ fn deleted(script: &mut Script) -> Result<()> {
         }],
         timeout_ms: 5_000,
     };
-    script.both("of no topic", 2, &upto("absent", 0, 0))?;
-    script.both("of no partition", 2, &upto(TOPIC, 7, 0))?;
+    script.both("unknown topic", 2, &upto("absent", 0, 0))?;
+    script.both("unknown partition", 2, &upto(TOPIC, 7, 0))?;
     script.both("beyond the end", 2, &upto(TOPIC, 0, 11))?;
-    script.both("below none", 2, &upto(TOPIC, 0, -2))?;
-    script.both("where records are compacted", 2, &upto(COMPACTED, 0, 0))?;
+    script.both("negative offset", 2, &upto(TOPIC, 0, -2))?;
+    script.both("compacted topic", 2, &upto(COMPACTED, 0, 0))?;
     script.both("up to the middle of a batch", 2, &upto(TOPIC, 0, 2))?;
-    script.both("up to where they begin already", 2, &upto(TOPIC, 0, 1))?;
+    script.both("up to the log start", 2, &upto(TOPIC, 0, 1))?;
     for offset in [0, 1, 2] {
         script.both(
-            &format!("from {offset} of what is deleted in part"),
+            &format!("from {offset} after partial deletion"),
             12,
             &fetch_from(TOPIC, 0, offset),
         )?;
     }
-    script.both("all", 2, &upto(TOPIC, 0, -1))?;
+    script.both("all records", 2, &upto(TOPIC, 0, -1))?;
     script.both(
-        "at the end of what is deleted",
+        "from the end after full deletion",
         12,
         &fetch_from(TOPIC, 0, 10),
     )?;

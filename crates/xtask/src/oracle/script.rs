@@ -1,4 +1,4 @@
-//! Asking both, and keeping what differs.
+//! Sends requests to both brokers, and records the differences.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -12,8 +12,8 @@ use super::door::Door;
 use super::otherwise::OTHERWISE;
 use crate::step::now;
 
-/// Fields that are anybody's own: ids that a broker makes up, addresses, words, and what Apache Kafka says
-/// of its own age.
+/// Fields that are not compared, because they differ by nature: ids that a broker assigns,
+/// addresses, messages, and fields about the age of Apache Kafka.
 const OWN: [&str; 23] = [
     "broker_ids",
     "client_host",
@@ -34,15 +34,15 @@ const OWN: [&str; 23] = [
     "batch_index_error_message",
     "replica_nodes",
     "isr_nodes",
-    // Of what was written a moment ago, as each of them counts it.
+    // Times of recent writes, which each broker measures itself.
     "last_timestamp",
     "transaction_start_time_ms",
     "throttle_time_ms",
     "topic_id",
 ];
 
-/// Errors of a broker that has yet to load what it coordinates, or to write what ends a transaction. It
-/// has done nothing, and is asked again, as its clients do.
+/// Errors of a broker that is still loading its coordinator state, or writing the end of a
+/// transaction. It has done nothing, and the request is retried, as clients do.
 const NOT_YET: [&str; 4] = [
     "error_code: ConcurrentTransactions",
     "error_code: CoordinatorLoadInProgress",
@@ -52,16 +52,16 @@ const NOT_YET: [&str; 4] = [
 
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a broker may say that it is not ready.
+/// Maximum time for a broker to become ready.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long everything may take.
+/// Time limit of all requests.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// How often both are asked what a broker hears from its controller a moment later.
+/// Maximum number of retries for a change that a broker learns from its controller a moment later.
 const LOOKS: u32 = 50;
 
-/// Both, and what became of what they were asked.
+/// Connections to both brokers, and the differences found.
 pub(super) struct Script {
     oracle: Door,
     subject: Door,
@@ -69,7 +69,7 @@ pub(super) struct Script {
     asked: u32,
     differences: Vec<String>,
     unserved: Vec<String>,
-    /// What was answered otherwise as it was meant to be.
+    /// Intended differences that were seen.
     intended: BTreeSet<&'static str>,
 }
 
@@ -86,10 +86,10 @@ impl Script {
         })
     }
 
-    /// Asks both the same; the oracle's answer first.
+    /// Sends the same request to both brokers. Returns the oracle's response first.
     ///
     /// # Errors
-    /// When nobody is there any more, or nobody answers in time.
+    /// When a broker cannot be reached or does not answer in time.
     pub(super) fn both<R: RequestBody>(
         &mut self,
         name: &str,
@@ -102,11 +102,12 @@ impl Script {
         self.each(name, version, [request, request])
     }
 
-    /// The same, when they agree or have had time to: a broker hears of what was changed through its
-    /// controller, a moment after that has said that it is done. The request changes nothing.
+    /// Sends the same request until the responses agree, or the retries are used up. A broker
+    /// learns of a change from its controller a moment after the controller has confirmed it. The
+    /// request must not change anything.
     ///
     /// # Errors
-    /// When nobody is there any more, or nobody answers in time.
+    /// When a broker cannot be reached or does not answer in time.
     pub(super) fn in_the_end<R: RequestBody>(
         &mut self,
         name: &str,
@@ -119,10 +120,11 @@ impl Script {
         self.in_any_order(name, version, request, |_| ())
     }
 
-    /// The same of answers that have no order in part; they are tidied before they are compared.
+    /// Works like [`Self::in_the_end`] for responses with lists in no defined order, which `tidy`
+    /// sorts before they are compared.
     ///
     /// # Errors
-    /// When nobody is there any more, or nobody answers in time.
+    /// When a broker cannot be reached or does not answer in time.
     pub(super) fn in_any_order<R: RequestBody>(
         &mut self,
         name: &str,
@@ -152,10 +154,10 @@ impl Script {
         self.each_tidied(name, version, [request, request], tidy)
     }
 
-    /// Asks each what it is to be asked, where that holds ids of its own.
+    /// Sends each broker its own request, when requests contain ids of that broker.
     ///
     /// # Errors
-    /// When nobody is there any more, or nobody answers in time.
+    /// When a broker cannot be reached or does not answer in time.
     pub(super) fn each<R: RequestBody>(
         &mut self,
         name: &str,
@@ -180,10 +182,13 @@ impl Script {
     {
         let title = title::<R>(name, version);
         let took = self.began.elapsed();
-        ensure!(took < LIMIT, "{title}: not asked after {took:.0?}");
+        ensure!(
+            took < LIMIT,
+            "{title}: not sent after {took:.0?}, the limit is {LIMIT:.0?}"
+        );
         let expected = ready(&mut self.oracle, version, of_oracle);
         let expected = expected.with_context(|| format!("{title}, by Apache Kafka"))?;
-        // Some requests it drops without a word: there is nothing to be held against.
+        // Apache Kafka drops some requests without a response: there is nothing to compare with.
         let Some(mut expected) = expected else {
             self.unserved.push(format!("{title}, by Apache Kafka"));
             return Ok([None, None]);
@@ -218,7 +223,7 @@ impl Script {
                 self.intended.insert(asked);
             }
             (true, Some((_, why))) => self.differences.push(format!(
-                "{title}\n  does not differ, as it was meant to: {why}"
+                "{title}\n  does not differ, although it should: {why}"
             )),
             (false, None) => self
                 .differences
@@ -226,39 +231,40 @@ impl Script {
         }
     }
 
-    /// Says how many answers differ that should not, or do not that should; prints everything.
+    /// Prints everything, and returns the number of unintended differences and of intended ones
+    /// that are missing.
     pub(super) fn tell(mut self) -> usize {
         for (asked, _) in OTHERWISE {
             if !self.intended.contains(asked)
                 && !self.differences.iter().any(|it| it.starts_with(asked))
             {
-                self.differences.push(format!("{asked}\n  was not asked"));
+                self.differences.push(format!("{asked}\n  was not sent"));
             }
         }
         for difference in &self.differences {
             eprintln!("differs: {difference}");
         }
         for unserved in &self.unserved {
-            eprintln!("not served: {unserved}");
+            eprintln!("not supported: {unserved}");
         }
         for (asked, why) in OTHERWISE {
-            eprintln!("otherwise, as it is meant to be: {asked}: {why}");
+            eprintln!("intended difference: {asked}: {why}");
         }
         let (asked, differ) = (self.asked, self.differences.len());
         let (intended, unserved) = (self.intended.len(), self.unserved.len());
         eprintln!(
-            "{asked} answers compared: {differ} differ, {intended} are meant to; {unserved} requests are not served"
+            "{asked} responses compared: {differ} differ, {intended} intended differences; {unserved} requests are not supported"
         );
         differ
     }
 }
 
-/// A request as it is told of.
+/// Returns the title of a request in the output.
 fn title<R: RequestBody>(name: &str, version: i16) -> String {
     format!("{} v{version}, {name}", R::KEY.api().name)
 }
 
-/// Asks until the broker is ready to answer.
+/// Repeats the request until the broker is ready to answer.
 fn ready<R: RequestBody>(door: &mut Door, version: i16, request: &R) -> Result<Option<R::Response>>
 where
     R::Response: Debug,
@@ -272,12 +278,15 @@ where
         if !NOT_YET.iter().any(|code| text.contains(code)) {
             return Ok(Some(answer));
         }
-        ensure!(began.elapsed() < PATIENCE, "is never ready: {text}");
+        ensure!(
+            began.elapsed() < PATIENCE,
+            "not ready after {PATIENCE:?}: {text}"
+        );
         thread::sleep(PAUSE);
     }
 }
 
-/// The answer in words, with an underscore in place of what is anybody's own.
+/// Formats the response by `Debug`, with an underscore in place of each ignored value.
 fn masked(answer: &impl Debug) -> String {
     let text = format!("{answer:?}");
     let mut masked = String::with_capacity(text.len());
@@ -298,7 +307,7 @@ fn masked(answer: &impl Debug) -> String {
     masked + rest
 }
 
-/// Bytes of the value that a text begins with, as `Debug` writes one.
+/// Returns the length of the value at the start of a `Debug` text.
 fn value_size(text: &str) -> usize {
     let (mut depth, mut is_quoted, mut is_escaped) = (0_i32, false, false);
     for (at, letter) in text.char_indices() {
@@ -321,7 +330,7 @@ fn value_size(text: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// Only ever printed.
+    /// Fields are only read by `Debug`.
     #[derive(Debug)]
     #[allow(dead_code, reason = "read by Debug alone")]
     struct Answer {

@@ -1,4 +1,4 @@
-//! Topics: made, looked at, changed, removed.
+//! Comparison of topics: create, describe, change, delete.
 
 use anyhow::Result;
 use kafka::{
@@ -9,20 +9,20 @@ use kafka::{
 
 use super::script::Script;
 
-/// A topic resource in requests about configuration.
+/// Resource type of topics in configuration requests.
 const TOPIC: i8 = 2;
 
 pub(super) fn compare(script: &mut Script) -> Result<()> {
-    metadata_of(script, "of what is not there", "absent")?;
-    metadata_of(script, "of a name that cannot be", "no good")?;
-    metadata_of(script, "of an empty name", "")?;
+    metadata_of(script, "unknown topic", "absent")?;
+    metadata_of(script, "invalid name", "no good")?;
+    metadata_of(script, "empty name", "")?;
     creations(script)?;
-    metadata_of(script, "of what is there", "plain")?;
+    metadata_of(script, "existing topic", "plain")?;
     let pages = describe_topic_partitions::Request {
         topics: ["absent", "plain"].map(named).to_vec(),
         ..describe_topic_partitions::Request::default()
     };
-    script.in_the_end("of what is there and what is not", 0, &pages)?;
+    script.in_the_end("existing and unknown topic", 0, &pages)?;
     partitions(script)?;
     configs(script)?;
     let cluster = describe_cluster::Request {
@@ -39,7 +39,7 @@ pub(super) fn compare(script: &mut Script) -> Result<()> {
     deletions(script)
 }
 
-/// What one broker answers about its leadership, and about moves to others.
+/// Compares responses about leadership, and about moves to other brokers.
 fn leaders(script: &mut Script) -> Result<()> {
     let of = |topic: &str, partitions: &[i32]| elect_leaders::Request {
         topic_partitions: Some(vec![elect_leaders::TopicPartitions {
@@ -49,9 +49,9 @@ fn leaders(script: &mut Script) -> Result<()> {
         timeout_ms: 10_000,
         ..elect_leaders::Request::default()
     };
-    script.both("of what is led", 2, &of("plain", &[0]))?;
-    script.both("of no partition", 2, &of("plain", &[99]))?;
-    script.both("of no topic", 2, &of("absent", &[0]))?;
+    script.both("partition with a leader", 2, &of("plain", &[0]))?;
+    script.both("unknown partition", 2, &of("plain", &[99]))?;
+    script.both("unknown topic", 2, &of("absent", &[0]))?;
     let to = |topic: &str, replicas: Option<Vec<i32>>| alter_partition_reassignments::Request {
         topics: vec![alter_partition_reassignments::Topic {
             name: topic.to_owned(),
@@ -63,18 +63,18 @@ fn leaders(script: &mut Script) -> Result<()> {
         timeout_ms: 10_000,
         ..alter_partition_reassignments::Request::default()
     };
-    script.both("to where it is", 0, &to("plain", Some(vec![1])))?;
-    script.both("to no broker", 0, &to("plain", Some(vec![99])))?;
-    script.both("to be cancelled", 0, &to("plain", None))?;
-    script.both("of no topic", 0, &to("absent", Some(vec![1])))?;
+    script.both("to the current replica", 0, &to("plain", Some(vec![1])))?;
+    script.both("to an unknown broker", 0, &to("plain", Some(vec![99])))?;
+    script.both("cancel", 0, &to("plain", None))?;
+    script.both("unknown topic", 0, &to("absent", Some(vec![1])))?;
     let all = list_partition_reassignments::Request::default();
-    script.both("of all", 0, &all)?;
+    script.both("all", 0, &all)?;
     let of_type = |resource_type| list_config_resources::Request {
         resource_types: vec![resource_type],
     };
     script.both("of brokers", 1, &of_type(4))?;
     script.both("of client metrics", 1, &of_type(16))?;
-    script.both("of a type that is none", 1, &of_type(77))?;
+    script.both("unknown type", 1, &of_type(77))?;
     Ok(())
 }
 
@@ -95,7 +95,7 @@ fn metadata_of(script: &mut Script, title: &str, name: &str) -> Result<()> {
             include_topic_authorized_operations: true,
             include_cluster_authorized_operations: true,
         };
-        // Version 1 cannot say that nothing is to be made.
+        // Version 1 cannot disable automatic creation.
         if version >= 4 {
             script.in_the_end(title, version, &request)?;
         }
@@ -103,7 +103,7 @@ fn metadata_of(script: &mut Script, title: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A topic to be, with one partition.
+/// Returns a new topic with one partition.
 pub(super) fn topic(name: &str) -> create_topics::Topic {
     create_topics::Topic {
         name: name.to_owned(),
@@ -113,7 +113,7 @@ pub(super) fn topic(name: &str) -> create_topics::Topic {
     }
 }
 
-/// The same with a setting.
+/// Returns a new topic with a setting.
 pub(super) fn topic_with(name: &str, setting: &str, value: &str) -> create_topics::Topic {
     create_topics::Topic {
         configs: vec![create_topics::Config {
@@ -124,7 +124,7 @@ pub(super) fn topic_with(name: &str, setting: &str, value: &str) -> create_topic
     }
 }
 
-/// A request to make them.
+/// Returns a request that creates the topics.
 pub(super) fn make(topics: Vec<create_topics::Topic>) -> create_topics::Request {
     create_topics::Request {
         topics,
@@ -134,15 +134,19 @@ pub(super) fn make(topics: Vec<create_topics::Topic>) -> create_topics::Request 
 }
 
 fn creations(script: &mut Script) -> Result<()> {
-    script.both("a plain one", 4, &make(vec![topic("plain")]))?;
-    script.both("one that is there", 4, &make(vec![topic("plain")]))?;
+    script.both("plain topic", 4, &make(vec![topic("plain")]))?;
+    script.both("existing topic", 4, &make(vec![topic("plain")]))?;
     let counts = |num_partitions, replication_factor| create_topics::Topic {
         num_partitions,
         replication_factor,
         ..topic("counts")
     };
     script.both("no partitions", 4, &make(vec![counts(0, 1)]))?;
-    script.both("fewer than none", 4, &make(vec![counts(-2, 1)]))?;
+    script.both(
+        "negative number of partitions",
+        4,
+        &make(vec![counts(-2, 1)]),
+    )?;
     script.both("no replicas", 4, &make(vec![counts(1, 0)]))?;
     script.both("more replicas than brokers", 4, &make(vec![counts(1, 3)]))?;
     let names = [
@@ -157,9 +161,13 @@ fn creations(script: &mut Script) -> Result<()> {
     for name in names {
         script.both(&format!("named {:.9?}", name), 4, &make(vec![topic(name)]))?;
     }
-    script.both("one twice", 4, &make(vec![topic("twice"), topic("twice")]))?;
     script.both(
-        "two that collide",
+        "same topic twice",
+        4,
+        &make(vec![topic("twice"), topic("twice")]),
+    )?;
+    script.both(
+        "colliding names",
         4,
         &make(vec![topic("a.b"), topic("a_b")]),
     )?;
@@ -211,7 +219,7 @@ fn creations(script: &mut Script) -> Result<()> {
         validate_only: true,
         ..make(vec![topic("looked-at"), counts(-1, -1)])
     };
-    script.both("only looked at", 4, &looked_at)?;
+    script.both("validate only", 4, &looked_at)?;
     let assigned = create_topics::Topic {
         num_partitions: 1,
         assignments: vec![create_topics::Assignment {
@@ -234,22 +242,22 @@ fn partitions(script: &mut Script) -> Result<()> {
         timeout_ms: 10_000,
         validate_only: false,
     };
-    script.both("more", 2, &request("plain", 3))?;
-    script.both("as many", 2, &request("plain", 3))?;
-    script.both("fewer", 2, &request("plain", 2))?;
-    script.both("none", 2, &request("plain", 0))?;
-    script.both("of what is not there", 2, &request("absent", 3))?;
+    script.both("more partitions", 2, &request("plain", 3))?;
+    script.both("same number of partitions", 2, &request("plain", 3))?;
+    script.both("fewer partitions", 2, &request("plain", 2))?;
+    script.both("zero partitions", 2, &request("plain", 0))?;
+    script.both("unknown topic", 2, &request("absent", 3))?;
     let twice = create_partitions::Request {
         topics: [4, 5]
             .map(|count| request("plain", count).topics.remove(0))
             .to_vec(),
         ..request("plain", 4)
     };
-    script.both("of one topic twice", 2, &twice)?;
+    script.both("same topic twice", 2, &twice)?;
     Ok(())
 }
 
-/// What a broker of ours knows as well.
+/// Topic settings that our node supports.
 const SETTINGS: [&str; 32] = [
     "cleanup.policy",
     "compression.gzip.level",
@@ -297,7 +305,7 @@ fn describe(resource_type: i8, name: &str, settings: &[&str]) -> describe_config
     }
 }
 
-/// One setting after the other: in an answer they have no order.
+/// Compares one setting after the other, because settings have no order in a response.
 fn described(script: &mut Script, when: &str) -> Result<()> {
     for setting in SETTINGS {
         let request = describe(TOPIC, "plain", &[setting]);
@@ -307,18 +315,10 @@ fn described(script: &mut Script, when: &str) -> Result<()> {
 }
 
 fn configs(script: &mut Script) -> Result<()> {
+    script.both("unknown topic", 4, &describe(TOPIC, "absent", &SETTINGS))?;
+    script.both("invalid name", 4, &describe(TOPIC, "no good", &SETTINGS))?;
     script.both(
-        "of what is not there",
-        4,
-        &describe(TOPIC, "absent", &SETTINGS),
-    )?;
-    script.both(
-        "of a name that cannot be",
-        4,
-        &describe(TOPIC, "no good", &SETTINGS),
-    )?;
-    script.both(
-        "of a kind that is none",
+        "unknown resource type",
         4,
         &describe(77, "plain", &SETTINGS),
     )?;
@@ -356,27 +356,27 @@ fn configs(script: &mut Script) -> Result<()> {
         &change("plain", "retention.ms", set, Some("x")),
     )?;
     script.both(
-        "of no setting",
+        "unknown setting",
         1,
         &change("plain", "no.such.setting", set, Some("1")),
     )?;
     script.both(
-        "of no topic",
+        "unknown topic",
         1,
         &change("absent", "retention.ms", set, Some("1")),
     )?;
     script.both(
-        "a number appended to",
+        "append to a number",
         1,
         &change("plain", "retention.ms", append, Some("1")),
     )?;
     script.both(
-        "a list appended to",
+        "append to a list",
         1,
         &change("plain", "cleanup.policy", append, Some("compact")),
     )?;
     script.both(
-        "an operation that is none",
+        "unknown operation",
         1,
         &change("plain", "retention.ms", 9, Some("1")),
     )?;
@@ -393,7 +393,7 @@ fn configs(script: &mut Script) -> Result<()> {
     };
     script.both("replaced", 1, &replace("plain", "7000"))?;
     script.both("replaced by a word", 1, &replace("plain", "x"))?;
-    script.both("of no topic", 1, &replace("absent", "1"))?;
+    script.both("unknown topic", 1, &replace("absent", "1"))?;
     described(script, "of a topic whose settings were replaced")
 }
 
@@ -403,14 +403,14 @@ fn deletions(script: &mut Script) -> Result<()> {
         timeout_ms: 10_000,
         ..delete_topics::Request::default()
     };
-    script.both("what is not there", 5, &request(&["absent"]))?;
-    script.both("what is there", 5, &request(&["plain"]))?;
-    script.both("what was there", 5, &request(&["plain"]))?;
+    script.both("unknown topic", 5, &request(&["absent"]))?;
+    script.both("existing topic", 5, &request(&["plain"]))?;
+    script.both("deleted topic", 5, &request(&["plain"]))?;
     let by_nothing = delete_topics::Request {
         topics: vec![delete_topics::Topic::default()],
         timeout_ms: 10_000,
         ..delete_topics::Request::default()
     };
-    script.both("by an id that is none", 6, &by_nothing)?;
+    script.both("unknown topic id", 6, &by_nothing)?;
     Ok(())
 }

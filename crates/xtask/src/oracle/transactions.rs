@@ -1,4 +1,4 @@
-//! Transactions: begun, ended, fenced, and what a reader of committed records sees meanwhile.
+//! Comparison of transactions: begin, end, fencing, and the view of a reader of committed records.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,20 +17,20 @@ use super::views;
 const TOPIC: &str = "transacted";
 const ID: &str = "transactional";
 
-/// A producer of each broker.
+/// Producer id and epoch on each broker.
 type Ids = [(i64, i16); 2];
 
 pub(super) fn compare(script: &mut Script) -> Result<()> {
-    script.both("for transactions", 4, &make(vec![topic(TOPIC)]))?;
+    script.both("topic for transactions", 4, &make(vec![topic(TOPIC)]))?;
     coordinator(script)?;
     let refused = |timeout_ms, id: &str| init_producer_id::Request {
         transactional_id: Some(id.to_owned()),
         transaction_timeout_ms: timeout_ms,
         ..init_producer_id::Request::default()
     };
-    script.both("without a name", 4, &refused(60_000, ""))?;
-    script.both("for no time", 4, &refused(0, "short"))?;
-    script.both("for too long", 4, &refused(i32::MAX, "long"))?;
+    script.both("empty transactional id", 4, &refused(60_000, ""))?;
+    script.both("timeout of 0", 4, &refused(0, "short"))?;
+    script.both("timeout too long", 4, &refused(i32::MAX, "long"))?;
     let Some(ids) = begin(script, "the first")? else {
         return Ok(());
     };
@@ -40,11 +40,11 @@ pub(super) fn compare(script: &mut Script) -> Result<()> {
         return Ok(());
     };
     let fenced = [ended(ids[0], true), ended(ids[1], true)];
-    script.each("by who was fenced", 3, [&fenced[0], &fenced[1]])?;
+    script.each("by a fenced producer", 3, [&fenced[0], &fenced[1]])?;
     let late = [added(ids[0], TOPIC), added(ids[1], TOPIC)];
-    script.each("by who was fenced", 3, [&late[0], &late[1]])?;
+    script.each("by a fenced producer", 3, [&late[0], &late[1]])?;
     let late = ids.map(|id| append_of(id, 9));
-    script.each("by who was fenced", 9, [&late[0], &late[1]])?;
+    script.each("by a fenced producer", 9, [&late[0], &late[1]])?;
     offsets(script, next)?;
     views::markers(script, TOPIC, next)
 }
@@ -118,23 +118,23 @@ fn append_of((id, epoch): (i64, i16), sequence: i32) -> kafka::produce::Request 
     };
     kafka::produce::Request {
         transactional_id: Some(ID.to_owned()),
-        // What is much older than a marker behind it lies in a segment of its own with Apache Kafka, which
-        // reads one segment at a time.
+        // Apache Kafka stores a record in a segment of its own if it is much older than a later
+        // marker, and reads one segment at a time.
         ..append(TOPIC, 0, -1, batch(1, now_ms(), &template))
     }
 }
 
 fn out_of_turn(script: &mut Script, ids: Ids) -> Result<()> {
     let nothing = ids.map(|id| ended(id, true));
-    script.each("before there is anything", 3, [&nothing[0], &nothing[1]])?;
+    script.each("without a partition", 3, [&nothing[0], &nothing[1]])?;
     let unadded = ids.map(|id| append_of(id, 0));
-    script.each("to what was not added", 9, [&unadded[0], &unadded[1]])?;
+    script.each("partition not added", 9, [&unadded[0], &unadded[1]])?;
     let absent = ids.map(|id| added(id, "absent"));
-    script.each("of no topic", 3, [&absent[0], &absent[1]])?;
+    script.each("unknown topic", 3, [&absent[0], &absent[1]])?;
     let stranger = ids.map(|(_, epoch)| added((987_654_321, epoch), TOPIC));
-    script.each("of somebody else", 3, [&stranger[0], &stranger[1]])?;
+    script.each("another producer id", 3, [&stranger[0], &stranger[1]])?;
     let late = ids.map(|(id, epoch)| added((id, epoch + 5), TOPIC));
-    script.each("of an epoch to come", 3, [&late[0], &late[1]])?;
+    script.each("future epoch", 3, [&late[0], &late[1]])?;
     Ok(())
 }
 
@@ -154,7 +154,7 @@ fn written(script: &mut Script, ids: Ids) -> Result<()> {
         let end = ids.map(|id| ended(id, committed));
         script.each(&format!("round {round}"), 3, [&end[0], &end[1]])?;
         script.each(&format!("round {round} again"), 3, [&end[0], &end[1]])?;
-        let behind = format!("behind round {round}");
+        let behind = format!("after round {round}");
         seen(script, &behind)?;
         views::of_transaction(script, ID, TOPIC, &behind)?;
     }
@@ -167,14 +167,15 @@ fn written(script: &mut Script, ids: Ids) -> Result<()> {
     Ok(())
 }
 
-/// What readers see, of everything and of what is committed.
+/// Compares the views of readers with both isolation levels.
 fn seen(script: &mut Script, when: &str) -> Result<()> {
     for isolation_level in [0, 1] {
         let fetch = kafka::fetch::Request {
             isolation_level,
             ..fetch_from(TOPIC, 0, 0)
         };
-        // Who aborted is told by a producer id, which is masked, and an offset, which is not.
+        // Aborted transactions have a producer id, which is masked, and an offset, which is
+        // compared.
         script.both(&format!("level {isolation_level}, {when}"), 11, &fetch)?;
         let end = list_offsets::Request {
             replica_id: -1,
@@ -227,9 +228,9 @@ fn offsets(script: &mut Script, ids: Ids) -> Result<()> {
         require_stable,
     };
     script.both("before the end", 7, &committed(false))?;
-    script.both("before the end, what is certain", 7, &committed(true))?;
+    script.both("before the end, stable offsets", 7, &committed(true))?;
     let end = ids.map(|id| ended(id, true));
     script.each("with offsets", 3, [&end[0], &end[1]])?;
-    script.in_the_end("behind the end", 7, &committed(true))?;
+    script.in_the_end("after the end", 7, &committed(true))?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Users, and what their passwords are known by: made, changed, looked at, removed.
+//! Comparison of SCRAM users: create, change, describe, delete.
 
 use anyhow::Result;
 use kafka::{alter_user_scram_credentials as alter, describe_user_scram_credentials as describe};
@@ -9,8 +9,8 @@ const SHA_256: i8 = 1;
 const SHA_512: i8 = 2;
 
 pub(super) fn compare(script: &mut Script) -> Result<()> {
-    script.both("while there are none", 0, &looked_at(&[]))?;
-    script.both("of nobody", 0, &looked_at(&["nobody"]))?;
+    script.both("no users", 0, &looked_at(&[]))?;
+    script.both("unknown user", 0, &looked_at(&["nobody"]))?;
     refused(script)?;
     made(script)?;
     removed(script)
@@ -28,7 +28,7 @@ fn looked_at(users: &[&str]) -> describe::Request {
     }
 }
 
-/// Apache Kafka tells of the mechanisms of a user in whatever order its table has them.
+/// Sorts a user's mechanisms, which Apache Kafka returns in the order of its table.
 fn by_mechanism(answer: &mut describe::Response) {
     for user in &mut answer.results {
         user.credential_infos.sort_by_key(|it| it.mechanism);
@@ -64,21 +64,21 @@ fn change(upsertions: Vec<alter::Upsertion>, deletions: Vec<alter::Deletion>) ->
 }
 
 fn refused(script: &mut Script) -> Result<()> {
-    script.both("nothing", 0, &change(Vec::new(), Vec::new()))?;
+    script.both("no changes", 0, &change(Vec::new(), Vec::new()))?;
     for (name, upsertion) in [
-        ("without a name", kept("", SHA_256, 4_096)),
-        ("by a mechanism that is none", kept("ann", 0, 4_096)),
-        ("by a mechanism of the future", kept("ann", 9, 4_096)),
-        ("of too few rounds", kept("ann", SHA_256, 4_095)),
-        ("of fewer rounds than none", kept("ann", SHA_512, -1)),
-        ("of too many rounds", kept("bob", SHA_512, 16_385)),
+        ("empty name", kept("", SHA_256, 4_096)),
+        ("mechanism 0", kept("ann", 0, 4_096)),
+        ("unknown mechanism", kept("ann", 9, 4_096)),
+        ("too few iterations", kept("ann", SHA_256, 4_095)),
+        ("negative iterations", kept("ann", SHA_512, -1)),
+        ("too many iterations", kept("bob", SHA_512, 16_385)),
     ] {
         script.both(name, 0, &change(vec![upsertion], Vec::new()))?;
     }
     for (name, deletion) in [
-        ("to be gone, without a name", gone("", SHA_256)),
-        ("to be gone, of nobody", gone("nobody", SHA_256)),
-        ("to be gone, by a mechanism that is none", gone("ann", 0)),
+        ("delete, empty name", gone("", SHA_256)),
+        ("delete, unknown user", gone("nobody", SHA_256)),
+        ("delete, mechanism 0", gone("ann", 0)),
     ] {
         script.both(name, 0, &change(Vec::new(), vec![deletion]))?;
     }
@@ -88,27 +88,27 @@ fn refused(script: &mut Script) -> Result<()> {
         vec![kept("ann", SHA_256, 4_096)],
         vec![gone("ann", SHA_256)],
     );
-    script.both("to be kept and to be gone", 0, &both)?;
+    script.both("set and delete", 0, &both)?;
     let bob = change(Vec::new(), vec![gone("bob", SHA_512)]);
-    script.both("to be gone, of whom there may be none", 0, &bob)?;
-    script.both("of whom nothing was kept", 0, &looked_at(&["ann"]))?;
+    script.both("delete after too many iterations", 0, &bob)?;
+    script.both("user without a credential", 0, &looked_at(&["ann"]))?;
     Ok(())
 }
 
 fn made(script: &mut Script) -> Result<()> {
     let one = change(vec![kept("ann", SHA_256, 4_096)], Vec::new());
-    script.both("kept", 0, &one)?;
-    script.in_the_end("of one", 0, &looked_at(&["ann"]))?;
+    script.both("set", 0, &one)?;
+    script.in_the_end("one user", 0, &looked_at(&["ann"]))?;
     let other = change(vec![kept("ann", SHA_512, 16_384)], Vec::new());
-    script.both("kept by the other mechanism", 0, &other)?;
+    script.both("set for the other mechanism", 0, &other)?;
     let again = change(vec![kept("ann", SHA_256, 8_192)], Vec::new());
-    script.both("kept anew", 0, &again)?;
-    script.in_any_order("of both mechanisms", 0, &looked_at(&["ann"]), by_mechanism)?;
+    script.both("set again", 0, &again)?;
+    script.in_any_order("both mechanisms", 0, &looked_at(&["ann"]), by_mechanism)?;
     let both = change(
         vec![kept("ann", SHA_256, 4_096)],
         vec![gone("ann", SHA_256)],
     );
-    script.both("to be kept and to be gone, of one that is there", 0, &both)?;
+    script.both("set and delete, existing user", 0, &both)?;
     script.in_any_order("all", 0, &looked_at(&[]), by_mechanism)?;
     script.both("twice", 0, &looked_at(&["ann", "ann"]))?;
     Ok(())
@@ -116,11 +116,11 @@ fn made(script: &mut Script) -> Result<()> {
 
 fn removed(script: &mut Script) -> Result<()> {
     let half = change(Vec::new(), vec![gone("ann", SHA_256)]);
-    script.both("gone by half", 0, &half)?;
-    script.in_the_end("gone by half", 0, &looked_at(&["ann"]))?;
-    script.both("gone again", 0, &half)?;
+    script.both("delete one mechanism", 0, &half)?;
+    script.in_the_end("delete one mechanism", 0, &looked_at(&["ann"]))?;
+    script.both("delete again", 0, &half)?;
     let rest = change(Vec::new(), vec![gone("ann", SHA_512)]);
-    script.both("gone", 0, &rest)?;
-    script.in_the_end("who is gone", 0, &looked_at(&["ann"]))?;
+    script.both("delete the other mechanism", 0, &rest)?;
+    script.in_the_end("deleted user", 0, &looked_at(&["ann"]))?;
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! What operators look at: transactions, who writes to a partition, markers written by hand, access rules
-//! and quotas.
+//! Comparison of administrative requests: transactions, producers of a partition, markers written
+//! by an operator, ACLs and client quotas.
 
 use anyhow::Result;
 use kafka::{
@@ -9,7 +9,7 @@ use kafka::{
 
 use super::script::Script;
 
-/// Everything that is told of a transaction and the partition that it writes to.
+/// Compares the descriptions of a transaction and of the partition that it writes to.
 pub(super) fn of_transaction(script: &mut Script, id: &str, topic: &str, when: &str) -> Result<()> {
     let transactions = describe_transactions::Request {
         transactional_ids: ["absent", id].map(str::to_owned).to_vec(),
@@ -34,12 +34,20 @@ pub(super) fn of_transaction(script: &mut Script, id: &str, topic: &str, when: &
         }],
     };
     script.both(when, 0, &producers(topic, 0))?;
-    script.both(&format!("of no partition, {when}"), 0, &producers(topic, 9))?;
-    script.both(&format!("of no topic, {when}"), 0, &producers("absent", 0))?;
+    script.both(
+        &format!("unknown partition, {when}"),
+        0,
+        &producers(topic, 9),
+    )?;
+    script.both(
+        &format!("unknown topic, {when}"),
+        0,
+        &producers("absent", 0),
+    )?;
     Ok(())
 }
 
-/// Transactions that nobody coordinates any more are ended by hand.
+/// Ends transactions without a coordinator by markers written by an operator.
 pub(super) fn markers(script: &mut Script, topic: &str, ids: [(i64, i16); 2]) -> Result<()> {
     let marker = |(producer_id, producer_epoch), topic: &str| write_txn_markers::Request {
         markers: vec![write_txn_markers::Marker {
@@ -54,15 +62,15 @@ pub(super) fn markers(script: &mut Script, topic: &str, ids: [(i64, i16); 2]) ->
         }],
     };
     let requests = ids.map(|id| marker(id, topic));
-    script.each("by hand", 1, [&requests[0], &requests[1]])?;
+    script.each("written by an operator", 1, [&requests[0], &requests[1]])?;
     let late = ids.map(|(id, _)| marker((id, 0), topic));
-    script.each("of an epoch before", 1, [&late[0], &late[1]])?;
+    script.each("earlier epoch", 1, [&late[0], &late[1]])?;
     let absent = ids.map(|id| marker(id, "absent"));
-    script.each("of no topic", 1, [&absent[0], &absent[1]])?;
+    script.each("unknown topic", 1, [&absent[0], &absent[1]])?;
     Ok(())
 }
 
-/// Access rules and quotas, of which there are none.
+/// Compares ACLs and client quotas, of which there are none.
 pub(super) fn rules(script: &mut Script) -> Result<()> {
     let any = 1;
     let rules = describe_acls::Request {
@@ -72,7 +80,7 @@ pub(super) fn rules(script: &mut Script) -> Result<()> {
         permission_type: any,
         ..describe_acls::Request::default()
     };
-    script.both("where there are none", 3, &rules)?;
+    script.both("no entries", 3, &rules)?;
     let users = describe_client_quotas::Component {
         entity_type: "user".to_owned(),
         match_type: 2,
@@ -82,6 +90,6 @@ pub(super) fn rules(script: &mut Script) -> Result<()> {
         components: vec![users],
         strict: false,
     };
-    script.both("where there are none", 1, &quotas)?;
+    script.both("no entries", 1, &quotas)?;
     Ok(())
 }

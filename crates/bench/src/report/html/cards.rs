@@ -1,4 +1,4 @@
-//! A card for each case: its first figure large, the next ones small, its flags.
+//! A card for each case: its first headline figure large, the others small, and its flags.
 
 use super::escape;
 use crate::flags::Raised;
@@ -21,7 +21,7 @@ pub(super) fn cards(results: &Results) -> String {
     text + "</section>\n"
 }
 
-/// Words of the parameters that all cases share; empty for a single case, whose card has them.
+/// Words of the parameters that all cases share. Empty for a single case, whose card shows them.
 pub(super) fn shared_words(results: &Results) -> String {
     let shared = shared(results);
     let Some(first) = results.cases.first() else {
@@ -49,7 +49,7 @@ fn shared(results: &Results) -> Vec<String> {
         .collect()
 }
 
-/// The interval is wider than this share of the mean: the mean is no headline.
+/// Share of the mean above which half of the interval makes the mean too uncertain for a headline.
 const UNCERTAIN: f64 = 0.5;
 
 fn card(result: &CaseResult, colour: &str, shared: &[String]) -> String {

@@ -1,6 +1,6 @@
-//! How the figures were made, with the formulas in MathML.
+//! Method section of the page: how each figure is computed, with formulas in MathML.
 
-/// The section on method.
+/// The method section.
 pub(super) const METHOD: &str = r#"<section id="method"><h2>Method</h2>
 <div class="method">
 <div><h3>Throughput</h3>

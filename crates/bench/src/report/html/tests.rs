@@ -6,7 +6,7 @@ fn the_page_asks_nobody_for_anything() {
     for word in [
         "<script", "http://", "https://", "src=", "url(", "@import", "<link",
     ] {
-        // The results themselves may hold addresses; the page may not.
+        // The results themselves may contain addresses; the page adds none.
         let own = text.replace("tcp://127.0.0.1:7400", "");
         assert!(!own.contains(word), "{word}");
     }

@@ -1,5 +1,5 @@
-//! Runs as chronik-bench writes them to its files: the same columns and fields, and who was measured with
-//! which acks behind them.
+//! Runs in the file formats of chronik-bench: the same columns and fields, followed by the target
+//! and its `acks` setting.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::{MB, name};
 use crate::measurement::Measurement;
 use crate::model::{CaseResult, Results};
 
-/// A run as chronik-bench writes it, with the columns and fields of its `BenchmarkResults`.
+/// A run with the columns and fields of chronik-bench's `BenchmarkResults`.
 #[derive(Debug, Serialize)]
 struct Row {
     timestamp: String,
@@ -95,7 +95,7 @@ impl Row {
     }
 }
 
-/// Every run that produced or consumed.
+/// Returns a row for every run that produced or consumed.
 fn rows(results: &Results) -> Vec<Row> {
     let mut rows = Vec::new();
     for one in &results.cases {
@@ -112,7 +112,7 @@ const CSV_HEADER: &str = "timestamp,mode,duration_secs,total_messages,failed_mes
     latency_p95_ms,latency_p99_ms,latency_p999_ms,latency_max_ms,message_size,concurrency,compression,\
     target,acks";
 
-/// A line per run with chronik-bench's columns, and two of ours behind them.
+/// Renders a CSV line per run: chronik-bench's columns, then `target` and `acks`.
 #[must_use]
 pub fn csv(results: &Results) -> String {
     let mut text = format!("{CSV_HEADER}\n");
@@ -143,7 +143,7 @@ pub fn csv(results: &Results) -> String {
     text
 }
 
-/// An object per run with the fields of chronik-bench's, and two of ours.
+/// Renders a JSON object per run: chronik-bench's fields, then `target` and `acks`.
 ///
 /// # Errors
 /// Never: the fields are numbers and texts.

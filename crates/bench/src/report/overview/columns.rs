@@ -1,4 +1,4 @@
-//! The columns of the tables, each a head and what it takes from a case.
+//! Columns of the overview tables: each has a head and a function that formats a case's cell.
 
 use crate::format::{bytes, figures, human, human_interval, margin};
 use crate::model::{CaseResult, Metric, Run, Unit};
@@ -77,7 +77,7 @@ pub(super) const FULL: &[Column] = &[
     ("Errors", errors),
 ];
 
-/// A mean with its interval below it.
+/// Formats a mean with its interval on the second line.
 fn with_interval(result: &CaseResult, metric: Metric) -> Option<String> {
     let described = result.summary.get(metric)?;
     let mean = human(described.mean, metric.unit());
@@ -87,7 +87,7 @@ fn with_interval(result: &CaseResult, metric: Metric) -> Option<String> {
     })
 }
 
-/// Two figures, one below the other.
+/// Formats two figures, one below the other.
 fn below(first: Option<String>, second: Option<String>) -> Option<String> {
     let absent = || crate::format::ABSENT.to_owned();
     (first.is_some() || second.is_some()).then(|| {
@@ -103,7 +103,7 @@ fn mean(result: &CaseResult, metric: Metric) -> Option<String> {
     Some(human(result.summary.mean(metric)?, metric.unit()))
 }
 
-/// A mean that has no unit and may be less than one.
+/// Formats a mean that has no unit and may be less than one.
 fn number(result: &CaseResult, metric: Metric) -> Option<String> {
     Some(figures(result.summary.mean(metric)?))
 }

@@ -4,7 +4,7 @@ use crate::model::{Case, CaseComparison, Results};
 use crate::report::Table;
 use crate::report::common::ratio;
 
-/// The table, and a note of what all its cases have in common.
+/// Returns the table, and a note of the parameters that all cases share.
 pub(super) fn ratios(results: &Results) -> (Table, Option<String>) {
     let shared = shared(results);
     let words: Vec<_> = shared.iter().map(|(_, words)| words.as_str()).collect();
@@ -34,7 +34,7 @@ pub(super) fn ratios(results: &Results) -> (Table, Option<String>) {
     (table, note)
 }
 
-/// What all cases have in common.
+/// Returns the parameters that all cases share.
 fn shared(results: &Results) -> Vec<(&str, String)> {
     let Some(first) = results.cases.first() else {
         return Vec::new();
@@ -49,7 +49,7 @@ fn shared(results: &Results) -> Vec<(&str, String)> {
     parts
 }
 
-/// What two cases have in common, and each side by what tells it from the other.
+/// Describes a comparison: the parameters both cases share, then the subject, then the baseline.
 fn sides(results: &Results, found: &CaseComparison, shared: &[&str]) -> [String; 3] {
     let (Some(subject), Some(baseline)) =
         (results.case(&found.subject), results.case(&found.baseline))
@@ -77,7 +77,7 @@ fn sides(results: &Results, found: &CaseComparison, shared: &[&str]) -> [String;
     [common, depth(subject), depth(baseline)]
 }
 
-/// A baseline of another target, with what it does otherwise than its subject.
+/// Names a baseline of another target, with the parameters in which it differs from its subject.
 fn beside(subject: &Case, baseline: &Case) -> String {
     let known = subject.parts();
     let own = baseline.parts().into_iter();

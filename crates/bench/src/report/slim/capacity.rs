@@ -4,7 +4,7 @@ use crate::format::{ABSENT, fixed, interval};
 use crate::model::{CountedBy, Metric, SweepResult, SweepStep};
 use crate::report::Table;
 
-/// One row for each sweep, sink-backed modes and others apart.
+/// Renders one row for each sweep, in separate tables for sink-backed and sender-counted modes.
 pub(super) fn summary(sweeps: &[SweepResult]) -> String {
     let mut text = String::from(
         "## Adaptive Capacity Sweep Summary\n\nEach row is a separate fixed `(target, mode, clients, \
@@ -88,7 +88,7 @@ fn overview<'a>(sweeps: impl Iterator<Item = &'a SweepResult>, sink: bool) -> Ta
     table
 }
 
-/// Every step of every sweep.
+/// Renders every step of every sweep.
 pub(super) fn technical(sweeps: &[SweepResult]) -> String {
     let mut text = String::from(
         "## Adaptive Capacity Sweep\n\nThe coarse phase multiplies the offered rate until the observed \

@@ -1,4 +1,4 @@
-//! The words of the technical report: what was done, how it was measured, how to read it.
+//! Prose of the technical report: execution, measurement methods, interpretation.
 
 use super::parameters;
 use crate::flags;
@@ -6,7 +6,7 @@ use crate::format::ABSENT;
 use crate::model::{Results, SCHEMA_VERSION};
 use crate::process::Role;
 
-/// Scope, set-up, methodology and test types.
+/// Renders scope, set-up, methodology and test types.
 pub(super) fn before(results: &Results) -> String {
     let mut text = String::from(
         "## Scope\n\nThis report documents a repeated benchmark campaign executed by `telpher bench`. Each \
@@ -34,7 +34,7 @@ pub(super) fn before(results: &Results) -> String {
     text
 }
 
-/// How to read it, and what the raised flags mean.
+/// Renders how to interpret the results, and the meaning of the raised flags.
 pub(super) fn after(results: &Results) -> String {
     let mut text = String::from(INTERPRETATION);
     let raised = flags::kinds(results);
@@ -133,9 +133,9 @@ Write mode runs without a responder. There, the sender-completed rate is the onl
 const LATENCY: &str = "### Latency Measurement
 
 Latencies are recorded in nanoseconds in an HDR histogram with three significant figures, one per worker, \
-merged after the run; the number recorded is checked against the number completed. Two are kept at a \
-configured rate: *service* from when the message left, which the tables show, and *response* from when it \
-was meant to leave, which includes the wait that a slow answer causes to the messages behind it. Run-level \
+merged after the run; the number recorded is checked against the number completed. At a \
+        configured rate there are two: *service* from the real send, which the tables show, and *response* from the \
+        intended send, which includes the wait that a slow answer causes for the messages after it. Run-level \
 percentiles are averaged over runs; percentiles over the messages of all runs are labelled pooled.
 
 ";
@@ -231,8 +231,8 @@ const TYPES: [(&str, &str, &str); 8] = [
     (
         "publish",
         "Publish",
-        "Publish sends one-way traffic, as fast as it is taken, to all of several subscribers. What is \
-         counted is what the subscribers receive: one message to ten of them counts ten times.",
+        "Publish sends one-way traffic, as fast as it is accepted, to all of several subscribers. The \
+         count is that of the subscribers: one message to ten of them counts ten times.",
     ),
     (
         "blocking",

@@ -1,11 +1,11 @@
-//! The suite's two tables: one for modes judged by latency, one for modes judged by throughput.
+//! Tables of the SLIM suite: one for modes judged by latency, one for modes judged by throughput.
 
 use crate::flags;
 use crate::format::{count, decimal, fixed, interval_decimal};
 use crate::model::{CaseResult, CountedBy, Metric, Results, Run};
 use crate::report::Table;
 
-/// A section for each mode.
+/// Renders a section for each mode.
 pub(super) fn modes(results: &Results) -> String {
     let groups = results.groups();
     let mut text = String::new();
@@ -33,13 +33,13 @@ pub(super) fn modes(results: &Results) -> String {
     text
 }
 
-/// The tables of one mode and target, with the flags under them.
+/// Renders the tables of one mode and target, with the flags below them.
 fn mode(cases: &[&CaseResult]) -> String {
     let mut text = String::new();
     if cases[0].case.mode.answered {
         text += &format!("{}\n", latency(cases).markdown());
     }
-    // A closed loop has a throughput of its own; a paced exchange has the schedule's.
+    // A closed loop has its own throughput; a paced exchange has the schedule's.
     if !cases[0].case.mode.answered || cases.iter().any(|one| !one.case.paced()) {
         text += &format!("{}\n", throughput(cases).markdown());
     }
@@ -61,7 +61,7 @@ fn mode(cases: &[&CaseResult]) -> String {
     }
 }
 
-/// The 18 columns of the request-reply table.
+/// Builds the request-reply table (18 columns).
 fn latency(cases: &[&CaseResult]) -> Table {
     let mut heads = FIRST.to_vec();
     heads.extend([
@@ -97,7 +97,7 @@ fn latency(cases: &[&CaseResult]) -> Table {
     table
 }
 
-/// The 21 columns of the one-way tables.
+/// Builds the table of a one-way mode (21 columns).
 fn throughput(cases: &[&CaseResult]) -> Table {
     let observed = match (
         cases[0].case.mode.counted_by,
@@ -147,7 +147,7 @@ fn first(result: &CaseResult) -> Vec<String> {
     ]
 }
 
-/// Two decimals as in the suite, but four for latencies of which two would leave nothing.
+/// Decimals of a latency: two as in the suite, four below 0.1 ms, where two would round to nothing.
 fn latency_decimals(result: &CaseResult) -> usize {
     let small = result
         .summary
@@ -171,7 +171,7 @@ fn mean_variance_interval(result: &CaseResult, metric: Metric, decimals: usize) 
     [mean, decimal(variance, decimals), interval]
 }
 
-/// Errors of all runs, if any run counted them.
+/// Errors of all runs. Absent when no run counted them.
 fn errors(result: &CaseResult) -> String {
     let counted = result.summary.get(Metric::SenderErrors).is_some();
     let total = result.runs.iter().map(Run::error_count).sum::<u64>();

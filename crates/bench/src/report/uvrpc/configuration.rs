@@ -1,4 +1,4 @@
-//! What was run, on what: the head of the report.
+//! Head of the report: machine, placement, command and parameters.
 
 use super::{label, series};
 use crate::format::{ABSENT, thousands};
@@ -56,7 +56,7 @@ pub(super) fn configuration(results: &Results) -> String {
     text + "\n"
 }
 
-/// Completed calls of a run: one number, or the smallest and the largest.
+/// Completed calls of a run: one number if all runs agree, otherwise the smallest and the largest.
 fn requests(result: &CaseResult) -> String {
     let Some(counts) = result.summary.get(Metric::SenderMessages) else {
         return ABSENT.to_owned();

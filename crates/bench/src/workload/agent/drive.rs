@@ -1,8 +1,8 @@
-//! The loops of a sending client, whatever it sends: on a schedule, as fast as the answers come back, as
-//! fast as the connection takes it.
+//! Send loops of a client: on a schedule, in a closed loop, or as fast as the connection accepts
+//! messages.
 //!
-//! A paced client sleeps on its own thread until the next message is due and costs nothing meanwhile.
-//! The kernel is asked to wake it without slack; how late it still leaves is recorded as lag.
+//! A paced client sleeps on its own thread until the next message is due, which uses no CPU. It
+//! asks the kernel to wake it without timer slack. The remaining delay is recorded as lag.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -14,30 +14,30 @@ use crate::clock::now_ns;
 use crate::pacing::Schedule;
 use crate::tally::{Departure, Tally};
 
-/// Messages between two looks at the clock when a client sends as fast as it can.
+/// Messages between two clock readings when a client sends as fast as it can.
 const BURST: u32 = 64;
 
-/// A client that has what it needs to send.
+/// A connected client that can send messages.
 pub(super) trait Exchange {
-    /// One message, to its end; why it failed in a stable word.
+    /// Exchanges one message to its end. The error is a stable word.
     async fn one(&self) -> Result<(), &'static str>;
 
-    /// Whether a message is done when it is handed over.
+    /// Returns true if a message is complete when it is handed over.
     fn is_one_way(&self) -> bool;
 }
 
-/// How a client sends.
+/// Pacing of a client.
 pub(super) struct Drive {
-    /// When, where it is paced.
+    /// Send schedule of a paced client.
     pub(super) schedule: Option<Schedule>,
-    /// For how long.
+    /// Length of the send window.
     pub(super) window_ns: u64,
-    /// How many it keeps in flight where it is not paced and waits for something.
+    /// Messages in flight of an unpaced client that waits for answers.
     pub(super) in_flight: u32,
 }
 
 impl Drive {
-    /// Sends to the end of the window.
+    /// Sends until the end of the window.
     pub(super) fn run(&self, client: &impl Exchange, runtime: &Runtime) -> Tally {
         match self.schedule {
             Some(schedule) => self.paced(client, runtime, schedule),
@@ -46,9 +46,9 @@ impl Drive {
         }
     }
 
-    /// On a schedule.
+    /// Sends on a schedule.
     fn paced(&self, client: &impl Exchange, runtime: &Runtime, schedule: Schedule) -> Tally {
-        // Where this is refused, the lag shows it.
+        // If the kernel refuses this, the lag shows it.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut tally = Tally::new();
         let start_ns = now_ns();
@@ -68,7 +68,7 @@ impl Drive {
             let outcome = runtime.block_on(async {
                 let outcome = client.one().await;
                 if client.is_one_way() {
-                    // The connection's task writes when we let it.
+                    // Let the connection's task write.
                     tokio::task::yield_now().await;
                 }
                 outcome
@@ -83,7 +83,7 @@ impl Drive {
         tally
     }
 
-    /// As fast as the answers come back, with so many in flight.
+    /// Sends in a closed loop with `in_flight` messages in flight.
     async fn closed(&self, client: &impl Exchange) -> Tally {
         let end_ns = now_ns() + self.window_ns;
         let worker = async || {
@@ -109,7 +109,7 @@ impl Drive {
         total
     }
 
-    /// One way, as fast as the connection takes it.
+    /// Sends one-way messages as fast as the connection accepts them.
     async fn flood(&self, client: &impl Exchange) -> Tally {
         let mut tally = Tally::new();
         let mut at_ns = now_ns();

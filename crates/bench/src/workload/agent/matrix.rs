@@ -1,4 +1,4 @@
-//! What a suite of agent benchmarks runs: every combination of its lists.
+//! Matrix of an agent suite: every combination of its lists.
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use crate::model::{Area, Case, Mode};
 use crate::sweep::SweepOptions;
 use crate::workload::{OURS, Placement};
 
-/// A way of exchanging messages between agents.
+/// Message exchange pattern between agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentMode {
-    /// Each message is answered.
+    /// Messages that are answered.
     RequestReply,
-    /// One way, to receivers that count.
+    /// One-way messages to receivers that count.
     FireAndForget,
-    /// Into the node, acknowledged by it, without a receiver.
+    /// Messages written to the node and acknowledged by it, without a receiver.
     Write,
-    /// One way, to several subscribers at once.
+    /// One-way messages to several subscribers at once.
     Publish,
 }
 
-/// What to run. A rate of 0 is as fast as possible.
+/// Parameters of an agent suite. A rate of 0 is as fast as possible.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matrix {
     /// Modes, in the order of the reports.
     pub modes: Vec<AgentMode>,
-    /// Numbers of clients that send at once.
+    /// Numbers of concurrent clients.
     pub clients: Vec<u32>,
-    /// Bodies in bytes.
+    /// Sizes of the body in bytes.
     pub sizes: Vec<u64>,
     /// Requests per second of all clients together.
     pub rates: Vec<u64>,
@@ -37,22 +37,22 @@ pub struct Matrix {
     pub oneway_rates: Vec<u64>,
     /// Writes per second.
     pub write_rates: Vec<u64>,
-    /// Messages in flight for each client, where the rate is 0 and the mode waits for something.
+    /// Messages in flight per client, in unpaced modes that wait for an answer.
     pub in_flight: Vec<u32>,
-    /// Numbers of subscribers of what is published.
+    /// Numbers of subscribers in publish mode.
     pub subscribers: Vec<u32>,
     /// Length of the send window of a run.
     pub window: Duration,
     /// Runs of each case.
     pub repeats: u32,
-    /// Looks for the capacity of each case in place of its fixed rates.
+    /// Sweep options; if set, the capacity of each case is searched instead of its fixed rates.
     pub sweep: Option<SweepOptions>,
-    /// Where the roles run.
+    /// Placement of the roles.
     pub placement: Placement,
 }
 
 impl AgentMode {
-    /// The mode in results.
+    /// Returns the mode in results.
     #[must_use]
     pub fn mode(self) -> Mode {
         match self {
@@ -63,7 +63,7 @@ impl AgentMode {
         }
     }
 
-    /// The mode of a case.
+    /// Returns the mode of a case.
     pub(super) fn of(case: &Case) -> Self {
         match case.mode.name.as_ref() {
             "fire-and-forget" => Self::FireAndForget,
@@ -73,23 +73,23 @@ impl AgentMode {
         }
     }
 
-    /// Whether its sender waits for something, so that a number in flight means something.
+    /// Returns true if the sender waits for an answer, so that a number in flight applies.
     fn is_bounded(self) -> bool {
         matches!(self, Self::RequestReply | Self::Write)
     }
 }
 
-/// The name of the parameter that says how many subscribers there are.
+/// Name of the parameter for the number of subscribers.
 const SUBSCRIBERS: &str = "subscribers";
 
-/// How many subscribers get each message of a case.
+/// Returns the number of subscribers that get each message of a case.
 pub(in crate::workload) fn subscriber_count(case: &Case) -> u32 {
     let given = case.parameters.get(SUBSCRIBERS);
     given.and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
 impl Matrix {
-    /// Every case with a rate of its own.
+    /// Returns every case with its rate.
     #[must_use]
     pub fn cases(&self) -> Vec<Case> {
         let mut cases = Vec::new();
@@ -106,7 +106,7 @@ impl Matrix {
         cases
     }
 
-    /// Every case without its rate, for a sweep to find. What is published is never paced.
+    /// Returns every case without its rate, for a sweep. Publish mode is never paced.
     #[must_use]
     pub fn shapes(&self) -> Vec<Case> {
         let mut cases = Vec::new();

@@ -1,4 +1,4 @@
-//! Our own sender and responder, around a node of ours, over its native protocol.
+//! Runs of our own sender and responder through our node, over its native protocol.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::workload::node::Node;
 use crate::workload::role::{self, Ready, Spec};
 use crate::workload::{PATIENCE, Placement, WorkloadError};
 
-/// A node for the time of a run, with what its roles are started from.
+/// A node, and the means to start the roles of a run.
 pub(super) struct Native<'a> {
     pub(super) executable: &'a Path,
     pub(super) placement: Placement,
@@ -22,7 +22,7 @@ pub(super) struct Native<'a> {
 }
 
 impl Native<'_> {
-    /// One repeat of a case, with processes of its own.
+    /// Runs one repeat of a case, with processes of its own.
     pub(super) fn measure(
         &mut self,
         case: &Case,
@@ -63,7 +63,7 @@ impl Native<'_> {
         case: &Case,
         completed: u64,
     ) -> Result<Sink, WorkloadError> {
-        // What a node that has ended did not deliver is no loss to be counted.
+        // Messages that a dead node did not deliver are no loss to count: fail instead.
         self.node.check_alive()?;
         let expected = completed * u64::from(subscriber_count(case));
         Ok(final_count(receiver, expected)?)

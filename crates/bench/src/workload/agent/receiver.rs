@@ -1,8 +1,8 @@
-//! The receiving process: stands for every destination, echoes what is asked and counts.
+//! Receiver process: serves every destination, echoes requests and counts messages.
 
 use std::sync::Arc;
 
-use client::{Attached, Bytes, Client, Fault, Name, Request, Server};
+use client::{Attachment, Bytes, Client, Fault, Name, Request, Server};
 use parking_lot::Mutex;
 
 use super::ReceiverSpec;
@@ -10,10 +10,10 @@ use crate::clock::now_ns;
 use crate::measurement::{Arrivals, Sink};
 use crate::workload::role::{Failure, Ready, answer_lines, runtime, say};
 
-/// The method of the exchange before the window, which is not counted.
+/// Method of the warm-up exchange, which is not counted.
 pub(super) const WARM_UP: &str = "warm-up";
 
-/// Plays the receiver: each line is answered with what was received so far.
+/// Plays the receiver: answers each line with the counts so far.
 ///
 /// # Errors
 /// When the node cannot be reached.
@@ -39,7 +39,7 @@ pub(crate) fn receive(spec: &ReceiverSpec) -> Result<(), Failure> {
 async fn subscribe(
     spec: &ReceiverSpec,
     sink: &Arc<Mutex<Sink>>,
-) -> Result<Vec<(Client, Attached)>, Failure> {
+) -> Result<Vec<(Client, Attachment)>, Failure> {
     let mut agents = Vec::new();
     for name in &spec.names {
         let client = Client::connect(&spec.node).await?;

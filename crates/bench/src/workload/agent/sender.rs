@@ -1,4 +1,4 @@
-//! The sending process: a thread, a runtime and a connection for each client.
+//! Sender process: a thread, a runtime and a connection for each client.
 
 use std::sync::Arc;
 use std::sync::Barrier;
@@ -14,7 +14,8 @@ use crate::pacing::Schedule;
 use crate::tally::Tally;
 use crate::workload::role::{Failure, Ready, hear, runtime, say};
 
-/// Nobody listens here: a write to it is acknowledged when everything sent before has been taken.
+/// Name without a listener: a write to it is acknowledged when the node has accepted everything
+/// sent before.
 const NOBODY: &str = "bench/agent/nobody";
 
 /// Plays the sender.
@@ -33,7 +34,7 @@ pub(crate) fn send(spec: &SenderSpec) -> Result<(), Failure> {
         .collect();
     drop(connected);
     for _ in &threads {
-        // Who fails ends the process, and with it the others who wait.
+        // A client that fails ends the process, and with it the waiting ones.
         connections.recv()??;
     }
     say(&Ready {
@@ -52,7 +53,7 @@ pub(crate) fn send(spec: &SenderSpec) -> Result<(), Failure> {
     let scheduled_ns = if spec.rate > 0 { spec.window_ns } else { 0 };
     let window_ns = (now_ns() - start_ns).max(scheduled_ns);
     say(&Sent { tally, window_ns })?;
-    // The suite reads our memory before it lets us go.
+    // The suite reads this process's memory before it ends.
     hear()?;
     Ok(())
 }
@@ -88,7 +89,7 @@ fn run_client(
     Ok(tally)
 }
 
-/// One client: a connection and a destination.
+/// A client: a connection and a destination.
 struct Agent<'a> {
     spec: &'a SenderSpec,
     caller: Caller,
@@ -109,15 +110,15 @@ impl<'a> Agent<'a> {
             body: vec![0; spec.size],
         };
         match spec.mode {
-            // The node is there.
+            // The node is reachable.
             AgentMode::Write => agent.flush().await?,
-            // So are the receivers.
+            // The receivers are reachable.
             _ => drop(agent.caller.call(WARM_UP, &agent.body).await?),
         }
         Ok(agent)
     }
 
-    /// One message, to its end.
+    /// Exchanges one message to its end.
     async fn exchange(&self) -> Result<(), CallError> {
         let client = self.caller.client();
         match self.spec.mode {
@@ -140,7 +141,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Waits until the node has taken everything that was sent.
+    /// Waits until the node has accepted everything that was sent.
     async fn flush(&self) -> Result<(), CallError> {
         let client = self.caller.client();
         let written = client.write_to_memory(&self.nobody, "");

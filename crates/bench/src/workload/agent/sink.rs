@@ -1,20 +1,20 @@
-//! When the receivers have counted everything, and what is missing then.
+//! Final count of the receivers, and the messages lost.
 
 use std::time::Duration;
 
 use crate::measurement::Sink;
 use crate::workload::child::{Actor, ChildError};
 
-/// What [`crate::model::Run::errors`] calls messages that were sent and never arrived.
+/// Key of lost messages in [`crate::model::Run::errors`].
 pub const LOST: &str = "sink.lost";
 
-/// How long nothing more may arrive before what is missing is taken for lost.
+/// Time without an arrival after which missing messages count as lost.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// Pause between two questions.
+/// Pause between two queries.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// The receivers' count, once it is `expected` or does not grow any more.
+/// Returns the receivers' count when it reaches `expected` or stops growing.
 pub(super) fn final_count(receiver: &mut Actor, expected: u64) -> Result<Sink, ChildError> {
     let mut seen = 0;
     let mut quiet = Duration::ZERO;
@@ -33,7 +33,7 @@ pub(super) fn final_count(receiver: &mut Actor, expected: u64) -> Result<Sink, C
     }
 }
 
-/// Counts what never arrived as failures.
+/// Counts messages that never arrived as failures.
 pub(in crate::workload) fn short_of(mut sink: Sink, expected: u64) -> Sink {
     let lost = expected.saturating_sub(sink.received);
     if lost > 0 {

@@ -1,10 +1,10 @@
-//! The same over SLIM's protocol: SLIM's own applications through our SLIM door, and beside it through
-//! SLIM's own node, in one run.
+//! Agent messages over SLIM's protocol: SLIM's own applications through our SLIM listener, compared
+//! in the same run with SLIM's own node.
 //!
-//! The applications are of others' making (`bench/peers/README.md`), a process for each role, and the
-//! same for both nodes: what differs is the node. Two of our own stand beside them: one that speaks the
-//! data plane without SLIM's sessions, through both nodes as well, and one that does the same work over
-//! the native protocol, through the same process of ours.
+//! The applications are third-party programs (`bench/peers/README.md`), a process for each role,
+//! the same for both nodes: only the node differs. Two applications of our own are compared with
+//! them: one speaks the data plane without SLIM's sessions, through both nodes; the other does the
+//! same work over the native protocol, through our node only.
 
 mod applications;
 mod channel;
@@ -39,11 +39,11 @@ use python::Python;
 use raw::Raw;
 use slimctl::Slimctl;
 
-/// Runs every case of the matrix that the applications have, through both nodes in turns. Without a
-/// choice all applications take part that are there.
+/// Runs every case of the matrix that the applications support, through both nodes in turns. If
+/// `chosen` is empty, all available applications take part.
 ///
 /// # Errors
-/// When a process fails, or the applications are not there.
+/// When a process fails, or the applications are not available.
 pub fn run_slim(
     surroundings: &Surroundings,
     matrix: &Matrix,
@@ -56,7 +56,7 @@ pub fn run_slim(
     let cases = cases(matrix, &applications);
     if !cases.iter().any(|case| case.target == THEIRS) {
         let what =
-            "SLIM's applications send one message at a time from one client, slimctl never on a \
+            "SLIM's applications send one message at a time from one client, and slimctl has no \
              schedule"
                 .to_owned();
         let hint =
@@ -76,16 +76,17 @@ pub fn run_slim(
     Ok(results)
 }
 
-/// Where SLIM's programs are.
+/// Returns the directory of SLIM's programs.
 fn peers(surroundings: &Surroundings) -> Result<&Path, WorkloadError> {
     let missing = || {
-        let what = "SLIM's applications and its node are programs of others".to_owned();
+        let what = "SLIM's applications and its node are third-party programs".to_owned();
         WorkloadError::Nothing(what, "add --peers bench/peers/bin")
     };
     surroundings.peers.as_deref().ok_or_else(missing)
 }
 
-/// Each case through our node by all applications, followed by the same through theirs.
+/// Returns each case through our node by all applications, followed by the same through SLIM's
+/// node.
 fn cases(matrix: &Matrix, applications: &[Applications]) -> Vec<Case> {
     let mut cases = Vec::new();
     for case in matrix.cases() {
@@ -97,7 +98,7 @@ fn cases(matrix: &Matrix, applications: &[Applications]) -> Vec<Case> {
     cases
 }
 
-/// Both nodes, for all cases, and what is needed to start the applications.
+/// Both nodes, for all cases, and the means to start the applications.
 struct Bench {
     surroundings: Surroundings,
     placement: Placement,
@@ -146,7 +147,7 @@ impl Bench {
         })
     }
 
-    /// One repeat of a case, with applications of its own.
+    /// Runs one repeat of a case, with applications of its own.
     fn measure(&mut self, case: &Case, window: Duration) -> Result<Measurement, WorkloadError> {
         let through = match case.target == THEIRS {
             true => &mut self.theirs,
@@ -171,7 +172,12 @@ impl Bench {
                 native.measure(case, window)
             }),
         };
-        let nobody = || Err(WorkloadError::Node(format!("nobody plays {}", case.key())));
+        let nobody = || {
+            Err(WorkloadError::Node(format!(
+                "no application for {}",
+                case.key()
+            )))
+        };
         played.unwrap_or_else(nobody)
     }
 }

@@ -1,4 +1,5 @@
-//! Runs a matrix: starts the node and the peers, and for each repeat the processes of its case.
+//! Run of an agent matrix: starts the node and the peers, and for each repeat the processes of its
+//! case.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::workload::peer::{Amount, Peer, Program};
 use crate::workload::rpc::Transport;
 use crate::workload::{Placement, Surroundings, WorkloadError, take_turns};
 
-/// Runs every case of the matrix, and beside it what the peers do of the same.
+/// Runs every case of the matrix, and the same cases on the peers that support them.
 ///
 /// # Errors
 /// When a process fails. A message that fails is counted, not an error.
@@ -61,7 +62,7 @@ pub fn run(
     Ok(results)
 }
 
-/// Each case, followed by the peer's of the same workload where it has one.
+/// Returns each case, followed by the peer's case of the same workload if it supports it.
 fn beside_peers(cases: Vec<Case>, peer: Option<&Peer>) -> Vec<Case> {
     let Some(peer) = peer else { return cases };
     let mut all = Vec::new();
@@ -114,7 +115,7 @@ fn setup(matrix: &Matrix, bench: &Bench) -> Setup {
     }
 }
 
-/// The node under a suite: one for all its cases.
+/// The node of a suite, shared by all its cases.
 struct Bench {
     surroundings: Surroundings,
     placement: Placement,
@@ -131,7 +132,7 @@ impl Bench {
         })
     }
 
-    /// One repeat of a case, with processes of its own.
+    /// Runs one repeat of a case, with processes of its own.
     fn measure(&mut self, case: &Case, window: Duration) -> Result<Measurement, WorkloadError> {
         let mut native = Native {
             executable: &self.surroundings.executable,

@@ -1,4 +1,4 @@
-//! The role that appends through a node's native door.
+//! Role that appends through a node's native listener.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::clock::now_ns;
 use crate::tally::Tally;
 use crate::workload::role::{Failure, Ready, hear, runtime, say};
 
-/// Appends before the window.
+/// Duration of the warm-up.
 const WARM_UP: Duration = Duration::from_millis(300);
 
 /// Plays the role.
@@ -22,7 +22,7 @@ const WARM_UP: Duration = Duration::from_millis(300);
 pub(crate) fn append(spec: &DoorSpec) -> Result<(), Failure> {
     let local = LocalSet::new();
     local.block_on(&runtime()?, append_on_runtime(spec))?;
-    // The suite reads our memory before it lets us go.
+    // The suite reads this process's memory before it ends.
     hear()?;
     Ok(())
 }
@@ -49,7 +49,7 @@ async fn append_on_runtime(spec: &DoorSpec) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Keeps every place of every window busy for that long.
+/// Runs every slot of every connection's window for the given time.
 async fn append_for(
     clients: &[Client],
     spec: &DoorSpec,
@@ -76,7 +76,7 @@ async fn append_for(
     Ok(tally.take())
 }
 
-/// One place in the window of a connection.
+/// One slot in the window of a connection.
 struct Place {
     stream: RecordStream,
     payload: Vec<u8>,

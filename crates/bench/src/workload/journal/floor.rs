@@ -1,4 +1,5 @@
-//! The disk floor: as many writers, one file of zeros, one sync for all who wait.
+//! Disk floor: the same number of writers, one file of zeros, one sync shared by all waiting
+//! writers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,14 +14,14 @@ use crate::workload::child::Pin;
 use crate::workload::peer::{LoadReport, Program};
 use crate::workload::{PATIENCE, WorkloadError};
 
-/// What the floor adds to the line of a load.
+/// Further fields in the floor's report.
 #[derive(Deserialize)]
 struct Syncs {
     syncs: f64,
     sync_p50_ns: f64,
 }
 
-/// One run with the writers and threads of a case of ours.
+/// Runs the floor once with the writers and threads of one of our cases.
 pub(in crate::workload) fn measure(
     program: &Program,
     case: &Case,
@@ -55,7 +56,7 @@ pub(in crate::workload) fn measure(
         payload_bytes: measured.completed * case.size,
         sync_p50_ns: Some(syncs.sync_p50_ns as u64),
     };
-    // Writers and disk are one process, as ours are.
+    // Writers and disk are one process, as in our case.
     let usage = RoleUsage {
         role: Role::Node,
         name: Role::Node.name().to_owned(),

@@ -1,8 +1,9 @@
-//! `bench journal --kill-9-check`: a node is killed at random moments under load and started again,
-//! over and over; whatever it acknowledged must be there, once, in order, where it was said to be.
+//! `bench journal --kill-9-check`: a node under load is repeatedly killed at random moments and
+//! restarted. Every acknowledged record must be present exactly once, in order, at its acknowledged
+//! offset.
 //!
-//! A writer appends to a stream of its own, one record after the other, and each record carries a
-//! number that the writer never uses twice. What is read back is judged by that alone.
+//! Each writer appends records one after the other to a stream of its own. Each record carries a
+//! number that the writer never reuses. The records read back are judged by their numbers only.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,52 +18,52 @@ use crate::workload::mortal::{Lives, start};
 use crate::workload::node::Node;
 use crate::workload::{Surroundings, WorkloadError, role};
 
-/// What to check.
+/// Parameters of the check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KillCheck {
-    /// How often the node is killed.
+    /// Number of kills.
     pub kills: u32,
-    /// Connections, and writers on each.
+    /// Number of connections.
     pub connections: u32,
-    /// See there.
+    /// Number of writers on each connection.
     pub writers_per_connection: u32,
-    /// Bytes of a record, at least 16.
+    /// Size of a record in bytes, at least 16.
     pub size: usize,
-    /// The moments of the kills follow from it.
+    /// Seed of the moments of the kills.
     pub seed: u64,
-    /// A directory on the disk that is used; the node's own is made in it.
+    /// Directory on the tested disk; the node's directory is created in it.
     pub directory: PathBuf,
 }
 
-/// What was found.
+/// Result of the check.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct KillReport {
-    /// How often the node was killed.
+    /// Number of kills.
     pub kills: u32,
-    /// The seed of the moments.
+    /// Seed of the moments of the kills.
     pub seed: u64,
-    /// Appends that were acknowledged.
+    /// Number of acknowledged appends.
     pub acked: u64,
-    /// Appends whose outcome nobody knows: the node was gone first.
+    /// Appends with unknown outcome: the node was killed before it answered.
     pub unconfirmed: u64,
-    /// Of those, how many are there.
+    /// Unconfirmed appends that are present.
     pub kept_unconfirmed: u64,
-    /// Acknowledged and not there.
+    /// Acknowledged records that are missing.
     pub lost: u64,
-    /// There more than once.
+    /// Records that are present more than once.
     pub duplicated: u64,
-    /// There behind a later one of the same writer.
+    /// Records that come after a later record of the same writer.
     pub reordered: u64,
-    /// Offsets that were acknowledged for two records, or that hold another than was acknowledged.
+    /// Offsets that were acknowledged for two records, or that hold a different record.
     pub reused: u64,
-    /// There and never sent, or not as it was sent.
+    /// Records that were never sent, or have different content.
     pub foreign: u64,
     /// The longest start, in milliseconds.
     pub start_ms_max: u64,
 }
 
 impl KillReport {
-    /// Whether everything is as it must be.
+    /// Returns true if nothing is wrong.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         let wrong = [
@@ -76,18 +77,18 @@ impl KillReport {
     }
 }
 
-/// How long a restarted node may take to let everything be read.
+/// Time limit for reading back after a restart.
 const READ_LIMIT: Duration = Duration::from_secs(60);
 
-/// What one writer knows.
+/// Knowledge of one writer about its records.
 #[derive(Debug, Default)]
 struct Known {
-    /// The next record's number.
+    /// Number of the last record sent.
     next: u64,
-    /// Acknowledged: offset to number.
+    /// Acknowledged records: offset to number.
     acked: BTreeMap<u64, u64>,
     unconfirmed: Vec<u64>,
-    /// Offsets acknowledged twice.
+    /// Number of offsets acknowledged twice.
     reused: u64,
 }
 
@@ -96,7 +97,7 @@ type Shared = Arc<Mutex<Known>>;
 /// Runs the check.
 ///
 /// # Errors
-/// When the node cannot be started, or what it holds cannot be read.
+/// When the node cannot be started, or its records cannot be read.
 pub fn run(
     surroundings: &Surroundings,
     check: &KillCheck,
@@ -160,7 +161,7 @@ async fn write_until_killed(
         }
     }
     tokio::time::sleep(life).await;
-    // What is acknowledged from here on was acknowledged all the same.
+    // Appends acknowledged from here on count too.
     node.kill();
     is_over.store(true, Ordering::Relaxed);
     for task in tasks {
@@ -202,7 +203,7 @@ async fn append_until(
     }
 }
 
-/// Whether an append that failed may have been made.
+/// Returns true if a failed append may have been executed.
 fn may_be_there(error: &CallError) -> bool {
     error.sent != Sent::No
 }
@@ -211,7 +212,7 @@ fn lock(known: &Shared) -> std::sync::MutexGuard<'_, Known> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writer and number, repeated to the size.
+/// Makes the content of a record: writer and number, repeated up to the size.
 fn record(writer: usize, number: u64, size: usize) -> Vec<u8> {
     let head = [(writer as u64).to_le_bytes(), number.to_le_bytes()].concat();
     head.iter()
@@ -221,7 +222,7 @@ fn record(writer: usize, number: u64, size: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Reads everything back.
+/// Reads everything back and compares it.
 async fn judge(
     node: &Node,
     known: &[Shared],
@@ -252,13 +253,13 @@ async fn judge(
     Ok(())
 }
 
-/// The number of a record that this writer wrote, if it is as it was written.
+/// Returns the number of a record, if its content is exactly what this writer wrote.
 fn number_of(writer: usize, body: &[u8], size: usize) -> Option<u64> {
     let number = u64::from_le_bytes(body.get(8..16)?.try_into().ok()?);
     (body == record(writer, number, size)).then_some(number)
 }
 
-/// Judges one stream, as offsets and numbers in the order in which they were read.
+/// Compares one stream, given as offsets and numbers in reading order.
 fn compare(known: &Known, found: &[(u64, Option<u64>)], report: &mut KillReport) {
     report.acked += known.acked.len() as u64;
     report.unconfirmed += known.unconfirmed.len() as u64;

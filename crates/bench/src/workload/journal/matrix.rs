@@ -1,4 +1,4 @@
-//! What a suite of journal benchmarks runs.
+//! Matrix of a journal suite.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use super::APPEND;
 use crate::model::{Area, Case};
 use crate::workload::OURS;
 
-/// Whether segments are filed while appends are measured.
+/// Background filing of segments during the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filing {
-    /// Segments are small, and some are filed all the time.
+    /// Small segments, some of which are filed all the time.
     On,
-    /// No segment is full before the window closes.
+    /// Large segments, none of which is full before the window closes.
     Off,
 }
 
-/// Who appends.
+/// Path of the appends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Via {
     /// Writers within the journal's own process.
@@ -25,33 +25,33 @@ pub enum Via {
     Door,
 }
 
-/// What to run.
+/// Parameters of a journal suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matrix {
-    /// Who appends.
+    /// Paths of the appends.
     pub vias: Vec<Via>,
-    /// Connections, and appends that each has in flight.
+    /// Pairs of connections, and appends in flight on each.
     pub shapes: Vec<(u32, u32)>,
-    /// Writers that wait within the journal's process; each with one append under way.
+    /// Numbers of writers within the journal's process, each with one append in flight.
     pub writers: Vec<u32>,
-    /// Threads that stand for them; more than there are writers make no case.
+    /// Numbers of threads that run the writers; numbers above the writers are skipped.
     pub threads: Vec<u32>,
-    /// Bytes of a record.
+    /// Sizes of a record in bytes.
     pub sizes: Vec<u64>,
-    /// Streams that are appended to in turn.
+    /// Number of streams that are appended to in turn.
     pub streams: u64,
-    /// With filing under way, without.
+    /// Filing modes.
     pub filing: Vec<Filing>,
     /// Length of a run.
     pub window: Duration,
     /// Runs of each case.
     pub repeats: u32,
-    /// A directory on the disk that is measured; each run gets one of its own in it.
+    /// Directory on the measured disk; each run creates its own in it.
     pub directory: PathBuf,
 }
 
 impl Via {
-    /// The name in flags and cases.
+    /// Returns the name in flags and cases.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl Via {
 }
 
 impl Filing {
-    /// The name in flags and cases.
+    /// Returns the name in flags and cases.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl Filing {
         }
     }
 
-    /// Bytes of a segment that make it so.
+    /// Returns the segment size in bytes that causes this mode.
     pub(super) fn segment_size(self) -> u64 {
         match self {
             Self::On => 16 << 20,
@@ -95,7 +95,7 @@ impl Filing {
 }
 
 impl Matrix {
-    /// Our cases.
+    /// Returns our cases.
     pub(super) fn cases(&self) -> Vec<Case> {
         let of = |via: &Via| match via {
             Via::Process => self.process_cases(),
@@ -123,7 +123,7 @@ impl Matrix {
         cases
     }
 
-    /// A writer has one append under way.
+    /// Returns the cases within a process. A writer has one append in flight.
     fn process_cases(&self) -> Vec<Case> {
         let mut cases = Vec::new();
         for &filing in &self.filing {
@@ -147,7 +147,7 @@ impl Matrix {
     }
 }
 
-/// A number among a case's parameters.
+/// Returns a numeric parameter of a case; 1 if it is absent.
 pub(super) fn parameter(case: &Case, key: &str) -> u64 {
     let text = case.parameters.get(key);
     text.and_then(|text| text.parse().ok()).unwrap_or(1)

@@ -1,4 +1,5 @@
-//! Waiting until a journal has made what it keeps ahead, so that its zeros are not measured.
+//! Wait until a journal has prepared its spare segments, so that writing their zeros is not
+//! measured.
 
 use std::io;
 use std::path::Path;
@@ -8,28 +9,29 @@ use std::time::Duration;
 use crate::clock::now_ns;
 use crate::workload::role::Failure;
 
-/// How long it may take to prepare spare segments, which is writing zeros.
+/// Maximum time to prepare spare segments, which means writing zeros.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The directory is looked at so often, and must be seen at rest so often in a row.
+/// Interval between two checks of the directory, and the number of idle checks in a row that are
+/// required.
 const LOOK: Duration = Duration::from_millis(10);
 const CALM_LOOKS: u32 = 20;
 
-/// Waits until the journal in a directory is at rest.
+/// Waits until the journal in a directory is idle.
 pub(in crate::workload) fn wait(directory: &Path) -> Result<(), Failure> {
     let limit_ns = now_ns() + LIMIT.as_nanos() as u64;
     let mut calm = 0;
     while calm < CALM_LOOKS {
         calm = if is_at_rest(directory)? { calm + 1 } else { 0 };
         if now_ns() > limit_ns {
-            return Err("the journal prepares no spare segments: is the disk full?".into());
+            return Err("the journal prepared no spare segment in 60 s: is the disk full?".into());
         }
         thread::sleep(LOOK);
     }
     Ok(())
 }
 
-/// Whether there is a spare, and nothing is being made.
+/// Returns true if there is a spare segment and no unfinished file.
 fn is_at_rest(directory: &Path) -> io::Result<bool> {
     let (line, all) = (names(&directory.join("line"))?, names(directory)?);
     let is_unfinished = |name: &String| name.ends_with(".new");

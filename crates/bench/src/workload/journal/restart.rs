@@ -1,9 +1,9 @@
-//! `bench journal --restart`: what starting a journal with many streams takes, and what a stream that
-//! nobody uses costs.
+//! `bench journal --restart`: start-up time of a journal with many streams, and the memory of an
+//! unused stream.
 //!
-//! Three processes, one after the other, so that none measures what another has left in its memory:
-//! the first writes the streams into one segment and closes; the second starts with all of them in the
-//! unfiled line, and files them; the third starts with all of them filed.
+//! Three processes run one after the other, so that none measures memory left by another. The first
+//! writes the streams into one segment and closes. The second starts with all of them in the
+//! unfiled write-ahead log, and files them. The third starts with all of them filed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,64 +20,65 @@ use crate::workload::child::Pin;
 use crate::workload::role::{self, Failure, Spec, hear, say};
 use crate::workload::{Surroundings, WorkloadError};
 
-/// What one process may take.
+/// Time limit of one process.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// A process that files looks so often whether it is done.
+/// Interval at which the progress of filing is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// So many streams are read back after each start.
+/// Number of streams that are read back after each start.
 const READ_BACK: u64 = 1_000;
 
-/// What the line needs for a record beside its bytes, and for its end.
+/// Overhead of a record in the write-ahead log, and of the end of the log, in bytes.
 const RECORD_COST: u64 = 24;
 const LINE_COST: u64 = 16 << 20;
 const SEGMENT_SIZE: std::ops::RangeInclusive<u64> = 64 << 20..=1 << 30;
 
-/// What to measure.
+/// Parameters of the measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restart {
-    /// Streams.
+    /// Number of streams.
     pub streams: u64,
-    /// Records in each.
+    /// Records in each stream.
     pub records: u64,
-    /// Bytes of a record.
+    /// Size of a record in bytes.
     pub size: u64,
-    /// A directory on the disk that is used; the journal's own is made in it.
+    /// Directory on the measured disk; the journal's directory is created in it.
     pub directory: PathBuf,
 }
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RestartReport {
-    /// Streams.
+    /// Number of streams.
     pub streams: u64,
-    /// Records in each.
+    /// Records in each stream.
     pub records: u64,
-    /// Bytes of a record.
+    /// Size of a record in bytes.
     pub size: u64,
-    /// Bytes of the line that holds them.
+    /// Bytes of the write-ahead log that contains them.
     pub line_bytes: u64,
-    /// With all of them in the unfiled line, unless that is longer than four segments of 1 GiB.
+    /// Start with all streams in the unfiled log, unless that is longer than four segments of 1
+    /// GiB.
     pub unfiled: Start,
-    /// With all of them filed.
+    /// Start with all streams filed.
     pub filed: Start,
-    /// Files of the journal then.
+    /// Number of files of the filed journal.
     pub files: u64,
 }
 
-/// One start.
+/// Measurement of one start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
-    /// Until appends are taken, in milliseconds.
+    /// Time until appends are accepted, in milliseconds.
     pub start_ms: u64,
-    /// Memory that it added to the process, in bytes.
+    /// Memory that the start added to the process, in bytes.
     pub memory_bytes: u64,
-    /// The same for each stream.
+    /// Added memory per stream, in bytes.
     pub memory_bytes_per_stream: u64,
 }
 
-/// What one of the processes does.
+/// Parameters of one of the processes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::workload) struct StreamsSpec {
     directory: String,
@@ -95,10 +96,10 @@ enum Part {
     Start,
 }
 
-/// Runs it.
+/// Runs the measurement.
 ///
 /// # Errors
-/// When a process fails, or a stream is not there after a start.
+/// When a process fails, or a stream is missing after a start.
 pub fn run(surroundings: &Surroundings, restart: &Restart) -> Result<RestartReport, WorkloadError> {
     let place = tempfile::Builder::new()
         .prefix("telpher-restart-")
@@ -129,7 +130,7 @@ pub fn run(surroundings: &Surroundings, restart: &Restart) -> Result<RestartRepo
     })
 }
 
-/// Has a process do one part; what it says when it is done and its journal is closed.
+/// Runs one part in a process of its own. Returns its report, sent when its journal is closed.
 fn part<T: for<'a> Deserialize<'a>>(
     surroundings: &Surroundings,
     spec: StreamsSpec,
@@ -155,7 +156,7 @@ fn count_files(directory: &Path) -> std::io::Result<u64> {
 /// Plays the role.
 ///
 /// # Errors
-/// When the journal cannot be opened or does not hold what was written.
+/// When the journal cannot be opened, or a record that was written is missing.
 pub(in crate::workload) fn play(spec: &StreamsSpec) -> Result<(), Failure> {
     let before = resident()?;
     let begin_ns = now_ns();
@@ -188,7 +189,7 @@ pub(in crate::workload) fn play(spec: &StreamsSpec) -> Result<(), Failure> {
 fn resident() -> Result<u64, Failure> {
     let memory = Memory::of(std::process::id());
     Ok(memory
-        .ok_or("the system does not tell how much memory this is")?
+        .ok_or("cannot read the memory of this process from /proc")?
         .rss_bytes)
 }
 
@@ -203,7 +204,7 @@ fn open(spec: &StreamsSpec) -> Result<Journal, Failure> {
     Ok(Journal::open(disk, &options, now_ms)?.0)
 }
 
-/// A record for every stream, over and over.
+/// Writes one record to every stream in turn, `records` times.
 fn write(journal: &Journal, spec: &StreamsSpec) -> Result<(), Failure> {
     let payload = vec![7; spec.size as usize];
     let mut last = None;
@@ -226,7 +227,7 @@ fn write(journal: &Journal, spec: &StreamsSpec) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Some of the streams, from first to last, hold what was written.
+/// Checks a sample of the streams, from first to last.
 fn read_back(journal: &Journal, spec: &StreamsSpec) -> Result<(), Failure> {
     let limit = ReadLimit {
         records: usize::MAX,

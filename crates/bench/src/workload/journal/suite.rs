@@ -1,4 +1,4 @@
-//! Runs a matrix: every case of ours, followed by its floors.
+//! Run of a journal matrix: each of our cases, followed by its floors.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::workload::role::{self, Ready, Spec};
 use crate::workload::rpc::Transport;
 use crate::workload::{OURS, PATIENCE, Placement, Surroundings, WorkloadError, place, take_turns};
 
-/// Runs every case of the matrix and, where the floors are, what they make of the same.
+/// Runs every case of the matrix, and the same cases on the floors if they are available.
 ///
 /// # Errors
 /// When a process fails. An append that fails is counted, not an error.
@@ -32,7 +32,7 @@ pub fn run(
 ) -> Result<Results, WorkloadError> {
     let ours = matrix.cases();
     if ours.is_empty() {
-        let what = "there are fewer writers than threads everywhere".to_owned();
+        let what = "every case has fewer writers than threads".to_owned();
         return Err(WorkloadError::Nothing(what, "add --threads 1"));
     }
     let mut floors = Floors::start(surroundings, matrix)?;
@@ -52,7 +52,7 @@ pub fn run(
     Ok(results)
 }
 
-/// Each case of ours, followed by what does the least of the same.
+/// Returns each of our cases, followed by its floors.
 fn beside_floors(cases: Vec<Case>, floors: &Floors) -> Vec<Case> {
     let mut all = Vec::new();
     for case in cases {
@@ -68,11 +68,11 @@ fn beside_floors(cases: Vec<Case>, floors: &Floors) -> Vec<Case> {
     all
 }
 
-/// The floors, where they are wanted.
+/// The floors, if they are wanted.
 struct Floors {
     disk: Option<Program>,
     echoes: Vec<Peer>,
-    /// Holds the echoes' files.
+    /// Directory of the echoes' files.
     _place: Option<TempDir>,
 }
 
@@ -128,7 +128,7 @@ impl Floors {
         match &self.disk {
             Some(disk) => floor::measure(disk, case, place.path(), matrix.window),
             None => Err(WorkloadError::Nothing(
-                format!("{} is no floor", case.target),
+                format!("{} is not a floor", case.target),
                 "add --peers bench/peers/bin",
             )),
         }
@@ -139,7 +139,7 @@ impl Floors {
     }
 }
 
-/// One run of ours within a process.
+/// Runs one of our cases within a process.
 fn measure_process(
     surroundings: &Surroundings,
     case: &Case,
@@ -157,7 +157,7 @@ fn measure_process(
     });
     let mut writers = role::start(&surroundings.executable, &spec, Pin::Nowhere)?;
     let Ready { setup_ns, .. } = writers.json()?;
-    // Writers and journal are one process: what it uses is what the journal costs.
+    // Writers and journal are one process: its usage is the journal's cost.
     let watch = Watch::start(&[(Role::Node, writers.pid())])?;
     writers.say("go")?;
     let line = writers.line_within(matrix.window + PATIENCE)?;
@@ -175,7 +175,7 @@ fn measure_process(
     })
 }
 
-/// One run of ours through a node.
+/// Runs one of our cases through a node.
 fn measure_door(
     surroundings: &Surroundings,
     case: &Case,
@@ -228,7 +228,7 @@ fn setup(matrix: &Matrix) -> Setup {
             note(
                 "Process",
                 "`telpher bench-role`, a process for each run, with a journal of its own; each writer has one \
-                 append under way, and as many threads as said stand for them",
+                 append in flight, and the writers share the threads",
             ),
             note(
                 "Door",
@@ -241,8 +241,8 @@ fn setup(matrix: &Matrix) -> Setup {
             ),
             note(
                 "Written",
-                "what the device was sent during the window, by everybody, over the bytes of all payloads: filing and \
-                 merging are in it, and so is every sync's last page",
+                "bytes written to the device during the window, by all processes, over the bytes of all payloads; this \
+                 includes filing, merging and the last page of every sync",
             ),
         ],
     }

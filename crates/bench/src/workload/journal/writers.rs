@@ -1,4 +1,4 @@
-//! The role that holds a journal and appends to it from its own threads.
+//! Role that opens a journal and appends to it from its own threads.
 
 use std::path::Path;
 use std::sync::{Arc, Barrier};
@@ -15,13 +15,13 @@ use crate::process;
 use crate::tally::Tally;
 use crate::workload::role::{Failure, Ready, hear, say};
 
-/// Appends before the window.
+/// Duration of the warm-up.
 const WARM_UP: Duration = Duration::from_millis(300);
 
 /// Plays the role.
 ///
 /// # Errors
-/// When the journal cannot be opened, or does not come to rest before the window.
+/// When the journal cannot be opened, or does not become idle before the window.
 pub(crate) fn write(spec: &WritersSpec) -> Result<(), Failure> {
     let opened_ns = now_ns();
     let options = Options {
@@ -41,7 +41,7 @@ pub(crate) fn write(spec: &WritersSpec) -> Result<(), Failure> {
     if hear()?.is_some() {
         say(&measure(&journal, spec)?)?;
     }
-    // The suite reads our memory before it lets us go.
+    // The suite reads this process's memory before it ends.
     hear()?;
     Ok(())
 }
@@ -67,23 +67,24 @@ fn measure(journal: &Journal, spec: &WritersSpec) -> Result<Written, Failure> {
     })
 }
 
-/// Numbers that are another's in another run; nobody is to be kept from guessing them.
+/// Returns a number that differs from run to run. It need not be unpredictable.
 pub(super) fn fresh() -> u64 {
     now_ns() ^ u64::from(std::process::id()).rotate_left(32)
 }
 
-/// Only ages are told by it, and none is asked for here.
+/// Returns the milliseconds of the monotonic clock. The journal only uses it for ages, which this
+/// role does not read.
 pub(super) fn now_ms() -> u64 {
     now_ns() / 1_000_000
 }
 
-/// Appends from all threads for that long. All begin together.
+/// Appends from all threads for the given time. All threads begin together.
 fn append_for(journal: &Journal, spec: &WritersSpec, window: Duration) -> Result<Tally, Failure> {
     let threads = spec.threads.min(spec.writers).max(1);
     let barrier = Barrier::new(threads as usize);
     thread::scope(|scope| {
         let append = |thread: u32| {
-            // Each thread stands for a share of the writers.
+            // Each thread runs a share of the writers.
             let share = spec.writers / threads + u32::from(thread < spec.writers % threads);
             let first = u64::from(thread) * u64::from(spec.writers) / u64::from(threads);
             let barrier = &barrier;
@@ -102,15 +103,15 @@ fn append_for(journal: &Journal, spec: &WritersSpec, window: Duration) -> Result
     })
 }
 
-/// Some writers that append together and wait together.
+/// Writers of one thread, which append together and wait together.
 struct Thread<'a> {
     journal: &'a Journal,
     payload: Vec<u8>,
     share: u32,
     streams: u64,
-    /// The stream that is appended to next.
+    /// Stream of the next append.
     next: u64,
-    /// The last block of every shard that is waited for.
+    /// Last block to wait for, by shard.
     tickets: Vec<Option<Ticket>>,
 }
 
@@ -145,7 +146,7 @@ impl<'a> Thread<'a> {
         tally
     }
 
-    /// One append of one writer; whether it was taken.
+    /// Makes one append of one writer. Returns true if the journal accepted it.
     fn append(&mut self, tally: &mut Tally) -> bool {
         tally.sent();
         let stream = self.next % self.streams;
@@ -166,7 +167,7 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// Waits until everything that was appended is on disk; false if that is not known.
+    /// Waits until all appends are on disk. Returns false if that is uncertain.
     fn wait(&mut self) -> bool {
         let tickets = self.tickets.iter_mut().filter_map(Option::take);
         let journal = self.journal;

@@ -1,17 +1,17 @@
-//! What was acknowledged and where it was said to be; and what of it is really there.
+//! Acknowledged messages with their offsets, and the comparison with what is read back.
 
 use super::message::Id;
 use crate::measurement::Verified;
 
-/// Where the broker said that a message is, unless it was not to say.
+/// Marker for an unknown offset, when the broker does not return one.
 const SOMEWHERE: i64 = -1;
 
-/// Messages of a lane that follow each other, and lie so.
+/// Consecutive messages of a lane with consecutive offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     first: u64,
     count: u64,
-    /// Offset of the first, or [`SOMEWHERE`].
+    /// Offset of the first message, or [`SOMEWHERE`].
     offset: i64,
 }
 
@@ -35,15 +35,15 @@ impl Run {
     }
 }
 
-/// Everything that was acknowledged, by lane.
+/// All acknowledged messages, by lane.
 #[derive(Debug, Default)]
 pub(super) struct Acked {
     lanes: Vec<Vec<Run>>,
 }
 
 impl Acked {
-    /// Notes that messages of a lane from `first` on were acknowledged with the offset of the first;
-    /// they come in the order of their numbers.
+    /// Adds acknowledged messages of a lane from number `first` on, with the offset of the first.
+    /// The calls come in the order of the numbers.
     pub(super) fn note(&mut self, lane: u32, first: u64, count: u64, offset: i64) {
         let lane = lane as usize;
         if self.lanes.len() <= lane {
@@ -71,18 +71,18 @@ impl Acked {
     }
 }
 
-/// Reading back: what has been found so far.
+/// Messages read back so far.
 #[derive(Debug)]
 pub(super) struct Found<'a> {
     acked: &'a Acked,
-    /// A bit for each number of a lane.
+    /// Bit set of the numbers found, by lane.
     seen: Vec<Vec<u64>>,
     acked_seen: u64,
     verified: Verified,
 }
 
 impl<'a> Found<'a> {
-    /// Nothing yet.
+    /// Makes an empty set.
     pub(super) fn of(acked: &'a Acked) -> Self {
         Self {
             acked,
@@ -92,10 +92,10 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// A message of the run lies at that offset. `numbers` is how many its lane has given out.
+    /// Adds a message read at `offset`. `numbers` returns how many numbers a lane has assigned.
     pub(super) fn message(&mut self, id: Id, offset: i64, numbers: impl Fn(u32) -> Option<u64>) {
         let Some(count) = numbers(id.lane).filter(|count| id.number < *count) else {
-            // Nobody sent that.
+            // This message was never sent.
             self.verified.damaged += 1;
             return;
         };
@@ -119,12 +119,12 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// A batch cannot be what was sent.
+    /// Counts a damaged batch.
     pub(super) fn damaged(&mut self) {
         self.verified.damaged += 1;
     }
 
-    /// Everything has been read.
+    /// Returns the result when everything has been read.
     pub(super) fn end(self) -> Verified {
         let acked = self.acked.count();
         Verified {
@@ -149,7 +149,7 @@ mod tests {
         found.end()
     }
 
-    /// Messages 0 to 4 at 10 and on, 8 and 9 at 15 and 16.
+    /// Messages 0 to 4 from offset 10 on, messages 8 and 9 at 15 and 16.
     fn acked() -> Acked {
         let mut acked = Acked::default();
         acked.note(1, 0, 2, 10);

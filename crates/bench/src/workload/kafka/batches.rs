@@ -1,11 +1,12 @@
-//! Messages of a producer on their way into batches, and batches on their way into requests.
+//! Batching of a producer's messages, and of batches into requests.
 //!
-//! As librdkafka and the Java client do it: a message goes to the open batch of its partition; a batch
-//! leaves when it is full or has lingered, at most one for each partition in a request, while fewer
-//! requests are under way than may be. A *lane* is what one producer sends to one partition; its messages
-//! are numbered from 0, so that a batch is a stretch of them.
+//! The rules are those of librdkafka and the Java client. A message is added to the open batch of
+//! its partition. A batch leaves when it is full or its linger time is over, at most one for each
+//! partition in a request, as long as the limit of requests in flight allows. A *lane* is the
+//! sequence of messages from one producer to one partition. Its messages are numbered from 0, so a
+//! batch is a range of numbers.
 //!
-//! It knows no socket and no clock.
+//! The module uses no socket and no clock.
 
 use std::collections::VecDeque;
 
@@ -15,39 +16,39 @@ use recordbatch::{Builder, Compression, Template};
 
 use super::message::{Id, Maker};
 
-/// How messages become batches, and those requests.
+/// Batching rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rules {
     pub(super) linger_ns: u64,
-    /// Bytes of a batch; a message that is larger is a batch alone.
+    /// Maximum bytes of a batch; a larger message becomes a batch alone.
     pub(super) batch_size: usize,
     pub(super) compression: Compression,
 }
 
-/// Messages to one partition.
+/// Messages of one producer to one partition.
 #[derive(Debug)]
 pub(super) struct Lane {
-    /// Its place among all lanes.
+    /// Index among all lanes.
     id: u32,
     partition: i32,
     next_number: u64,
-    /// The last of them is open.
+    /// Waiting batches; the last of them is open.
     waiting: VecDeque<Batch>,
 }
 
-/// Messages that leave together.
+/// Messages that are sent together.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     builder: Builder,
     pub(super) lane: u32,
-    /// The number of the first.
+    /// Number of the first message.
     pub(super) first: u64,
     opened_ns: u64,
-    /// Who waits for each of them.
+    /// Slot that waits for each message.
     pub(super) slots: Vec<u32>,
 }
 
-/// What cannot be told from a size alone: length, offset, timestamp and counts of a record.
+/// Record overhead on top of key and payload: length, offset, timestamp and counts.
 const RECORD_OVERHEAD: usize = 24;
 
 impl Lane {
@@ -68,12 +69,12 @@ impl Lane {
         self.id == id
     }
 
-    /// How many numbers it has given out.
+    /// Returns how many numbers the lane has assigned.
     pub(super) fn numbers(&self) -> u64 {
         self.next_number
     }
 
-    /// Adds a message of `size` bytes, key and payload, whose key was just made.
+    /// Adds a message of `size` bytes (key and payload), whose key was just made.
     pub(super) fn push(
         &mut self,
         maker: &mut Maker,
@@ -106,12 +107,12 @@ impl Lane {
         }
     }
 
-    /// Since when the first batch waits for others to join it; `None` without one.
+    /// Returns when the first waiting batch was opened; `None` without one.
     fn opened_ns(&self) -> Option<u64> {
         self.waiting.front().map(|batch| batch.opened_ns)
     }
 
-    /// Whether its first batch is to leave.
+    /// Returns true if the first batch must leave.
     fn is_ready(&self, now_ns: u64, rules: &Rules) -> bool {
         let is_full = self.waiting.len() > 1;
         is_full
@@ -120,21 +121,21 @@ impl Lane {
                 .is_some_and(|opened_ns| opened_ns + rules.linger_ns <= now_ns)
     }
 
-    /// When its first batch has lingered.
+    /// Returns when the linger time of the first batch ends.
     pub(super) fn due_ns(&self, rules: &Rules) -> Option<u64> {
         Some(self.opened_ns()? + rules.linger_ns)
     }
 }
 
-/// The time, by both clocks.
+/// Current time by both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Now {
     pub(super) monotonic_ns: u64,
     pub(super) unix_ms: i64,
 }
 
-/// Takes what is to leave now, a batch of each lane at most, into `request`. The batches, empty again but
-/// for who waits for them, are put behind each other in the order of the request.
+/// Moves the batches that must leave now, at most one of each lane, into `request`. Returns the
+/// batches in the order of the request, emptied except for their slots.
 pub(super) fn take<'a>(
     lanes: impl Iterator<Item = &'a mut Lane>,
     now_ns: u64,

@@ -1,7 +1,7 @@
-//! The brokers that are measured: each started once for all runs, or running already.
+//! Measured brokers: each is started once for all runs, or is already running.
 //!
-//! What the virtual machine of Apache Kafka has compiled stays compiled from run to run, which is to its
-//! favour. While one is measured the others have nothing to do.
+//! Code that Apache Kafka's virtual machine has compiled stays compiled from run to run, which is
+//! to its advantage. While one broker is measured, the others are idle.
 
 use std::path::Path;
 use std::thread;
@@ -22,12 +22,12 @@ use crate::workload::rival::free_port;
 use crate::workload::role::Failure;
 use crate::workload::{PATIENCE, Surroundings, WorkloadError, place};
 
-/// The program that runs Apache Kafka, in the directory of peers.
+/// Name of the program that runs Apache Kafka, in the directory of peers.
 pub(super) const PROGRAM: &str = "kafka";
 
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Those that run.
+/// The running brokers.
 pub(super) struct Brokers<'a> {
     surroundings: &'a Surroundings,
     subject: &'a Subject,
@@ -36,11 +36,11 @@ pub(super) struct Brokers<'a> {
     kafka: Option<Running>,
 }
 
-/// A broker.
+/// One running broker.
 pub(super) struct Running {
     address: String,
     process: Process,
-    /// Holds its data.
+    /// Directory of its data.
     place: TempDir,
 }
 
@@ -50,7 +50,7 @@ enum Process {
 }
 
 impl<'a> Brokers<'a> {
-    /// None yet; whoever is asked for is started.
+    /// Makes an empty set; brokers are started on first use.
     pub(super) fn new(
         surroundings: &'a Surroundings,
         subject: &'a Subject,
@@ -65,10 +65,10 @@ impl<'a> Brokers<'a> {
         }
     }
 
-    /// The broker of a target: where it is, and what runs if we have started it.
+    /// Returns the address of a target's broker, and the broker if it was started here.
     ///
     /// # Errors
-    /// When it does not start.
+    /// When the broker does not start.
     pub(super) fn of(
         &mut self,
         target: Target,
@@ -78,8 +78,8 @@ impl<'a> Brokers<'a> {
                 return match self.subject {
                     Subject::Broker(address) => Ok((address.clone(), None)),
                     Subject::Node => {
-                        let what = "no broker was named".to_owned();
-                        Err(WorkloadError::Nothing(what, "name one with -b"))
+                        let what = "no broker is given".to_owned();
+                        Err(WorkloadError::Nothing(what, "give one with -b"))
                     }
                 };
             }
@@ -107,7 +107,7 @@ impl Running {
         }
     }
 
-    /// The process's number.
+    /// Returns the pid.
     pub(super) fn pid(&self) -> u32 {
         match &self.process {
             Process::Node(node) => node.pid(),
@@ -115,7 +115,7 @@ impl Running {
         }
     }
 
-    /// Fails when it has ended.
+    /// Fails if the process has ended.
     pub(super) fn check_alive(&mut self) -> Result<(), ChildError> {
         match &mut self.process {
             Process::Node(node) => node.check_alive(),
@@ -123,7 +123,7 @@ impl Running {
         }
     }
 
-    /// What it has done to the disk so far, if it tells.
+    /// Returns the broker's disk counters, if it reports them.
     pub(super) fn counted(&self) -> Option<Counted> {
         match &self.process {
             Process::Node(node) => Some(Counted::of(node, self.place.path())),
@@ -138,7 +138,7 @@ fn start_node(surroundings: &Surroundings, directory: &Path) -> Result<Running, 
     prepared::wait(&place.path().join("journal")).map_err(told)?;
     let address = node.kafka_address().map(str::to_owned);
     let address =
-        address.ok_or_else(|| WorkloadError::Node("the node has no Kafka door".to_owned()))?;
+        address.ok_or_else(|| WorkloadError::Node("the node has no Kafka listener".to_owned()))?;
     Ok(Running {
         address,
         process: Process::Node(Box::new(node)),
@@ -148,7 +148,7 @@ fn start_node(surroundings: &Surroundings, directory: &Path) -> Result<Running, 
 
 fn start_kafka(surroundings: &Surroundings, directory: &Path) -> Result<Running, WorkloadError> {
     let Some(programs) = &surroundings.peers else {
-        let what = "Apache Kafka is not wanted".to_owned();
+        let what = "Apache Kafka is a peer, and no directory of peers is given".to_owned();
         return Err(WorkloadError::Nothing(what, "add --peers bench/peers/bin"));
     };
     let program = programs
@@ -173,7 +173,7 @@ fn start_kafka(surroundings: &Surroundings, directory: &Path) -> Result<Running,
     Ok(running)
 }
 
-/// Waits until it knows itself as a broker.
+/// Waits until the broker lists itself in its metadata.
 fn wait_until_open(running: &mut Running) -> Result<(), WorkloadError> {
     let limit_ns = now_ns() + PATIENCE.as_nanos() as u64;
     loop {
@@ -201,10 +201,10 @@ fn told(failure: Failure) -> WorkloadError {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Apache Kafka does not end with its input, and nothing of its data is kept.
+        // Apache Kafka does not end when its input closes, and its data is not needed any more.
         if let Process::Kafka(kafka) = &self.process {
             let pid = i32::try_from(kafka.pid()).ok().and_then(Pid::from_raw);
-            // One that has ended by itself cannot be ended.
+            // A process that has already ended cannot be killed.
             let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
         }
     }

@@ -1,11 +1,11 @@
-//! Who is held against whom, and what must be true of the subject whatever its speed.
+//! Comparisons of a Kafka suite, and checks that must hold at any speed.
 
 use super::{CONSUME, END_TO_END};
 use crate::model::{Case, CaseComparison, CaseResult, Metric, Results};
 use crate::workload::OURS;
 
-/// The subject's cases against all others of the same shape. What is not on disk is held against what
-/// is not either.
+/// Compares the subject's cases with all rivals of the same shape. Cases that do not acknowledge
+/// from disk are compared only with rivals that do not either.
 pub(super) fn compare(cases: &[CaseResult]) -> Vec<CaseComparison> {
     let Some(first) = cases.first() else {
         return Vec::new();
@@ -67,8 +67,8 @@ fn contest(case: &Case) -> &'static [Metric] {
     ]
 }
 
-/// Where something is not as it must be, in sentences: what was acknowledged and is not there, and, of
-/// the subject, messages that failed.
+/// Lists violations as sentences: acknowledged messages that are missing, and failed messages of
+/// the subject.
 #[must_use]
 pub fn misses(results: &Results) -> Vec<String> {
     let subject = results.cases.first().map(|one| one.case.target.clone());
@@ -82,7 +82,7 @@ pub fn misses(results: &Results) -> Vec<String> {
                 && !verified.is_clean()
             {
                 found.push(format!(
-                    "{key}: of {} acknowledged in run {repeat}, {} are lost, {} doubled, {} moved, {} damaged",
+                    "{key}: of {} messages acknowledged in run {repeat}, {} are lost, {} duplicated, {} moved, {} damaged",
                     verified.acked,
                     verified.lost,
                     verified.duplicated,

@@ -1,8 +1,8 @@
-//! The role that consumes: one connection for each broker, batches as they are stored.
+//! Consumer role: one connection for each broker, reading batches as they are stored.
 //!
-//! Every batch is cut out and its checksum compared, as any consumer does; its records are counted as its
-//! header says and not walked, so that it is the broker that is measured. At the end of the topic it
-//! begins again.
+//! Every batch is split off and its checksum verified, as by any consumer. Its records are counted
+//! by the batch header and not decoded, so that the broker is the bottleneck. At the end of the
+//! topic the consumer starts again.
 
 use recordbatch::{Batch, Batches};
 
@@ -14,12 +14,12 @@ use crate::clock::now_ns;
 use crate::measurement::Arrivals;
 use crate::workload::role::{Failure, Ready, hear, say};
 
-/// How long a fetch waits: everything is there already.
+/// Maximum wait of a fetch: all data is already there.
 const WAIT_MS: i32 = 100;
 
 /// Plays the role.
 ///
-/// # Errors
+/// When the broker cannot be read from, or the topic is empty.
 /// When the broker cannot be read from, or there is nothing in the topic.
 pub(super) fn play(spec: &LoadSpec) -> Result<(), Failure> {
     let opened_ns = now_ns();
@@ -28,7 +28,7 @@ pub(super) fn play(spec: &LoadSpec) -> Result<(), Failure> {
     let begin = topic::offsets(&layout, &spec.topic, End::First)?;
     let end = topic::offsets(&layout, &spec.topic, End::Next)?;
     if begin == end {
-        return Err(format!("there is nothing in the topic {}", spec.topic).into());
+        return Err(format!("the topic {} is empty", spec.topic).into());
     }
     let mut readers = Vec::new();
     for (leader, address) in layout.leaders.iter().enumerate() {
@@ -68,7 +68,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Where the end has been reached it begins again.
+    /// Moves the positions that have reached the end back to the beginning.
     fn rewind(&mut self) {
         for position in &mut self.fetcher.positions {
             let at = position.partition as usize;
@@ -79,7 +79,8 @@ impl Reader {
     }
 }
 
-/// Consumes for that long. The next fetch is under way while what came is looked at, as in other clients.
+/// Consumes for the given time. As in other clients, the next fetch is in flight while the last
+/// response is processed.
 fn consume(readers: &mut [Reader], window_ns: u64) -> Result<Consumed, Failure> {
     let begin_ns = now_ns();
     let end_ns = begin_ns + window_ns;
@@ -109,7 +110,7 @@ fn consume(readers: &mut [Reader], window_ns: u64) -> Result<Consumed, Failure> 
 fn count(records: &[u8], arrived_ns: u64, consumed: &mut Consumed) {
     for batch in Batches::new(records) {
         let Ok(batch) = batch else {
-            // What is cut off at the end comes whole with the next fetch.
+            // A partial batch at the end comes again with the next fetch.
             break;
         };
         match batch.is_intact() {

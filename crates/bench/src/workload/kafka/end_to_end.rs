@@ -1,7 +1,8 @@
-//! The role that sends one message at a time to a consumer that waits for it.
+//! End-to-end role: sends one message at a time to a waiting consumer.
 //!
-//! The latency is that from handing the message to the producer's socket to its receipt at the consumer,
-//! whose fetch is under way before. The next message leaves when this one was received and acknowledged.
+//! The latency runs from the write to the producer's socket to the receipt at the consumer, whose
+//! fetch is already in flight. The next message leaves after this one was received and
+//! acknowledged.
 
 use recordbatch::{Batches, Builder, Template};
 
@@ -17,16 +18,16 @@ use crate::measurement::Verified;
 use crate::tally::Tally;
 use crate::workload::role::{Failure, Ready, hear, say};
 
-/// How long the consumer's fetch waits before it is asked again.
+/// Maximum wait of the consumer's fetch.
 const WAIT_MS: i32 = 10_000;
 
-/// How long a message may take to arrive at all.
+/// Maximum time for a message to arrive.
 const LOST_NS: u64 = 60_000_000_000;
 
 /// Plays the role: warms up, sends, and reads back.
 ///
 /// # Errors
-/// When the broker cannot be reached, or a message does not arrive.
+/// When the broker cannot be reached, or a message did not arrive within 60 s.
 pub(super) fn play(spec: &LoadSpec, size: usize, acks: Acks) -> Result<(), Failure> {
     let opened_ns = now_ns();
     let mut session = Session::open(&spec.address)?;
@@ -113,7 +114,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Sends one message and waits until it has arrived and is acknowledged.
+    /// Sends one message, and waits until it has arrived and is acknowledged.
     fn send(&mut self, tally: &mut Tally) -> Result<(), Failure> {
         let id = Id {
             lane: 0,
@@ -142,7 +143,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Makes the request: a batch of that message alone.
+    /// Makes the request: a batch of this message only.
     fn pack(&mut self, id: Id) {
         self.maker.key();
         let (key, value) = self.maker.message(id);
@@ -155,7 +156,7 @@ impl<'a> Pair<'a> {
         }];
     }
 
-    /// When it has arrived; the next fetch is under way then.
+    /// Returns the message's arrival time, with the next fetch in flight.
     fn wait_for(&mut self, id: Id, sent_ns: u64) -> Result<u64, Failure> {
         loop {
             let fetched = self.consumer.take()?;
@@ -165,7 +166,7 @@ impl<'a> Pair<'a> {
                 return Ok(arrived_ns);
             }
             if arrived_ns - sent_ns > LOST_NS {
-                return Err("a message does not arrive".into());
+                return Err("a message did not arrive within 60 s".into());
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A broker of one topic in memory, which may fail in the ways that a benchmark has to notice.
+//! In-memory broker of one topic, with faults that the benchmark must detect.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,25 +13,25 @@ use kafka::{
 use parking_lot::Mutex;
 use recordbatch::{Batch, BatchMut};
 
-/// What it does wrong, with the first batch that it is sent once it has some.
+/// Fault of the broker, applied to its third batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     None,
-    /// Acknowledges a batch and keeps nothing of it.
+    /// Acknowledges a batch and drops it.
     Lose,
-    /// Keeps it twice.
+    /// Stores a batch twice.
     Double,
-    /// Says that it is elsewhere.
+    /// Acknowledges a batch with a wrong offset.
     Misplace,
-    /// Flips a bit of it.
+    /// Flips a bit of a batch.
     Damage,
-    /// Acknowledges it without an offset.
+    /// Acknowledges a batch with a negative offset.
     Negative,
-    /// Refuses it.
+    /// Rejects a batch.
     Refuse,
 }
 
-/// The broker; its connections end with whoever has made them.
+/// A running broker; a connection ends when its client closes it.
 pub(super) struct Fake {
     pub(super) address: String,
 }
@@ -42,7 +42,7 @@ struct State {
     address: String,
     fault: Fault,
     batches: u32,
-    /// For each partition its batches and its end.
+    /// Bytes of the batches and end offset, by partition.
     partitions: Vec<(Vec<u8>, i64)>,
 }
 
@@ -151,7 +151,7 @@ impl State {
 
     fn produce(&mut self, asked: produce::Request) -> produce::Response {
         let mut answers = Vec::new();
-        // In an order of its own.
+        // In an order of its own: the client must not rely on it.
         for one in asked
             .topic_data
             .into_iter()

@@ -1,4 +1,4 @@
-//! Reading partitions of one broker in their order, as a consumer does.
+//! Sequential reads from the partitions of one broker, as by a consumer.
 
 use bytes::Bytes;
 use kafka::{ErrorCode, fetch};
@@ -8,32 +8,32 @@ use super::link::word;
 use super::session::Session;
 use crate::workload::role::Failure;
 
-/// What a fetch takes at most, and of one partition: what the Java client asks for by default.
+/// Maximum bytes of a fetch, and of one partition in it: the defaults of the Java client.
 const FETCH_SIZE_MAX: i32 = 50 << 20;
 const PARTITION_SIZE_MAX: i32 = 1 << 20;
 
-/// A partition and where the next fetch of it begins.
+/// A partition, and the offset of its next fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) partition: i32,
     pub(super) offset: i64,
 }
 
-/// A connection that fetches.
+/// Connection that fetches.
 #[derive(Debug)]
 pub(super) struct Fetcher {
     session: Session,
     topic: String,
     pub(super) positions: Vec<Position>,
-    /// The version of what is under way.
+    /// API version of the request in flight.
     version: Option<i16>,
 }
 
 impl Fetcher {
-    /// Connects to whoever leads the partitions.
+    /// Connects to the leader of the partitions.
     ///
     /// # Errors
-    /// When nobody is there.
+    /// When the connection fails.
     pub(super) fn open(
         address: &str,
         topic: &str,
@@ -47,7 +47,7 @@ impl Fetcher {
         })
     }
 
-    /// Asks for what follows, waiting at most so long for the first byte.
+    /// Requests the next batches. The broker waits at most `wait_ms` for the first byte.
     ///
     /// # Errors
     /// When the connection is lost.
@@ -73,13 +73,13 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Waits for the answer, and moves on behind it: batches, by partition. Empty when the time has
-    /// passed.
+    /// Waits for the response, and advances the positions. Returns batches by partition; empty if
+    /// the wait time is over.
     ///
     /// # Errors
-    /// When the connection is lost, or the broker refuses.
+    /// When the connection is lost, or the broker returns an error.
     pub(super) fn take(&mut self) -> Result<Vec<Bytes>, Failure> {
-        let version = self.version.take().ok_or("nothing was asked for")?;
+        let version = self.version.take().ok_or("no fetch is in flight")?;
         let response = self.session.receive::<fetch::Request>(version)?;
         check(response.error_code)?;
         let mut fetched = Vec::new();
@@ -100,7 +100,7 @@ impl Fetcher {
         Ok(fetched)
     }
 
-    /// The next fetch of a partition begins behind its last whole batch.
+    /// Sets the position of a partition to the offset after its last complete batch.
     fn advance(&mut self, partition: i32, records: &[u8]) {
         let whole = Batches::new(records).map_while(Result::ok);
         if let Some(last) = whole.last() {
@@ -115,7 +115,7 @@ impl Fetcher {
 
 fn check(code: ErrorCode) -> Result<(), Failure> {
     match code.is_error() {
-        true => Err(format!("the broker refuses a fetch: {}", word(code)).into()),
+        true => Err(format!("the broker rejects a fetch: {}", word(code)).into()),
         false => Ok(()),
     }
 }

@@ -1,5 +1,5 @@
-//! What the least of the same needs: a sync, an echo that syncs before it answers, a plain echo, a stream
-//! from memory.
+//! Floors of a Kafka suite, the minimum work that a message needs: a sync, an echo that syncs
+//! before it answers, a plain echo, a stream from memory.
 
 use tempfile::TempDir;
 
@@ -11,19 +11,19 @@ use crate::workload::peer::{Amount, Peer, Program};
 use crate::workload::rpc::Transport;
 use crate::workload::{Placement, Surroundings, WorkloadError, place};
 
-/// The floors, running.
+/// The running floors.
 pub(super) struct Floors {
     disk: Program,
     echoes: Vec<Peer>,
-    /// Holds the echoes' files.
+    /// Directory of the echoes' files.
     _place: TempDir,
 }
 
 impl Floors {
-    /// Starts them, where a directory of peers is given.
+    /// Starts the floors if a directory of peers is given.
     ///
     /// # Errors
-    /// When they were not built, or do not start.
+    /// When the floors were not built, or do not start.
     pub(super) fn start(
         surroundings: &Surroundings,
         matrix: &Matrix,
@@ -49,7 +49,7 @@ impl Floors {
         }))
     }
 
-    /// The floors of a case of the subject.
+    /// Returns the floors of a case of the subject.
     pub(super) fn cases(&self, plan: &Plan) -> Vec<Case> {
         let like = |target: &str| Case {
             target: target.to_owned(),
@@ -61,7 +61,7 @@ impl Floors {
         let under_way = plan.case.clients * plan.case.in_flight.unwrap_or(1);
         let disk = like(self.disk.target);
         let disk = disk.clients(under_way).in_flight(1).parameter("threads", 1);
-        // One message at a time needs a sync and two round trips; many need what does both.
+        // A single message needs a sync and two round trips; many need an echo that does both.
         let (plain, stream) = (Program::FLOOR.target, Program::STREAM.target);
         let is_wanted = |target: &str| match plan.doing {
             Doing::Produce | Doing::Connections => target != plain && target != stream,
@@ -79,7 +79,7 @@ impl Floors {
             .collect()
     }
 
-    /// One run of a floor.
+    /// Runs a floor once.
     pub(super) fn measure(
         &mut self,
         case: &Case,
@@ -93,7 +93,7 @@ impl Floors {
         floor::measure(&self.disk, case, place.path(), matrix.window)
     }
 
-    /// How they did it, in their own words.
+    /// Returns the floors' notes about their method.
     pub(super) fn notes(&self) -> Vec<(String, String)> {
         self.echoes.iter().flat_map(Peer::notes).collect()
     }

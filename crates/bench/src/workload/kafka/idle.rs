@@ -1,8 +1,8 @@
-//! `bench kafka --idle`: what many partitions and groups cost that nobody uses, and how long a node that
-//! holds them, and as long a log as is wanted, takes to start after it was killed.
+//! `bench kafka --idle`: cost of many unused partitions and groups, and the start-up time of a node
+//! that holds them and a log of a given length, after it was killed.
 //!
-//! The node is killed behind the last ack of the log, so that what is not filed by then is as much as it
-//! can be. Behind the start every message and every offset that was acknowledged is looked for.
+//! The node is killed directly after the last ack of the log, so that the unfiled part is as large
+//! as possible. After the start, every acknowledged message and offset is read back.
 
 mod log;
 mod members;
@@ -27,92 +27,93 @@ use crate::workload::role::Failure;
 use crate::workload::store::space;
 use crate::workload::{Surroundings, WorkloadError, place, rest};
 
-/// What to make.
+/// Parameters of the measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idle {
-    /// Partitions of the topic.
+    /// Number of partitions of the topic.
     pub partitions: u32,
-    /// Groups that have committed offsets.
+    /// Number of groups with committed offsets.
     pub groups: u32,
-    /// Groups beside them with a member that is connected and says that it is there.
+    /// Number of further groups with a connected member that sends heartbeats.
     pub members: u32,
     /// Bytes of messages that are written before the node is killed.
     pub log_bytes: u64,
-    /// How long all is left alone before memory is read.
+    /// Idle time before memory is read.
     pub rest: Duration,
-    /// Over which CPU time is read then.
+    /// Period over which idle CPU time is read.
     pub window: Duration,
-    /// A directory on the disk that is used; the node's own is made in it.
+    /// Directory on the measured disk; the node's directory is created in it.
     pub directory: PathBuf,
 }
 
-/// What was found.
+/// Result of the measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct IdleReport {
-    /// Partitions.
+    /// Number of partitions.
     pub partitions: u32,
-    /// Groups with offsets.
+    /// Number of groups with offsets.
     pub groups: u32,
-    /// Offsets of each.
+    /// Number of offsets in each group.
     pub offsets: u32,
-    /// Groups with a member.
+    /// Number of groups with a member.
     pub members: u32,
-    /// How long making them took.
+    /// Time to create them, in seconds.
     pub make_seconds: f64,
-    /// Memory of a node that holds nothing.
+    /// Memory of an empty node.
     pub empty_rss_bytes: u64,
-    /// Memory once they were made and left alone.
+    /// Memory of the idle node with all of them.
     pub idle_rss_bytes: u64,
-    /// How long CPU time was read.
+    /// Period over which CPU time was read, in seconds.
     pub idle_seconds: f64,
-    /// CPU time of the node in that time, in which every member said every three seconds that it is
-    /// there.
+    /// CPU time of the node in that period, in which every member sent a heartbeat every three
+    /// seconds.
     pub idle_cpu_ms: f64,
-    /// Bytes of messages that were written then.
+    /// Bytes of messages written.
     pub log_bytes: u64,
-    /// How long that took.
+    /// Time to write them, in seconds.
     pub log_seconds: f64,
-    /// Messages of it that were not acknowledged.
+    /// Messages of the log that were not acknowledged.
     pub log_failed: u64,
-    /// What was not filed when the node was killed.
+    /// Unfiled bytes when the node was killed.
     pub unfiled_bytes: u64,
-    /// From the start of the process until its doors were open.
+    /// Time from the start of the process until its listeners were open.
     pub start_ms: f64,
-    /// From the start of the process until a fetch was answered.
+    /// Time from the start of the process until a fetch was answered.
     pub first_fetch_ms: f64,
-    /// Its memory then.
+    /// Memory after the first fetch.
     pub started_rss_bytes: u64,
-    /// Offsets that were looked for after the start.
+    /// Number of offsets read back after the start.
     pub offsets_read: u64,
-    /// Of those, how many were not as they were committed.
+    /// Number of these offsets that differ from the committed ones.
     pub offsets_wrong: u64,
-    /// Messages that were looked for.
+    /// Result of reading back the messages.
     pub messages: Verified,
-    /// Memory once they were read back and the node was left alone.
+    /// Memory of the idle node after the messages were read back.
     pub read_rss_bytes: u64,
-    /// What its files take then.
+    /// Bytes of the node's files at the end.
     pub disk_bytes: u64,
 }
 
 impl IdleReport {
-    /// Whether everything is there as it was acknowledged.
+    /// Returns true if everything is as it was acknowledged.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.offsets_wrong == 0 && self.log_failed == 0 && self.messages.is_clean()
     }
 }
 
-/// The topic with all the partitions.
+/// Name of the topic with all the partitions.
 const TOPIC: &str = "telpher-bench-idle";
 
-/// What a byte of the log may take on the disk: in the line, in its extent, and in the copy that merging
-/// makes.
+/// Maximum bytes on disk per byte of the log: in the write-ahead log, in its extent, and in the
+/// copy made by merging.
 const COPIES: u64 = 3;
 
-/// Makes them, leaves them alone, writes the log, kills the node and starts it again.
+/// Creates topic and groups, measures the idle node, writes the log, kills the node and restarts
+/// it.
 ///
 /// # Errors
-/// When the disk has too little room, or the node does not do its part.
+/// When the disk has too little space, or the node fails.
 pub fn run(
     surroundings: &Surroundings,
     idle: &Idle,
@@ -162,7 +163,7 @@ pub fn run(
 }
 
 impl IdleReport {
-    /// What it costs that all of them are there.
+    /// Measures memory and CPU of the idle node with all members.
     fn leave_alone(
         &mut self,
         node: &Node,
@@ -194,7 +195,7 @@ fn make(node: &Node, idle: &Idle) -> Result<Members, Failure> {
     Members::join(address, TOPIC, idle.members)
 }
 
-/// Has the first partition fetched from its beginning, as a consumer does that knows where it is.
+/// Fetches the first partition from its beginning, as a consumer with a known position.
 fn fetch(address: &str) -> Result<(), Failure> {
     let positions = vec![Position {
         partition: 0,
@@ -205,7 +206,7 @@ fn fetch(address: &str) -> Result<(), Failure> {
     fetcher.take().map(drop)
 }
 
-const NO_DOOR: &str = "the node has no Kafka door";
+const NO_DOOR: &str = "the node has no Kafka listener";
 
 fn address(node: &Node) -> Result<&str, WorkloadError> {
     let address = node.kafka_address();
@@ -217,14 +218,12 @@ fn seconds_since(begin_ns: u64) -> f64 {
 }
 
 fn rss_bytes(node: &Node) -> Result<u64, WorkloadError> {
-    let memory = Memory::of(node.pid()).ok_or_else(|| gone("it has no memory"))?;
+    let memory = Memory::of(node.pid()).ok_or_else(|| gone("no memory in /proc"))?;
     Ok(memory.rss_bytes)
 }
 
 fn gone(error: impl std::fmt::Display) -> WorkloadError {
-    WorkloadError::Node(format!(
-        "the node has ended while it was looked at: {error}"
-    ))
+    WorkloadError::Node(format!("the node ended during the measurement: {error}"))
 }
 
 fn told(failure: Failure) -> WorkloadError {

@@ -1,4 +1,4 @@
-//! A producer's connection to one broker: what waits for it, and what is under way on it.
+//! Producer connection to one broker: waiting batches, and requests in flight.
 
 use std::collections::VecDeque;
 
@@ -11,46 +11,46 @@ use super::session::{CLIENT_ID, FRAME_SIZE_MAX};
 use super::socket::Socket;
 use crate::workload::role::Failure;
 
-/// What a producer asks of a broker, whatever it sends.
+/// Parameters of the produce requests on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Terms {
     pub(super) version: i16,
     pub(super) acks: i16,
     pub(super) rules: Rules,
-    /// Requests under way at most.
+    /// Maximum requests in flight.
     pub(super) requests_max: usize,
 }
 
-/// How long a broker may take for an answer, as is told to it.
+/// Timeout that is sent to the broker.
 const TIMEOUT_MS: i32 = 30_000;
 
-/// The connection.
+/// A producer connection.
 #[derive(Debug)]
 pub(super) struct Link {
     socket: Socket,
     terms: Terms,
     lanes: Vec<Lane>,
     flights: VecDeque<Flight>,
-    /// Kept from request to request, for its memory.
+    /// Request whose memory is reused.
     request: produce::Request,
     next_correlation_id: i32,
-    /// Batches whose memory is used again.
+    /// Batches whose memory is reused.
     spare: Vec<Batch>,
-    /// Requests that were sent.
+    /// Number of requests sent.
     pub(super) requests: u64,
 }
 
-/// A request under way.
+/// A request in flight.
 #[derive(Debug)]
 struct Flight {
     correlation_id: i32,
     batches: Vec<Batch>,
 }
 
-/// What became of a batch: where it is, or a stable word for why it is nowhere.
+/// Outcome of a batch: its offset, or a stable word for the failure.
 pub(super) type Outcome = (Batch, Result<i64, String>);
 
-/// An offset that is none: what a broker says of it is no acknowledgement.
+/// Failure of an acknowledgement with a negative offset.
 const NEGATIVE_OFFSET: &str = "negative-offset";
 
 impl Link {
@@ -80,7 +80,7 @@ impl Link {
         &self.lanes
     }
 
-    /// Adds a message of `size` bytes to the lane at that place.
+    /// Adds a message of `size` bytes to the lane at index `lane`.
     pub(super) fn push(
         &mut self,
         lane: usize,
@@ -93,7 +93,7 @@ impl Link {
         self.lanes[lane].push(maker, slot, size, now, rules, &mut self.spare);
     }
 
-    /// When the first batch that lingers is to leave, if anything may leave at all.
+    /// Returns when the first lingering batch must leave, if the connection has room.
     pub(super) fn due_ns(&self) -> Option<u64> {
         let due = |lane: &Lane| lane.due_ns(&self.terms.rules);
         match self.has_room() {
@@ -103,19 +103,19 @@ impl Link {
     }
 
     fn has_room(&self) -> bool {
-        // Without answers it is the socket that says when more may leave.
+        // Without responses, the socket's buffer decides when more may leave.
         match self.terms.acks {
             0 => self.socket.is_flushed(),
             _ => self.flights.len() < self.terms.requests_max,
         }
     }
 
-    /// Sends whatever may leave. What is not going to be answered is done when it has left.
+    /// Sends all batches that may leave. Without acks, a batch is done when it has left.
     ///
     /// # Errors
     /// When the connection is lost.
     pub(super) fn send(&mut self, now_ns: u64, done: &mut Vec<Outcome>) -> Result<(), Failure> {
-        // What is left of earlier requests leaves first, and may make room.
+        // The rest of earlier requests leaves first, and may make room.
         self.socket.flush()?;
         while self.has_room() {
             let rules = &self.terms.rules;
@@ -150,10 +150,10 @@ impl Link {
         Ok(self.socket.flush()?)
     }
 
-    /// Takes what has come: what became of every batch that was answered.
+    /// Receives responses, and adds the outcome of every batch in them to `done`.
     ///
     /// # Errors
-    /// When the connection is lost, or what comes is no answer to what was asked.
+    /// When the connection is lost, or a response matches no request.
     pub(super) fn receive(&mut self, done: &mut Vec<Outcome>) -> Result<(), Failure> {
         self.socket
             .fill()
@@ -170,11 +170,11 @@ impl Link {
                 .map_err(|error| format!("Produce: {error}"))?;
         let flight = self.flights.pop_front();
         let flight = flight.filter(|flight| flight.correlation_id == correlation_id);
-        let flight = flight.ok_or("the broker answers something that was not asked")?;
+        let flight = flight.ok_or("the broker sent a response without a request")?;
         for batch in flight.batches {
             let partition = self.lanes.iter().find(|lane| lane.is(batch.lane));
             let partition = partition.map(Lane::partition);
-            // A broker answers in an order of its own.
+            // A broker may answer in any order.
             let mut answers = response
                 .responses
                 .iter()
@@ -191,8 +191,8 @@ impl Link {
         Ok(())
     }
 
-    /// Waits until the broker has seen everything that it does not answer: it takes the requests of a
-    /// connection in their order, and answers this one.
+    /// Waits until the broker has processed all requests without acks: it handles the requests of a
+    /// connection in order, and answers this one.
     ///
     /// # Errors
     /// When the connection is lost.
@@ -210,14 +210,15 @@ impl Link {
         Ok(())
     }
 
-    /// Takes a batch back for its memory.
+    /// Takes back a batch to reuse its memory.
     pub(super) fn reuse(&mut self, mut batch: Batch) {
         batch.slots.clear();
         self.spare.push(batch);
     }
 }
 
-/// An error code as a tally counts it: `NotLeaderOrFollower` is `not-leader-or-follower`.
+/// Formats an error code as a word for the tally: `NotLeaderOrFollower` is
+/// `not-leader-or-follower`.
 pub(super) fn word(code: ErrorCode) -> String {
     let name = match code {
         ErrorCode::Other(number) => return format!("error-{number}"),

@@ -1,4 +1,4 @@
-//! What a suite of Kafka benchmarks runs.
+//! Matrix of a Kafka suite.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,120 +10,120 @@ use super::{
 use crate::model::{Area, Case, Mode};
 use crate::workload::OURS;
 
-/// Which broker is measured.
+/// Measured broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// A node of ours.
+    /// Our own node.
     Node,
-    /// One that runs already: `HOST:PORT`.
+    /// A broker that is already running: `HOST:PORT`.
     Broker(String),
 }
 
-/// What a node's acknowledgement of a topic means.
+/// Durability of a topic on our node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// It is on disk.
+    /// Acknowledged messages are on disk.
     Disk,
-    /// It is not yet.
+    /// Acknowledged messages are in memory.
     Memory,
 }
 
-/// What is done.
+/// Workload of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
-    /// Producers over one connection.
+    /// Producers that share one connection.
     Produce,
-    /// A connection for each of them.
+    /// Producers with a connection each.
     Connections,
-    /// As much as goes through.
+    /// Maximum throughput of large batches.
     Bulk,
-    /// Reading.
+    /// Reading a filled topic.
     Consume,
-    /// From a producer to a consumer.
+    /// Latency from a producer to a consumer.
     EndToEnd,
 }
 
-/// A topic that is used in place of one for each run.
+/// A given topic that all runs use instead of a new one for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topic {
-    /// Its name.
+    /// Name of the topic.
     pub name: String,
-    /// Whether it is made first, if it is not there.
+    /// True if the topic is created when it does not exist.
     pub create: bool,
-    /// Whether it is removed in the end.
+    /// True if the topic is deleted at the end.
     pub delete: bool,
 }
 
-/// What to run.
+/// Parameters of a Kafka suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matrix {
-    /// Which broker.
+    /// Measured broker.
     pub subject: Subject,
-    /// Of a node's topics.
+    /// Durabilities of the node's topics.
     pub durabilities: Vec<Durability>,
-    /// What is done.
+    /// Workloads.
     pub doings: Vec<Doing>,
-    /// Producers that each wait for the ack of their message.
+    /// Number of producers, each of which waits for the ack of its message.
     pub producers: u32,
-    /// Bytes of a payload.
+    /// Size of a payload in bytes.
     pub size: usize,
-    /// What their acks wait for.
+    /// Settings of `acks`.
     pub acks: Vec<Acks>,
-    /// How their batches are compressed.
+    /// Compression settings.
     pub packings: Vec<Packing>,
-    /// How long a batch waits for further messages.
+    /// Linger time of a batch.
     pub linger: Duration,
-    /// Bytes of a batch.
+    /// Maximum bytes of a batch.
     pub batch_size: usize,
-    /// Requests under way on a connection.
+    /// Maximum requests in flight on a connection.
     pub requests_max: usize,
-    /// Messages per second of all producers; 0 is as fast as they are acknowledged.
+    /// Messages per second of all producers; 0 means as fast as they are acknowledged.
     pub rate: u64,
-    /// Messages of a run at most; 0 is as many as there is time for.
+    /// Maximum messages of a run; 0 means no limit.
     pub messages: u64,
-    /// What keys are.
+    /// Pattern of the keys.
     pub key: KeyPattern,
-    /// What payloads are.
+    /// Pattern of the payloads.
     pub payload: PayloadPattern,
-    /// Of each topic.
+    /// Partitions of each topic.
     pub partitions: i32,
     /// Replicas of each partition.
     pub replicas: i16,
-    /// A topic of somebody's own.
+    /// Given topic; `None` creates one for each run.
     pub topic: Option<Topic>,
-    /// What comes before a run and is not counted.
+    /// Duration of the warm-up, which is not counted.
     pub warmup: Duration,
     /// Length of a run.
     pub window: Duration,
     /// Runs of each case.
     pub repeats: u32,
-    /// Whether what was acknowledged is read back.
+    /// True if acknowledged messages are read back.
     pub verify: bool,
-    /// A directory on the disk that is measured, for the data of brokers that are started.
+    /// Directory on the measured disk, for the data of brokers that are started.
     pub directory: PathBuf,
 }
 
-/// Connections of the bulk mode, and what each has under way: more than its requests hold.
+/// Connections of the bulk mode, and messages in flight on each: more than its requests hold.
 const BULK_CONNECTIONS: u32 = 8;
 const BULK_IN_FLIGHT: u32 = 512;
 const BULK_SIZE: usize = 1024;
 const BULK_BATCH_SIZE: usize = 64 << 10;
 const BULK_LINGER: Duration = Duration::from_millis(5);
-/// What a topic is filled with before it is consumed.
+/// Bytes of a topic that is filled to be consumed.
 const FILLED_BYTES: u64 = 128 << 20;
 
-/// Against whom a case is run.
+/// Broker and settings that a case runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     Node(Durability),
     Given,
     Kafka,
-    /// Apache Kafka, syncing every message.
+    /// Apache Kafka that syncs every message.
     KafkaFlush,
 }
 
 impl Target {
-    /// The name in results.
+    /// Returns the name in results.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Node(_) => OURS,
@@ -133,7 +133,7 @@ impl Target {
         }
     }
 
-    /// What its topics are made with.
+    /// Returns the settings with which its topics are created.
     pub(super) fn configs(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Node(Durability::Memory) => &[("telpher.durability", "memory")],
@@ -142,13 +142,13 @@ impl Target {
         }
     }
 
-    /// Whether it differs from another only in how it writes.
+    /// Returns true if the target differs from another target only in its writes.
     fn reads_as_another(self) -> bool {
         matches!(self, Self::Node(Durability::Memory) | Self::KafkaFlush)
     }
 }
 
-/// A case and everything that it takes to run it.
+/// A case and everything needed to run it.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) case: Case,
@@ -159,7 +159,7 @@ pub(super) struct Plan {
 }
 
 impl Durability {
-    /// The name in flags and cases.
+    /// Returns the name in flags and cases.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -170,7 +170,7 @@ impl Durability {
 }
 
 impl Doing {
-    /// The mode of its cases.
+    /// Returns the mode of its cases.
     pub(super) fn mode(self) -> Mode {
         match self {
             Self::Produce => PRODUCE,
@@ -181,14 +181,14 @@ impl Doing {
         }
     }
 
-    /// Whether what is acknowledged can be read back.
+    /// Returns true if the workload produces messages, which can be read back.
     pub(super) fn produces(self) -> bool {
         self != Self::Consume
     }
 }
 
 impl Matrix {
-    /// Who is measured, whether or not others are.
+    /// Returns the targets that measure the subject.
     pub(super) fn subjects(&self) -> Vec<Target> {
         match self.subject {
             Subject::Node => self
@@ -201,7 +201,7 @@ impl Matrix {
         }
     }
 
-    /// Every case of `targets`, those of a kind behind each other, so that they take turns.
+    /// Returns every case of `targets`. Cases of a kind are adjacent, so that they take turns.
     pub(super) fn plans(&self, targets: &[Target]) -> Vec<Plan> {
         let mut plans = Vec::new();
         for &doing in &self.doings {
@@ -223,7 +223,7 @@ impl Matrix {
         let first = self.acks.first().copied();
         match doing {
             Doing::Produce | Doing::Connections | Doing::Bulk => self.acks.clone(),
-            // A message that nobody acknowledges is not awaited.
+            // End to end needs an ack.
             Doing::EndToEnd => {
                 let acks = self.acks.iter().copied().filter(|acks| *acks != Acks::None);
                 acks.collect()
@@ -269,7 +269,7 @@ impl Matrix {
         }
     }
 
-    /// Connections, messages that each has under way, and bytes of a payload.
+    /// Returns connections, messages in flight on each, and payload size.
     fn shape(&self, doing: Doing) -> (u32, u32, usize) {
         match doing {
             Doing::Produce => (1, self.producers, self.size),
@@ -280,7 +280,7 @@ impl Matrix {
         }
     }
 
-    /// What the load of a case does.
+    /// Returns the parameters of a case's load.
     pub(super) fn work(&self, plan: &Plan) -> Work {
         match plan.doing {
             Doing::Produce | Doing::Connections => Work::Produce(ProduceSpec {
@@ -299,7 +299,7 @@ impl Matrix {
         }
     }
 
-    /// Bulk, in the shape of that case.
+    /// Returns the parameters of a bulk load in the shape of this case.
     fn bulk(&self, plan: &Plan) -> ProduceSpec {
         let (connections, in_flight, size) = self.shape(plan.doing);
         ProduceSpec {
@@ -318,7 +318,7 @@ impl Matrix {
         }
     }
 
-    /// What fills a topic that is then consumed.
+    /// Returns the load that fills a topic before it is consumed.
     pub(super) fn filling(&self) -> Work {
         let plan = self.plan(Target::Given, Doing::Bulk, Acks::One, Packing::None);
         Work::Produce(ProduceSpec {

@@ -1,5 +1,5 @@
-//! What is in a message: a key and a payload by a pattern, and in the payload's first bytes which message
-//! it is, so that it is known again when it is read back.
+//! Content of messages: a key and a payload by a pattern. The first bytes of the payload identify
+//! the message, so that it is recognized when it is read back.
 //!
 //! ```text
 //!  0 tag u32        of the run
@@ -12,10 +12,10 @@ use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes that say which message it is; no payload is shorter.
+/// Bytes of a payload that identify the message; no payload is shorter.
 pub const ID_SIZE: usize = 16;
 
-/// What keys are.
+/// Pattern of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeyPattern {
@@ -23,11 +23,11 @@ pub enum KeyPattern {
     Random,
     /// `key-` and the numbers from 0.
     Sequential,
-    /// `key` all the time: everything goes to one partition.
+    /// Always `key`: all messages go to one partition.
     Fixed,
 }
 
-/// What payloads are behind the bytes that name the message.
+/// Pattern of payloads, after the identifying bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PayloadPattern {
@@ -35,11 +35,11 @@ pub enum PayloadPattern {
     Random,
     /// Zeros.
     Zeros,
-    /// Words.
+    /// English words.
     Text,
 }
 
-/// Which message it is.
+/// Identity of a message within a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Id {
     pub(super) lane: u32,
@@ -49,8 +49,8 @@ pub(super) struct Id {
 const POOL_SIZE: usize = 1 << 20;
 const WORDS: &[u8] = b"the quick brown fox jumps over the lazy dog ";
 
-/// Makes messages. Random bytes are a piece of a pool that was made before: making them anew for each
-/// message would be most of what the generator does.
+/// Generator of messages. Random payloads are slices of a pool made in advance: generating new
+/// bytes for each message would be most of the generator's work.
 #[derive(Debug)]
 pub(super) struct Maker {
     tag: u32,
@@ -64,7 +64,7 @@ pub(super) struct Maker {
 }
 
 impl Maker {
-    /// One for payloads of `size` bytes, which is [`ID_SIZE`] at least.
+    /// Makes a generator of payloads with `size` bytes, at least [`ID_SIZE`].
     pub(super) fn new(tag: u32, size: usize, key: KeyPattern, payload: PayloadPattern) -> Self {
         let mut random = Random(u64::from(tag) << 1 | 1);
         let pool_size = POOL_SIZE.max(2 * size);
@@ -97,7 +97,7 @@ impl Maker {
             KeyPattern::Fixed => None,
         };
         self.keys += 1;
-        // Writing into memory does not fail.
+        // Writing to memory cannot fail.
         let _ = match number {
             Some(number) => write!(self.key, "key-{number}"),
             None => write!(self.key, "key"),
@@ -105,7 +105,7 @@ impl Maker {
         &self.key
     }
 
-    /// The last key, and the payload of a message.
+    /// Returns the last key, and the payload of message `id`.
     pub(super) fn message(&mut self, id: Id) -> (&[u8], &[u8]) {
         let body = self.value.len() - ID_SIZE;
         if self.at + body > self.pool.len() {
@@ -121,7 +121,7 @@ impl Maker {
     }
 }
 
-/// Which message of the run a payload is; `None` for one of somebody else's.
+/// Returns the identity of a payload; `None` if the message is not from this run.
 pub(super) fn id_of(tag: u32, value: &[u8]) -> Option<Id> {
     let (head, _) = value.split_first_chunk::<ID_SIZE>()?;
     let (of, rest) = head.split_first_chunk()?;
@@ -132,14 +132,15 @@ pub(super) fn id_of(tag: u32, value: &[u8]) -> Option<Id> {
     })
 }
 
-/// The partition of a key: FNV-1a, which spreads as the hashes of real clients do and is none of them.
+/// Returns the partition of a key by FNV-1a, which spreads keys like the hashes of real clients but
+/// equals none of them.
 pub(super) fn partition_of(key: &[u8], partitions: usize) -> usize {
     let hash = ::model::fnv1a_64(key.iter().copied());
     // The low bits alone are weak in short keys.
     ((hash ^ hash >> 32) % partitions.max(1) as u64) as usize
 }
 
-/// Numbers that are random enough for payloads (xorshift64, Marsaglia 2003).
+/// Pseudorandom numbers for payloads (xorshift64, Marsaglia 2003).
 #[derive(Debug)]
 struct Random(u64);
 

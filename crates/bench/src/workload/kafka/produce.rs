@@ -1,4 +1,4 @@
-//! The role that produces: one thread, one `epoll`, producers as places that each wait for an ack.
+//! Producer role: one thread, one `epoll`, producers as slots that each wait for an ack.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -20,19 +20,19 @@ use crate::pacing::Schedule;
 use crate::tally::{Departure, Tally};
 use crate::workload::role::{Failure, Ready, hear, say};
 
-/// How long a broker may say nothing at all though it was asked.
+/// Maximum time without a response while requests are in flight.
 const SILENCE_NS: u64 = 60_000_000_000;
 
-/// The loop looks around at least so often.
+/// Maximum time between two iterations of the loop.
 const LOOK_NS: u64 = 1_000_000_000;
 
-/// After a failure, so that a broker that refuses everything is not asked a million times.
+/// Pause of a producer after a failure, so that a broker that rejects every request is not flooded.
 const PAUSE_NS: u64 = 10_000_000;
 
 /// Plays the role: warms up, produces, and reads back.
 ///
 /// # Errors
-/// When the broker cannot be reached, falls silent, or answers in a way that cannot be read.
+/// When the broker cannot be reached, stops answering, or sends an invalid answer.
 pub(super) fn play(spec: &LoadSpec, produce: &ProduceSpec) -> Result<(), Failure> {
     let opened_ns = now_ns();
     let mut session = Session::open(&spec.address)?;
@@ -51,7 +51,7 @@ pub(super) fn play(spec: &LoadSpec, produce: &ProduceSpec) -> Result<(), Failure
         };
         say(&load.produce(spec.window_ns, messages)?)?;
     }
-    // Only when the suite has read what the window cost.
+    // Verify after the suite has read the cost of the window.
     if hear()?.is_some() {
         say(&load.verify(&layout, begin)?)?;
     }
@@ -59,20 +59,20 @@ pub(super) fn play(spec: &LoadSpec, produce: &ProduceSpec) -> Result<(), Failure
     Ok(())
 }
 
-/// Producers, what they have under way, and what was acknowledged.
+/// State of a load: producers, requests in flight, and acknowledged messages.
 pub(super) struct Load {
     spec: LoadSpec,
     produce: ProduceSpec,
     poll: OwnedFd,
-    /// For each connection of the shape, one for each leader of a partition.
+    /// Connections: for each connection of the shape, one to each leader of a partition.
     links: Vec<Link>,
-    /// For each partition the place of its leader, and the place of its lane there.
+    /// By partition: index of its leader, and index of its lane on that connection.
     places: Vec<(usize, usize)>,
     leaders: usize,
     maker: Maker,
     acked: Acked,
     tally: Tally,
-    /// When the message that each producer waits for left.
+    /// Departure of the message that each producer waits for.
     departures: Vec<Departure>,
     /// Producers that wait for the schedule, and since when.
     idle: VecDeque<(u32, u64)>,
@@ -80,12 +80,12 @@ pub(super) struct Load {
     asleep: BinaryHeap<Reverse<(u64, u32)>>,
     under_way: usize,
     heard_ns: u64,
-    /// Links to which something was added.
+    /// Links with new messages.
     touched: Vec<usize>,
     done: Vec<Outcome>,
 }
 
-/// What is to be sent, and when it was meant to leave.
+/// Number and schedule of the messages to send.
 struct Pace {
     begin_ns: u64,
     end_ns: u64,
@@ -95,7 +95,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// When the next message of the schedule is meant to leave; `None` when there is none.
+    /// Returns the intended send time of the schedule's next message; `None` if there is none.
     fn due_ns(&self) -> Option<u64> {
         let due_ns = self.begin_ns + self.schedule?.intended_ns(self.next);
         (due_ns < self.end_ns && self.left > 0).then_some(due_ns)
@@ -164,8 +164,8 @@ impl Load {
         })
     }
 
-    /// Keeps every producer busy for that long, or for so many messages, and waits for all acks: the window
-    /// closes with the last of them.
+    /// Runs every producer for `window_ns` or until `messages` are sent, and waits for all acks.
+    /// The window closes with the last of them.
     pub(super) fn produce(&mut self, window_ns: u64, messages: u64) -> Result<Produced, Failure> {
         let begin_ns = now_ns();
         let mut pace = Pace {
@@ -207,7 +207,8 @@ impl Load {
         self.links.iter().map(|link| link.requests).sum()
     }
 
-    /// A producer has nothing under way: it sends, or waits for its time, or is at its end.
+    /// Handles a producer without a message in flight: it sends, waits for the schedule, or is
+    /// finished.
     fn free(&mut self, slot: u32, now_ns: u64, pace: &mut Pace) {
         if pace.schedule.is_some() {
             self.idle.push_back((slot, now_ns));
@@ -222,7 +223,7 @@ impl Load {
         }
     }
 
-    /// Puts a producer's next message into a batch.
+    /// Adds a producer's next message to a batch.
     fn put(&mut self, slot: u32, departure: Departure, pace: &mut Pace) {
         pace.left -= 1;
         self.departures[slot as usize] = departure;
@@ -242,7 +243,7 @@ impl Load {
         }
     }
 
-    /// Those whose time has come have something to do.
+    /// Resumes the producers whose pause or scheduled time is over.
     fn wake(&mut self, pace: &mut Pace) {
         let now_ns = now_ns();
         while let Some(Reverse((wake_ns, slot))) = self.asleep.peek().copied() {
@@ -267,10 +268,10 @@ impl Load {
         }
     }
 
-    /// Sends what may leave, until nothing more follows from that.
+    /// Sends the batches that may leave, until none remains.
     fn send(&mut self, pace: &mut Pace) -> Result<(), Failure> {
         if self.produce.linger_ns > 0 {
-            // Somewhere a batch may have lingered.
+            // A batch on any link may have lingered long enough.
             self.touched.extend(0..self.links.len());
         }
         while let Some(link) = self.touched.pop() {
@@ -280,7 +281,7 @@ impl Load {
         Ok(())
     }
 
-    /// Accounts for the batches that are done, and lets their producers go on.
+    /// Accounts for the finished batches, and resumes their producers.
     fn settle(&mut self, pace: &mut Pace) {
         if self.done.is_empty() {
             return;
@@ -323,11 +324,11 @@ impl Load {
         }
     }
 
-    /// Waits for the next thing to happen: an answer, a batch that has lingered, a time of the schedule.
+    /// Waits for the next event: a response, the end of a linger time, a scheduled time.
     fn wait(&self, pace: &Pace, events: &mut Vec<epoll::Event>) -> Result<(), Failure> {
         let now_ns = now_ns();
         if self.under_way > 0 && now_ns.saturating_sub(self.heard_ns) > SILENCE_NS {
-            return Err("the broker does not answer any more".into());
+            return Err("the broker stopped answering".into());
         }
         let asleep = self.asleep.peek().map(|Reverse((wake_ns, _))| *wake_ns);
         let due = pace.due_ns().filter(|_| !self.idle.is_empty());
@@ -349,8 +350,8 @@ impl Load {
         }
     }
 
-    /// Reads back everything behind where the partitions ended before the first message, from whoever
-    /// leads them now.
+    /// Reads back all partitions from their end offsets before the first message, from their
+    /// current leaders.
     pub(super) fn verify(&mut self, layout: &Layout, begin: Vec<i64>) -> Result<Verified, Failure> {
         for link in &mut self.links {
             link.drain()?;

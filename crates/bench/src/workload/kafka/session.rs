@@ -1,4 +1,4 @@
-//! A connection that asks one thing at a time and waits for the answer.
+//! Connection with one request in flight at a time.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -10,24 +10,24 @@ use kafka::{ApiKey, RequestBody, decode_response, encode_request, take_frame};
 
 use crate::workload::role::Failure;
 
-/// Who we say we are.
+/// Client id in requests.
 pub(super) const CLIENT_ID: &str = "telpher-bench";
 
-/// The longest answer that is taken: more than any fetch here asks for.
+/// Maximum size of a response frame: larger than any fetch here requests.
 pub(super) const FRAME_SIZE_MAX: usize = 256 << 20;
 
-/// What is read at once beyond what is known to come.
+/// Minimum read size.
 const READ_SIZE: usize = 64 << 10;
 
-/// How long a broker may say nothing.
+/// Maximum time without an answer from the broker.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Which versions of which API are spoken with a broker.
+/// Version ranges of the APIs that a broker supports.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Versions(BTreeMap<i16, (i16, i16)>);
 
 impl Versions {
-    /// The highest version that both know.
+    /// Returns the highest version that both sides support.
     ///
     /// # Errors
     /// When there is none.
@@ -38,14 +38,18 @@ impl Versions {
         match version >= min.max(api.version_min) {
             true => Ok(version),
             false => {
-                let what = format!("the broker serves {} in no version known here", api.name);
+                let what = format!(
+                    "the broker supports no version of {} that this client knows",
+                    api.name
+                );
                 Err(what.into())
             }
         }
     }
 }
 
-/// Where a later version names topics by their ids, which are of no use here.
+/// Returns the highest version to use, because later versions identify topics by ids, which are not
+/// needed here.
 fn highest(key: ApiKey) -> i16 {
     match key {
         ApiKey::Produce | ApiKey::Fetch => 12,
@@ -54,7 +58,7 @@ fn highest(key: ApiKey) -> i16 {
     }
 }
 
-/// The connection.
+/// A connection to a broker.
 #[derive(Debug)]
 pub(super) struct Session {
     stream: TcpStream,
@@ -65,10 +69,10 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Connects, and learns what the broker serves.
+    /// Connects, and requests the supported versions.
     ///
     /// # Errors
-    /// When nobody answers there, or not as a broker does.
+    /// When the connection fails, or the answer is not that of a broker.
     pub(super) fn open(address: &str) -> Result<Self, Failure> {
         let mut session = Self {
             stream: connect(address)?,
@@ -81,7 +85,8 @@ impl Session {
             client_software_name: CLIENT_ID.to_owned(),
             client_software_version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        // One that does not know this version says so in version 0, with what it does know.
+        // A broker that does not support version 3 answers in version 0 with its supported
+        // versions.
         session.send_as(&request, 3)?;
         let served = session.receive::<kafka::api_versions::Request>(3)?;
         let served = served.api_keys.iter();
@@ -93,21 +98,21 @@ impl Session {
         Ok(session)
     }
 
-    /// What is spoken on it.
+    /// Returns the versions that the broker supports.
     pub(super) fn versions(&self) -> &Versions {
         &self.versions
     }
 
-    /// Asks and waits.
+    /// Sends a request and waits for its response.
     ///
     /// # Errors
-    /// When the connection is lost, or what comes back is no answer.
+    /// When the connection is lost, or the response is invalid.
     pub(super) fn ask<R: RequestBody>(&mut self, request: &R) -> Result<R::Response, Failure> {
         let version = self.send(request)?;
         self.receive::<R>(version)
     }
 
-    /// Asks; the version is that of the answer to come.
+    /// Sends a request. Returns the version in which its response will be encoded.
     ///
     /// # Errors
     /// When the connection is lost.
@@ -130,16 +135,16 @@ impl Session {
         Ok(self.stream.write_all(&self.outbox)?)
     }
 
-    /// Waits for the answer to what was asked last.
+    /// Waits for the response to the last request.
     ///
     /// # Errors
-    /// When the connection is lost, or what comes back is no answer to that.
+    /// When the connection is lost, or the response does not match the request.
     pub(super) fn receive<R: RequestBody>(&mut self, version: i16) -> Result<R::Response, Failure> {
         let frame = self.frame()?;
         let (correlation_id, response) = decode_response::<R>(&frame, version)
             .map_err(|error| format!("{}: {error}", R::KEY.api().name))?;
         if correlation_id != self.correlation_id {
-            return Err("the broker answers something that was not asked".into());
+            return Err("the broker sent a response without a request".into());
         }
         drop(frame);
         Ok(response)
@@ -161,11 +166,11 @@ impl Session {
 pub(super) fn connect(address: &str) -> Result<TcpStream, Failure> {
     let cannot = |error: io::Error| format!("cannot connect to {address}: {error}");
     let mut addresses = address.to_socket_addrs().map_err(cannot)?;
-    // IPv4 first: a broker on loopback often listens there alone.
+    // Prefer IPv4: a broker on loopback often listens only there.
     let first = addresses.find(std::net::SocketAddr::is_ipv4);
     let to = match first.or_else(|| address.to_socket_addrs().ok()?.next()) {
         Some(to) => to,
-        None => return Err(format!("{address} is no address").into()),
+        None => return Err(format!("{address} is not an address").into()),
     };
     let stream = TcpStream::connect(to).map_err(cannot)?;
     stream.set_nodelay(true)?;
@@ -174,7 +179,7 @@ pub(super) fn connect(address: &str) -> Result<TcpStream, Failure> {
     Ok(stream)
 }
 
-/// One read behind what has arrived: the rest of the frame that has begun, where that is known.
+/// Reads once, up to the end of the current frame if its size is known.
 pub(super) fn fill(stream: &mut TcpStream, arrived: &mut BytesMut) -> io::Result<usize> {
     let have = arrived.len();
     let announced = arrived

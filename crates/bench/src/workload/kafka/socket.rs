@@ -1,4 +1,4 @@
-//! A connection that never waits: what is to be sent, and what has come.
+//! Non-blocking connection with an outgoing and an incoming buffer.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use bytes::BytesMut;
 use rustix::event::epoll::{self, EventFlags};
 
-/// What one read takes.
+/// Size of a read.
 const READ_SIZE: usize = 16 << 10;
 
 /// A connection to a broker.
@@ -19,14 +19,14 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Takes over a connection, of which `poll` tells under `key` from then on.
+    /// Takes over a connection. `poll` reports its events under `key`.
     pub(super) fn of(
         stream: TcpStream,
         poll: &impl std::os::fd::AsFd,
         key: usize,
     ) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        // Edges: a reader who reads all there is needs no further call to say so.
+        // Edge-triggered: a reader that always drains the socket needs no further system call.
         let events = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(poll, &stream, epoll::EventData::new_u64(key as u64), events)?;
         Ok(Self {
@@ -37,12 +37,12 @@ impl Socket {
         })
     }
 
-    /// From here on it waits for room and for what comes.
+    /// Makes the socket blocking.
     pub(super) fn wait(&self) -> io::Result<()> {
         self.stream.set_nonblocking(false)
     }
 
-    /// Sends what there is room for; the rest leaves when there is more.
+    /// Sends as much as the socket accepts; the rest leaves when there is room.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.written < self.outbox.len() {
             match self.stream.write(&self.outbox[self.written..]) {
@@ -57,15 +57,15 @@ impl Socket {
         Ok(())
     }
 
-    /// Whether all of it has left.
+    /// Returns true if everything was sent.
     pub(super) fn is_flushed(&self) -> bool {
         self.outbox.is_empty()
     }
 
-    /// Reads all there is.
+    /// Reads all available bytes.
     ///
     /// # Errors
-    /// When the broker has closed the connection too.
+    /// When the connection fails, or the broker has closed it.
     pub(super) fn fill(&mut self) -> io::Result<()> {
         loop {
             let have = self.inbox.len();
@@ -74,7 +74,7 @@ impl Socket {
             self.inbox.truncate(have + *read.as_ref().unwrap_or(&0));
             match read {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                // A short read has emptied the socket; what comes later is another edge.
+                // A short read has emptied the socket; later bytes cause a new edge.
                 Ok(size) if size < READ_SIZE => return Ok(()),
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),

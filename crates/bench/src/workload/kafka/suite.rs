@@ -1,4 +1,4 @@
-//! Runs a matrix: the subject, and beside it the floors and Apache Kafka.
+//! Run of a Kafka matrix: the subject, the floors and Apache Kafka.
 
 use super::brokers::{Brokers, PROGRAM, Running};
 use super::compare::compare;
@@ -18,11 +18,11 @@ use crate::workload::counted::Counted;
 use crate::workload::role::{self, Failure, Ready, Spec};
 use crate::workload::{PATIENCE, Surroundings, WorkloadError, take_turns};
 
-/// Runs every case of the subject and, where peers are, what floors and Apache Kafka make of the same.
+/// Runs every case of the subject and, if peers are available, the same on floors and Apache Kafka.
 ///
 /// # Errors
-/// When a process fails, or a broker refuses what a run is made of. A message that fails is counted, not
-/// an error.
+/// When a process fails, or a broker rejects a request that a run depends on. A message that fails
+/// is counted, not an error.
 pub fn run(
     surroundings: &Surroundings,
     matrix: &Matrix,
@@ -39,8 +39,11 @@ pub fn run(
     let entries = beside_floors(plans, floors.as_ref(), targets.first().copied());
     let cases: Vec<Case> = entries.iter().map(|(case, _)| case.clone()).collect();
     if cases.is_empty() {
-        let what = "no case is left of the matrix".to_owned();
-        return Err(WorkloadError::Nothing(what, "give it acks other than 0"));
+        let what = "the options leave no case".to_owned();
+        return Err(WorkloadError::Nothing(
+            what,
+            "give --acks a value other than 0",
+        ));
     }
     let environment = match kafka {
         Some(version) => environment.version(PROGRAM, version),
@@ -60,7 +63,7 @@ pub fn run(
             (Some(plan), _) => bench.measure(plan),
             (None, Some(floors)) => floors.measure(case, matrix),
             (None, None) => Err(WorkloadError::Nothing(
-                format!("{} is no floor", case.target),
+                format!("{} is not a floor", case.target),
                 "add --peers bench/peers/bin",
             )),
         }
@@ -75,7 +78,7 @@ pub fn run(
     Ok(results)
 }
 
-/// Each kind of case, and behind it its floors, once.
+/// Returns each kind of case, followed by its floors, which appear once.
 fn beside_floors(
     plans: Vec<Plan>,
     floors: Option<&Floors>,
@@ -95,7 +98,7 @@ fn beside_floors(
     entries
 }
 
-/// `None` where Apache Kafka is not installed or not wanted.
+/// Returns the version of Apache Kafka; `None` if it is not installed or not wanted.
 fn version_of_kafka(surroundings: &Surroundings) -> Option<String> {
     let program = surroundings.peers.as_ref()?.join(PROGRAM);
     let said = std::process::Command::new(program)
@@ -114,7 +117,7 @@ struct Bench<'a> {
     runs: u32,
 }
 
-/// What a load made of its window.
+/// Results of a load's window.
 struct Window {
     measured: Measurement,
     storage: Option<Storage>,
@@ -123,7 +126,7 @@ struct Window {
 }
 
 impl Bench<'_> {
-    /// One run, with a topic of its own unless somebody's own is to be used.
+    /// Runs one repeat, with a topic of its own unless a topic is given.
     fn measure(&mut self, plan: &Plan) -> Result<Measurement, WorkloadError> {
         self.runs += 1;
         let (address, running) = self.brokers.of(plan.target)?;
@@ -168,7 +171,7 @@ impl Bench<'_> {
         Ok(measured)
     }
 
-    /// What is left to do when everything has been measured.
+    /// Deletes the given topic if requested.
     fn end(&mut self) -> Result<(), WorkloadError> {
         match (&self.matrix.topic, &self.matrix.subject) {
             (Some(topic), Subject::Broker(address)) if topic.delete => {
@@ -187,7 +190,7 @@ fn start(surroundings: &Surroundings, spec: LoadSpec) -> Result<Actor, WorkloadE
     )?)
 }
 
-/// Drives a load, measures while its window is open, and has it read back what was acknowledged.
+/// Runs a load: measures while its window is open, then reads back the acknowledged messages.
 fn drive(
     mut load: Actor,
     matrix: &Matrix,
@@ -299,7 +302,8 @@ fn is_empty(address: &str, topic: &str) -> Result<bool, Failure> {
     Ok(first? == next?)
 }
 
-/// By which the messages of a run are known, also from those of other suites on the same topic.
+/// Returns a tag that identifies the messages of a run, also among those of other suites on the
+/// same topic.
 fn tag(run: u32) -> u32 {
     (now_ns() as u32) ^ std::process::id().rotate_left(16) ^ run
 }
@@ -315,7 +319,7 @@ fn setup(matrix: &Matrix) -> Setup {
     };
     let rate = match matrix.rate {
         0 => "each sends the next message when it has the ack of the last".to_owned(),
-        rate => format!("{rate} messages a second of all, on a schedule"),
+        rate => format!("{rate} messages a second in total, on a schedule"),
     };
     let notes = [
         (
@@ -325,21 +329,21 @@ fn setup(matrix: &Matrix) -> Setup {
         (
             "Batches",
             format!(
-                "linger {:?}, {} bytes, {} requests under way on a connection; bulk: linger 5 ms, 64 KiB",
+                "linger {:?}, {} bytes, {} requests in flight on a connection; bulk: linger 5 ms, 64 KiB",
                 matrix.linger, matrix.batch_size, matrix.requests_max
             ),
         ),
         (
             "Window",
             format!(
-                "after {:?} of the same; it opens with the first message and closes with the last ack",
+                "after a warm-up of {:?}; it opens with the first message and closes with the last ack",
                 matrix.warmup
             ),
         ),
         (
             "Client",
-            "our own, on the codec of this repository: one thread, one process, every latency recorded, nothing \
-             tried again; an ack without an offset is a failure"
+            "our own, on the codec of this repository: one thread, one process, every latency recorded, no \
+             retries; an ack without an offset is a failure"
                 .to_owned(),
         ),
         (
@@ -349,7 +353,7 @@ fn setup(matrix: &Matrix) -> Setup {
         ),
         (
             "Consumer",
-            "batches are cut out and their checksums compared; records are counted, not walked".to_owned(),
+            "batches are split and their checksums verified; records are counted, not decoded".to_owned(),
         ),
     ];
     Setup {

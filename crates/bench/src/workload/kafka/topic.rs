@@ -1,4 +1,4 @@
-//! A topic: making it, who leads its partitions, where they begin and end, and removing it.
+//! Topic administration: creation, leaders of partitions, offsets, and deletion.
 
 use std::thread;
 use std::time::Duration;
@@ -9,23 +9,23 @@ use super::session::Session;
 use crate::clock::now_ns;
 use crate::workload::role::Failure;
 
-/// How long a broker may take until every partition has a leader.
+/// Maximum time until every partition has a leader.
 const PATIENCE_NS: u64 = 30_000_000_000;
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a broker may take for one of these.
+/// Timeout of an administration request.
 const TIMEOUT_MS: i32 = 30_000;
 
-/// Who leads which partition.
+/// Leaders of a topic's partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Brokers that lead one at least: `HOST:PORT`.
+    /// Brokers that lead at least one partition: `HOST:PORT`.
     pub(super) leaders: Vec<String>,
-    /// For each partition the place of its leader among them.
+    /// Index of the leader, by partition.
     pub(super) led_by: Vec<usize>,
 }
 
-/// What a topic is made with.
+/// Settings of a new topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Making<'a> {
     pub(super) partitions: i32,
@@ -33,10 +33,10 @@ pub(super) struct Making<'a> {
     pub(super) configs: &'a [(&'static str, &'static str)],
 }
 
-/// Makes a topic; one that is there already is taken as it is.
+/// Creates a topic; an existing topic is used as it is.
 ///
 /// # Errors
-/// When the broker refuses.
+/// When the broker rejects the request.
 pub(super) fn create(
     session: &mut Session,
     name: &str,
@@ -61,20 +61,20 @@ pub(super) fn create(
     let made = answer
         .topics
         .first()
-        .ok_or("nothing is said of the topic")?;
+        .ok_or("the response does not contain the topic")?;
     match made.error_code {
         ErrorCode::None | ErrorCode::TopicAlreadyExists => Ok(()),
         code => {
             let why = made.error_message.clone().unwrap_or_default();
-            Err(format!("the topic {name} cannot be made: {code:?} {why}").into())
+            Err(format!("cannot create the topic {name}: {code:?} {why}").into())
         }
     }
 }
 
-/// Removes it.
+/// Deletes a topic.
 ///
 /// # Errors
-/// When the broker refuses.
+/// When the broker rejects the request.
 pub(super) fn delete(session: &mut Session, name: &str) -> Result<(), Failure> {
     let request = delete_topics::Request {
         topic_names: vec![name.to_owned()],
@@ -85,25 +85,27 @@ pub(super) fn delete(session: &mut Session, name: &str) -> Result<(), Failure> {
     let gone = answer
         .responses
         .first()
-        .ok_or("nothing is said of the topic")?;
+        .ok_or("the response does not contain the topic")?;
     match gone.error_code {
         ErrorCode::None => Ok(()),
-        code => Err(format!("the topic {name} cannot be removed: {code:?}").into()),
+        code => Err(format!("cannot delete the topic {name}: {code:?}").into()),
     }
 }
 
-/// Waits until every partition has a leader. A broker that makes topics when they are asked for makes
-/// this one.
+/// Waits until every partition has a leader. A broker with automatic topic creation creates the
+/// topic.
 ///
 /// # Errors
-/// When there is none in time.
+/// When a leader is missing after the time limit.
 pub(super) fn layout(session: &mut Session, name: &str) -> Result<Layout, Failure> {
     let limit_ns = now_ns() + PATIENCE_NS;
     loop {
         match look(session, name)? {
             Ok(layout) => return Ok(layout),
             Err(code) if now_ns() > limit_ns => {
-                return Err(format!("the topic {name} has no leaders: {code:?}").into());
+                return Err(
+                    format!("a partition of the topic {name} has no leader: {code:?}").into(),
+                );
             }
             Err(_) => thread::sleep(LOOK),
         }
@@ -122,7 +124,7 @@ fn look(session: &mut Session, name: &str) -> Result<Result<Layout, ErrorCode>, 
     let topic = answer
         .topics
         .first()
-        .ok_or("nothing is said of the topic")?;
+        .ok_or("the response does not contain the topic")?;
     let failed = topic.partitions.iter().map(|one| one.error_code);
     if let Some(code) = failed
         .chain([topic.error_code])
@@ -154,18 +156,18 @@ fn look(session: &mut Session, name: &str) -> Result<Result<Layout, ErrorCode>, 
     }
 }
 
-/// An end of a partition.
+/// End of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     First,
     Next,
 }
 
-/// Where each partition begins, or where its next record will be. A leader that has just become one may
-/// not know it yet: it is asked again.
+/// Returns the first or the next offset of each partition. A new leader may not know it yet, so the
+/// request is retried.
 ///
 /// # Errors
-/// When a leader does not say.
+/// When a leader does not answer with an offset.
 pub(super) fn offsets(layout: &Layout, name: &str, end: End) -> Result<Vec<i64>, Failure> {
     let mut found = vec![0; layout.led_by.len()];
     let limit_ns = now_ns() + PATIENCE_NS;
@@ -205,7 +207,7 @@ fn of_leader(layout: &Layout, name: &str, leader: usize, end: End) -> list_offse
     }
 }
 
-/// Puts the answers where they belong, up to the first that is an error.
+/// Stores the offsets of a response, up to the first error, which it returns.
 fn ask(
     session: &mut Session,
     request: &list_offsets::Request,
@@ -218,7 +220,7 @@ fn ask(
         }
         let place = usize::try_from(one.partition_index).ok();
         let place = place.and_then(|at| found.get_mut(at));
-        *place.ok_or("the broker speaks of another partition")? = one.offset;
+        *place.ok_or("the broker answers for an unknown partition")? = one.offset;
     }
     Ok(ErrorCode::None)
 }

@@ -1,4 +1,4 @@
-//! Reading back everything that was acknowledged.
+//! Verification: reads back all acknowledged messages.
 
 use recordbatch::{Batch, Batches, Compression, Records, codecs};
 
@@ -10,25 +10,26 @@ use crate::clock::now_ns;
 use crate::measurement::Verified;
 use crate::workload::role::Failure;
 
-/// How long a fetch waits: everything is there already.
+/// Maximum wait of a fetch: all data is already there.
 const WAIT_MS: i32 = 100;
 
-/// How long nothing may come of a partition that has not been read to its end.
+/// Maximum time without records from a partition that is not read to its end.
 const SILENCE_NS: u64 = 30_000_000_000;
 
-/// What a batch unpacks to at most.
+/// Maximum size of an unpacked batch.
 const UNPACKED_SIZE_MAX: usize = 64 << 20;
 
-/// Whose messages are read back.
+/// Run whose messages are read back.
 pub(super) struct Run<'a> {
     pub(super) topic: &'a str,
     pub(super) layout: &'a Layout,
     pub(super) tag: u32,
-    /// Bytes of each payload.
+    /// Size of each payload in bytes.
     pub(super) size: usize,
 }
 
-/// Reads every partition from `begin` to its end. `numbers` is how many messages a lane has sent.
+/// Reads every partition from `begin` to its end. `numbers` returns how many messages a lane has
+/// sent.
 ///
 /// # Errors
 /// When a broker cannot be read from.
@@ -56,7 +57,7 @@ pub(super) fn read_back(
             match fetched.is_empty() {
                 false => heard_ns = now_ns(),
                 true if now_ns() - heard_ns > SILENCE_NS => {
-                    return Err("a partition does not give out what it says it has".into());
+                    return Err("a partition returns no records before its end offset".into());
                 }
                 true => {}
             }
@@ -99,7 +100,7 @@ fn read_batch(
         let Ok(record) = record else {
             return found.damaged();
         };
-        // What others wrote there meanwhile is theirs.
+        // Ignore records that other clients wrote meanwhile.
         let id: Option<Id> = record.value.and_then(|value| id_of(run.tag, value));
         if let Some(id) = id {
             if record.value.map(<[u8]>::len) != Some(run.size) {

@@ -1,9 +1,9 @@
-//! Finds the moment in which a load opened its window, which it does not say.
+//! Detection of the moment when a load opened its window, which the load does not announce.
 //!
-//! A load warms up, opens its window, and says at its end how long that was. Around the moment in which
-//! the warm-up should be over, measurements are begun one after the other; the one that began nearest to
-//! the opening is kept. Where that is not near enough, there is none: a figure of another window would
-//! be a wrong one.
+//! A load warms up, opens its window, and reports the window's length at its end. Around the
+//! expected end of the warm-up, measurements are started at short intervals, and the one that
+//! started nearest to the opening is used. If none is near enough, there is no measurement: the
+//! figures of another window would be wrong.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use crate::process::{Role, Watch};
 use crate::workload::WorkloadError;
 use crate::workload::child::Actor;
 
-/// Between two beginnings: half of it is how far off the nearest is at most.
+/// Interval between two measurements; the nearest one is at most half of it away.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How much earlier and later than expected an opening is looked for.
+/// Start and end of the measurements, relative to the expected opening.
 const EARLY: Duration = Duration::from_millis(10);
 const LATE: Duration = Duration::from_millis(120);
 
-/// The largest distance to the opening, as a part of the window.
+/// Maximum distance to the opening, as a fraction (1 / `PART_MAX`) of the window.
 const PART_MAX: u64 = 50;
 
-/// Measurements of which one will turn out to have begun with the window.
+/// Candidate measurements, one of which started with the window.
 pub(super) struct Opening {
     processes: Vec<(Role, u32)>,
     from_ns: u64,
@@ -31,9 +31,9 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// The processes to measure, of a load that starts now.
+    /// Prepares measurements of `processes` for a load that starts now.
     pub(super) fn of(processes: Vec<(Role, u32)>, warm_up: Duration) -> Self {
-        // Found by spinning the first time, which does not belong into a window.
+        // The first call spins, which must not happen inside a window.
         cpu_step_ns();
         let expected_ns = now_ns() + warm_up.as_nanos() as u64;
         Self {
@@ -44,7 +44,7 @@ impl Opening {
         }
     }
 
-    /// Watches until the load has said its result, for at most `patience` after its opening.
+    /// Watches until the load has printed its result, for at most `patience` after its opening.
     pub(super) fn watch(
         &mut self,
         load: &mut Actor,
@@ -62,7 +62,7 @@ impl Opening {
         }
     }
 
-    /// The measurement that began with the window, if one did.
+    /// Returns the measurement that started with the window, if there is one.
     pub(super) fn watch_of(self, opened_ns: u64, window_ns: u64) -> Option<Watch> {
         let distance = |watch: &Watch| watch.started_ns().abs_diff(opened_ns);
         let nearest = self.begun.into_iter().min_by_key(distance)?;
@@ -79,7 +79,7 @@ mod tests {
 
     const WARM_UP: Duration = Duration::from_millis(30);
 
-    /// A load that says `done` after so many milliseconds.
+    /// A load that prints `done` after this many milliseconds.
     fn load(millis: u32) -> Actor {
         let script = format!("sleep 0.{millis:03}; echo done; cat");
         Actor::start(Path::new("/bin/sh"), ["-c", &script], Pin::Nowhere).unwrap()
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_window_that_no_measurement_began_with_has_none() {
         let (opening, ended_ns) = watch(60);
-        // A load that takes no time has no window to speak of.
+        // A load that takes no time has no window.
         let last = opening.begun.last().unwrap().started_ns();
         assert!(opening.watch_of(last + 1_000_000, 1_000).is_none());
         let (opening, _) = watch(60);

@@ -1,4 +1,4 @@
-//! The programs that speak the contract.
+//! Programs that implement the contract.
 
 use std::path::{Path, PathBuf};
 
@@ -7,30 +7,30 @@ use crate::workload::child::{Actor, ChildError, Pin};
 /// A floor or a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::workload) struct Program {
-    /// Its name in results.
+    /// Name in results.
     pub(in crate::workload) target: &'static str,
-    /// The executable; a bare name until it is looked for.
+    /// Path of the executable; empty until [`Self::in_directory`].
     path: PathBuf,
     file: &'static str,
-    /// Which of the executable's programs it is.
+    /// Subcommand of the executable.
     word: Option<&'static str>,
-    /// Whether its server stands between a caller and a callee.
+    /// True if the program is a broker between caller and callee.
     pub(in crate::workload) is_broker: bool,
 }
 
 impl Program {
-    /// The least that an echo over sleeping sockets needs.
+    /// Minimum of an echo over sleeping sockets.
     pub(in crate::workload) const FLOOR: Self = Self::new("floor", "floors", Some("echo"), false);
-    /// The least that reading a stream of bytes needs.
+    /// Minimum of reading a stream of bytes.
     pub(in crate::workload) const STREAM: Self =
         Self::new("stream-floor", "floors", Some("stream"), false);
-    /// The least that durable messages within one process need.
+    /// Minimum of durable messages within one process.
     pub(in crate::workload) const DISK: Self =
         Self::new("disk-floor", "floors", Some("disk"), false);
-    /// The least that a durable write over the network needs: one thread reads, another syncs.
+    /// Minimum of a durable write over the network: one thread reads, another syncs.
     pub(in crate::workload) const DURABLE: Self =
         Self::new("durable-echo", "floors", Some("durable-echo"), false);
-    /// The same in one thread.
+    /// Minimum of a durable write over the network, in one thread.
     pub(in crate::workload) const DURABLE_ONE: Self =
         Self::new("durable-echo-1", "floors", Some("durable-echo"), false);
     /// libzmq, ROUTER and DEALER.
@@ -42,9 +42,10 @@ impl Program {
     /// NATS core, the official server and client.
     pub(in crate::workload) const NATS: Self = Self::new("nats", "peer-nats", None, true);
 
-    /// SLIM's node and its applications, as slim-bindings for Python have them.
+    /// SLIM's node and its applications in the Python bindings.
     pub(in crate::workload) const SLIM: Self = Self::new("slim", "peer-slim", None, true);
-    /// SLIM's own command: its node and the clients of its benchmark. It does not speak the contract.
+    /// SLIM's own command line: its node and the clients of its benchmark. It does not implement
+    /// the contract.
     pub(in crate::workload) const SLIMCTL: Self = Self::new("slim", "slimctl", None, true);
 
     const fn new(
@@ -62,10 +63,10 @@ impl Program {
         }
     }
 
-    /// The program in the directory that `bench/peers/build.sh` fills.
+    /// Finds the program in the directory that `bench/peers/build.sh` fills.
     ///
     /// # Errors
-    /// When it is not there.
+    /// When the program is not there.
     pub(in crate::workload) fn in_directory(self, directory: &Path) -> Result<Self, ChildError> {
         let path = directory.join(self.file);
         match path.is_file() {
@@ -77,7 +78,7 @@ impl Program {
         }
     }
 
-    /// Starts it.
+    /// Starts the program.
     pub(in crate::workload) fn start(
         &self,
         arguments: &[&str],
@@ -99,7 +100,7 @@ mod tests {
             .in_directory(directory.path())
             .unwrap_err()
             .to_string();
-        assert!(missing.starts_with("there is no peer-zmq in "), "{missing}");
+        assert!(missing.starts_with("peer-zmq is not in "), "{missing}");
         assert!(missing.contains("\nhint: cargo xtask peers"), "{missing}");
         std::fs::write(directory.path().join("peer-zmq"), "").unwrap();
         assert!(Program::ZMQ.in_directory(directory.path()).is_ok());

@@ -1,4 +1,4 @@
-//! What the programs of the contract print.
+//! Reports that the programs of the contract print.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::clock::cpu_step_ns;
 use crate::measurement::{Measurement, ReportedLatency, Sink};
 use crate::process::{Role, RoleUsage};
 
-/// A load's one line. `latency` has no values where nothing is answered.
+/// Report line of a load. `latency` is empty for messages without an answer.
 #[derive(Debug, Clone, Deserialize)]
 pub(in crate::workload) struct LoadReport {
     pub(super) completed: u64,
@@ -19,7 +19,8 @@ pub(in crate::workload) struct LoadReport {
     pub(super) notes: String,
 }
 
-/// The line of the subscribers of a publisher. A window of arrivals, but not when it began.
+/// Report line of a publisher's subscribers. It has the length of the arrival window, but not its
+/// start.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct SubscribeReport {
     received: u64,
@@ -28,7 +29,7 @@ pub(super) struct SubscribeReport {
 }
 
 impl LoadReport {
-    /// What it counted.
+    /// Converts the report to a measurement.
     pub(in crate::workload) fn measurement(&self) -> Measurement {
         let mut errors = BTreeMap::new();
         if self.errors > 0 {
@@ -44,14 +45,14 @@ impl LoadReport {
         }
     }
 
-    /// What it used, all of it within the window.
+    /// Returns the load's usage, all of it within the window.
     pub(in crate::workload) fn usage(&self) -> RoleUsage {
         said(Role::Sender, self.cpu_ns, self.window_ns)
     }
 }
 
 impl SubscribeReport {
-    /// What was received.
+    /// Returns the received messages.
     pub(super) fn sink(&self) -> Sink {
         Sink {
             received: self.received,
@@ -63,13 +64,13 @@ impl SubscribeReport {
         }
     }
 
-    /// What they used, for messages that were sent within that window.
+    /// Returns the subscribers' usage, for messages that were sent within this window.
     pub(super) fn usage(&self, window_ns: u64) -> RoleUsage {
         said(Role::Responder, self.cpu_ns, window_ns)
     }
 }
 
-/// A process that has said itself what it used; its memory is not known.
+/// Usage of a process as reported by itself, without its memory.
 fn said(role: Role, cpu_ns: u64, wall_ns: u64) -> RoleUsage {
     RoleUsage {
         role,

@@ -1,32 +1,33 @@
-//! Whom the takes are for.
+//! Names of the agents in takes.
 
 use serde::{Deserialize, Serialize};
 
-/// Digits of an agent's number: all names are of one length, so that a request's is known beforehand.
+/// Digits of an agent's number. All names have the same length, so that the size of a request is
+/// known in advance.
 pub(super) const DIGITS: usize = 8;
 
-/// The names of a run.
+/// Agent names of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Names {
-    /// What they begin with: no two runs share a bucket.
+    /// Prefix of the names: no two runs share a bucket.
     pub(super) prefix: String,
-    /// How many there are.
+    /// Number of agents.
     pub(super) count: u32,
-    /// Who comes next.
+    /// Order in which they take.
     pub(super) order: Order,
 }
 
-/// Who comes next.
+/// Order of the agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Order {
-    /// Anybody.
+    /// Random order.
     Random,
-    /// One after the other, from the first.
+    /// Round robin, from the first.
     InTurn,
 }
 
-/// Says who comes next.
+/// Generator of agent numbers.
 #[derive(Debug)]
 pub(super) struct Agents {
     count: u32,
@@ -35,7 +36,8 @@ pub(super) struct Agents {
 }
 
 impl Agents {
-    /// The same every time: two targets are asked for the same agents.
+    /// Makes a generator. Its sequence is always the same, so that two targets get takes for the
+    /// same agents.
     pub(super) fn of(names: &Names) -> Self {
         Self {
             count: names.count.max(1),
@@ -44,7 +46,7 @@ impl Agents {
         }
     }
 
-    /// The number of the next one.
+    /// Returns the next agent's number.
     pub(super) fn next(&mut self) -> u32 {
         let number = match self.order {
             Order::Random => splitmix(self.state) >> 32,
@@ -52,14 +54,14 @@ impl Agents {
         };
         self.state += 1;
         match self.order {
-            // Multiplied into the range, which is even enough and divides nothing.
+            // Multiplication maps into the range; it is even enough and needs no division.
             Order::Random => ((number * u64::from(self.count)) >> 32) as u32,
             Order::InTurn => (number % u64::from(self.count)) as u32,
         }
     }
 }
 
-/// The generator of Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
+/// SplitMix, from Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
 fn splitmix(turn: u64) -> u64 {
     let mut z = turn.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -67,7 +69,7 @@ fn splitmix(turn: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Writes an agent's number over the digits at the beginning of `place`.
+/// Writes an agent's number over the first digits of `place`.
 pub(super) fn write_digits(place: &mut [u8], mut number: u32) {
     for digit in place[..DIGITS].iter_mut().rev() {
         *digit = b'0' + (number % 10) as u8;

@@ -1,40 +1,40 @@
-//! Answers as bytes: looked at no further than to their end and to what they decided.
+//! Parser of responses, limited to their length and their decisions.
 
 use memchr::{memchr, memmem};
 
 use super::{Dialect, Step};
 
-/// What came back.
+/// A response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answer<'a> {
     pub(super) status: u16,
     pub(super) body: &'a [u8],
-    /// Bytes of all of it.
+    /// Size of the response in bytes.
     pub(super) size: usize,
-    /// The server will hang up behind it.
+    /// True if the server closes the connection after it.
     pub(super) is_last: bool,
 }
 
-/// Why bytes are no answer that can be read here.
+/// Errors of parsing a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unreadable {
-    #[error("what comes back is no HTTP")]
+    #[error("the response is not HTTP")]
     NoHttp,
-    #[error("what comes back is no answer of Redis to a take")]
+    #[error("the response is not Redis' answer to a take")]
     NoRedis,
-    #[error("an answer comes in chunks, whose length is not known beforehand")]
+    #[error("the response is in chunks, whose length is not known in advance")]
     Chunked,
-    #[error("an answer is longer than {SIZE_MAX} bytes")]
+    #[error("the response is longer than {SIZE_MAX} bytes")]
     TooLong,
 }
 
-/// Longer answers than a batch of thousands has.
+/// Maximum size of a response: more than a batch of thousands needs.
 pub(super) const SIZE_MAX: usize = 16 << 20;
 
-/// A head that is longer belongs to no answer of a limiter.
+/// Maximum size of a head.
 const HEAD_MAX: usize = 64 << 10;
 
-/// The first answer, once all of it is there. `is_end` says that nothing will follow these bytes.
+/// Parses the first response if it is complete. `is_end` means that no more bytes follow.
 pub(super) fn first(bytes: &[u8], is_end: bool) -> Result<Option<Answer<'_>>, Unreadable> {
     if bytes.len() >= 7 && !bytes.starts_with(b"HTTP/1.") {
         return Err(Unreadable::NoHttp);
@@ -49,7 +49,7 @@ pub(super) fn first(bytes: &[u8], is_end: bool) -> Result<Option<Answer<'_>>, Un
     let body_size = match head.length {
         Some(length) if length > SIZE_MAX => return Err(Unreadable::TooLong),
         Some(length) => length,
-        // The end of the connection is that of the body.
+        // The body ends with the connection.
         None if is_end => bytes.len() - head_size,
         None if bytes.len() > SIZE_MAX => return Err(Unreadable::TooLong),
         None => return Ok(None),
@@ -70,7 +70,7 @@ struct Head {
 }
 
 impl Head {
-    /// Of a status line and headers, up to the empty line.
+    /// Parses a status line and headers, up to the empty line.
     fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
         let number = |text: &[u8]| std::str::from_utf8(text).ok()?.trim().parse::<usize>().ok();
         let status = bytes
@@ -86,7 +86,7 @@ impl Head {
         while let Some(end) = memchr(b'\n', rest) {
             let line = &rest[..end];
             rest = &rest[end + 1..];
-            // Most lines are none of these, which their first letter says.
+            // The first letter rules out most lines.
             match line.first().map(u8::to_ascii_lowercase) {
                 Some(b'c') => {
                     if let Some(value) = value(line, b"content-length:") {
@@ -105,13 +105,13 @@ impl Head {
     }
 }
 
-/// What stands behind the name, in a line that begins with it.
+/// Returns the value of a header line if it begins with `name`.
 fn value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (begin, value) = line.split_at_checked(name.len())?;
     begin.eq_ignore_ascii_case(name).then_some(value)
 }
 
-/// What an answer decided.
+/// Decisions in a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Decided {
     pub(super) allowed: u32,
@@ -127,7 +127,7 @@ const LIMITED: Decided = Decided {
     limited: 1,
 };
 
-/// What was decided about takes; an error is a stable word, as a tally wants it.
+/// Returns the decisions about takes. The error is a stable word for the tally.
 pub(super) fn of_takes(dialect: Dialect, answer: Answer<'_>) -> Result<Decided, String> {
     match (dialect, answer.status) {
         (Dialect::Request | Dialect::Script(_), 200) => Ok(ALLOWED),
@@ -140,7 +140,7 @@ pub(super) fn of_takes(dialect: Dialect, answer: Answer<'_>) -> Result<Decided, 
     }
 }
 
-/// What a step of a virtual user came to.
+/// Returns the decision of a virtual user's step.
 pub(super) fn of_step(step: Step, answer: Answer<'_>) -> Result<Decided, String> {
     match (step, answer.status) {
         (_, 200) => Ok(ALLOWED),
@@ -168,7 +168,8 @@ fn several(body: &[u8], wanted: u32) -> Result<Decided, String> {
     }
 }
 
-/// The checks of the report's script: how many there are of a step, and how many of them hold.
+/// Runs the checks of the report's script. Returns how many there are for the step, and how many
+/// pass.
 pub(super) fn checks(step: Step, answer: Answer<'_>) -> (u64, u64) {
     let json = || serde_json::from_slice::<serde_json::Value>(answer.body);
     let is = |holds: bool| u64::from(holds);

@@ -1,4 +1,4 @@
-//! A connection that never waits: what is to be sent, what has come, and what is under way.
+//! Non-blocking connection with its buffers and its requests in flight.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -9,7 +9,7 @@ use rustix::event::epoll::{self, EventFlags};
 use super::answer::SIZE_MAX;
 use crate::tally::Departure;
 
-/// A connection, and what is under way on it in the order of its answers.
+/// A connection, and its requests in flight in the order of their answers.
 #[derive(Debug)]
 pub(super) struct Caller {
     stream: Option<TcpStream>,
@@ -18,37 +18,37 @@ pub(super) struct Caller {
     outbox: Vec<u8>,
     written: usize,
     pub(super) flights: VecDeque<Flight>,
-    /// When connecting was begun and when it was done.
+    /// Start and end of connecting.
     pub(super) connect_ns: (u64, u64),
-    /// When the first byte of the answer that is awaited came.
+    /// Arrival of the first byte of the current response.
     pub(super) first_byte_ns: Option<u64>,
 }
 
-/// A request under way.
+/// A request in flight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Flight {
-    /// Which of the load's templates.
+    /// Index of the load's template.
     pub(super) template: usize,
     pub(super) decisions: u32,
     pub(super) departure: Departure,
     pub(super) is_counted: bool,
 }
 
-/// What reading has come to.
+/// State of the connection after reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inflow {
     Open,
     Ended,
 }
 
-/// What one read takes at first; a longer answer makes it grow.
+/// Initial size of the read buffer; a longer response makes it grow.
 const INBOX_SIZE: usize = 16 << 10;
 
-/// Up to here: more than the longest answer that is read at all.
+/// Maximum size of the read buffer: larger than the longest accepted response.
 const INBOX_SIZE_MAX: usize = 2 * SIZE_MAX;
 
 impl Caller {
-    /// One that is not connected yet.
+    /// Makes a caller without a connection.
     pub(super) fn new() -> Self {
         Self {
             stream: None,
@@ -66,10 +66,10 @@ impl Caller {
         self.stream.is_some()
     }
 
-    /// Connects, and is told about in `poll` under `key` from then on.
+    /// Connects. `poll` reports events of the connection under `key`.
     ///
-    /// The kernel answers for a listener on loopback, so that this takes microseconds and needs no
-    /// turn of the loop.
+    /// The kernel accepts for a listener on loopback, so this takes microseconds and need not be
+    /// asynchronous.
     pub(super) fn connect(
         &mut self,
         address: SocketAddr,
@@ -79,7 +79,7 @@ impl Caller {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        // Edges: a reader who reads all there is needs no further call to say so.
+        // Edge-triggered: a reader that always drains the socket needs no further system call.
         let events = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(poll, &stream, epoll::EventData::new_u64(key as u64), events)?;
         self.stream = Some(stream);
@@ -89,17 +89,17 @@ impl Caller {
         Ok(())
     }
 
-    /// Hangs up; what is under way stays to be accounted for.
+    /// Closes the connection. Requests in flight remain to be accounted for.
     pub(super) fn hang_up(&mut self) {
         self.stream = None;
     }
 
-    /// What is to be sent next goes here.
+    /// Returns the buffer for outgoing requests.
     pub(super) fn outbox(&mut self) -> &mut Vec<u8> {
         &mut self.outbox
     }
 
-    /// Sends what there is room for; the rest leaves when there is more.
+    /// Sends as much as the socket accepts; the rest leaves when there is room.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         let Some(stream) = &mut self.stream else {
             return Ok(());
@@ -117,8 +117,8 @@ impl Caller {
         Ok(())
     }
 
-    /// Reads all there is. Where the end has been announced it is read up to that, for which there will
-    /// be no other edge.
+    /// Reads all available bytes. If the peer has announced the end, reads up to it, because no
+    /// other edge will follow.
     pub(super) fn fill(&mut self, upto: Inflow) -> io::Result<Inflow> {
         let Some(stream) = &mut self.stream else {
             return Ok(Inflow::Ended);
@@ -134,7 +134,7 @@ impl Caller {
                 Ok(0) => return Ok(Inflow::Ended),
                 Ok(size) => {
                     self.filled += size;
-                    // A short read has emptied the socket; what comes later is another edge.
+                    // A short read has emptied the socket; later bytes cause a new edge.
                     if self.filled < self.inbox.len() && upto == Inflow::Open {
                         return Ok(Inflow::Open);
                     }
@@ -146,12 +146,12 @@ impl Caller {
         }
     }
 
-    /// What has come and is not consumed.
+    /// Returns the received bytes that are not consumed.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.inbox[..self.filled]
     }
 
-    /// Forgets that many bytes.
+    /// Drops the first `size` received bytes.
     pub(super) fn consume(&mut self, size: usize) {
         self.inbox.copy_within(size..self.filled, 0);
         self.filled -= size;

@@ -1,28 +1,28 @@
-//! What a load counts: everything once as a tally, and taken apart by endpoint.
+//! Counters of a load: one tally for all requests, and latencies by endpoint.
 
 use super::answer::Decided;
 use crate::measurement::{Answered, Endpoint, Phase};
 use crate::tally::{Departure, Tally};
 
-/// The counts of a load.
+/// Counters of a load.
 #[derive(Debug)]
 pub(super) struct Counts {
     pub(super) tally: Tally,
     pub(super) answered: Answered,
 }
 
-/// What a request's time consists of.
+/// Phases of a request's time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Phases {
-    /// Until it was connected.
+    /// Time until it was connected.
     pub(super) connect_ns: u64,
-    /// From there to the first byte.
+    /// Time from then to the first byte.
     pub(super) waiting_ns: u64,
-    /// From there to the last.
+    /// Time from the first to the last byte.
     pub(super) processing_ns: u64,
 }
 
-/// Whether a request has an intended time.
+/// Tells whether a request has an intended send time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Timed {
     FromSend,
@@ -30,7 +30,7 @@ pub(super) enum Timed {
 }
 
 impl Counts {
-    /// Nothing yet, of these endpoints.
+    /// Makes empty counters of these endpoints.
     pub(super) fn of<'a>(endpoints: impl IntoIterator<Item = &'a str>) -> Self {
         let endpoint = |name: &str| Endpoint {
             name: name.to_owned(),
@@ -46,7 +46,7 @@ impl Counts {
         }
     }
 
-    /// A request for so many decisions left.
+    /// Counts a sent request for `decisions` takes.
     pub(super) fn sent(&mut self, decisions: u32, departure: Departure, timed: Timed) {
         for _ in 0..decisions {
             match timed {
@@ -56,7 +56,7 @@ impl Counts {
         }
     }
 
-    /// It was answered at `done_ns`.
+    /// Counts a request answered at `done_ns`.
     pub(super) fn answered(
         &mut self,
         endpoint: usize,
@@ -81,12 +81,12 @@ impl Counts {
         }
     }
 
-    /// It came to nothing, with every decision it was for.
+    /// Counts a failed request with all its decisions.
     pub(super) fn failed(&mut self, decisions: u32, kind: &str) {
         (0..decisions).for_each(|_| self.tally.failed(kind));
     }
 
-    /// The parts of its time.
+    /// Records the phases of a request.
     pub(super) fn phases(&mut self, phases: Phases) {
         let total_ns = phases.connect_ns + phases.processing_ns;
         let times = [

@@ -1,36 +1,37 @@
-//! How many one bucket has to allow: what it held, and what came back while it was asked. And how many nodes may
-//! that share one: no more than that, and fewer as long as one of them holds what another could spend.
+//! Exactness of buckets. One bucket must allow its capacity plus its refill during the load. Nodes
+//! that share a bucket may not allow more than that, and allow less as long as one of them holds a
+//! lease that another could spend.
 //!
-//! Asked faster than it refills, a bucket that was full admits `capacity + ⌊refill · t⌋` over `t`
-//! seconds, whoever asks and however. The time here is the load's own, which begins before the first
-//! decision and ends after the last: by at most one take that is more than the server's.
+//! A full bucket that gets takes faster than it refills admits `capacity + ⌊refill · t⌋` over `t`
+//! seconds, independent of their source. The time here is the load's own. It begins before the
+//! first decision and ends after the last, which exceeds the server's time by at most one take.
 
 use serde::Serialize;
 
 use super::limits::Bucket;
 use crate::measurement::Answered;
 
-/// By how much a count may differ from the one that follows from the load's own clock.
+/// Maximum difference between the counted and the computed number.
 const TOLERANCE: u64 = 1;
 
-/// What one bucket had to allow, and what it did.
+/// Required and counted number of allowed takes of one bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Exactness {
-    /// `100 + ⌊10 · t⌋`, or all that were asked for.
+    /// `100 + ⌊10 · t⌋`, or the number of takes if that is smaller.
     pub must_allow: u64,
-    /// What it allowed.
+    /// Number of allowed takes.
     pub allowed: u64,
 }
 
 impl Exactness {
-    /// Whether that is right, up to one.
+    /// Returns true if the numbers differ by at most one.
     #[must_use]
     pub fn holds(self) -> bool {
         self.allowed.abs_diff(self.must_allow) <= TOLERANCE
     }
 }
 
-/// What one bucket had to allow, where a run asked just one.
+/// Returns the exactness of a run with a single bucket.
 #[must_use]
 pub fn exactness(answered: &Answered) -> Option<Exactness> {
     Some(Exactness {
@@ -39,24 +40,24 @@ pub fn exactness(answered: &Answered) -> Option<Exactness> {
     })
 }
 
-/// What buckets may allow that several nodes share, and what these allowed.
+/// Maximum and counted number of allowed takes of buckets shared by several nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Excess {
-    /// `capacity + ⌊refill · t⌋` of every bucket.
+    /// Sum of `capacity + ⌊refill · t⌋` over the buckets.
     pub may_allow: u64,
-    /// What was allowed.
+    /// Number of allowed takes.
     pub allowed: u64,
 }
 
 impl Excess {
-    /// By how many that is too much.
+    /// Returns by how many takes the maximum is exceeded.
     #[must_use]
     pub fn over(self) -> u64 {
         self.allowed.saturating_sub(self.may_allow)
     }
 }
 
-/// What nodes that share buckets were allowed to admit, where that was asked.
+/// Returns the excess of a run whose nodes share buckets.
 #[must_use]
 pub fn excess(answered: &Answered) -> Option<Excess> {
     Some(Excess {
@@ -65,7 +66,7 @@ pub fn excess(answered: &Answered) -> Option<Excess> {
     })
 }
 
-/// The most that a bucket which is full admits within `window_ns`, of takes of one.
+/// Returns how many takes of one a full bucket admits within `window_ns`.
 pub(super) fn at_most(bucket: Bucket, window_ns: u64) -> u64 {
     let refilled = u128::from(window_ns) * u128::from(bucket.refill_per_s) / 1_000_000_000;
     let refilled = u64::try_from(refilled).unwrap_or(u64::MAX);

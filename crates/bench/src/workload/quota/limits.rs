@@ -1,40 +1,40 @@
-//! The limits that a node of ours has in a run.
+//! Limits of our node in a run.
 
 use serde::{Deserialize, Serialize};
 
 use super::{CAPACITY, Costs, REFILL_PER_S};
 
-/// How many limits cover a take.
+/// Number and size of the limits that apply to a take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limits {
     /// The agent's requests, as in the report.
     One,
-    /// Requests and tokens of the organisation, of the namespace and of the agent: all must agree.
+    /// Requests and tokens of the organisation, the namespace and the agent: all six must admit the
+    /// take.
     Six,
-    /// The agent's requests, of which there are always enough.
+    /// The agent's requests, with a bucket that is never empty.
     Plenty,
-    /// The agent's requests, of which there are many, and never enough.
+    /// The agent's requests, with a large bucket that the load always empties.
     Scarce,
 }
 
-/// What a bucket of an agent's requests holds, and what comes back.
+/// Bucket of an agent's requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Bucket {
     pub(super) capacity: u64,
     pub(super) refill_per_s: u64,
 }
 
-/// Enough that a load of ours does not get to the bottom of it: what the upper tiers cost is asked, not
-/// what they refuse.
+/// Bucket that no load exhausts: the case measures the cost of the upper tiers, not their denials.
 const UNBOUNDED: Bucket = Bucket {
     capacity: 1_000_000_000,
     refill_per_s: 1_000_000_000,
 };
 
-/// The agents' limit of requests: by this name the report's surface says how they stand.
+/// Name of the limit on an agent's requests; the report's API shows its state under this name.
 const AGENT: &str = "agent";
 
-/// The patterns of the tiers, the agent's last.
+/// Patterns of the tiers, the agent's last.
 const TIERS: [(&str, &str); 3] = [
     ("organisation", "*"),
     ("namespace", "*/*"),
@@ -42,7 +42,7 @@ const TIERS: [(&str, &str); 3] = [
 ];
 
 impl Limits {
-    /// The bucket of an agent's requests.
+    /// Returns the bucket of an agent's requests.
     pub(super) fn bucket(self) -> Bucket {
         let (capacity, refill_per_s) = match self {
             Self::One | Self::Six => (CAPACITY, REFILL_PER_S),
@@ -55,7 +55,7 @@ impl Limits {
         }
     }
 
-    /// What tells cases apart in which they stand; nothing for the report's.
+    /// Returns the parameter that distinguishes cases with these limits; `None` for the report's.
     pub(super) fn parameter(self) -> Option<(&'static str, u64)> {
         match self {
             Self::One => None,
@@ -71,7 +71,7 @@ impl Limits {
         }
     }
 
-    /// As a node's configuration has them.
+    /// Renders the limits as a node's configuration.
     pub(super) fn toml(self) -> String {
         match self {
             Self::One | Self::Plenty | Self::Scarce => {
@@ -85,7 +85,7 @@ impl Limits {
     }
 }
 
-/// A tier's limits of both units; an agent's requests are those of the report.
+/// Renders a tier's limits of requests and tokens. The agent's requests are those of the report.
 fn both(tier: &str, pattern: &str) -> String {
     let bucket = match tier {
         AGENT => Limits::Six.bucket(),

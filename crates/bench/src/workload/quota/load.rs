@@ -1,4 +1,4 @@
-//! The role that asks: one thread, one `epoll`, as many connections as said.
+//! HTTP load role: one thread, one `epoll`, a configured number of connections.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -19,16 +19,16 @@ use crate::clock::now_ns;
 use crate::tally::Departure;
 use crate::workload::role::{Failure, Ready, hear, say};
 
-/// How long a server may say nothing at all though it was asked.
+/// Maximum time without a response while requests are in flight.
 const SILENCE_NS: u64 = 30_000_000_000;
 
-/// The loop looks around at least so often.
+/// Maximum time between two iterations of the loop.
 const LOOK_NS: u64 = 1_000_000_000;
 
 /// Plays the role.
 ///
 /// # Errors
-/// When the server cannot be reached, falls silent, or answers in a way that cannot be read.
+/// When the server cannot be reached, stops answering, or sends an invalid answer.
 pub(super) fn play(spec: &LoadSpec, dialect: Dialect) -> Result<(), Failure> {
     let opened_ns = now_ns();
     let mut load = Load::open(spec, dialect)?;
@@ -39,7 +39,7 @@ pub(super) fn play(spec: &LoadSpec, dialect: Dialect) -> Result<(), Failure> {
     if hear()?.is_some() {
         say(&load.ask(|| say(&STEADY))?)?;
     }
-    // The suite reads our memory before it lets us go.
+    // The suite reads this process's memory before it ends.
     hear()?;
     Ok(())
 }
@@ -47,19 +47,19 @@ pub(super) fn play(spec: &LoadSpec, dialect: Dialect) -> Result<(), Failure> {
 struct Load<'a> {
     spec: &'a LoadSpec,
     dialect: Dialect,
-    /// Connections go to one after the other.
+    /// Addresses, to which connections are distributed in turn.
     addresses: Vec<SocketAddr>,
     poll: OwnedFd,
     callers: Vec<Caller>,
     templates: Vec<Template>,
     counts: Counts,
-    /// Since when each has nothing to do, for the lag.
+    /// Time since which each caller has been free, for the lag.
     free_ns: Vec<u64>,
     idle: VecDeque<usize>,
     asleep: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Callers that may have something more to do.
+    /// Number of callers that may still have something to do.
     working: usize,
-    /// Requests under way on all connections.
+    /// Requests in flight on all connections.
     under_way: usize,
     heard_ns: u64,
 }
@@ -91,7 +91,7 @@ impl<'a> Load<'a> {
         Ok(load)
     }
 
-    /// Asks until there is nothing more to ask. `open` is called once, when the window opens.
+    /// Sends all requests. `open` is called once, when the window opens.
     fn ask(&mut self, mut open: impl FnMut() -> Result<(), Failure>) -> Result<Asked, Failure> {
         let begin_ns = now_ns();
         let pacer = Pacer::new(&self.spec.pace, &self.spec.agents, begin_ns);
@@ -132,11 +132,11 @@ impl<'a> Load<'a> {
         })
     }
 
-    /// Waits for the next thing to happen: an answer, the end of a thought, a time of the schedule.
+    /// Waits for the next event: a response, the end of a think time, a scheduled time.
     fn wait(&self, pacer: &Pacer, events: &mut Vec<epoll::Event>) -> Result<(), Failure> {
         let now_ns = now_ns();
         if self.under_way > 0 && now_ns.saturating_sub(self.heard_ns) > SILENCE_NS {
-            return Err("the server does not answer any more".into());
+            return Err("the server stopped answering".into());
         }
         let mut until_ns = now_ns + LOOK_NS;
         if let Some(Reverse((wake_ns, _))) = self.asleep.peek() {
@@ -163,7 +163,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Those whose time has come have something to do.
+    /// Resumes the callers whose think time or scheduled time is over.
     fn wake(&mut self, pacer: &mut Pacer) -> Result<(), Failure> {
         let now_ns = now_ns();
         while let Some(Reverse((wake_ns, caller))) = self.asleep.peek().copied() {
@@ -181,11 +181,11 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    /// A connection has something to read, or room for what is to be written.
+    /// Handles a connection that is readable or writable.
     fn on_ready(&mut self, pacer: &mut Pacer, key: usize, upto: Inflow) -> Result<(), Failure> {
         let caller = &mut self.callers[key];
         let inflow = caller.flush().and_then(|()| caller.fill(upto));
-        // A connection that breaks has ended.
+        // A broken connection has ended.
         let inflow = inflow.unwrap_or(Inflow::Ended);
         if caller.flights.is_empty() {
             if inflow == Inflow::Ended {
@@ -205,7 +205,8 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Accounts for every answer that is there; whether any was, or will not come any more.
+    /// Accounts for every complete response. Returns true if there was one, or if no more will
+    /// come.
     fn take_answers(&mut self, key: usize, inflow: Inflow, done_ns: u64) -> Result<bool, Failure> {
         let caller = &mut self.callers[key];
         let (mut at, mut count, mut is_last) = (0, 0, inflow == Inflow::Ended);
@@ -241,13 +242,13 @@ impl<'a> Load<'a> {
         Ok(count > 0)
     }
 
-    /// The connection is gone, and with it what was under way.
+    /// Closes a connection, and counts its requests in flight as failed.
     fn lose(&mut self, key: usize) {
         let caller = &mut self.callers[key];
         caller.hang_up();
         for flight in caller.flights.drain(..) {
             self.under_way -= 1;
-            // A failure counts whenever it is: a run with one is no clean run.
+            // A failure counts even outside the window: a run with a failure is not clean.
             if !flight.is_counted {
                 let timed = self.spec.pace.timed();
                 self.counts.sent(flight.decisions, flight.departure, timed);
@@ -256,7 +257,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Gives a caller something to do, as long as there is room on its connection.
+    /// Sends a caller's next requests, as long as its connection has room.
     fn keep_busy(&mut self, pacer: &mut Pacer, key: usize, at_ns: u64) -> Result<(), Failure> {
         self.free_ns[key] = at_ns;
         while self.callers[key].flights.len() < self.spec.pace.depth() {
@@ -278,13 +279,13 @@ impl<'a> Load<'a> {
         }
         if self.callers[key].flush().is_err() {
             self.lose(key);
-            // What it was to say next is asked of it again, when it has a connection again.
+            // The request is repeated when the caller has a connection again.
             self.asleep.push(Reverse((at_ns, key)));
         }
         Ok(())
     }
 
-    /// Puts a request on its way.
+    /// Writes a request to its connection.
     fn put(
         &mut self,
         pacer: &mut Pacer,
@@ -329,7 +330,7 @@ impl<'a> Load<'a> {
     }
 }
 
-/// The first answer that is there as a whole.
+/// Parses the first complete response.
 fn first(dialect: Dialect, bytes: &[u8], inflow: Inflow) -> Result<Option<Answer<'_>>, Unreadable> {
     match dialect {
         Dialect::Script(_) => script::first(bytes),
@@ -339,14 +340,14 @@ fn first(dialect: Dialect, bytes: &[u8], inflow: Inflow) -> Result<Option<Answer
 
 fn resolve(address: &String) -> Result<SocketAddr, Failure> {
     let found = address.to_socket_addrs()?.next();
-    found.ok_or_else(|| format!("{address} is no address").into())
+    found.ok_or_else(|| format!("{address} is not an address").into())
 }
 
 fn counts(templates: &[Template]) -> Counts {
     Counts::of(templates.iter().map(|template| template.endpoint))
 }
 
-/// Counts one answer. A failure counts whenever it is.
+/// Counts one response. A failure counts even outside the window.
 fn account(
     counts: &mut Counts,
     pace: &Pace,
@@ -380,7 +381,7 @@ fn account(
     }
 }
 
-/// What the load sends: the steps of its users, or takes.
+/// Returns the requests of the load: the steps of its users, or takes.
 fn templates(spec: &LoadSpec, dialect: Dialect) -> Vec<Template> {
     let to = To {
         host: spec.addresses.first().map_or("", String::as_str),

@@ -1,4 +1,4 @@
-//! What a suite of quota benchmarks runs.
+//! Matrix of a quota suite.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,97 +12,97 @@ use super::target::Target;
 use super::{COUNT, Dialect, Limits, MIX, Pace, TAKE, Way};
 use crate::model::{Area, Case, Mode};
 
-/// What to run.
+/// Parameters of a quota suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matrix {
-    /// Who is measured.
+    /// Measured server.
     pub subject: Subject,
-    /// What is asked of it.
+    /// Kind of load.
     pub work: Work,
-    /// How many agents take part: a case for each number.
+    /// Numbers of agents, one case for each.
     pub agents: Vec<u32>,
-    /// What comes before and is not counted: the load itself, or where that must find full buckets, takes for
-    /// other agents.
+    /// Duration of the warm-up, which is not counted: the load itself, or takes for other agents if
+    /// the load must find full buckets.
     pub warmup: Duration,
     /// Runs of each case.
     pub repeats: u32,
-    /// Where nodes and peers keep what they keep; each run gets a directory of its own in it.
+    /// Directory for the data of nodes and peers; each run creates its own in it.
     pub directory: PathBuf,
 }
 
-/// Who is measured.
+/// Measured server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// A node that each run starts.
+    /// Node that each run starts.
     Node,
-    /// A server that runs already: `HOST:PORT`.
+    /// Server that is already running: `HOST:PORT`.
     Url(String),
 }
 
-/// What is asked.
+/// Kind of load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Work {
-    /// Virtual users who ask several things in turn, then think.
+    /// Virtual users that send several requests in turn, then think.
     Mix {
-        /// How many.
+        /// Number of users.
         vus: u32,
-        /// What they ask.
+        /// Requests of a user.
         steps: Vec<Step>,
-        /// How long they think.
+        /// Think time.
         think: Duration,
-        /// After which nobody begins anew.
+        /// Time after which no user begins a new iteration.
         window: Duration,
     },
-    /// A number of takes.
+    /// A fixed number of takes.
     Count {
-        /// Over how many connections at once.
+        /// Number of concurrent connections.
         connections: u32,
-        /// How many.
+        /// Number of takes.
         requests: u64,
-        /// How connections are kept: a case for each way.
+        /// Reuse of connections, one case for each.
         reuse: Vec<Reuse>,
     },
-    /// Takes as fast as they are answered.
+    /// Takes in a closed loop.
     Closed {
-        /// How they are asked.
+        /// Connections and requests of the load.
         load: Busy,
-        /// How many limits cover a take of a batch of ours: a case for each.
+        /// Limits on each take of our batches, one case for each.
         limits: Vec<Limits>,
     },
-    /// The same of nodes that share a Redis.
+    /// Takes in a closed loop against nodes that share a Redis.
     Shared {
-        /// How they are asked.
+        /// Connections and requests of the load.
         load: Busy,
-        /// How many nodes: cases for each number.
+        /// Numbers of nodes, with cases for each.
         nodes: Vec<u32>,
     },
     /// Takes on a schedule.
     Scheduled {
-        /// Over how many connections at most.
+        /// Maximum number of connections.
         connections: u32,
-        /// Takes per second: a case for each number.
+        /// Takes per second, one case for each rate.
         rates: Vec<u64>,
-        /// What is counted.
+        /// Length of the counted window.
         window: Duration,
     },
 }
 
-/// Connections that are kept busy.
+/// Connections of a closed loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Busy {
-    /// How many.
+    /// Number of connections.
     pub connections: u32,
-    /// Requests under way on each: a case for each number.
+    /// Requests in flight on each, one case for each number.
     pub pipelines: Vec<u32>,
-    /// Takes in a request of ours: a case for each number above one.
+    /// Takes in a request to our node, one case for each number above one.
     pub batches: Vec<u32>,
-    /// Through which takes come to a node of ours: cases for each.
+    /// Client APIs of our node, with cases for each.
     pub doors: Vec<Door>,
-    /// What is counted.
+    /// Length of the counted window.
     pub window: Duration,
 }
 
-/// A door of a node.
+/// Client API of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
     /// HTTP/1.1.
@@ -111,7 +111,7 @@ pub enum Door {
     Native,
 }
 
-/// What a virtual user asks.
+/// Request of a virtual user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
@@ -125,20 +125,20 @@ pub enum Step {
     Test,
 }
 
-/// How connections are kept.
+/// Reuse of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reuse {
-    /// HTTP/1.1, which keeps them.
+    /// HTTP/1.1, which keeps connections alive.
     Kept,
-    /// HTTP/1.0, and the client asks for it: Apache Bench with `-k`.
+    /// HTTP/1.0 with keep-alive on request: Apache Bench with `-k`.
     Asked,
-    /// HTTP/1.0, a connection for each request: Apache Bench without.
+    /// HTTP/1.0 with a connection for each request: Apache Bench without `-k`.
     Never,
 }
 
 impl Step {
-    /// The name in flags and cases.
+    /// Returns the name in flags and cases.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -151,7 +151,7 @@ impl Step {
 }
 
 impl Reuse {
-    /// The name in cases.
+    /// Returns the name in cases.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -162,7 +162,7 @@ impl Reuse {
     }
 }
 
-/// A case, and how it comes about.
+/// A case with its target and plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Asking {
     pub(super) case: Case,
@@ -171,14 +171,14 @@ pub(super) struct Asking {
     agents: u32,
 }
 
-/// How many agents take part, as cases have it.
+/// Name of the parameter for the number of agents.
 pub(super) const AGENTS: &str = "agents";
 
-/// What names of agents begin with, up to a number that no other run has.
+/// Size of the prefix of agent names, which differs from run to run.
 const PREFIX_SIZE: usize = 9;
 
 impl Matrix {
-    /// Every case of one target.
+    /// Returns every case of one target.
     pub(super) fn askings(&self, target: Target) -> Vec<Asking> {
         let plans = plans(self, target);
         let of = |count: &u32| {
@@ -233,7 +233,7 @@ impl Matrix {
         }
     }
 
-    /// A message's size is here that of the name that a take is for.
+    /// Makes a case. Its message size is the size of an agent's name.
     fn case(&self, target: Target, mode: Mode, connections: u32, agents: u32) -> Case {
         Case::new(target.name(), Area::Quota, mode)
             .clients(connections)
@@ -242,7 +242,7 @@ impl Matrix {
     }
 }
 
-/// With what tells the ways apart in which takes are put to a target.
+/// Adds the parameters that distinguish request shapes: client API and batch size.
 fn put(case: Case, way: Way) -> Case {
     match way {
         Way::Written(Dialect::Take { batch, .. }) => case.parameter("batch", batch),
@@ -258,12 +258,12 @@ fn put(case: Case, way: Way) -> Case {
 }
 
 impl Asking {
-    /// The agents of run `run` of this process, which no other run has asked for.
+    /// Returns the agents of run `run` of this process, which no other run uses.
     pub(super) fn names(&self, run: u32) -> Names {
         names(run, self.agents, Order::Random)
     }
 
-    /// What warms a server up for this, where it is not the beginning of the load itself.
+    /// Returns the warm-up load, unless the beginning of the load itself is the warm-up.
     pub(super) fn warm_up(&self, warmup: Duration) -> Option<Pace> {
         let connections = match self.plan.pace {
             Pace::Users { vus, .. } => vus,
@@ -283,7 +283,7 @@ impl Asking {
         })
     }
 
-    /// How many must be allowed within `window_ns`, where one bucket is asked.
+    /// Returns how many takes must be allowed within `window_ns`, if one bucket is used.
     pub(super) fn must_allow(&self, window_ns: u64) -> Option<u64> {
         match self.plan.pace {
             Pace::Count { requests, .. } if self.agents == 1 => {
@@ -293,18 +293,19 @@ impl Asking {
         }
     }
 
-    /// How many may be, where nodes share a bucket that holds too little.
+    /// Returns how many takes may be allowed, if nodes share a bucket that is too small for the
+    /// load.
     pub(super) fn may_allow(&self, window_ns: u64) -> Option<u64> {
         let Plan { limits, .. } = self.plan;
         (limits == Limits::Scarce).then(|| at_most(limits.bucket(), window_ns))
     }
 }
 
-/// Agents that no other run of this process or of another one has asked for.
+/// Returns agents that no other run of this or another process uses.
 pub(super) fn names(run: u32, count: u32, order: Order) -> Names {
     let process = std::process::id() & 0xffff;
     let prefix = format!("b{process:04x}{:03x}-", run & 0xfff);
-    debug_assert_eq!(prefix.len(), PREFIX_SIZE, "the size that cases tell");
+    debug_assert_eq!(prefix.len(), PREFIX_SIZE, "the message size in cases");
     Names {
         prefix,
         count,
@@ -381,7 +382,7 @@ mod tests {
             load: busy(&[Door::Native]),
             limits: vec![Limits::One],
         });
-        // Who has one door is asked there.
+        // A target with only one client API gets its cases there.
         assert_eq!(keys(&native_only, Target::Express).len(), 4);
     }
 
@@ -399,7 +400,7 @@ mod tests {
         assert_eq!((askings.len(), short.len()), (28, 4));
         for (asking, may_allow) in short {
             assert_eq!((may_allow, asking.agents), (30_000, 1));
-            // What is leased before the window opens is not counted in it.
+            // Credit leased before the window opens is not counted in it.
             assert!(asking.warm_up(Duration::from_secs(1)).is_some());
         }
         let script = keys(&matrix, Target::Script);

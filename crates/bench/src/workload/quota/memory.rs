@@ -1,8 +1,8 @@
-//! `bench quota --memory`: many buckets, and what each of them takes of memory.
+//! `bench quota --memory`: memory of a bucket, measured with many of them.
 //!
-//! Every agent is asked for once, one after the other, so that each has a bucket. Half of them first:
-//! what the server takes for the other half is what buckets take. With what it takes beyond that for
-//! having anything to do, the whole difference is told too.
+//! Every agent gets one take, so that each has a bucket. The memory per bucket is measured between
+//! half of the agents and all of them. The report also shows the growth from an idle server, which
+//! includes one-time costs.
 
 use std::thread;
 use std::time::Duration;
@@ -18,49 +18,50 @@ use super::{Limits, LoadSpec, Matrix, Pace, Reuse, Way};
 use crate::process::Memory;
 use crate::workload::{Surroundings, WorkloadError};
 
-/// What was found.
+/// Result of the measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct MemoryReport {
-    /// Of each server.
+    /// Memory of each server.
     pub servers: Vec<ServerMemory>,
-    /// Peers that are not in the directory of peers.
+    /// Peers that are missing from the directory of peers.
     pub left_out: Vec<&'static str>,
 }
 
-/// What one server takes.
+/// Memory of one server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ServerMemory {
-    /// Its name in results.
+    /// Name in results.
     pub target: &'static str,
-    /// How many agents were asked for.
+    /// Number of agents.
     pub agents: u64,
-    /// Bytes of an agent's name.
+    /// Size of an agent's name in bytes.
     pub name_bytes: u64,
-    /// Takes that were not allowed though each was the first of its agent.
+    /// Takes that were denied although each was the first of its agent.
     pub wrong: u64,
-    /// What asking took.
+    /// Duration of the takes in seconds.
     pub seconds: f64,
-    /// Resident memory with no bucket, of all its processes.
+    /// Resident memory of all its processes without buckets.
     pub empty_rss_bytes: u64,
-    /// With half of them.
+    /// Resident memory with half of the buckets.
     pub half_rss_bytes: u64,
-    /// And with all of them.
+    /// Resident memory with all buckets.
     pub full_rss_bytes: u64,
-    /// From half of them to all, for each.
+    /// Growth per bucket from half of them to all.
     pub bytes_each: f64,
-    /// From none of them to all, for each: with what does not grow with them.
+    /// Growth per bucket from none to all, including one-time costs.
     pub bytes_each_from_empty: f64,
 }
 
-/// Connections, and what is under way on each.
+/// Number of connections, and requests in flight on each.
 const CONNECTIONS: u32 = 8;
 const PIPELINE: u32 = 16;
 
-/// Where a take costs half a millisecond, fewer agents say as much.
+/// Fraction of the agents (1 / `EXPRESS_PART`) used for a server that needs half a millisecond per
+/// take.
 const EXPRESS_PART: u64 = 20;
 
-/// Asks every server for as many agents. Left alone for so long, it puts away what it needed to answer
-/// and to keep what it answered.
+/// Sends one take per agent to every server, and waits `rest` before each reading, so that the
+/// server releases the memory that it needed to answer.
 ///
 /// # Errors
 /// When a process fails.
@@ -102,7 +103,7 @@ fn measure(
     rest: Duration,
 ) -> Result<ServerMemory, WorkloadError> {
     let mut server = Server::start(target, surroundings, matrix, Standing::alone(Limits::One))?;
-    // Its first answers warm it up: what they need is not the buckets'.
+    // The first takes warm the server up: their memory is not that of the buckets.
     let mut settled = |agents, part| {
         let asked = ask(surroundings, &mut server, target, agents, 3 * run + part)?;
         thread::sleep(rest);
@@ -166,7 +167,7 @@ fn ask(
     })
 }
 
-/// Of all its processes.
+/// Returns the resident memory of all its processes.
 fn rss_bytes(server: &Server) -> u64 {
     let processes = server.processes().into_iter();
     let each = processes.filter_map(|(_, pid)| Some(Memory::of(pid)?.rss_bytes));

@@ -1,7 +1,9 @@
-//! The role that asks over the native protocol: our own client, one thread, as many connections as said.
+//! Native load role: our own client over the native protocol, one thread, a configured number of
+//! connections.
 //!
-//! Each connection has as many questions under way as the pace says, each asked by a task of its own as soon
-//! as its last one was answered. What the client costs is part of what the generator is said to cost.
+//! Each connection has as many requests in flight as the pace allows. Each of them runs in a task
+//! that sends the next request when the last one is answered. The client's CPU is part of the
+//! generator's reported cost.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,7 +22,7 @@ use crate::clock::now_ns;
 use crate::tally::Departure;
 use crate::workload::role::{Failure, Ready, hear, runtime, say};
 
-/// What is told of endpoints: there is one.
+/// Name of the only endpoint.
 const ENDPOINT: &str = "take";
 
 /// Plays the role.
@@ -30,7 +32,7 @@ const ENDPOINT: &str = "take";
 pub(super) fn play(spec: &LoadSpec, batch: u32, costs: Costs) -> Result<(), Failure> {
     let local = LocalSet::new();
     local.block_on(&runtime()?, play_on_runtime(spec, batch, costs))?;
-    // The suite reads our memory before it lets us go.
+    // The suite reads this process's memory before it ends.
     hear()?;
     Ok(())
 }
@@ -52,18 +54,18 @@ async fn play_on_runtime(spec: &LoadSpec, batch: u32, costs: Costs) -> Result<()
     Ok(())
 }
 
-/// What all questions share: who is asked for next, and what was answered.
+/// State shared by all requests: pacer and counts.
 struct Shared {
     pacer: Pacer,
     counts: Counts,
     timed: Timed,
-    /// What subjects begin with.
+    /// Prefix of the subjects.
     prefix: String,
     batch: u32,
     costs: Costs,
 }
 
-/// Asks until there is nothing more to ask. `open` is called once, when the window opens.
+/// Sends all requests. `open` is called once, when the window opens.
 async fn ask(
     spec: &LoadSpec,
     quotas: Vec<Quota>,
@@ -102,7 +104,7 @@ async fn ask(
     })
 }
 
-/// Asks one question after the other, as the pacer says.
+/// Sends one request after the other, as the pacer decides.
 async fn keep_busy(caller: usize, quota: Quota, shared: Rc<RefCell<Shared>>) {
     let mut free_ns = now_ns();
     loop {
@@ -134,11 +136,11 @@ async fn keep_busy(caller: usize, quota: Quota, shared: Rc<RefCell<Shared>>) {
     }
 }
 
-/// What became of the takes of a question.
+/// Outcomes of the takes in a request.
 #[derive(Default)]
 struct Outcomes {
     decided: Decided,
-    /// Why the others came to nothing, each a stable word.
+    /// Failures of the other takes, each a stable word.
     failed: Vec<String>,
 }
 
@@ -166,7 +168,7 @@ impl Outcomes {
 }
 
 impl Shared {
-    /// The takes of the next question, which counts as sent.
+    /// Returns the takes of the next request, and counts it as sent.
     fn begin(&mut self, going: Going, departure: Departure) -> Vec<Take> {
         if going.is_counted {
             self.counts.sent(self.batch, departure, self.timed);
@@ -182,7 +184,8 @@ impl Shared {
         (0..self.batch).map(one).collect()
     }
 
-    /// It is over. A failure counts whenever it is: a run with one is no clean run.
+    /// Counts a finished request. A failure counts even outside the window: a run with a failure is
+    /// not clean.
     fn end(&mut self, going: Going, departure: Departure, outcomes: Outcomes, done_ns: u64) {
         let counts = &mut self.counts;
         if going.is_counted {
@@ -197,7 +200,7 @@ impl Shared {
     }
 }
 
-/// After a failure, so that a server that refuses everything is not asked a million times.
+/// Pause after a failure, so that a server that rejects every request is not flooded.
 const PAUSE: Duration = Duration::from_millis(10);
 
 async fn sleep_until(at_ns: u64) {

@@ -1,16 +1,16 @@
-//! When each caller sends what: decided from the time alone, without a clock and without a socket.
+//! Pacing of a load: which caller sends what and when, from the time only, without clock or socket.
 
 use super::agents::{Agents, Names};
 use super::counts::Timed;
 use super::{Pace, Reuse};
 use crate::pacing::Schedule;
 
-/// Decides for all callers of a load.
+/// Pacer of all callers of a load.
 #[derive(Debug)]
 pub(super) struct Pacer {
     kind: Kind,
     agents: Agents,
-    /// When the counted window opens and when nothing more is begun.
+    /// Time at which the counted window opens, and at which no new request begins.
     open_ns: u64,
     end_ns: u64,
 }
@@ -33,40 +33,40 @@ enum Kind {
     },
 }
 
-/// Where a virtual user is.
+/// State of a virtual user.
 #[derive(Debug, Clone, Copy, Default)]
 struct User {
     step: usize,
-    /// For whom it asks until it thinks.
+    /// Agent of its requests until it thinks.
     agent: u32,
 }
 
-/// What a caller that is free does now.
+/// Next action of a free caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Sends the template of that number.
+    /// Send a request.
     Send(Going),
-    /// Thinks until then.
+    /// Think until this time.
     Sleep(u64),
-    /// Waits for [`Pacer::due_ns`].
+    /// Wait for [`Pacer::due_ns`].
     Idle,
-    /// Nothing more.
+    /// Finished.
     Done,
 }
 
-/// What is sent.
+/// A request to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Going {
     pub(super) template: usize,
-    /// For whom, where that was decided; else for whoever comes next.
+    /// Agent, if the pace determines it; otherwise the next agent.
     pub(super) agent: Option<u32>,
-    /// When it was meant to leave, on a schedule.
+    /// Intended send time, on a schedule.
     pub(super) intended_ns: Option<u64>,
     pub(super) is_counted: bool,
 }
 
 impl Pacer {
-    /// One that begins now. `None` for a schedule without a rate.
+    /// Makes a pacer that begins now. `None` for a schedule without a rate.
     pub(super) fn new(pace: &Pace, names: &Names, begin_ns: u64) -> Option<Self> {
         let (kind, warmup_ns, window_ns) = match pace {
             Pace::Users {
@@ -110,17 +110,17 @@ impl Pacer {
         })
     }
 
-    /// When the window opens.
+    /// Returns the time at which the window opens.
     pub(super) fn open_ns(&self) -> u64 {
         self.open_ns
     }
 
-    /// For whom the next take is.
+    /// Returns the agent of the next take.
     pub(super) fn agent(&mut self) -> u32 {
         self.agents.next()
     }
 
-    /// What caller `caller`, who is free, does at `now_ns`.
+    /// Returns the action of caller `caller`, which is free at `now_ns`.
     pub(super) fn next(&mut self, caller: usize, now_ns: u64) -> Next {
         let (open_ns, end_ns) = (self.open_ns, self.end_ns);
         let going = Going {
@@ -182,7 +182,8 @@ impl Pacer {
         }
     }
 
-    /// When callers that idle are wanted: with the next of the schedule, or to hear that there is none.
+    /// Returns when idle callers must call again: for the next request of the schedule, or to learn
+    /// that there is none.
     pub(super) fn due_ns(&self) -> u64 {
         match &self.kind {
             Kind::Scheduled {
@@ -196,7 +197,7 @@ impl Pacer {
 }
 
 impl Pace {
-    /// Connections, or users of one each.
+    /// Returns the number of connections, or of users with one each.
     pub(super) fn callers(&self) -> usize {
         match *self {
             Self::Users { vus, .. } => vus as usize,
@@ -206,7 +207,7 @@ impl Pace {
         }
     }
 
-    /// Requests under way on a connection at most.
+    /// Returns the maximum number of requests in flight on a connection.
     pub(super) fn depth(&self) -> usize {
         match *self {
             Self::Users { .. } | Self::Scheduled { .. } => 1,
@@ -214,7 +215,7 @@ impl Pace {
         }
     }
 
-    /// How connections are kept.
+    /// Returns the reuse of connections.
     pub(super) fn reuse(&self) -> Reuse {
         match *self {
             Self::Count { reuse, .. } => reuse,
@@ -222,12 +223,12 @@ impl Pace {
         }
     }
 
-    /// Whether each request's time is taken apart, as Apache Bench does.
+    /// Returns true if each request's time is split into phases, as Apache Bench does.
     pub(super) fn is_counted_out(&self) -> bool {
         matches!(self, Self::Count { pipeline: 1, .. })
     }
 
-    /// Whether a request was meant to leave at some time.
+    /// Returns whether requests have an intended send time.
     pub(super) fn timed(&self) -> Timed {
         match self {
             Self::Scheduled { .. } => Timed::FromIntention,
@@ -274,7 +275,7 @@ mod tests {
         assert_eq!((second.template, second.agent), (1, Some(0)));
         assert_eq!(pacer.next(0, 1_200), Next::Sleep(1_700));
         assert_eq!(template(pacer.next(0, 1_700)), 0);
-        // The end has come: what was begun is ended, and nothing else begun.
+        // After the end, a started iteration is completed and no new one begins.
         assert_eq!(template(pacer.next(0, 3_100)), 1);
         assert_eq!(pacer.next(0, 3_200), Next::Sleep(3_700));
         assert_eq!(pacer.next(0, 3_700), Next::Done);

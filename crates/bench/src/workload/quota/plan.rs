@@ -1,16 +1,16 @@
-//! What a target is asked, apart from the agents.
+//! Loads that a target gets, without the agents.
 
 use super::matrix::{Busy, Door, Work};
 use super::target::Target;
 use super::{Dialect, Limits, Matrix, Pace, Way};
 
-/// A way to ask, and what stands there then.
+/// A load, and the servers that it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) way: Way,
     pub(super) pace: Pace,
     pub(super) limits: Limits,
-    /// How many nodes share a Redis, where they do.
+    /// Number of nodes that share a Redis, if they do.
     pub(super) sharing: Option<u32>,
 }
 
@@ -25,7 +25,7 @@ impl Plan {
     }
 }
 
-/// Everything that this target is asked.
+/// Returns every load for this target.
 pub(super) fn plans(matrix: &Matrix, target: Target) -> Vec<Plan> {
     let warmup_ns = matrix.warmup.as_nanos() as u64;
     match &matrix.work {
@@ -79,7 +79,7 @@ pub(super) fn plans(matrix: &Matrix, target: Target) -> Vec<Plan> {
 }
 
 impl Busy {
-    /// What is asked of a server that shares nothing.
+    /// Returns the loads for a server that shares nothing.
     fn alone(&self, target: Target, limits: &[Limits], warmup_ns: u64) -> Vec<Plan> {
         let mut plans = Vec::new();
         for door in self.doors_of(target) {
@@ -91,8 +91,9 @@ impl Busy {
         plans
     }
 
-    /// What is asked of nodes that share a Redis, and of a Redis alone. Where there is enough the rate is
-    /// looked at, and where there is not, how many were admitted: then nothing may be leased beforehand.
+    /// Returns the loads for nodes that share a Redis, and for Redis alone. With a sufficient
+    /// bucket the rate is measured. With a scarce one the number of admitted takes is measured, so
+    /// nothing may be leased in advance.
     fn shared(&self, target: Target, nodes: &[u32], warmup_ns: u64) -> Vec<Plan> {
         match target {
             Target::Node => {}
@@ -113,7 +114,7 @@ impl Busy {
         plans
     }
 
-    /// The doors that it has.
+    /// Returns the client APIs of a target.
     fn doors_of(&self, target: Target) -> &[Door] {
         match target.is_native() {
             true => &self.doors,
@@ -121,7 +122,7 @@ impl Busy {
         }
     }
 
-    /// One take in a request.
+    /// Returns loads with one take in a request.
     fn singles(&self, target: Target, door: Door, limits: Limits, warmup_ns: u64) -> Vec<Plan> {
         let way = match door {
             Door::Http => Way::Written(target.dialect(limits)),
@@ -134,7 +135,7 @@ impl Busy {
         self.pipelines.iter().map(plan).collect()
     }
 
-    /// Many, where it knows such requests.
+    /// Returns loads with several takes in a request, if the target supports them.
     fn batches(&self, target: Target, door: Door, limits: Limits, warmup_ns: u64) -> Vec<Plan> {
         if !target.has_batches() {
             return Vec::new();

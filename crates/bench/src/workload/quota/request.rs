@@ -1,31 +1,31 @@
-//! Requests as bytes: made once, and only the agents' numbers written anew.
+//! Request templates as bytes, in which only the agents' numbers are rewritten.
 
 use super::agents::{DIGITS, Names, write_digits};
 use super::script;
 use super::{CAPACITY, Costs, Dialect, REFILL_PER_S, Reuse, Step, TOKENS};
 
-/// A request but for the agents' numbers.
+/// A request template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Template {
     bytes: Vec<u8>,
-    /// Where the digits of each number begin.
+    /// Offsets of the digits of each number.
     numbers: Vec<usize>,
-    /// Where it goes, in words.
+    /// Endpoint, in words.
     pub(super) endpoint: &'static str,
 }
 
-/// To whom, and how the connection is kept.
+/// Destination of a request, and the reuse of its connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct To<'a> {
     pub(super) host: &'a str,
     pub(super) reuse: Reuse,
 }
 
-/// Stands for an agent's number; it is in nothing else that a request is made of.
+/// Placeholder of an agent's number; it occurs nowhere else in a request.
 const NUMBER: &str = "\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}";
 
 impl Template {
-    /// A step of a virtual user.
+    /// Makes the template of a virtual user's step.
     pub(super) fn step(step: Step, to: To<'_>, names: &Names) -> Self {
         let name = format!("{}{NUMBER}", names.prefix);
         match step {
@@ -39,7 +39,7 @@ impl Template {
         }
     }
 
-    /// A take, or several.
+    /// Makes the template of one or several takes.
     pub(super) fn take(dialect: Dialect, to: To<'_>, names: &Names) -> Self {
         let name = format!("{}{NUMBER}", names.prefix);
         match dialect {
@@ -73,7 +73,7 @@ impl Template {
     }
 
     fn new(line: &str, to: To<'_>, body: &str, endpoint: &'static str) -> Self {
-        // Apache Bench speaks HTTP/1.0, and asks for a connection that is kept.
+        // Apache Bench speaks HTTP/1.0, and requests keep-alive.
         let (version, connection) = match to.reuse {
             Reuse::Kept => ("1.1", ""),
             Reuse::Asked => ("1.0", "Connection: Keep-Alive\r\n"),
@@ -99,7 +99,7 @@ impl Template {
         }
     }
 
-    /// Appends the request, each number from `agent`.
+    /// Appends the request to `out`, with each number from `agent`.
     pub(super) fn write(&self, out: &mut Vec<u8>, mut agent: impl FnMut() -> u32) {
         let start = out.len();
         out.extend_from_slice(&self.bytes);

@@ -1,7 +1,7 @@
-//! One call of a function in a Redis for each take: what leases are held against.
+//! Redis function that is called for each take: the baseline for leases.
 //!
-//! The function is the least that a bucket in a Redis can be: the server's clock, one key, whole numbers,
-//! and no key ever expires. It is called by the generator itself, with no node between them.
+//! The function is a minimal bucket in Redis: the server's clock, one key, integers, and no expiry
+//! of keys. The generator calls it directly, without a node.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -11,8 +11,8 @@ use memchr::memchr;
 use super::answer::{Answer, Unreadable};
 use super::limits::Bucket;
 
-/// Credit is kept in millionths of a take, as Redis tells the time in microseconds: below 2^53 for every
-/// bucket here, so that Lua's numbers are exact.
+/// Source of the function. Credit is stored in millionths of a take, since Redis returns the time
+/// in microseconds. It is below 2^53 for every bucket here, so Lua's numbers are exact.
 const FUNCTION: &str = "#!lua name=bench
 redis.register_function('take', function(keys, args)
   local time = redis.call('TIME')
@@ -32,7 +32,7 @@ redis.register_function('take', function(keys, args)
 end)
 ";
 
-/// Puts the function into the Redis at `address`.
+/// Loads the function into the Redis at `address`.
 pub(super) fn install(address: &str) -> io::Result<()> {
     let mut stream = TcpStream::connect(address)?;
     stream.write_all(command(&["FUNCTION", "LOAD", FUNCTION]).as_bytes())?;
@@ -44,13 +44,13 @@ pub(super) fn install(address: &str) -> io::Result<()> {
     }
 }
 
-/// A take of the agent's bucket.
+/// Encodes a take from the agent's bucket.
 pub(super) fn take(agent: &str, bucket: Bucket) -> String {
     let (capacity, refill) = (bucket.capacity.to_string(), bucket.refill_per_s.to_string());
     command(&["FCALL", "take", "1", agent, &capacity, &refill])
 }
 
-/// As Redis reads it (RESP2).
+/// Encodes a command as RESP2.
 fn command(words: &[&str]) -> String {
     let mut text = format!("*{}\r\n", words.len());
     for word in words {
@@ -59,7 +59,8 @@ fn command(words: &[&str]) -> String {
     text
 }
 
-/// The first answer, in the words of HTTP: 200 for what passed, 429 for what did not, 500 for an error.
+/// Parses the first answer as an HTTP status: 200 for an admitted take, 429 for a denied one, 500
+/// for an error.
 pub(super) fn first(bytes: &[u8]) -> Result<Option<Answer<'_>>, Unreadable> {
     let Some(end) = memchr(b'\n', bytes) else {
         return Ok(None);

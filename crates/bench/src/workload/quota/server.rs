@@ -1,5 +1,5 @@
-//! Whom takes are asked of: a node of ours, a server that runs already, and the servers of others, each
-//! started for a run with a directory of its own on a free loopback port.
+//! Servers that get the takes: our node, a server that is already running, and third-party servers.
+//! Each is started for one run with a directory of its own on a free loopback port.
 
 use std::fs;
 use std::net::TcpStream;
@@ -19,28 +19,28 @@ use crate::workload::node::Node;
 use crate::workload::rival::{free_port, redis};
 use crate::workload::{PATIENCE, Surroundings, WorkloadError, place};
 
-/// One of them, running.
+/// A running server.
 #[derive(Default)]
 pub(super) struct Server {
-    /// Where takes are asked for one by one.
+    /// Addresses for single takes.
     addresses: Vec<String>,
-    /// What it consists of beside nodes of ours.
+    /// Processes other than our nodes.
     parts: Vec<Part>,
-    /// Nodes of ours: those that share a Redis, or one.
+    /// Our nodes: one, or several that share a Redis.
     nodes: Vec<Node>,
     _place: Option<TempDir>,
 }
 
-/// What stands on nodes of ours.
+/// Configuration of our nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Standing {
     limits: Limits,
-    /// How many nodes share a Redis, where they do.
+    /// Number of nodes that share a Redis, if they do.
     sharing: Option<u32>,
 }
 
 impl Standing {
-    /// On one node, which keeps it itself.
+    /// Returns the configuration of a single node with its own state.
     pub(super) fn alone(limits: Limits) -> Self {
         Self {
             limits,
@@ -48,7 +48,7 @@ impl Standing {
         }
     }
 
-    /// What a plan wants.
+    /// Returns the configuration of a plan.
     pub(super) fn of(plan: &Plan) -> Self {
         Self {
             limits: plan.limits,
@@ -60,21 +60,21 @@ impl Standing {
 /// A process of a server.
 struct Part {
     name: &'static str,
-    /// Nothing once it has been ended.
+    /// The process; `None` once it has been stopped.
     actor: Option<Actor>,
     pid: u32,
 }
 
-/// The program, in the directory of peers or wherever programs are.
+/// Name of the program, in the directory of peers or in `PATH`.
 const REDIS: &str = "redis-server";
 
 const LOOK: Duration = Duration::from_millis(5);
 
 impl Server {
-    /// Starts one and waits until it can be asked.
+    /// Starts a server and waits until it accepts requests.
     ///
     /// # Errors
-    /// When it does not start, with what it said.
+    /// When it does not start, with its output.
     pub(super) fn start(
         target: Target,
         surroundings: &Surroundings,
@@ -92,7 +92,7 @@ impl Server {
             (Target::Script, _) => Self::script(surroundings, &matrix.directory),
             (Target::Express | Target::Throttlecrab | Target::Floor, _) => {
                 let Some(programs) = &surroundings.peers else {
-                    let what = format!("{} is no peer", target.name());
+                    let what = format!("{} is not a peer", target.name());
                     return Err(WorkloadError::Nothing(what, "add --peers bench/peers/bin"));
                 };
                 let programs = programs.canonicalize().map_err(WorkloadError::Directory)?;
@@ -126,7 +126,7 @@ impl Server {
             let data = directory.join(format!("data-{number}"));
             let node = Node::start_limiter(&surroundings.executable, &data, &flags)?;
             let Some(address) = node.limiter_address() else {
-                let what = "the node does not stand in for a limiter".to_owned();
+                let what = "the node does not serve the rate limiter's API".to_owned();
                 return Err(WorkloadError::Node(what));
             };
             server.addresses.push(address.to_owned());
@@ -135,7 +135,7 @@ impl Server {
         Ok(server)
     }
 
-    /// A Redis with the function that takes.
+    /// Starts a Redis with the take function.
     fn script(surroundings: &Surroundings, on_disk: &Path) -> Result<Self, WorkloadError> {
         let place = place(on_disk)?;
         let directory = place.path().canonicalize();
@@ -151,7 +151,7 @@ impl Server {
         Ok(server)
     }
 
-    /// A Redis in that directory, of the peers' or the system's making.
+    /// Starts a Redis in `directory`, from the directory of peers or from the system.
     fn open_redis(
         &mut self,
         surroundings: &Surroundings,
@@ -193,7 +193,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts a part that says where it listens.
+    /// Starts a process that prints its address.
     fn announced(
         &mut self,
         name: &'static str,
@@ -210,7 +210,7 @@ impl Server {
         Ok(address)
     }
 
-    /// Starts a part on a port that nobody has, and waits until it listens.
+    /// Starts a process on a free port, and waits until it listens.
     fn open(
         &mut self,
         name: &'static str,
@@ -234,7 +234,8 @@ impl Server {
         Ok(address)
     }
 
-    /// Where it is asked in this way: `HOST:PORT`, or as our client takes it.
+    /// Returns the addresses for this kind of request: `HOST:PORT`, or the form that our client
+    /// takes.
     pub(super) fn addresses(&self, way: Way) -> Vec<String> {
         let nodes = self.nodes.iter();
         match way {
@@ -246,20 +247,20 @@ impl Server {
         }
     }
 
-    /// Its processes and what each of them is, as far as they are ours to look at.
+    /// Returns its processes with their names, except for servers that are already running.
     pub(super) fn processes(&self) -> Vec<(&'static str, u32)> {
         let nodes = self.nodes.iter().map(|node| ("node", node.pid()));
         let parts = self.parts.iter().map(|part| (part.name, part.pid));
         nodes.chain(parts).collect()
     }
 
-    /// The same for a watch.
+    /// Returns its processes for a watch.
     pub(super) fn roles(&self) -> Vec<(Role, u32)> {
         let processes = self.processes().into_iter();
         processes.map(|(_, pid)| (Role::Node, pid)).collect()
     }
 
-    /// Fails when any of them has ended.
+    /// Fails if any process has ended.
     pub(super) fn check_alive(&mut self) -> Result<(), ChildError> {
         self.nodes.iter_mut().try_for_each(Node::check_alive)?;
         let mut actors = self.parts.iter_mut().flat_map(|part| &mut part.actor);
@@ -279,7 +280,8 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // Nothing of theirs is kept, and not all of them end with their input.
+        // The data of these processes is not needed any more, and not all of them end when their
+        // input closes.
         if let Some(actor) = self.actor.take() {
             actor.kill();
         }

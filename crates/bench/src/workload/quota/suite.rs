@@ -1,4 +1,4 @@
-//! Runs a matrix: the subject, and beside it the floor and what others do of the same.
+//! Run of a quota matrix: the subject, the floor and third-party servers.
 
 use super::exact::{exactness, excess};
 use super::matrix::{AGENTS, Asking};
@@ -15,10 +15,10 @@ use crate::workload::child::Pin;
 use crate::workload::role::{self, Ready, Spec};
 use crate::workload::{PATIENCE, Surroundings, WorkloadError, take_turns};
 
-/// Runs every case of the subject and, where peers are, of those that do the same.
+/// Runs every case of the subject and, if peers are available, the same on them.
 ///
 /// # Errors
-/// When a process fails. An answer that is none is counted, not an error.
+/// When a process fails. An invalid answer is counted, not an error.
 pub fn run(
     surroundings: &Surroundings,
     matrix: &Matrix,
@@ -29,10 +29,10 @@ pub fn run(
     let here = targets.here.iter();
     let askings: Vec<Asking> = here.flat_map(|target| matrix.askings(*target)).collect();
     if askings.is_empty() {
-        let what = "no case is left of the matrix".to_owned();
+        let what = "the options leave no case".to_owned();
         return Err(WorkloadError::Nothing(
             what,
-            "give it agents and something to ask",
+            "give --agents at least one number",
         ));
     }
     let cases: Vec<Case> = askings.iter().map(|asking| asking.case.clone()).collect();
@@ -48,7 +48,7 @@ pub fn run(
     Ok(results)
 }
 
-/// Who takes part, the subject first, and who does not.
+/// Targets that take part, the subject first, and targets that are missing.
 struct Targets {
     here: Vec<Target>,
     left_out: Vec<Target>,
@@ -77,7 +77,8 @@ impl Targets {
     }
 }
 
-/// One run, with a server of its own; its agents are those of `run`, and `run + 1` warms it up.
+/// Runs one repeat with a server of its own. Its agents are those of `run`; the agents of `run + 1`
+/// warm it up.
 fn measure(
     surroundings: &Surroundings,
     matrix: &Matrix,
@@ -109,7 +110,7 @@ fn measure(
     })
 }
 
-/// Drives a load against a server, and measures while its window is open.
+/// Runs a load against a server, and measures while its window is open.
 pub(super) fn drive(
     surroundings: &Surroundings,
     server: &mut Server,
@@ -124,7 +125,7 @@ pub(super) fn drive(
     let Ready { setup_ns, .. } = load.json()?;
     let mut processes = server.roles();
     processes.push((Role::Sender, load.pid()));
-    // A window without a warm-up opens with the word, and may be over when we hear of it.
+    // A window without a warm-up opens at `go`, and may be over before its line arrives.
     let mut watch = Watch::start(&processes)?;
     load.say("go")?;
     let word: String = load.json_while(patience, || server.check_alive())?;
@@ -144,7 +145,7 @@ pub(super) fn drive(
     })
 }
 
-/// Each process under its own name: what a server's parts used is told apart.
+/// Names each process, so that the usage of a server's parts is distinguished.
 fn named(mut usage: Usage, server: &Server) -> Usage {
     for (role, (name, _)) in usage.roles.iter_mut().zip(server.processes()) {
         name.clone_into(&mut role.name);
@@ -158,7 +159,8 @@ enum Warmup {
     Some,
 }
 
-/// Whether the window opens later than the load begins, and how long all of it may take.
+/// Returns whether the window opens later than the load begins, and the maximum duration of all of
+/// it.
 fn times(pace: &Pace) -> (Warmup, std::time::Duration) {
     let (warmup_ns, window_ns) = match pace {
         Pace::Users {
@@ -166,7 +168,7 @@ fn times(pace: &Pace) -> (Warmup, std::time::Duration) {
             window_ns,
             ..
         } => (0, window_ns + think_ns),
-        // A hundredth of what is expected of anybody, and then some.
+        // 10 ms per request, a hundred times what is expected of any target.
         Pace::Count { requests, .. } => (0, requests * 10_000_000),
         Pace::Closed {
             warmup_ns,
@@ -187,9 +189,9 @@ fn times(pace: &Pace) -> (Warmup, std::time::Duration) {
     (warmup, patience)
 }
 
-/// The subject's cases against those of others that are asked the same in the same way, and against the
-/// fastest way of each of them; against its own first, where that is another; and against its own with more
-/// agents, which says what one that is hot costs, and among nodes that share what a lease spares.
+/// Compares the subject's cases with: the same requests to other targets; the fastest kind of
+/// request of each of these; the subject's first case; and the subject's case with more agents,
+/// which shows the cost of a hot agent and, among nodes that share a Redis, the saving of a lease.
 fn compare(cases: &[CaseResult]) -> Vec<CaseComparison> {
     let Some(first) = cases.first() else {
         return Vec::new();
@@ -216,14 +218,15 @@ fn compare(cases: &[CaseResult]) -> Vec<CaseComparison> {
     found
 }
 
-/// Whether the other is the same in all but that it has more agents.
+/// Returns true if the cases differ only in that the other has more agents.
 fn has_more_agents(ours: &Case, other: &Case) -> bool {
     let agents = |case: &Case| case.parameters.get(AGENTS)?.parse::<u32>().ok();
     let as_many = ours.parameters.get(AGENTS).map_or("", String::as_str);
     agents(other) > agents(ours) && *ours == other.clone().parameter(AGENTS, as_many)
 }
 
-/// Whether both are asked for the same takes; how they are put, and to how many nodes, may differ.
+/// Returns true if both cases have the same takes. Their request shape and the number of nodes may
+/// differ.
 fn is_same_question(ours: &Case, theirs: &Case) -> bool {
     let but_batch = |case: &Case| {
         let mut parameters = case.parameters.clone();
@@ -236,7 +239,7 @@ fn is_same_question(ours: &Case, theirs: &Case) -> bool {
         == (&theirs.mode, theirs.clients, theirs.rate, but_batch(theirs))
 }
 
-/// Whether no other way to ask the same of that target is answered faster.
+/// Returns true if no other request shape of the same takes is faster on that target.
 fn is_fastest(one: &CaseResult, cases: &[CaseResult]) -> bool {
     let rate = |one: &CaseResult| one.summary.mean(Metric::ObservedRate);
     let mut same = cases.iter().filter(|other| {
@@ -245,7 +248,8 @@ fn is_fastest(one: &CaseResult, cases: &[CaseResult]) -> bool {
     same.all(|other| rate(other) <= rate(one))
 }
 
-/// What is compared: a rate where there is one to be had, else the latency at that rate; and the work.
+/// Returns the metrics to compare: the rate in a closed loop, otherwise the latency; and the CPU
+/// per request.
 fn contest(case: &Case) -> &'static [Metric] {
     if case.mode == MIX || case.paced() {
         return &[
@@ -270,8 +274,8 @@ fn contest(case: &Case) -> &'static [Metric] {
     ]
 }
 
-/// Where the subject did not do what must be done, in sentences: a bucket that allowed too many or too
-/// few, answers that are none, checks that do not hold, and thresholds of the report that are crossed.
+/// Lists violations of the subject as sentences: a bucket that allowed too many or too few takes,
+/// invalid answers, failed checks, and crossed thresholds of the report.
 #[must_use]
 pub fn misses(results: &Results) -> Vec<String> {
     let subject = results.cases.first().map(|one| one.case.target.clone());
@@ -303,21 +307,21 @@ fn misses_of(one: &CaseResult) -> Vec<String> {
         if answered.checks_held < answered.checks {
             let (held, made) = (answered.checks_held, answered.checks);
             found.push(format!(
-                "{key}: {held} of {made} checks hold in run {}",
+                "{key}: {held} of {made} checks passed in run {}",
                 run.repeat
             ));
         }
         if let Some(exact) = exactness(answered).filter(|exact| !exact.holds()) {
             let (allowed, must) = (exact.allowed, exact.must_allow);
             found.push(format!(
-                "{key}: {allowed} were allowed in run {}, it must be {must} ± 1",
+                "{key}: {allowed} takes were allowed in run {}, expected {must} ± 1",
                 run.repeat
             ));
         }
         if let Some(excess) = excess(answered).filter(|excess| excess.over() > 0) {
             let (allowed, may) = (excess.allowed, excess.may_allow);
             found.push(format!(
-                "{key}: {allowed} were allowed in run {}, it may be {may} at most",
+                "{key}: {allowed} takes were allowed in run {}, the maximum is {may}",
                 run.repeat
             ));
         }
@@ -331,13 +335,13 @@ fn setup(matrix: &Matrix, targets: &Targets) -> Setup {
         ("Warm-up".to_owned(), warmup_words(matrix)),
         (
             "Generator".to_owned(),
-            "`telpher bench-role`, one process with one thread on the same machine; its CPU time stands beside the \
+            "`telpher bench-role`, one process with one thread on the same machine; its CPU time is reported next to the \
              server's"
                 .to_owned(),
         ),
         (
             "Counted".to_owned(),
-            "decisions: a refused take is an answer, and each of a batch counts as one".to_owned(),
+            "decisions: a denied take counts as an answer, and each take of a batch counts as one".to_owned(),
         ),
     ];
     for target in &targets.here {
@@ -371,7 +375,7 @@ fn load_words(work: &Work) -> String {
         } => {
             let names: Vec<_> = steps.iter().map(|step| step.name()).collect();
             format!(
-                "{vus} virtual users, each asking {} in turn for an agent of its own choice and then thinking for {think:?}",
+                "{vus} virtual users, each sending {} in turn for a random agent and then thinking for {think:?}",
                 names.join(", ")
             )
         }
@@ -380,21 +384,21 @@ fn load_words(work: &Work) -> String {
             requests,
             ..
         } => format!(
-            "{requests} takes over {connections} connections, each as soon as its connection is free, as Apache Bench \
-             asks them: HTTP/1.0, with keep-alive and without"
+            "{requests} takes over {connections} connections, each as soon as its connection is free, like Apache \
+             Bench: HTTP/1.0, with keep-alive and without"
         ),
         Work::Closed { load, .. } => {
-            format!("{} connections, each kept busy", load.connections)
+            format!("{} connections in a closed loop", load.connections)
         }
         Work::Shared { load, .. } => format!(
-            "{} connections, each kept busy, spread over the nodes; each agent has a bucket of 10,000,000 that no load \
-             empties, or one of 10,000 that every load does. What nodes lease is of agents that are asked for again and \
-             again: of so many that each is asked for now and then, each take is a call of Redis",
+            "{} connections in a closed loop, spread over the nodes; each agent has a bucket of 10,000,000 that no load \
+             empties, or one of 10,000 that every load empties. Nodes lease credit for agents with frequent takes; with so \
+             many agents that each takes rarely, every take is a call of Redis",
             load.connections
         ),
         Work::Scheduled { connections, .. } => format!(
-            "on a schedule over at most {connections} connections; a request that finds none free waits, and its \
-             response counts from when it was meant to leave"
+            "on a schedule over at most {connections} connections; a request without a free connection waits, and its \
+             response latency counts from the intended send"
         ),
     }
 }
@@ -406,7 +410,7 @@ fn warmup_words(matrix: &Matrix) -> String {
             format!("the first {warmup:?} of the load are not counted")
         }
         Work::Shared { .. } => format!(
-            "the first {warmup:?} of the load are not counted; where buckets are emptied, takes for other agents instead"
+            "the first {warmup:?} of the load are not counted; if buckets are emptied, takes for other agents are the warm-up"
         ),
         Work::Mix { .. } | Work::Count { .. } => {
             format!("takes for other agents, as fast as they are answered, for {warmup:?}")

@@ -1,32 +1,32 @@
-//! Whom takes can be asked of, and what each of them knows.
+//! Targets of takes, and their capabilities.
 
 use std::path::Path;
 
 use super::{Dialect, Limits};
 use crate::workload::OURS;
 
-/// Who is asked.
+/// A target of takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
-    /// A node of ours.
+    /// Our own node.
     Node,
-    /// A server that runs already.
+    /// Server that is already running.
     Url,
     /// Express, ioredis and a Lua script.
     Express,
     /// throttlecrab over HTTP.
     Throttlecrab,
-    /// The same answer to every request.
+    /// Server with one fixed answer to every request.
     Floor,
-    /// A function in a Redis, asked without a node: a call for each take.
+    /// Redis function, called directly for each take.
     Script,
 }
 
 impl Target {
-    /// Those that come from the directory of peers.
+    /// Targets from the directory of peers.
     pub(super) const PEERS: [Self; 3] = [Self::Express, Self::Throttlecrab, Self::Floor];
 
-    /// The name in results.
+    /// Returns the name in results.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Node => OURS,
@@ -38,7 +38,7 @@ impl Target {
         }
     }
 
-    /// How a take is put to it, whose agents' buckets are those of `limits`.
+    /// Returns the request format of a take, with the agents' buckets of `limits`.
     pub(super) fn dialect(self, limits: Limits) -> Dialect {
         match self {
             Self::Throttlecrab => Dialect::Throttle,
@@ -47,22 +47,22 @@ impl Target {
         }
     }
 
-    /// Whether it has every endpoint of the report.
+    /// Returns true if the target has every endpoint of the report.
     pub(super) fn has_surface(self) -> bool {
         matches!(self, Self::Node | Self::Url | Self::Express)
     }
 
-    /// Whether it takes several takes in a request.
+    /// Returns true if the target supports several takes in a request.
     pub(super) fn has_batches(self) -> bool {
         matches!(self, Self::Node | Self::Url)
     }
 
-    /// Whether it has a door for our own client.
+    /// Returns true if the target speaks the native protocol.
     pub(super) fn is_native(self) -> bool {
         self == Self::Node
     }
 
-    /// What must stand in the directory of peers, the server first.
+    /// Returns the programs that must be in the directory of peers, the server first.
     fn programs(self) -> &'static [&'static str] {
         match self {
             Self::Node | Self::Url => &[],
@@ -73,20 +73,20 @@ impl Target {
         }
     }
 
-    /// Whether it was installed.
+    /// Returns true if the target is installed.
     pub(super) fn is_in(self, directory: &Path) -> bool {
         let is_there = |program: &&str| directory.join(program).is_file();
         self.programs().iter().all(is_there)
     }
 
-    /// What it is and how it is set up.
+    /// Describes the target and its set-up.
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Node => {
-                "`telpher serve` with its data on the disk; one limit as the report has it, and where six are told those \
-                 of three tiers by two units"
+                "`telpher serve` with its data on the disk; one limit as in the report; six limits are \
+                 three tiers with two units each"
             }
-            Self::Url => "a server that runs already: its own time and memory are not known",
+            Self::Url => "a server that is already running: its CPU time and memory are unknown",
             Self::Express => {
                 "Express 4.18 and ioredis, one process; a Lua script with each take in a Redis of its own that \
                  appends to a file and syncs it every second; it logs nothing. CPU and memory are the sum of both"
@@ -96,10 +96,10 @@ impl Target {
             }
             Self::Script => {
                 "a function in a Redis that appends to a file and syncs it every second, called once for each take by \
-                 the generator itself; it keeps one bucket per agent and knows no other limit"
+                 the generator itself; it has one bucket per agent and no other limit"
             }
             Self::Floor => {
-                "the same answer to every request: what the generator and the kernel cost"
+                "one fixed answer to every request: the cost of the generator and the kernel"
             }
         }
     }

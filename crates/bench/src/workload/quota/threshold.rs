@@ -2,28 +2,29 @@
 
 use crate::model::{CaseResult, Metric};
 
-/// One of them, and what was found.
+/// A threshold with the measured value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Threshold {
-    /// What is looked at.
+    /// Name of the measured quantity.
     pub name: &'static str,
-    /// What it must stay below.
+    /// Value that the quantity must stay below.
     pub limit: f64,
-    /// What it is: percent, or milliseconds.
+    /// Unit: percent, or milliseconds.
     pub unit: &'static str,
-    /// The mean over the runs.
+    /// Mean over the runs.
     pub found: f64,
 }
 
 impl Threshold {
-    /// Whether it was kept.
+    /// Returns true if the value is below the limit.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.found < self.limit
     }
 }
 
-/// The report's, as far as the case has what they look at. A refused take is no error.
+/// Returns the thresholds of the report for which the case has a figure. A refused take is not an
+/// error.
 #[must_use]
 pub fn thresholds(one: &CaseResult) -> Vec<Threshold> {
     let mean = |metric| one.summary.mean(metric);

@@ -1,4 +1,5 @@
-//! The processes behind the calls of one shape: a callee, a node where there is one, and the peers.
+//! Processes behind the calls of one shape: a callee, a node if calls go through one, and the
+//! peers.
 
 use std::path::Path;
 
@@ -13,16 +14,16 @@ use crate::workload::peer::{self, Peer, Program};
 use crate::workload::role::{self, Ready, Spec};
 use crate::workload::{PATIENCE, Surroundings, WorkloadError};
 
-/// A callee that is ready to be called, and the peers beside it.
+/// A running callee, and the peers.
 pub(super) struct Layout {
     surroundings: Surroundings,
     shape: Shape,
-    /// Where the caller connects to; nowhere within one process.
+    /// Address for the caller; `None` within one process.
     address: Option<String>,
     callee: Option<Actor>,
     node: Option<Node>,
     peers: Vec<Peer>,
-    /// Holds the socket.
+    /// Directory of the socket.
     directory: tempfile::TempDir,
 }
 
@@ -75,7 +76,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Starts the callee; returns where it can be reached.
+    /// Starts the callee. Returns its address.
     fn start_callee(
         &mut self,
         address: String,
@@ -100,23 +101,23 @@ impl Layout {
         )?)
     }
 
-    /// What is called here, for a person.
+    /// Returns the called address, for a report.
     pub(super) fn address(&self) -> &str {
         self.address.as_deref().unwrap_or("inproc://")
     }
 
-    /// The targets that can do what a case of ours does.
+    /// Returns the targets that can run a case.
     pub(super) fn rivals(&self, case: &Case) -> Vec<&'static str> {
         let able = self.peers.iter().filter(|peer| peer.can(case));
         able.map(Peer::target).collect()
     }
 
-    /// How the peers do it.
+    /// Returns the peers' notes about their method.
     pub(super) fn notes(&self) -> impl Iterator<Item = (String, String)> + '_ {
         self.peers.iter().flat_map(Peer::notes)
     }
 
-    /// One repeat of a case, with a caller of its own.
+    /// Runs one repeat of a case, with a caller of its own.
     pub(super) fn measure(
         &mut self,
         case: &Case,
@@ -169,7 +170,7 @@ impl Layout {
     }
 }
 
-/// Who does the same as we do in that shape.
+/// Returns the peers for a shape.
 fn programs(shape: Shape) -> Vec<Program> {
     match (shape.via, shape.transport) {
         (_, Transport::Inproc) => Vec::new(),

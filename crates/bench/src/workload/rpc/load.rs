@@ -1,4 +1,4 @@
-//! The caller.
+//! Caller role.
 
 mod blocking;
 mod callback;
@@ -13,11 +13,11 @@ use crate::workload::role::{Failure, Ready, hear, runtime, say};
 use calls::{Calls, check};
 use server::ECHO;
 
-/// Calls before the window: the route is bound, the buffers are warm. A run of fewer is warmed up with
-/// as many as it has.
+/// Number of calls before the window, which bind the route and warm the buffers. A run of fewer
+/// calls is warmed up with its own number.
 const WARM_UP: u64 = 2_000;
 
-/// Where the callee is when it is in this process.
+/// Address of the callee when it is in this process.
 const INPROC: &str = "inproc://bench-rpc";
 
 /// Plays the caller.
@@ -29,7 +29,7 @@ pub(crate) fn load(spec: &LoadSpec) -> Result<(), Failure> {
         RpcMode::Blocking => blocking::load(spec)?,
         _ => runtime()?.block_on(load_on_runtime(spec))?,
     }
-    // The suite reads our memory before it lets us go.
+    // The suite reads this process's memory before it ends.
     hear()?;
     Ok(())
 }
@@ -69,8 +69,8 @@ async fn run(spec: &LoadSpec, caller: &Caller, amount: Amount) -> Result<Calls, 
     match spec.mode {
         RpcMode::Concurrent => Ok(concurrent::run(spec, caller, amount).await),
         RpcMode::Callback => callback::run(spec, caller, amount).await,
-        // A task like those of any program: the runtime polls what it was started with only when it
-        // has looked for events, which costs a system call for each time it is woken.
+        // Run in a task, as in any program: the runtime polls its root future only after it has
+        // looked for events, which costs a system call for each wake-up.
         RpcMode::Serial | RpcMode::Blocking => {
             Ok(tokio::spawn(serial(spec.size, caller.clone(), amount)).await?)
         }

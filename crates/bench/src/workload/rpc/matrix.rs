@@ -1,4 +1,4 @@
-//! What a suite of call benchmarks runs: every combination of its lists that there is.
+//! Matrix of an RPC suite: every possible combination of its lists.
 
 use std::time::Duration;
 
@@ -8,52 +8,52 @@ use super::{Transport, Via};
 use crate::model::{Area, Case, Mode};
 use crate::workload::{OURS, Placement};
 
-/// A way of making calls.
+/// Call pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RpcMode {
-    /// One at a time, awaited.
+    /// Serial calls, awaited.
     Serial,
-    /// One at a time on a blocking socket.
+    /// Serial calls on a blocking socket.
     Blocking,
-    /// A sliding window, awaited in order.
+    /// Sliding window of calls, awaited in order.
     Concurrent,
-    /// A sliding window, with a function for the replies.
+    /// Sliding window of calls, with a callback for the replies.
     Callback,
 }
 
-/// How long a run is.
+/// Length of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Amount {
-    /// As many calls as fit into that time.
+    /// As many calls as fit into this time.
     Window(Duration),
-    /// That many calls.
+    /// This number of calls.
     Calls(u64),
 }
 
-/// What to run.
+/// Parameters of an RPC suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matrix {
     /// Modes, in the order of the report.
     pub modes: Vec<RpcMode>,
-    /// Calls in flight in the modes that have several.
+    /// Calls in flight, in modes with a window.
     pub concurrency: Vec<u32>,
-    /// Bodies in bytes.
+    /// Sizes of the body in bytes.
     pub sizes: Vec<u64>,
-    /// What is between caller and callee.
+    /// Paths between caller and callee.
     pub vias: Vec<Via>,
-    /// How they are connected.
+    /// Transports between caller and callee.
     pub transports: Vec<Transport>,
-    /// Where the roles run.
+    /// Placements of the roles.
     pub placements: Vec<Placement>,
-    /// How long a run is.
+    /// Length of a run.
     pub amount: Amount,
     /// Runs of each case.
     pub repeats: u32,
 }
 
-/// How the processes of some cases stand to each other.
+/// Arrangement of the processes of some cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) via: Via,
@@ -62,7 +62,7 @@ pub(super) struct Shape {
 }
 
 impl RpcMode {
-    /// The mode in results.
+    /// Returns the mode in results.
     #[must_use]
     pub fn mode(self) -> Mode {
         match self {
@@ -73,7 +73,7 @@ impl RpcMode {
         }
     }
 
-    /// The mode of a case.
+    /// Returns the mode of a case.
     pub(super) fn of(case: &Case) -> Self {
         match case.mode.name.as_ref() {
             "blocking" => Self::Blocking,
@@ -89,7 +89,7 @@ impl RpcMode {
 }
 
 impl Matrix {
-    /// The shapes that there are: within one process there is no node and no other CPU.
+    /// Returns the possible shapes: within one process there is no node and no second CPU.
     pub(super) fn shapes(&self) -> Vec<Shape> {
         let mut shapes = Vec::new();
         for &via in &self.vias {
@@ -110,8 +110,8 @@ impl Matrix {
         shapes
     }
 
-    /// Our cases of a shape. A blocking caller needs a callee of its own, so it is not within one
-    /// process.
+    /// Returns our cases of a shape. A blocking caller needs a separate callee, so it has no case
+    /// within one process.
     pub(super) fn cases(&self, shape: Shape) -> Vec<Case> {
         let mut cases = Vec::new();
         let is_there =

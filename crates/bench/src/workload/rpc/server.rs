@@ -1,4 +1,4 @@
-//! The callee: one method that answers with the body it got.
+//! Callee role: one method that echoes the body.
 
 use client::{Client, Fault, Name, Request, Server};
 
@@ -6,14 +6,14 @@ use super::{CALLEE, ServerSpec};
 use crate::clock::now_ns;
 use crate::workload::role::{Failure, Ready, answer_lines, runtime, say};
 
-/// The method.
+/// Name of the method.
 pub(super) const ECHO: &str = "echo";
 
 pub(super) fn echo() -> Server {
     Server::new().handle_sync(ECHO, |request: Request| Ok::<_, Fault>(request.body))
 }
 
-/// Plays the callee until the standard input ends.
+/// Plays the callee until its standard input closes.
 ///
 /// # Errors
 /// When it cannot listen, or the node cannot be reached.

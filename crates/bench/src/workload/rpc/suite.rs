@@ -1,4 +1,4 @@
-//! Runs a matrix: every case of ours, followed by the same of every target beside it.
+//! Run of an RPC matrix: each of our cases, followed by the same on every other target.
 
 use super::layout::Layout;
 use super::matrix::{Amount, Matrix};
@@ -7,7 +7,7 @@ use crate::progress::{Progress, Show};
 use crate::suite::Suite;
 use crate::workload::{Surroundings, WorkloadError, take_turns};
 
-/// Runs every case of the matrix, and beside it what floors and peers do of the same.
+/// Runs every case of the matrix, and the same cases on floors and peers.
 ///
 /// # Errors
 /// When a process fails. A call that fails is counted, not an error.
@@ -54,7 +54,7 @@ fn nothing() -> WorkloadError {
     )
 }
 
-/// Each case of ours, followed by everybody else's.
+/// Returns each of our cases, followed by the same on the other targets.
 fn beside_rivals(cases: Vec<Case>, layout: &Layout) -> Vec<Case> {
     let mut all = Vec::new();
     for case in cases {

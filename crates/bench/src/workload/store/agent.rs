@@ -1,7 +1,7 @@
-//! A mock webhook agent: whatever it is asked, it answers at once, as in the set-up of FleetLM's report.
+//! Mock webhook agent that answers every call at once, as in the set-up of FleetLM's report.
 //!
-//! It is part of the suite's own process, which is not measured; what its calls and their answers cost the
-//! node is.
+//! The agent is part of the suite's own process, whose cost is not measured. The node's cost of the
+//! calls and their answers is measured.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,13 +16,13 @@ use super::http::Connection;
 use crate::workload::WorkloadError;
 use crate::workload::role::{Failure, runtime};
 
-/// The message that is each of its answers.
+/// Message in each of its answers.
 const ANSWER: &str = r#"{"content":"at once"}"#;
 
-/// Bytes of a call, at most: a window of some thousand tokens.
+/// Maximum size of a call: a window of some thousand tokens.
 const CALL_MAX: usize = 4 << 20;
 
-/// One that answers until it is dropped.
+/// Running agent, until it is dropped.
 pub(super) struct Agent {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -38,7 +38,7 @@ impl Agent {
     /// Listens on a free loopback port.
     ///
     /// # Errors
-    /// When there is none.
+    /// When no port is free.
     pub(super) fn start() -> Result<Self, WorkloadError> {
         let listener = TcpListener::bind("127.0.0.1:0").map_err(WorkloadError::Directory)?;
         let address = listener.local_addr().map_err(WorkloadError::Directory)?;
@@ -50,22 +50,22 @@ impl Agent {
                     return;
                 }
                 let shared = accepting.clone();
-                // It ends with the node, which hangs up.
+                // The thread ends when the node closes the connection.
                 thread::spawn(move || answer_all(stream, &shared));
             }
         });
         Ok(Self { address, shared })
     }
 
-    /// Calls that were answered.
+    /// Returns the number of answered calls.
     pub(super) fn answered(&self) -> u64 {
         self.shared.answered.load(Ordering::Relaxed)
     }
 
-    /// Has the node whose HTTP door is there call it for what so many users write.
+    /// Registers the agent at the node's HTTP listener, for the conversations of all users.
     ///
     /// # Errors
-    /// When the node does not take it.
+    /// When the node rejects a request.
     pub(super) fn register(&self, http: &str, vus: u32) -> Result<(), WorkloadError> {
         let runtime = runtime().map_err(WorkloadError::Directory)?;
         let registered = LocalSet::new().block_on(&runtime, self.put_all(http, vus));
@@ -95,12 +95,12 @@ impl Agent {
 impl Drop for Agent {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
-        // Wakes whoever accepts; if nobody does any more, so much the better.
+        // Wake the accepting thread. An error means that it has already ended.
         let _ = TcpStream::connect(self.address);
     }
 }
 
-/// Answers one call after the other, until the connection ends.
+/// Answers the calls of a connection until it ends.
 fn answer_all(stream: TcpStream, shared: &Shared) {
     let mut reader = BufReader::new(stream);
     while let Some(size) = call_size(&mut reader) {
@@ -117,7 +117,7 @@ fn answer_all(stream: TcpStream, shared: &Shared) {
     }
 }
 
-/// Reads the head of a call: the size of its body; `None` at the end.
+/// Reads the head of a call. Returns the size of its body, or `None` at the end.
 fn call_size(reader: &mut impl BufRead) -> Option<usize> {
     let mut size = None;
     loop {

@@ -1,4 +1,4 @@
-//! Appends to conversations and reads them back, over one door: what the checks need of a client.
+//! Client of conversations for the checks: append and read back over one client API.
 
 mod http;
 mod native;
@@ -13,20 +13,20 @@ pub(super) enum Client {
     Http(http::Client),
 }
 
-/// A message that is to be appended.
+/// A message to append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ToAppend {
     pub(super) id: String,
-    /// Needs no escaping in JSON.
+    /// Text that needs no escaping in JSON.
     pub(super) text: String,
 }
 
-/// How a batch was acknowledged.
+/// Acknowledgement of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Acked {
     pub(super) first_seq: u64,
     pub(super) last_seq: u64,
-    /// How many were there already.
+    /// Number of messages that already existed.
     pub(super) deduplicated: u64,
 }
 
@@ -35,43 +35,44 @@ pub(super) struct Acked {
 pub(super) struct Stored {
     pub(super) seq: u64,
     pub(super) id: String,
-    /// The text of its first part.
+    /// Text of its first part.
     pub(super) text: String,
 }
 
-/// Why a batch was not acknowledged.
+/// Failure of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// It may have been appended, or not; and what is known of why.
+    /// The batch may have been appended. The text is the reason, as far as known.
     Unconfirmed(String),
-    /// It was not, and why.
+    /// The batch was not appended, for this reason.
     Refused(String),
 }
 
 impl Trouble {
-    /// As a failure, where neither is expected.
+    /// Converts to a failure, for nodes that were not killed.
     pub(super) fn told(self) -> Failure {
         match self {
-            Self::Unconfirmed(why) => {
-                format!("a node that was not killed leaves an append open: {why}").into()
-            }
-            Self::Refused(why) => format!("a node refuses an append: {why}").into(),
+            Self::Unconfirmed(why) => format!(
+                "the outcome of an append is unknown, although the node was not killed: {why}"
+            )
+            .into(),
+            Self::Refused(why) => format!("the node rejects an append: {why}").into(),
         }
     }
 }
 
 impl Client {
-    /// Connects; needs a local set.
+    /// Connects; must run in a local set.
     pub(super) async fn open(node: &Node, door: Door) -> Result<Self, Failure> {
         let address = door.address(node);
         match door {
             Door::Native => Ok(Self::Native(native::Client::open(address).await?)),
-            // A WebSocket belongs to the HTTP door, and reads nothing back.
+            // The WebSocket API cannot read back, so use the HTTP API.
             Door::Http | Door::Ws => Ok(Self::Http(http::Client::open(address).await?)),
         }
     }
 
-    /// Appends messages, all or none.
+    /// Appends all messages or none.
     pub(super) async fn append(
         &mut self,
         conversation: &str,
@@ -83,7 +84,7 @@ impl Client {
         }
     }
 
-    /// Reads a whole conversation; one that was never written to is empty.
+    /// Reads a whole conversation; one without messages is empty.
     pub(super) async fn read_all(&mut self, conversation: &str) -> Result<Vec<Stored>, Failure> {
         let mut all: Vec<Stored> = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 client: one connection that is kept, one request at a time.
+//! Small HTTP/1.1 client: one keep-alive connection, one request at a time.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -10,13 +10,13 @@ use tokio::net::TcpStream;
 
 use crate::workload::role::Failure;
 
-/// A connection.
+/// A keep-alive connection.
 pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     host: String,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) status: StatusCode,
@@ -24,15 +24,15 @@ pub(super) struct Answer {
 }
 
 impl Connection {
-    /// Connects to `HOST:PORT`; needs a local set, in which the connection works.
+    /// Connects to `HOST:PORT`. Must run in a local set, in which the connection's task runs.
     ///
     /// # Errors
-    /// When nobody listens there.
+    /// When the connection fails.
     pub(super) async fn open(host: &str) -> Result<Self, Failure> {
         let stream = TcpStream::connect(host).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        // It ends with the connection, of which the next request learns.
+        // The task ends with the connection; the next request reports the error.
         tokio::task::spawn_local(connection);
         Ok(Self {
             sender,
@@ -40,8 +40,8 @@ impl Connection {
         })
     }
 
-    /// Connects again if the server has hung up meanwhile, as it may on whoever asks nothing for long. If
-    /// nobody listens any more, the next request tells.
+    /// Reconnects if the server has closed the connection, as servers do with idle ones. If that
+    /// fails, the next request reports the error.
     pub(super) async fn renew(&mut self) {
         if self.sender.is_closed()
             && let Ok(renewed) = Self::open(&self.host).await
@@ -50,10 +50,10 @@ impl Connection {
         }
     }
 
-    /// Sends a request and reads all of its answer.
+    /// Sends a request and reads its whole response.
     ///
     /// # Errors
-    /// When the connection is lost before the end of the answer.
+    /// When the connection is lost before the end of the response.
     pub(super) async fn send(
         &mut self,
         method: Method,
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use crate::workload::role::runtime;
 
-    /// Answers two requests on one connection, the second in chunks, and hangs up on the third.
+    /// Answers two requests on one connection, the second in chunks, and closes it on the third.
     async fn serve(listener: TcpListener) -> String {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut all = String::new();

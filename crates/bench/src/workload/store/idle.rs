@@ -1,9 +1,9 @@
-//! `bench store --idle`: what many conversations cost that nobody uses, and how long a node that holds
-//! them takes to start.
+//! `bench store --idle`: memory of many unused conversations, and the start-up time of a node that
+//! holds them.
 //!
-//! Half of them are made first: what the node takes for the other half is what conversations take. What
-//! it takes besides for having anything to do (the cache of its views above all) does not grow with
-//! them, and is in the difference to an empty node, which is told too.
+//! Half of the conversations are created first: the growth of the node's memory with the other half
+//! is the cost of the conversations. One-time costs, above all the cache of the node's views, do
+//! not grow with them. They are part of the difference to an empty node, which is reported too.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -22,69 +22,69 @@ use crate::workload::node::Node;
 use crate::workload::role::{self, Failure};
 use crate::workload::{Surroundings, WorkloadError, place, rest};
 
-/// What to make.
+/// Parameters of the measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idle {
-    /// Conversations.
+    /// Number of conversations.
     pub conversations: u64,
-    /// Messages in each, appended at once.
+    /// Messages in each conversation, appended at once.
     pub messages: u64,
-    /// Bytes of a text.
+    /// Size of a text in bytes.
     pub size: usize,
-    /// How long they are left alone: a node lets go of what nobody uses after some seconds.
+    /// Idle time before memory is read: a node unloads unused conversations after some seconds.
     pub rest: Duration,
-    /// Through which they are made.
+    /// Client API over which they are created.
     pub door: Door,
-    /// A directory on the disk that is used; the node's own is made in it.
+    /// Directory on the measured disk; the node's directory is created in it.
     pub directory: PathBuf,
 }
 
-/// What was found.
+/// Result of the measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct IdleReport {
-    /// Conversations.
+    /// Number of conversations.
     pub conversations: u64,
-    /// Messages in each.
+    /// Messages in each conversation.
     pub messages: u64,
-    /// How long making them took.
+    /// Time to create them, in seconds.
     pub make_seconds: f64,
-    /// What their files take.
+    /// Bytes of the node's files.
     pub disk_bytes: u64,
-    /// Memory of a node that holds nothing.
+    /// Memory of an empty node.
     pub empty_rss_bytes: u64,
-    /// Memory once half of them were made and left alone.
+    /// Memory of the idle node with half of the conversations.
     pub half_rss_bytes: u64,
-    /// Memory once all of them were.
+    /// Memory of the idle node with all conversations.
     pub idle_rss_bytes: u64,
-    /// From half of them to all, for each.
+    /// Growth per conversation from half of them to all.
     pub idle_bytes_each: f64,
-    /// From an empty node to all of them, for each.
+    /// Growth per conversation from an empty node to all.
     pub idle_bytes_each_from_empty: f64,
-    /// From the start of a node that holds them all until it is ready.
+    /// Time to start a node with all conversations until it is ready, in milliseconds.
     pub cold_start_ms: u64,
-    /// Its memory then.
+    /// Memory after that start.
     pub cold_rss_bytes: u64,
-    /// From an empty node to all of them, for each.
+    /// Growth per conversation from an empty node to a freshly started one with all of them.
     pub cold_bytes_each_from_empty: f64,
     /// Conversations that were read back after that start.
     pub read_back: u64,
-    /// Of those, how many were not as they were made.
+    /// Number of these that differ from what was written.
     pub wrong: u64,
 }
 
-/// Connections that make them.
+/// Number of connections that create conversations.
 const CONNECTIONS: usize = 32;
 
-/// How often one is asked for whose outcome was left open.
+/// Maximum attempts at an append with unknown outcome.
 const ATTEMPTS: u32 = 10;
 
-/// Conversations that are read back, spread over all.
+/// Number of conversations that are read back, spread over all.
 const SAMPLES: u64 = 200;
 
-/// Makes them, leaves them alone, and starts the node again.
+/// Creates the conversations, waits, and restarts the node.
 ///
 /// # Errors
-/// When the disk has too little room, or the node does not do its part.
+/// When the disk has too little space, or the node fails.
 pub fn run(
     surroundings: &Surroundings,
     idle: &Idle,
@@ -148,7 +148,7 @@ fn on_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Wo
     done.map_err(|failure| WorkloadError::Node(failure.to_string()))
 }
 
-/// Makes those of these numbers, each with one append.
+/// Creates the conversations with these numbers, each by one append.
 async fn make(node: &Node, idle: &Idle, numbers: Range<u64>) -> Result<(), Failure> {
     let messages: Rc<[ToAppend]> = messages(idle).into();
     let mut tasks = Vec::new();
@@ -178,8 +178,8 @@ async fn make_some(
     Ok(())
 }
 
-/// A disk that falls behind may answer later than a client waits: what is left open is repeated, and is
-/// there once because of its ids.
+/// Creates one conversation. A slow disk may answer after the client's deadline: an append with
+/// unknown outcome is retried, and its message ids keep it from being stored twice.
 async fn make_one(client: &mut Client, name: &str, messages: &[ToAppend]) -> Result<(), Failure> {
     let mut attempts = 1;
     loop {
@@ -195,7 +195,7 @@ fn name(number: u64) -> String {
     format!("idle-{number}")
 }
 
-/// The same in all of them: ids belong to a conversation.
+/// Returns the messages, the same in every conversation: ids belong to a conversation.
 fn messages(idle: &Idle) -> Vec<ToAppend> {
     let message = |number| ToAppend {
         id: format!("m-{number}"),
@@ -204,7 +204,8 @@ fn messages(idle: &Idle) -> Vec<ToAppend> {
     (0..idle.messages).map(message).collect()
 }
 
-/// Reads some back: how many, and how many were not as they were made.
+/// Reads back a sample. Returns its size, and the number of conversations that differ from what was
+/// written.
 async fn read_back(node: &Node, idle: &Idle) -> Result<(u64, u64), Failure> {
     let made = messages(idle);
     let mut client = Client::open(node, idle.door).await?;

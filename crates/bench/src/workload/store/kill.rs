@@ -1,11 +1,11 @@
-//! `bench store --kill-9-check`: a node is killed at random moments while messages are appended over
-//! its doors, and started again, over and over. Whatever it acknowledged must be there, once, in order,
-//! at the number it was acknowledged with; and what is sent again with the same ids must be answered as
-//! it was the first time.
+//! `bench store --kill-9-check`: a node is repeatedly killed at random moments while messages are
+//! appended over its client APIs, and restarted. Every acknowledged message must be present exactly
+//! once, in order, under its acknowledged sequence number. A batch that is sent again with the same
+//! ids must get the same answer as the first time.
 //!
-//! A writer appends to a conversation of its own, one batch after the other. Each message carries a
-//! number that its writer never uses twice, as its id and in its text: what is read back is judged by
-//! that alone.
+//! Each writer appends batches one after the other to a conversation of its own. Each message
+//! carries a number that its writer never reuses, as its id and in its text. The messages read back
+//! are judged by their numbers only.
 
 mod known;
 mod writer;
@@ -27,62 +27,63 @@ use crate::workload::{Surroundings, WorkloadError, place};
 use known::Known;
 use writer::{append_until, retry};
 
-/// What to check.
+/// Parameters of the check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KillCheck {
-    /// How often the node is killed.
+    /// Number of kills.
     pub kills: u32,
-    /// Through which is written, in turn.
+    /// Client APIs, which the writers use in turn.
     pub doors: Vec<Door>,
-    /// Writers, each with a conversation and a connection of its own.
+    /// Number of writers, each with a conversation and a connection of its own.
     pub writers: u32,
-    /// Bytes of a text, at least 32.
+    /// Size of a text in bytes, at least 32.
     pub size: usize,
-    /// The moments of the kills follow from it.
+    /// Seed of the moments of the kills.
     pub seed: u64,
-    /// A directory on the disk that is used; the node's own is made in it.
+    /// Directory on the tested disk; the node's directory is created in it.
     pub directory: PathBuf,
 }
 
-/// What was found. Counted are messages, unless it says otherwise.
+/// Result of the check. Counts are in messages, unless stated otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct KillReport {
-    /// How often the node was killed.
+    /// Number of kills.
     pub kills: u32,
-    /// The seed of the moments.
+    /// Seed of the moments of the kills.
     pub seed: u64,
-    /// Acknowledged.
+    /// Acknowledged messages.
     pub acked: u64,
-    /// Under way when the node was killed: their outcome was not known.
+    /// Messages in flight when the node was killed: their outcome was unknown.
     pub unconfirmed: u64,
-    /// Of those, how many were there after the restart.
+    /// Unconfirmed messages that were present after the restart.
     pub kept_unconfirmed: u64,
-    /// Batches that were sent again after a restart, acknowledged ones among them.
+    /// Batches that were sent again after a restart, including acknowledged ones.
     pub retried: u64,
-    /// Batches that were then answered otherwise than the first time.
+    /// Batches that got another answer than the first time.
     pub answered_otherwise: u64,
-    /// Acknowledged and not there.
+    /// Acknowledged messages that are missing.
     pub lost: u64,
-    /// There more than once.
+    /// Messages that are present more than once.
     pub duplicated: u64,
-    /// There behind a later one of the same writer.
+    /// Messages that come after a later message of the same writer.
     pub reordered: u64,
-    /// Numbers of a conversation that were left out.
+    /// Sequence numbers of a conversation that are skipped.
     pub gaps: u64,
-    /// Numbers that were acknowledged for two messages, or that hold another than was acknowledged.
+    /// Sequence numbers that were acknowledged for two messages, or that hold a different message.
     pub reused: u64,
-    /// Batches of which only a part was there.
+    /// Batches that are only partly present.
     pub torn: u64,
-    /// There and never sent, or not as they were sent.
+    /// Messages that were never sent, or have different content.
     pub foreign: u64,
-    /// Batches that a living node refused.
+    /// Batches that a running node rejected.
     pub refused: u64,
     /// The longest start, in milliseconds.
     pub start_ms_max: u64,
 }
 
 impl KillReport {
-    /// Whether everything is as it must be. Where nothing was acknowledged, nothing was shown.
+    /// Returns true if nothing is wrong. A run without an acknowledged message proves nothing, so
+    /// it returns false.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         let wrong = [
@@ -100,7 +101,7 @@ impl KillReport {
     }
 }
 
-/// A conversation, through which door it is written to, and what is known of it.
+/// A conversation, the client API of its writer, and the writer's knowledge of it.
 struct Share {
     conversation: String,
     door: Door,
@@ -110,7 +111,7 @@ struct Share {
 /// Runs the check.
 ///
 /// # Errors
-/// When the node cannot be started, or what it holds cannot be read.
+/// When the node cannot be started, or its messages cannot be read.
 pub fn run(
     surroundings: &Surroundings,
     check: &KillCheck,
@@ -152,7 +153,8 @@ fn broken(failure: Failure) -> WorkloadError {
     WorkloadError::Node(failure.to_string())
 }
 
-/// Sends again what was under way, and what was acknowledged last; then writes until the node is killed.
+/// Sends again the last acknowledged batch and the one in flight, then writes until the node is
+/// killed.
 async fn live_and_die(
     node: Node,
     shares: &[Rc<Share>],
@@ -171,7 +173,7 @@ async fn live_and_die(
         )));
     }
     tokio::time::sleep(life).await;
-    // What is acknowledged from here on was acknowledged all the same.
+    // Appends acknowledged from here on count too.
     node.kill();
     is_over.set(true);
     for task in tasks {
@@ -180,7 +182,7 @@ async fn live_and_die(
     Ok(())
 }
 
-/// Sends again what is unknown, and reads everything back.
+/// Sends batches with unknown outcome again, and reads everything back.
 async fn judge(node: &Node, shares: &[Rc<Share>], report: &mut KillReport) -> Result<(), Failure> {
     for share in shares {
         let mut client = Client::open(node, share.door).await?;

@@ -1,4 +1,4 @@
-//! The role that appends: virtual users that join one after the other, each with a window of its own.
+//! Append role: virtual users that join one after the other, each with its own window of messages.
 
 mod durable_streams;
 mod http;
@@ -27,7 +27,7 @@ use crate::workload::role::{Failure, Ready, hear, runtime, say};
 pub(crate) fn play(spec: &LoadSpec) -> Result<(), Failure> {
     let local = LocalSet::new();
     local.block_on(&runtime()?, play_on_runtime(spec))?;
-    // The suite reads our memory before it lets us go.
+    // The suite reads this process's memory before it ends.
     hear()?;
     Ok(())
 }
@@ -48,7 +48,7 @@ async fn play_on_runtime(spec: &LoadSpec) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The places of one user's window.
+/// Opens the slots of one user's window.
 async fn open(spec: &LoadSpec, vu: u32) -> Result<Vec<Place>, Failure> {
     Ok(match spec.way {
         Way::Native => native::open(spec, vu).await?.map(Place::Native).collect(),
@@ -75,7 +75,7 @@ async fn open(spec: &LoadSpec, vu: u32) -> Result<Vec<Place>, Failure> {
     })
 }
 
-/// One place in a window: it sends a message and waits until it is acknowledged.
+/// A slot in a window: sends a message and waits until it is acknowledged.
 enum Place {
     Native(native::Place),
     Http(http::Place),
@@ -85,7 +85,7 @@ enum Place {
 }
 
 impl Place {
-    /// Its user joins. Nothing has been asked over its connection yet, however long it stands.
+    /// Prepares the slot when its user joins. Its connection may have been idle for long.
     async fn join(&mut self) {
         match self {
             Self::Http(place) => place.join().await,
@@ -94,7 +94,7 @@ impl Place {
         }
     }
 
-    /// Appends its next message. An error is a stable word, as a tally wants it.
+    /// Appends the slot's next message. The error is a stable word for the tally.
     async fn append(&mut self) -> Result<(), String> {
         match self {
             Self::Native(place) => place.append().await,
@@ -106,7 +106,7 @@ impl Place {
     }
 }
 
-/// Keeps every place busy from when its user joins until the window closes.
+/// Runs every slot from when its user joins until the window closes.
 async fn append(spec: &LoadSpec, users: Vec<Vec<Place>>) -> Result<Appended, Failure> {
     let begin_ns = now_ns();
     let open_ns = begin_ns + spec.ramp_ns;
@@ -139,7 +139,7 @@ async fn append(spec: &LoadSpec, users: Vec<Vec<Place>>) -> Result<Appended, Fai
     })
 }
 
-/// When a place begins, is counted, and ends.
+/// Times at which a slot begins, is counted, and ends.
 #[derive(Clone, Copy)]
 struct Times {
     join_ns: u64,
@@ -161,7 +161,7 @@ async fn keep_busy(mut place: Place, times: Times, tally: Rc<RefCell<Tally>>) {
         match outcome {
             Ok(()) if is_counted => tally.borrow_mut().answered(start_ns, done_ns),
             Ok(()) => {}
-            // A failure counts whenever it is: a run with one is no clean run.
+            // A failure counts even outside the window: a run with a failure is not clean.
             Err(kind) => {
                 if !is_counted {
                     tally.borrow_mut().sent();
@@ -174,7 +174,7 @@ async fn keep_busy(mut place: Place, times: Times, tally: Rc<RefCell<Tally>>) {
     }
 }
 
-/// After a failure, so that a server that refuses everything is not asked a million times.
+/// Pause after a failure, so that a server that rejects every request is not flooded.
 const PAUSE: Duration = Duration::from_millis(10);
 
 async fn sleep_until(at_ns: u64) {

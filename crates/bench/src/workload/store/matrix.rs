@@ -1,4 +1,4 @@
-//! What a suite of conversation benchmarks runs.
+//! Matrix of a conversation suite.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::model::{Area, Case};
 use crate::workload::OURS;
 use crate::workload::node::Node;
 
-/// A door of a node.
+/// Client API of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
     /// The native protocol.
@@ -19,33 +19,33 @@ pub enum Door {
     Ws,
 }
 
-/// What to run.
+/// Parameters of a conversation suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matrix {
     /// Virtual users, each with a conversation of its own.
     pub vus: u32,
-    /// Messages that each has in flight.
+    /// Messages in flight per user.
     pub pipeline: u32,
-    /// Messages after which a user goes on with another conversation; `None`: each has one.
+    /// Messages after which a user continues with another conversation. `None`: each user has one.
     pub messages: Option<u64>,
-    /// Bytes of a message's text.
+    /// Size of a message's text in bytes.
     pub size: u64,
-    /// Through which the users come.
+    /// Client APIs of the users.
     pub doors: Vec<Door>,
-    /// Over which they join.
+    /// Duration over which the users join.
     pub ramp: Duration,
-    /// Length of the steady window behind it.
+    /// Length of the steady window after the ramp.
     pub window: Duration,
     /// Runs of each case.
     pub repeats: u32,
-    /// Whether an agent is called for what is written, and answers at once.
+    /// True if a webhook agent is called for each message, and answers at once.
     pub with_agent: bool,
-    /// A directory on the disk that is measured; each run gets one of its own in it.
+    /// Directory on the measured disk; each run creates its own in it.
     pub directory: PathBuf,
 }
 
 impl Door {
-    /// The name in flags and cases.
+    /// Returns the name in flags and cases.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl Door {
         }
     }
 
-    /// Where it is.
+    /// Returns the node's address of this client API.
     pub(super) fn address(self, node: &Node) -> &str {
         match self {
             Self::Native => &node.native,
@@ -80,13 +80,13 @@ impl Door {
 }
 
 impl Matrix {
-    /// Our cases: one for each door.
+    /// Returns our cases, one for each client API.
     pub(super) fn ours(&self) -> Vec<Case> {
         let case = |door: &Door| self.case(OURS).parameter("door", door.name());
         self.doors.iter().map(case).collect()
     }
 
-    /// The same done by another.
+    /// Returns the case of another target.
     pub(super) fn case(&self, target: &str) -> Case {
         Case::new(target, Area::Store, APPEND)
             .clients(self.vus)
@@ -94,7 +94,7 @@ impl Matrix {
             .size(self.size)
     }
 
-    /// Messages under way, all in all.
+    /// Returns the messages in flight of all users.
     pub(super) fn in_flight(&self) -> u32 {
         self.vus * self.pipeline
     }

@@ -1,24 +1,24 @@
-//! The memory of a process over a run.
+//! Memory of a process over a run.
 
 use crate::clock::now_ns;
 use crate::measurement::MemoryPoint;
 use crate::process::Memory;
 
-/// Points that are kept of one run; a longer run has them further apart.
+/// Maximum number of points of one run; a longer run has them further apart.
 const POINTS_MAX: usize = 600;
 
-/// A course that is being recorded.
+/// Recorder of a process's memory over time.
 pub(super) struct Course {
     pid: u32,
     started_ns: u64,
     points: Vec<MemoryPoint>,
-    /// Every so many calls is recorded.
+    /// Number of calls per recorded point.
     stride: usize,
     calls: usize,
 }
 
 impl Course {
-    /// Records the memory of a process from now on.
+    /// Starts to record the memory of a process.
     pub(super) fn of(pid: u32) -> Self {
         Self {
             pid,
@@ -29,7 +29,7 @@ impl Course {
         }
     }
 
-    /// Records a point; call it again and again.
+    /// Records a point; call it at regular intervals.
     pub(super) fn look(&mut self) {
         let Some(memory) = Memory::of(self.pid) else {
             return;
@@ -56,7 +56,7 @@ impl Course {
         }
     }
 
-    /// What was recorded.
+    /// Returns the recorded points.
     pub(super) fn points(self) -> Vec<MemoryPoint> {
         self.points
     }

@@ -1,23 +1,23 @@
-//! The messages that are sent.
+//! Content of the messages.
 
-/// A text of that many bytes, which needs no escaping anywhere.
+/// Returns a text of `size` bytes that needs no escaping.
 pub(super) fn text(size: usize, seed: u32) -> String {
     let letters = b"abcdefghijklmnopqrstuvwxyz ";
     let letter = |at: usize| char::from(letters[(at * 7 + seed as usize) % letters.len()]);
     (0..size).map(letter).collect()
 }
 
-/// The parts of a message with that text, as JSON.
+/// Returns the parts of a message with this text, as JSON.
 pub(super) fn parts(text: &str) -> String {
     format!(r#"[{{"type":"text","text":"{text}"}}]"#)
 }
 
-/// A message as JSON. Neither text may need escaping.
+/// Returns a message as JSON. Neither argument may need escaping.
 pub(super) fn message(id: &str, text: &str) -> String {
     format!(r#"{{"id":"{id}","role":"user","parts":{}}}"#, parts(text))
 }
 
-/// Where the messages of a conversation are, over HTTP.
+/// Returns the HTTP path of a conversation's messages.
 pub(super) fn path(conversation: &str) -> String {
     format!("/v1/conversations/{conversation}/messages")
 }

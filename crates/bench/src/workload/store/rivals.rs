@@ -1,4 +1,4 @@
-//! What is measured beside a node: the floors, and the peers that are installed.
+//! Rivals of a conversation suite: the floors, and the installed peers.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,20 +14,21 @@ use crate::workload::peer::{Amount, Peer, Program};
 use crate::workload::rpc::Transport;
 use crate::workload::{Placement, Surroundings, WorkloadError, place};
 
-/// The floors, running, and which peers are there.
+/// The running floors, and the available peers.
 pub(super) struct Rivals {
     disk: Option<Program>,
-    /// Syncs before they answer; the echo of a single message in flight does not.
+    /// Durable echoes, which sync before they answer, and the plain echo for a single message in
+    /// flight.
     echoes: Vec<Peer>,
     peers: Vec<Kind>,
     left_out: Vec<Kind>,
     versions: Vec<(&'static str, String)>,
-    /// Holds the echoes' files.
+    /// Directory of the echoes' files.
     _place: Option<TempDir>,
 }
 
 impl Rivals {
-    /// Starts the floors. Nobody takes part unless a directory of peers is given.
+    /// Starts the floors. There are no rivals unless a directory of peers is given.
     ///
     /// # Errors
     /// When the floors were not built, or do not start.
@@ -62,7 +63,7 @@ impl Rivals {
         })
     }
 
-    /// The cases of all of them, in the shape of the matrix.
+    /// Returns the cases of all rivals, in the shape of the matrix.
     pub(super) fn cases(&self, matrix: &Matrix) -> Vec<Case> {
         let mut writers = vec![1, matrix.in_flight()];
         writers.dedup();
@@ -78,7 +79,7 @@ impl Rivals {
         disk.chain(echoes).chain(peers).collect()
     }
 
-    /// One run of a floor.
+    /// Runs a floor once.
     pub(super) fn measure(
         &mut self,
         case: &Case,
@@ -97,18 +98,18 @@ impl Rivals {
                 floor::measure(disk, case, place.path(), matrix.window)
             }
             None => Err(WorkloadError::Nothing(
-                format!("{} is no floor", case.target),
+                format!("{} is not a floor", case.target),
                 "add --peers bench/peers/bin",
             )),
         }
     }
 
-    /// Versions of the peers, as they say them.
+    /// Returns the versions that the peers report.
     pub(super) fn versions(&self) -> Vec<(&'static str, String)> {
         self.versions.clone()
     }
 
-    /// How the others did it, and who did not take part.
+    /// Returns the rivals' notes about their method, and a note for each missing peer.
     pub(super) fn notes(&self) -> Vec<(String, String)> {
         let floors = self.echoes.iter().flat_map(Peer::notes);
         let peers = self
@@ -123,8 +124,8 @@ impl Rivals {
     }
 }
 
-/// The durable echo with one thread and with two; and where one message at a time is under way the
-/// plain one, which with the disk's floor is what such a message costs at least.
+/// Starts the durable echo with one thread and with two. For one message at a time it also starts
+/// the plain echo, whose latency plus that of the disk floor is the minimum for such a message.
 fn echoes(programs: &Path, files: &Path, matrix: &Matrix) -> Result<Vec<Peer>, WorkloadError> {
     let files = files.display().to_string();
     let mut echoes = Vec::new();
@@ -147,7 +148,7 @@ fn echoes(programs: &Path, files: &Path, matrix: &Matrix) -> Result<Vec<Peer>, W
     Ok(echoes)
 }
 
-/// The first line that a server says of its version.
+/// Returns the first line of a server's `--version`.
 fn version(kind: Kind, directory: &Path) -> Option<(&'static str, String)> {
     let program = directory.join(kind.program());
     let said = Command::new(program).arg("--version").output().ok()?;

@@ -1,4 +1,4 @@
-//! The servers of others: each started with a directory of its own on a free loopback port.
+//! Third-party servers, each started with a directory of its own on a free loopback port.
 
 mod postgres;
 
@@ -19,7 +19,7 @@ use crate::workload::child::{Actor, ChildError, Pin};
 use crate::workload::rival::{free_port, redis};
 use crate::workload::{PATIENCE, WorkloadError};
 
-/// A system that keeps messages too.
+/// A system that stores messages too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Postgres,
@@ -27,19 +27,19 @@ pub(super) enum Kind {
     DurableStreams,
 }
 
-/// How it is driven.
+/// Load generator of a system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Driver {
-    /// By our own load.
+    /// Our own load.
     Load(Way),
-    /// By the program that comes with it.
+    /// The system's own benchmark program.
     Pgbench,
 }
 
 impl Kind {
     pub(super) const ALL: [Self; 3] = [Self::Postgres, Self::Redis, Self::DurableStreams];
 
-    /// The name in results.
+    /// Returns the name in results.
     pub(super) fn target(self) -> &'static str {
         match self {
             Self::Postgres => "postgres",
@@ -48,14 +48,14 @@ impl Kind {
         }
     }
 
-    /// The peer that a case is of.
+    /// Returns the system of a case.
     pub(super) fn of(case: &Case) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|kind| kind.target() == case.target)
     }
 
-    /// The server's program.
+    /// Returns the server's program.
     pub(super) fn program(self) -> &'static str {
         self.programs()[0]
     }
@@ -68,7 +68,7 @@ impl Kind {
         }
     }
 
-    /// What must stand in the directory of peers, the server first.
+    /// Returns the programs that must be in the directory of peers, the server first.
     fn programs(self) -> &'static [&'static str] {
         match self {
             Self::Postgres => &["postgres", "initdb", "psql", "pgbench"],
@@ -77,14 +77,14 @@ impl Kind {
         }
     }
 
-    /// Whether it was installed.
+    /// Returns true if the system is installed.
     pub(super) fn is_in(self, directory: &Path) -> bool {
         self.programs()
             .iter()
             .all(|program| directory.join(program).is_file())
     }
 
-    /// What it is and how it is set up.
+    /// Describes the system and its set-up.
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Postgres => {
@@ -102,7 +102,7 @@ impl Kind {
     }
 }
 
-/// One of them, running.
+/// A running server.
 pub(super) struct Server {
     actor: Actor,
     kind: Kind,
@@ -112,10 +112,10 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts one from the directory of peers and waits until it can be appended to.
+    /// Starts a server from the directory of peers, and waits until it accepts connections.
     ///
     /// # Errors
-    /// When it does not start, with what it said.
+    /// When it does not start, with its output.
     pub(super) fn start(
         kind: Kind,
         programs: &Path,
@@ -156,22 +156,22 @@ impl Server {
         Ok(server)
     }
 
-    /// The process's number; its work may be done by others below it.
+    /// Returns the pid of the server's root process.
     pub(super) fn pid(&self) -> u32 {
         self.actor.pid()
     }
 
-    /// Fails when it has ended.
+    /// Fails if the process has ended.
     pub(super) fn check_alive(&mut self) -> Result<(), ChildError> {
         self.actor.check_alive()
     }
 
-    /// Where its files are.
+    /// Returns the directory of its data.
     pub(super) fn directory(&self) -> &Path {
         self.place.path()
     }
 
-    /// Where its own programs are.
+    /// Returns the directory of its programs.
     pub(super) fn programs(&self) -> &Path {
         &self.programs
     }
@@ -192,13 +192,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // All of them end at once with this, PostgreSQL's children too, and nothing of theirs is kept.
+        // The signal ends all processes at once, including PostgreSQL's children. The data is not
+        // needed any more.
         let signal = match self.kind {
             Kind::Postgres => Signal::QUIT,
             Kind::Redis | Kind::DurableStreams => Signal::KILL,
         };
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
-        // One that has ended by itself cannot be ended.
+        // A process that has already ended cannot be killed.
         let _ = pid.map(|pid| kill_process(pid, signal));
     }
 }

@@ -1,7 +1,7 @@
-//! `bench store --soak`: the same load for minutes, and whether memory stays where it is.
+//! `bench store --soak`: the same load for minutes, with a check that memory does not grow.
 //!
-//! Users go from one conversation to the next, as they do in life: a conversation that is written to
-//! holds 10 to 20 bytes for the id of each of its messages, and gives them back when it is idle.
+//! Users move from one conversation to the next, as in practice: a conversation in use needs 10 to
+//! 20 bytes for the id of each of its messages, and releases them when it is idle.
 
 use serde::Serialize;
 
@@ -10,24 +10,25 @@ use crate::measurement::MemoryPoint;
 use crate::model::Results;
 use crate::workload::WorkloadError;
 
-/// Messages per second that the disk must have room for.
+/// Messages per second for which the disk must have space.
 const RATE_MAX: u64 = 60_000;
 
-/// By how much memory may grow from the middle to the end: a part of what it was, or so many bytes.
+/// Allowed growth of memory from the middle to the end: the larger of a share and a number of
+/// bytes.
 const PART_MAX: f64 = 0.10;
 const BYTES_MAX: f64 = (8 << 20) as f64;
 
-/// How memory went in one run.
+/// Memory in the middle and at the end of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Course {
-    /// Mean of the middle fifth.
+    /// Mean of the middle fifth of the points.
     pub middle_bytes: f64,
-    /// Mean of the last fifth.
+    /// Mean of the last fifth of the points.
     pub end_bytes: f64,
 }
 
 impl Course {
-    /// Of the points of a run; `None` where there are too few to tell.
+    /// Computes the means of a run's points. `None` for fewer than five points.
     #[must_use]
     pub fn of(points: &[MemoryPoint]) -> Option<Self> {
         let fifth = points.len() / 5;
@@ -41,7 +42,7 @@ impl Course {
         })
     }
 
-    /// Whether it grew by no more than noise.
+    /// Returns true if the growth is no more than noise.
     #[must_use]
     pub fn is_flat(&self) -> bool {
         let grown = self.end_bytes - self.middle_bytes;
@@ -49,10 +50,10 @@ impl Course {
     }
 }
 
-/// Fails unless the disk has room for what the load may write.
+/// Checks that the disk has space for what the load may write.
 ///
 /// # Errors
-/// When it has not.
+/// When it has too little.
 pub fn check_space(matrix: &Matrix) -> Result<(), WorkloadError> {
     let seconds = (matrix.ramp + matrix.window).as_secs() + 1;
     let messages = RATE_MAX.saturating_mul(seconds);
@@ -62,7 +63,7 @@ pub fn check_space(matrix: &Matrix) -> Result<(), WorkloadError> {
     )
 }
 
-/// Each case that was recorded, and how its memory went, run by run.
+/// Returns the course of memory of each run, with the key of its case.
 #[must_use]
 pub fn courses(results: &Results) -> Vec<(String, Course)> {
     let mut courses = Vec::new();
@@ -95,7 +96,7 @@ mod tests {
         assert!(course(|at| (100 << 20) + at).is_flat());
         assert!(course(|at| at.min(30) << 22).is_flat());
         assert!(!course(|at| (100 << 20) + (at << 20)).is_flat());
-        // It may shrink.
+        // Memory may shrink.
         assert!(course(|at| (200 << 20) - (at << 20)).is_flat());
         assert_eq!(Course::of(&[]), None);
     }

@@ -1,19 +1,19 @@
-//! Room on a disk, looked at before it is needed.
+//! Check of free disk space before a load.
 
 use std::path::Path;
 
 use crate::format::bytes;
 use crate::workload::WorkloadError;
 
-/// Bytes of disk that a message takes at most while it is being kept: its text and what surrounds it, in
-/// the line, in its extent, and in the copy that merging makes.
+/// Returns the maximum bytes of disk for `messages` messages: text and overhead, in the write-ahead
+/// log, in the extent, and in the copy made by merging.
 pub(super) fn needed_bytes(messages: u64, size: u64) -> u64 {
-    /// Name, role, facts, event and headers.
+    /// Overhead: name, role, facts, event and headers.
     const AROUND: u64 = 250;
     messages.saturating_mul((size + AROUND) * 3)
 }
 
-/// Fails unless there is as much room as is needed, and some to spare.
+/// Fails unless there are `needed` bytes of free space, and some spare.
 pub(in crate::workload) fn check(directory: &Path, needed: u64) -> Result<(), WorkloadError> {
     let free = free_bytes(directory)?;
     let needed = needed.saturating_add(SPARE);
@@ -21,27 +21,27 @@ pub(in crate::workload) fn check(directory: &Path, needed: u64) -> Result<(), Wo
         true => Ok(()),
         false => Err(WorkloadError::Nothing(
             format!(
-                "{} has {} free, and this may need {}",
+                "{} has {} free, the load may need {}",
                 directory.display(),
                 bytes(free),
                 bytes(needed)
             ),
-            "give --dir on a larger disk, or ask for less",
+            "give --dir on a larger disk, or reduce the load",
         )),
     }
 }
 
-/// Room that is left to everybody else.
+/// Space that is left for other programs.
 const SPARE: u64 = 1 << 30;
 
-/// What we may still write where the directory is.
+/// Returns the free space at a directory.
 pub(super) fn free_bytes(directory: &Path) -> Result<u64, WorkloadError> {
     let stats = rustix::fs::statvfs(directory);
     let stats = stats.map_err(|error| WorkloadError::Directory(error.into()))?;
     Ok(stats.f_bavail.saturating_mul(stats.f_frsize))
 }
 
-/// What the files below a directory take on the disk.
+/// Returns the disk usage of the files below a directory.
 pub(in crate::workload) fn used_bytes(directory: &Path) -> std::io::Result<u64> {
     use std::os::unix::fs::MetadataExt;
     let mut sum = 0;
@@ -50,7 +50,7 @@ pub(in crate::workload) fn used_bytes(directory: &Path) -> std::io::Result<u64> 
         let kind = entry.file_type()?;
         sum += match (kind.is_dir(), kind.is_file()) {
             (true, _) => used_bytes(&entry.path())?,
-            // In 512 bytes, whatever the file system's blocks are (stat(2)).
+            // `st_blocks` is in units of 512 bytes, independent of the file system (stat(2)).
             (_, true) => entry.metadata()?.blocks() * 512,
             _ => 0,
         };
@@ -70,7 +70,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            error.contains(" free, and this may need ") && error.contains("hint: "),
+            error.contains(" free, the load may need ") && error.contains("hint: "),
             "{error}"
         );
         assert!(check(Path::new("/no/such/place"), 0).is_err());

@@ -1,4 +1,4 @@
-//! Runs a matrix: a node over each of its doors, and beside it what does the least, and what others do.
+//! Run of a conversation matrix: a node over each client API, the floors and the peers.
 
 use std::thread;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::workload::node::Node;
 use crate::workload::role::{self, Ready, Spec};
 use crate::workload::{OURS, PATIENCE, Surroundings, WorkloadError, place, take_turns};
 
-/// Runs every door and, where peers are, what floors and peers make of the same.
+/// Runs every client API and, if peers are available, the same on floors and peers.
 ///
 /// # Errors
 /// When a process fails. A message that fails is counted, not an error.
@@ -64,11 +64,11 @@ pub fn run(
     Ok(results)
 }
 
-/// Nothing of it is on disk: it only has its part in the sum of the floors.
+/// Target without durability; it is only used in the sum of the floors.
 const PLAIN_ECHO: &str = "floor";
 
-/// Each door against every rival of the same shape: the door is ours alone, so that is not seen by the
-/// comparison of equal cases.
+/// Compares each client API with every rival of the same shape. The generic comparison misses these
+/// pairs, since only our cases have a client API parameter.
 fn compare(results: &mut Results) {
     let is_ours = |one: &&CaseResult| one.case.target == OURS;
     let mut found = Vec::new();
@@ -86,14 +86,14 @@ fn compare(results: &mut Results) {
     results.comparisons.extend(found);
 }
 
-/// What is compared, with memory: a store is also judged by it.
+/// Returns the metrics to compare, including memory, which matters for a store.
 fn contest(case: &Case) -> Vec<Metric> {
     let mut metrics = case.contest();
     metrics.push(Metric::NodeRssPeak);
     metrics
 }
 
-/// What a run is made against.
+/// Server that a run loads.
 struct Target<'a> {
     way: Way,
     address: String,
@@ -101,7 +101,7 @@ struct Target<'a> {
     check_alive: &'a mut dyn FnMut() -> Result<(), ChildError>,
 }
 
-/// One run of ours.
+/// Runs one repeat on our node.
 fn measure_node(
     surroundings: &Surroundings,
     door: Door,
@@ -137,14 +137,14 @@ fn measure_node(
     })
 }
 
-/// One run of another's server.
+/// Runs one repeat on a third-party server.
 fn measure_peer(
     surroundings: &Surroundings,
     kind: Kind,
     matrix: &Matrix,
 ) -> Result<Measurement, WorkloadError> {
     let Some(programs) = &surroundings.peers else {
-        let what = format!("{} is no peer", kind.target());
+        let what = format!("{} is not a peer", kind.target());
         return Err(WorkloadError::Nothing(what, "add --peers bench/peers/bin"));
     };
     let mut server = Server::start(kind, programs, &matrix.directory)?;
@@ -162,7 +162,7 @@ fn measure_peer(
     }
 }
 
-/// Drives our own load against a server, and measures while its window is open.
+/// Runs our own load against a server, and measures while its window is open.
 fn drive(
     surroundings: &Surroundings,
     target: Target<'_>,
@@ -204,7 +204,7 @@ fn drive(
     })
 }
 
-/// The same with pgbench, whose log tells what it did while our window was open.
+/// Measures a run of pgbench, whose log has the transactions during our window.
 fn measure_pgbench(server: &mut Server, matrix: &Matrix) -> Result<Measurement, WorkloadError> {
     let mut load = pgbench(server, matrix)?;
     wait(Pgbench::warm_up(matrix), || load.check_alive())?;
@@ -223,7 +223,7 @@ fn measure_pgbench(server: &mut Server, matrix: &Matrix) -> Result<Measurement, 
     })
 }
 
-/// Lets time pass, as long as those that it depends on live.
+/// Waits for `time`, and fails as soon as `check` fails.
 fn wait(
     time: Duration,
     mut check: impl FnMut() -> Result<(), ChildError>,
@@ -242,7 +242,7 @@ fn wait(
 fn agent_note(agent: &Agent) -> String {
     format!(
         "every conversation has a webhook agent that answers at once, in the suite's process; {} of its answers \
-         were appended beside what is counted",
+         were appended in addition to the counted messages",
         agent.answered()
     )
 }
@@ -253,7 +253,7 @@ fn setup(matrix: &Matrix) -> Setup {
         Some(messages) => format!("one conversation of {messages} messages after the other"),
     };
     let shape = format!(
-        "{} × {}: users, each with {conversations}, and messages that each has in flight; a text of {} bytes",
+        "{} × {}: users, each with {conversations}, and messages in flight per user; a text of {} bytes",
         matrix.vus, matrix.pipeline, matrix.size
     );
     let notes = [
@@ -261,7 +261,7 @@ fn setup(matrix: &Matrix) -> Setup {
         (
             "Window",
             format!(
-                "the users join over {:?}; counted is what is begun and acknowledged in the {:?} after that",
+                "the users join over {:?}; messages that are sent and acknowledged in the {:?} after that are counted",
                 matrix.ramp, matrix.window
             ),
         ),

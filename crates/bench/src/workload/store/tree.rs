@@ -1,8 +1,8 @@
-//! What a server uses whose work is done by several processes.
+//! Resource usage of a server with several processes.
 //!
-//! A process that has ended and was waited for has left its time with its parent (`cutime` and
-//! `cstime`, proc(5)), so that nothing is lost when a worker goes meanwhile. Memory that processes
-//! share is counted once (`Pss`).
+//! A process that has ended and was waited for leaves its CPU time to its parent (`cutime` and
+//! `cstime`, proc(5)), so no time is lost when a worker ends. Memory that processes share is
+//! counted once (`Pss`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use std::fs;
 use crate::clock::{self, CpuClock};
 use crate::process::{Memory, Role, RoleUsage};
 
-/// A process and its descendants, watched since some moment.
+/// Start of a measurement of a process and its descendants.
 pub(super) struct Tree {
     root: u32,
     cpu_ns: u64,
@@ -18,7 +18,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Watches the tree from now on.
+    /// Starts to measure the tree of `root`.
     pub(super) fn watch(root: u32) -> Self {
         Self {
             root,
@@ -27,7 +27,7 @@ impl Tree {
         }
     }
 
-    /// What it has used since. Its time is absent when the root has ended.
+    /// Returns its usage since the start. CPU time is absent when the root has ended.
     pub(super) fn stop(self) -> RoleUsage {
         let members = members(self.root);
         let used_ns = cpu_ns(&members).checked_sub(self.cpu_ns);
@@ -45,21 +45,22 @@ impl Tree {
     }
 }
 
-/// One process of the tree.
+/// A process of the tree.
 struct Member {
     pid: u32,
-    /// Time that its ended children have left with it.
+    /// CPU time inherited from its ended children.
     inherited_ns: u64,
 }
 
-/// What a line of `/proc/PID/stat` says.
+/// Fields of `/proc/PID/stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     parent: u32,
     inherited_ticks: u64,
 }
 
-/// The fields behind the name, which may hold anything: state, parent, …, `cutime` and `cstime`.
+/// Parses the fields after the name, which may contain any character: state, parent, …, `cutime`
+/// and `cstime`.
 fn parse(stat: &str) -> Option<Stat> {
     let (_, fields) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
@@ -102,7 +103,8 @@ fn members(root: u32) -> Vec<Member> {
         .collect()
 }
 
-/// A member that ends meanwhile is found in its parent's account the next time.
+/// Sums the CPU time. A member that ends meanwhile appears in its parent's time at the next
+/// reading.
 fn cpu_ns(members: &[Member]) -> u64 {
     let own = |pid| CpuClock::of(pid).and_then(CpuClock::read_ns).unwrap_or(0);
     members
@@ -111,7 +113,8 @@ fn cpu_ns(members: &[Member]) -> u64 {
         .sum()
 }
 
-/// Resident memory now, and at its highest where that is known: of one process.
+/// Returns the current resident memory, and the highest one, which is known for a single process
+/// only.
 fn memory(members: &[Member]) -> (Option<u64>, Option<u64>) {
     if let [only] = members {
         let memory = Memory::of(only.pid);
@@ -128,7 +131,7 @@ fn memory(members: &[Member]) -> (Option<u64>, Option<u64>) {
     (sum, sum)
 }
 
-/// The process's part of the memory that it shares, and its own.
+/// Returns the process's own memory plus its share of common memory.
 fn share(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
@@ -158,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_work_of_children_counts_whether_they_have_ended_or_not() {
-        // Two children work, one of them to its end; both say when they have.
+        // Two children work, one of them to its end; the other prints a line when both have.
         let work = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
         let script =
             format!("read _; (exec sh -c '{work}'); (({work}); echo done; cat) & cat <&0; wait");

@@ -1,56 +1,56 @@
-//! What becomes of what was not synced when the power goes.
+//! Effects of a crash on unsynced changes.
 
-/// Something that a crash may keep, lose or tear.
+/// An unsynced change, which a crash may retain, lose or tear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unsynced {
-    /// Bytes of a file, 512 of them.
+    /// A sector of 512 bytes of a file.
     Sector {
-        /// Which file, by a number that its names do not change.
+        /// The file's number, which renames do not change.
         file: u64,
-        /// Counted from the file's start.
+        /// Number of the sector, from 0.
         sector: u64,
     },
-    /// A file's new size.
+    /// New size of a file.
     Size {
-        /// Which file.
+        /// The file's number.
         file: u64,
     },
-    /// A name that came, went or moved.
+    /// A created, removed or renamed name.
     Name {
-        /// Which directory.
+        /// The directory's number.
         directory: u64,
-        /// Counted from the directory's last sync.
+        /// Number of the change since the directory's last sync.
         change: usize,
     },
 }
 
-/// What becomes of it.
+/// Effect of a crash on an unsynced change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// As if it had been synced.
+    /// The change is retained, as if synced.
     Kept,
-    /// As if it had never been.
+    /// The change is lost.
     Lost,
-    /// Of a sector, so many new bytes in front of the old ones; of a size, so many bytes more
-    /// than the smaller one. Names are not torn: they are lost.
+    /// A sector keeps this many new bytes at its front; a size gets this many bytes more than the
+    /// smaller one. Names are not torn but lost.
     Torn(u16),
 }
 
-/// Fates by chance. Each file and each directory has a habit of its own, because what goes wrong
-/// in practice is seldom the average: everything stays, nothing does, all up to a point, or any.
+/// Chooses fates at random. Each file and directory gets its own pattern, because real failures are
+/// seldom the average: all changes are retained, none, all up to some point, or a random subset.
 pub(super) struct Chance<'a> {
     rng: &'a mut fastrand::Rng,
     of: Option<u64>,
-    habit: Habit,
-    tearing: bool,
+    pattern: Pattern,
+    is_tearing: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Habit {
+enum Pattern {
     All,
     Nothing,
     Any { percent: u8 },
-    UpTo { percent: u8, over: bool },
+    UpTo { percent: u8, is_over: bool },
 }
 
 impl<'a> Chance<'a> {
@@ -58,8 +58,8 @@ impl<'a> Chance<'a> {
         Self {
             rng,
             of: None,
-            habit: Habit::All,
-            tearing: false,
+            pattern: Pattern::All,
+            is_tearing: false,
         }
     }
 
@@ -69,10 +69,10 @@ impl<'a> Chance<'a> {
         | Unsynced::Name { directory: of, .. }) = *unsynced;
         if self.of != Some(of) {
             self.of = Some(of);
-            self.habit = self.draw();
-            self.tearing = self.rng.u8(..3) == 0;
+            self.pattern = self.draw();
+            self.is_tearing = self.rng.u8(..3) == 0;
         }
-        if self.tearing && self.rng.u8(..8) == 0 {
+        if self.is_tearing && self.rng.u8(..8) == 0 {
             return Fate::Torn(self.rng.u16(1..512));
         }
         match self.keeps() {
@@ -81,27 +81,27 @@ impl<'a> Chance<'a> {
         }
     }
 
-    fn draw(&mut self) -> Habit {
+    fn draw(&mut self) -> Pattern {
         let percent = self.rng.u8(1..100);
         match self.rng.u8(..4) {
-            0 => Habit::All,
-            1 => Habit::Nothing,
-            2 => Habit::Any { percent },
-            _ => Habit::UpTo {
+            0 => Pattern::All,
+            1 => Pattern::Nothing,
+            2 => Pattern::Any { percent },
+            _ => Pattern::UpTo {
                 percent,
-                over: false,
+                is_over: false,
             },
         }
     }
 
     fn keeps(&mut self) -> bool {
-        match &mut self.habit {
-            Habit::All => true,
-            Habit::Nothing => false,
-            Habit::Any { percent } => self.rng.u8(..100) < *percent,
-            Habit::UpTo { percent, over } => {
-                *over |= self.rng.u8(..100) >= *percent;
-                !*over
+        match &mut self.pattern {
+            Pattern::All => true,
+            Pattern::Nothing => false,
+            Pattern::Any { percent } => self.rng.u8(..100) < *percent,
+            Pattern::UpTo { percent, is_over } => {
+                *is_over |= self.rng.u8(..100) >= *percent;
+                !*is_over
             }
         }
     }

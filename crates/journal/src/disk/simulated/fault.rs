@@ -1,23 +1,23 @@
-//! What goes wrong, and when.
+//! Fault injection.
 
 use std::fmt;
 
-/// What goes wrong with one call.
+/// A fault of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The device fails (EIO). A write may have been made in part; of what a sync covered,
-    /// anything may be durable, and a later sync says nothing about it.
+    /// The device fails (EIO). A write may have been made partially. After a failed sync, any part
+    /// of what it covered may be durable, and a later sync proves nothing about it.
     Broken,
-    /// There is no room (ENOSPC): nothing is done.
+    /// There is no space (ENOSPC); nothing is done.
     Full,
-    /// A write stops before its end and says so. Other calls are made as usual.
+    /// A short write, reported as such. Other calls are unaffected.
     Short,
-    /// A sync says that it did and did not: what it covered is lost at the next crash. Other calls
-    /// are made as usual.
+    /// A sync that reports success but does nothing: what it covered is lost at the next crash.
+    /// Other calls are unaffected.
     Lie,
 }
 
-/// Which call it is.
+/// Kinds of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the calls of the contract")]
 pub enum Kind {
@@ -35,14 +35,15 @@ pub enum Kind {
     SyncAll,
 }
 
-/// A call that is about to be made.
+/// A call that is about to run.
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
-    /// Calls before this one, since the disk was made.
+    /// Number of the call since the disk was created, from 0.
     pub number: u64,
-    /// What is asked for.
+    /// Kind of the call.
     pub kind: Kind,
-    /// Of what; a file by the name it has now, "" when it has none. A rename's is the new name.
+    /// Path of the file or directory; for a rename the new one. "" if an open file has no name any
+    /// more.
     pub path: &'a str,
 }
 
@@ -54,7 +55,7 @@ struct Plan {
     predicate: Predicate,
 }
 
-/// What is going to go wrong.
+/// Faults to inject.
 #[derive(Default)]
 pub(super) struct Plans(Vec<Plan>);
 
@@ -75,7 +76,7 @@ impl Plans {
         self.0.clear();
     }
 
-    /// The fault of this call, if it has one.
+    /// Returns the fault of this call, if one is due.
     pub(super) fn draw(&mut self, call: &Call<'_>) -> Option<Fault> {
         let place = self.0.iter_mut().position(|plan| (plan.predicate)(call))?;
         let fault = self.0[place].fault;

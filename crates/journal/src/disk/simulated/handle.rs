@@ -6,10 +6,10 @@ use std::io::{self, ErrorKind};
 use super::fault::{Fault, Kind};
 use super::image::Image;
 use super::trace::Operation;
-use super::{SimulatedDisk, State, at, broken, size};
+use super::{SimulatedDisk, State, broken, size, with_path};
 use crate::disk::File;
 
-/// It ends with the process that opened it.
+/// An open file. It becomes invalid when the process that opened it dies.
 pub(super) struct Handle {
     pub(super) disk: SimulatedDisk,
     pub(super) generation: u64,
@@ -35,7 +35,7 @@ impl Handle {
             Some(Fault::Full) => Err(ErrorKind::StorageFull.into()),
             fault => run(&mut state, fault),
         };
-        result.map_err(|error| at(self.path(&state), error))
+        result.map_err(|error| with_path(self.path(&state), error))
     }
 
     fn path(&self, state: &State) -> String {
@@ -60,7 +60,7 @@ impl Handle {
         })
     }
 
-    /// How many of these bytes are written before it goes wrong.
+    /// Returns how many of `count` bytes are written before the fault.
     fn written(state: &mut State, count: usize, fault: Option<Fault>) -> usize {
         match fault {
             Some(Fault::Broken | Fault::Short) if count > 0 => state.rng.usize(..count),
@@ -68,7 +68,7 @@ impl Handle {
         }
     }
 
-    /// How far the file may grow.
+    /// Returns the size up to which the file may grow.
     fn size_max(&self, state: &mut State, old: u64) -> u64 {
         match state.capacity {
             u64::MAX => u64::MAX,

@@ -1,24 +1,25 @@
-//! One file twice: as it is read, and as a crash would leave it.
+//! A file in two versions: as it is read, and as a crash would leave it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::crash::{Fate, Unsynced};
 
-/// What a disk writes as a whole, unless it is torn. Bytes.
+/// Sector size in bytes. A sector is written as a whole, unless it is torn.
 pub(super) const SECTOR_SIZE: u64 = 512;
 
-/// Whoever decides what becomes of something that is not durable.
+/// Decides what a crash does to an unsynced change.
 pub(super) type Choose<'a> = &'a mut dyn FnMut(&Unsynced) -> Fate;
 
-/// Both images. Outside of `dirty` and of a lost sync they hold the same bytes as far as both go.
+/// Both versions. Except for `dirty` sectors and lost syncs they have the same bytes, up to the
+/// smaller size.
 #[derive(Clone, Default)]
 pub(super) struct Image {
     volatile: Vec<u8>,
     durable: Vec<u8>,
-    /// Sectors that were changed and are not synced.
+    /// Changed sectors that are not synced.
     dirty: BTreeSet<u64>,
-    /// End of the bytes that were written and are not synced: a sync of data needs the size.
+    /// End of the written, unsynced bytes. `sync_data` makes the size durable up to here.
     written_end: usize,
 }
 
@@ -58,7 +59,7 @@ impl Image {
         }
     }
 
-    /// The bytes, and no more of the size than they need.
+    /// Makes the bytes durable, and as much of the size as they need.
     pub(super) fn sync_data(&mut self) {
         let size = self.durable.len().max(self.written_end);
         self.durable.resize(size, 0);
@@ -73,14 +74,15 @@ impl Image {
         self.durable.resize(self.volatile.len(), 0);
     }
 
-    /// A sync that says it did: what it covered stays readable until the power goes.
+    /// Simulates a sync that lies: the covered bytes stay readable until the next crash, and are
+    /// lost then.
     pub(super) fn forget(&mut self) {
         self.dirty.clear();
         self.written_end = 0;
     }
 
-    /// A sync that failed: each sector is durable, or only seems to be, or is what it was before,
-    /// or waits on as if nobody had asked.
+    /// Simulates a failed sync. Each sector becomes durable, only seems to, reverts to its old
+    /// bytes, or stays dirty.
     pub(super) fn lose(&mut self, rng: &mut fastrand::Rng) {
         let sectors: Vec<u64> = self.dirty.iter().copied().collect();
         let written_end = self.written_end;
@@ -98,7 +100,7 @@ impl Image {
         }
     }
 
-    /// Makes the first bytes of a sector durable, as far as the durable size goes.
+    /// Makes the first `bytes` of a sector durable, up to the durable size.
     fn keep(&mut self, sector: u64, bytes: usize) {
         let range = self.common(sector, bytes);
         self.durable[range.clone()].copy_from_slice(&self.volatile[range]);
@@ -115,7 +117,7 @@ impl Image {
         start..(start + bytes).min(size)
     }
 
-    /// Some of what is dirty becomes durable by itself, as it may at any time.
+    /// Makes some dirty sectors durable, as a kernel may at any time.
     pub(super) fn write_back(&mut self, file: u64, choose: Choose<'_>) {
         let sectors: Vec<u64> = self.dirty.iter().copied().collect();
         for sector in sectors {
@@ -128,7 +130,7 @@ impl Image {
         }
     }
 
-    /// The power goes.
+    /// Applies a power failure.
     pub(super) fn crash(&mut self, file: u64, choose: Choose<'_>) {
         let (old, new) = (self.durable.len(), self.volatile.len());
         let size = match (old == new).then_some(Fate::Kept) {
@@ -152,7 +154,7 @@ impl Image {
         self.written_end = 0;
     }
 
-    /// Turns one bit over, in both images.
+    /// Flips one bit in both versions.
     pub(super) fn flip(&mut self, bit: u64) {
         let (byte, mask) = ((bit / 8) as usize, 1 << (bit % 8));
         for image in [&mut self.volatile, &mut self.durable] {

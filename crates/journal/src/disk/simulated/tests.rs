@@ -3,7 +3,7 @@ use std::io::ErrorKind;
 
 use super::*;
 
-/// A disk with a durable file "a" of so many sectors of `x`.
+/// Creates a disk with a durable file "a" of `x` bytes, this many sectors long.
 fn disk(sectors: usize) -> (SimulatedDisk, Arc<dyn File>) {
     let disk = SimulatedDisk::new(1);
     let file = disk.create("a").unwrap();
@@ -18,7 +18,7 @@ fn durable(disk: &SimulatedDisk, path: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_synced_survives_and_the_rest_need_not() {
+fn synced_bytes_survive_a_crash() {
     let (disk, file) = disk(2);
     file.write_at(b"new", 510).unwrap();
     disk.crash_with(|_| Fate::Lost);
@@ -32,7 +32,7 @@ fn what_was_synced_survives_and_the_rest_need_not() {
 }
 
 #[test]
-fn a_crash_keeps_any_subset_of_sectors_and_tears_them() {
+fn crash_retains_any_subset_of_sectors_and_tears_some() {
     let (disk, file) = disk(3);
     file.write_at(&[b'y'; 1536], 0).unwrap();
     disk.crash_with(|unsynced| match unsynced {
@@ -48,7 +48,7 @@ fn a_crash_keeps_any_subset_of_sectors_and_tears_them() {
 }
 
 #[test]
-fn a_size_is_synced_with_the_bytes_that_need_it_and_else_only_by_a_full_sync() {
+fn sync_data_makes_the_size_durable_only_if_needed() {
     let (disk, file) = disk(1);
     file.write_at(b"tail", 600).unwrap();
     file.sync_data().unwrap();
@@ -64,7 +64,7 @@ fn a_size_is_synced_with_the_bytes_that_need_it_and_else_only_by_a_full_sync() {
 }
 
 #[test]
-fn what_a_file_was_cut_off_does_not_come_back_as_its_bytes() {
+fn truncated_bytes_read_as_zeros_after_extension() {
     let (disk, file) = disk(2);
     file.set_size(0).unwrap();
     file.write_at(b"z", 600).unwrap();
@@ -76,7 +76,7 @@ fn what_a_file_was_cut_off_does_not_come_back_as_its_bytes() {
 }
 
 #[test]
-fn a_name_is_lost_until_its_directory_is_synced() {
+fn name_is_volatile_until_its_directory_is_synced() {
     let (disk, _) = disk(1);
     disk.create_dir("line").unwrap();
     disk.create("line/b").unwrap().sync_all().unwrap();
@@ -94,7 +94,7 @@ fn a_name_is_lost_until_its_directory_is_synced() {
 }
 
 #[test]
-fn a_rename_within_a_directory_happens_or_does_not() {
+fn rename_within_a_directory_is_atomic() {
     for seed in 0..200 {
         let (disk, _) = disk(1);
         let file = disk.create("b").unwrap();
@@ -111,7 +111,7 @@ fn a_rename_within_a_directory_happens_or_does_not() {
 }
 
 #[test]
-fn chance_keeps_nothing_everything_and_much_in_between() {
+fn random_crashes_retain_nothing_everything_and_subsets() {
     let mut kept = BTreeSet::new();
     let mut torn = 0;
     for seed in 0..300 {
@@ -132,7 +132,7 @@ fn chance_keeps_nothing_everything_and_much_in_between() {
 }
 
 #[test]
-fn a_failed_sync_loses_what_it_covered_and_the_next_one_does_not_bring_it_back() {
+fn failed_sync_loses_bytes_that_the_next_does_not_restore() {
     let mut lost = 0;
     for seed in 0..20 {
         let disk = SimulatedDisk::new(seed);
@@ -152,7 +152,7 @@ fn a_failed_sync_loses_what_it_covered_and_the_next_one_does_not_bring_it_back()
 }
 
 #[test]
-fn a_disk_that_lies_loses_what_it_acknowledged() {
+fn lying_sync_loses_its_bytes_at_a_crash() {
     let (disk, file) = disk(1);
     file.write_at(b"new", 0).unwrap();
     disk.fail_once(Fault::Lie, |call| call.kind == Kind::SyncData);
@@ -166,7 +166,7 @@ fn a_disk_that_lies_loses_what_it_acknowledged() {
 }
 
 #[test]
-fn faults_hit_the_call_they_are_meant_for() {
+fn faults_hit_only_the_selected_calls() {
     let (disk, file) = disk(1);
     let next = disk.calls();
     disk.fail_once(Fault::Full, move |call| call.number == next + 1);
@@ -188,7 +188,7 @@ fn faults_hit_the_call_they_are_meant_for() {
 }
 
 #[test]
-fn a_full_disk_takes_what_fits_and_has_room_again() {
+fn full_disk_writes_short_until_there_is_space() {
     let (disk, file) = disk(2);
     disk.set_capacity(1500);
     file.write_at(&[b'i'; 1024], 0).unwrap();
@@ -203,7 +203,7 @@ fn a_full_disk_takes_what_fits_and_has_room_again() {
 }
 
 #[test]
-fn a_killed_process_loses_its_handles_and_nothing_else() {
+fn kill_invalidates_handles_but_loses_no_bytes() {
     let (disk, file) = disk(1);
     file.write_at(b"new", 0).unwrap();
     disk.kill();
@@ -217,7 +217,7 @@ fn a_killed_process_loses_its_handles_and_nothing_else() {
 }
 
 #[test]
-fn bytes_become_durable_by_themselves_now_and_then() {
+fn write_back_makes_some_bytes_durable() {
     let mut counts = BTreeSet::new();
     for seed in 0..50 {
         let (disk, file) = disk(4);
@@ -231,7 +231,7 @@ fn bytes_become_durable_by_themselves_now_and_then() {
 }
 
 #[test]
-fn a_trace_is_the_disk_after_each_of_its_calls() {
+fn trace_yields_the_disk_after_each_call() {
     let (disk, file) = disk(1);
     disk.record();
     file.write_at(b"1", 0).unwrap();
@@ -263,7 +263,7 @@ fn a_trace_is_the_disk_after_each_of_its_calls() {
 }
 
 #[test]
-fn a_bit_that_flips_is_one_bit() {
+fn flip_changes_a_single_bit() {
     let (disk, _) = disk(1);
     disk.flip("a", 8 * 100 + 3).unwrap();
     let bytes = durable(&disk, "a");

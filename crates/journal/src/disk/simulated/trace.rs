@@ -1,8 +1,8 @@
-//! What was done to a disk, call by call, so that it can be done again up to any of them.
+//! Recordings of the calls to a disk, replayable up to any call.
 
 use super::tree::Tree;
 
-/// A call that changed something, or made something durable.
+/// A recorded call.
 #[derive(Clone, Debug)]
 pub(super) enum Operation {
     Create {
@@ -38,7 +38,7 @@ pub(super) enum Operation {
     },
 }
 
-/// Everything that a disk was told from a moment on. Faults are not in it.
+/// A recording of all changing calls from one moment on. Faults are not included.
 #[derive(Clone)]
 pub struct Trace {
     start: Tree,
@@ -57,19 +57,19 @@ impl Trace {
         self.operations.push(operation);
     }
 
-    /// How many calls there are. A disk after each of them, and before the first, can be had.
+    /// Returns the number of calls. [`Trace::prefixes`] has one disk more.
     #[must_use]
     pub fn len(&self) -> usize {
         self.operations.len()
     }
 
-    /// Whether nothing was done.
+    /// Returns true if there were no calls.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
 
-    /// What call this is, for a person.
+    /// Describes a call, for a person.
     #[must_use]
     pub fn describe(&self, call: usize) -> String {
         match self.operations.get(call) {
@@ -86,7 +86,7 @@ impl Trace {
         }
     }
 
-    /// The disk as it was after 0, 1, 2, … calls, with nothing but that on it.
+    /// Returns the disk after 0, 1, 2, … calls, each a disk of its own.
     pub fn prefixes(&self) -> impl Iterator<Item = super::SimulatedDisk> {
         let mut tree = self.start.clone();
         (0..=self.operations.len()).map(move |count| {
@@ -99,7 +99,8 @@ impl Trace {
 }
 
 impl Operation {
-    /// It succeeded when it was recorded, on the same tree, so it does again.
+    /// Applies the operation. It succeeded on the same tree when it was recorded, so it succeeds
+    /// again.
     fn apply(&self, tree: &mut Tree) {
         let file = |tree: &mut Tree, number: u64, change: &dyn Fn(&mut super::image::Image)| {
             tree.file(number).map(change)

@@ -1,4 +1,4 @@
-//! Directories and files by number, and the names by which they are found.
+//! The directory tree of the simulated disk: nodes by number, and their names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -15,16 +15,16 @@ pub(super) enum Node {
     Directory(Directory),
 }
 
-/// Names to numbers, as they are seen and as a crash would leave them.
+/// Names and node numbers, as they are read and as a crash would leave them.
 #[derive(Clone, Default)]
 pub(super) struct Directory {
     names: BTreeMap<String, u64>,
     durable: BTreeMap<String, u64>,
-    /// What the last sync does not cover, in order; each is kept or lost as a whole.
+    /// Changes since the last sync, in order. A crash retains or loses each as a whole.
     pending: Vec<Change>,
 }
 
-/// What one call does to a directory's names.
+/// Changes of names by one call.
 type Change = Vec<(String, Option<u64>)>;
 
 impl Directory {
@@ -62,7 +62,7 @@ fn apply(names: &mut BTreeMap<String, u64>, change: &Change) {
     }
 }
 
-/// Everything that is on the disk. A copy is another disk with the same contents.
+/// All contents of a disk.
 #[derive(Clone)]
 pub(super) struct Tree {
     nodes: BTreeMap<u64, Node>,
@@ -115,8 +115,8 @@ impl Tree {
         Ok(self.directory(path)?.names.keys().cloned().collect())
     }
 
-    /// Within a directory the name moves in one step. Between two, nothing holds them together:
-    /// a crash may leave both names, or neither.
+    /// Renames atomically within a directory. Between two directories it is not atomic: a crash may
+    /// leave both names, or neither.
     pub(super) fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
         let (source, name) = split(from);
         let (target, new_name) = split(to);
@@ -152,13 +152,13 @@ impl Tree {
         Ok(())
     }
 
-    /// A sync that says it did: the names are there until the power goes.
+    /// Simulates a sync that lies: the names stay until the next crash.
     pub(super) fn forget_dir(&mut self, path: &str) -> io::Result<()> {
         self.directory(path)?.pending.clear();
         Ok(())
     }
 
-    /// A sync that failed: each change is durable or only seems to be.
+    /// Simulates a failed sync: each change becomes durable or only seems to.
     pub(super) fn lose_dir(&mut self, path: &str, rng: &mut fastrand::Rng) -> io::Result<()> {
         let directory = self.directory(path)?;
         directory.pending.retain(|_| rng.bool());
@@ -166,7 +166,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The file with this number. It is there as long as somebody has it open.
+    /// Returns the file with this number. It exists while it has a name or is open.
     pub(super) fn file(&mut self, number: u64) -> io::Result<&mut Image> {
         match self.nodes.get_mut(&number) {
             Some(Node::File(image)) => Ok(image),
@@ -174,7 +174,7 @@ impl Tree {
         }
     }
 
-    /// Files that have a name, with their paths, sorted.
+    /// Returns the named files with their paths, sorted.
     pub(super) fn files(&self) -> Vec<(String, u64)> {
         let mut files = Vec::new();
         self.walk(ROOT, "", &mut files);
@@ -211,7 +211,7 @@ impl Tree {
         }
     }
 
-    /// Drops the nodes that no name, no change under way and nobody who has it open leads to.
+    /// Drops the nodes that are reachable neither by a name, a pending change nor an open handle.
     pub(super) fn collect(&mut self, opens: &BTreeMap<u64, usize>) {
         let mut found: BTreeSet<u64> = opens.keys().copied().chain([ROOT]).collect();
         let mut queue = vec![ROOT];

@@ -2,7 +2,7 @@ use super::*;
 use crate::disk::simulated::Fault;
 use crate::extent::Identity;
 
-/// Appends, trims, an erase, filing and merging between: the same with every seed.
+/// Appends, trims, erases, files and merges; the same with every seed.
 fn workload(world: &mut World, check: &mut dyn FnMut(&World)) {
     for round in 0..18_u64 {
         for stream in 0..4 {
@@ -23,12 +23,12 @@ fn workload(world: &mut World, check: &mut dyn FnMut(&World)) {
     }
 }
 
-/// Everything below what the manifest says is filed must be in extents, exactly.
+/// Checks that everything before the manifest's `filed` is in extents, exactly.
 fn check_after(disk: Arc<SimulatedDisk>, before: &Models, filed: u64) {
     let manifest = Manifest::load(&*disk).unwrap().unwrap();
     assert!(
         manifest.filed.0 >= filed,
-        "what was filed and recycled is needed"
+        "the workload must file and recycle segments"
     );
     let world = World::open(disk, Models::new());
     for (stream, model) in read_all(world.filer.extents()) {

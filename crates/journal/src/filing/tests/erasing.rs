@@ -29,7 +29,7 @@ fn erased_bytes_are_in_no_file_when_the_time_is_over() {
     assert_eq!(world.filer.erase_pending(), None);
     assert_eq!(world.files_with(SECRET), [""; 0]);
     world.check();
-    // What is written afterwards finds files again, and none of them brings anything back.
+    // Later writes reuse files, and none of them brings erased bytes back.
     for _ in 0..10 {
         world.append(0, 3, b"something");
         world.roll_and_settle();
@@ -39,7 +39,7 @@ fn erased_bytes_are_in_no_file_when_the_time_is_over() {
 }
 
 #[test]
-fn an_erase_waits_for_its_time_and_is_not_forgotten_by_a_start() {
+fn erase_waits_for_its_time_also_across_a_restart() {
     let mut world = World::new();
     for round in 0..50_u8 {
         world.append(0, 1, &[round; 400]);
@@ -49,7 +49,7 @@ fn an_erase_waits_for_its_time_and_is_not_forgotten_by_a_start() {
     world.erase(0, 50);
     world.line.roll();
     world.run();
-    assert_eq!(world.line.waiting(), 0);
+    assert_eq!(world.line.sealed_count(), 0);
     assert!(world.extents(0) > 1);
     let mut world = world.reopen();
     assert!(
@@ -69,7 +69,7 @@ fn an_erase_waits_for_its_time_and_is_not_forgotten_by_a_start() {
 fn a_file_that_was_used_before_a_start_is_zeroed_before_it_is_used_again() {
     let mut world = world_with_secrets();
     world.settle();
-    // Everything is filed and the extents are rid of it; the recycled files are not.
+    // Everything is filed and the extents are clean; the recycled files are not.
     world.erase(0, 50);
     world.line.roll();
     world.run();
@@ -84,11 +84,11 @@ fn a_file_that_was_used_before_a_start_is_zeroed_before_it_is_used_again() {
 }
 
 #[test]
-fn an_erase_that_is_not_durable_is_not_carried_out() {
+fn erase_is_not_carried_out_before_it_is_durable() {
     let mut world = world_with_secrets();
     world.roll_and_settle();
     let expected = read_all(world.filer.extents());
-    // Noted, and never written: the line failed before.
+    // Added, but never written: the line failed before.
     world.erasures.note(ShardId(0), StreamId(50), 60, 0);
     world.settle();
     assert!(world.filer.erase_pending().is_some());

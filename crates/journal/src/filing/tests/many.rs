@@ -1,4 +1,4 @@
-//! Many streams with little in each.
+//! Many streams with few records each.
 
 use super::*;
 use crate::extent::{Entry, Identity, RecordRef, Writer};
@@ -60,7 +60,7 @@ fn many_streams_with_little_in_each_take_little_memory_and_few_files() {
     world.settle();
     let extents = world.filer.extents();
     assert_eq!(extents.count(), 1);
-    // The line's entry of a stream takes the rest of the 150 bytes that a stream may cost.
+    // The line's entry of a stream takes the rest of the 150 bytes per stream.
     assert!(
         extents.memory() as u64 / STREAMS <= 2,
         "{} bytes",

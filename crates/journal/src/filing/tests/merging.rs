@@ -85,7 +85,7 @@ fn offsets_are_never_given_out_twice_even_when_nothing_is_left_of_a_stream() {
 }
 
 #[test]
-fn a_reader_keeps_the_extents_it_began_with() {
+fn reader_holds_its_set_of_extents() {
     let mut world = World::new();
     for round in 0..3_u8 {
         world.append(0, 1, &[round; 100]);
@@ -103,7 +103,7 @@ fn a_reader_keeps_the_extents_it_began_with() {
 }
 
 #[test]
-fn sizes_and_times_are_found_over_several_extents() {
+fn sizes_and_times_are_found_across_extents() {
     let mut world = World::new();
     for round in 0..6_u8 {
         for _ in 0..3 {
@@ -133,7 +133,7 @@ fn sizes_and_times_are_found_over_several_extents() {
 }
 
 #[test]
-fn what_a_stream_was_outlives_merging_without_a_word_from_the_line() {
+fn stream_start_and_next_survive_merging() {
     let mut world = World::new();
     for stream in 0..6 {
         for _ in 0..10 {
@@ -144,7 +144,7 @@ fn what_a_stream_was_outlives_merging_without_a_word_from_the_line() {
     world.trim(0, 2, 10);
     world.erase(0, 3);
     world.line.roll();
-    // Nobody says what starts where: all that is known stands in the tables.
+    // The line knows no starts here; only the stream tables have them.
     world.line.state.lock().starts.clear();
     world.run();
     for _ in 0..8 {

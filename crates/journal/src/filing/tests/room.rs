@@ -29,7 +29,7 @@ fn a_full_disk_is_told_and_left_again_when_streams_are_trimmed() {
     assert_eq!(world.run(), Step::Full);
     assert!(world.line.state.lock().is_full);
 
-    // Nothing of what was acked is missing.
+    // No acknowledged record is missing.
     let full: u64 = world.disk.files().iter().map(|(_, size)| size).sum();
     for stream in 0..3 {
         let next = world.line.state.lock().models[&(ShardId(0), StreamId(stream))].next;
@@ -77,7 +77,7 @@ fn a_disk_that_stays_full_loses_nothing() {
 }
 
 #[test]
-fn a_failed_sync_of_an_extent_is_no_sync_and_filing_writes_another() {
+fn failed_extent_sync_makes_filing_write_another_extent() {
     let mut world = World::new();
     world.append(0, 1, b"acked");
     world.line.roll();
@@ -87,19 +87,19 @@ fn a_failed_sync_of_an_extent_is_no_sync_and_filing_writes_another() {
     assert_eq!(world.run(), Step::Idle);
     assert!(world.filer.failure().is_none());
     assert!(world.filer.retry_reason().is_some());
-    assert_eq!(world.line.waiting(), 1);
+    assert_eq!(world.line.sealed_count(), 1);
     assert_eq!(world.extents(0), 0);
     let due_ms = world.filer.due_ms(&world.line, world.now_ms).unwrap();
     assert!(due_ms <= world.now_ms + 1_000, "{due_ms}");
     world.now_ms += 1_000;
     assert_eq!(world.run(), Step::Idle);
     assert_eq!(world.filer.retry_reason(), None);
-    assert_eq!((world.line.waiting(), world.extents(0)), (0, 1));
+    assert_eq!((world.line.sealed_count(), world.extents(0)), (0, 1));
     world.check();
 }
 
 #[test]
-fn a_manifest_of_which_nothing_is_known_stops_the_background() {
+fn unconfirmed_manifest_replacement_stops_filing() {
     let mut world = World::new();
     world.append(0, 1, b"acked");
     world.line.roll();
@@ -108,7 +108,7 @@ fn a_manifest_of_which_nothing_is_known_stops_the_background() {
     });
     assert_eq!(world.run(), Step::Failed);
     assert!(world.filer.failure().is_some());
-    assert_eq!(world.line.waiting(), 1);
+    assert_eq!(world.line.sealed_count(), 1);
     let world = world.reopen();
     assert_eq!(world.extents(0), 0);
     let files: Vec<_> = world

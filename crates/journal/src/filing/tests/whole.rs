@@ -1,7 +1,7 @@
-//! Erasing through the whole journal: line, filing and starts between.
+//! Erases through the whole journal: line, filing and restarts.
 
 use super::*;
-use crate::{Journal, LineStep, ReadLimit, Stepped};
+use crate::{Journal, LineStep, ReadLimit, SteppedJournal};
 
 const SECRET: &[u8] = b"what a whole journal must forget";
 const SHARD: ShardId = ShardId(1);
@@ -10,12 +10,12 @@ const KEPT: StreamId = StreamId(6);
 
 struct Whole {
     disk: Arc<SimulatedDisk>,
-    stepped: Stepped,
+    stepped: SteppedJournal,
     now_ms: u64,
     starts: u64,
 }
 
-fn open(disk: &Arc<SimulatedDisk>, entropy: u64) -> Stepped {
+fn open(disk: &Arc<SimulatedDisk>, entropy: u64) -> SteppedJournal {
     let options = crate::Options {
         journal_id: JOURNAL,
         entropy,
@@ -55,14 +55,14 @@ impl Whole {
         self.settle();
     }
 
-    /// Erases; the filing does nothing yet.
+    /// Erases streams; the filing does not run.
     fn erase_durably(&mut self) {
         let journal = &self.stepped.journal;
         journal.lock(SHARD, self.now_ms).erase(ERASED).unwrap();
         self.settle_line();
     }
 
-    /// Until everything is on disk, without the filing.
+    /// Steps the line until everything is on disk, without the filing.
     fn settle_line(&mut self) {
         loop {
             match self.stepped.line.step() {
@@ -73,7 +73,7 @@ impl Whole {
         }
     }
 
-    /// Until neither the line nor the filing has anything to do.
+    /// Steps until neither the line nor the filing has work.
     fn settle(&mut self) {
         for _ in 0..100_000 {
             let line = self.stepped.line.step();
@@ -128,14 +128,14 @@ impl Whole {
             .collect()
     }
 
-    /// Nothing may be there when nothing is said to be left to do.
+    /// Checks that no erased bytes exist if no erase is pending.
     fn check_pending(&self) {
         if self.stepped.background.erase_pending().is_none() {
             assert_eq!(self.files_with_secret(), [""; 0]);
         }
     }
 
-    /// Steps until nothing is said to be left to do; a start at any moment must know better too.
+    /// Steps until no erase is pending. A restart at any moment must give the same result.
     fn step_until_done(&mut self) {
         for _ in 0..1_000 {
             self.elsewhere().check_pending();
@@ -149,7 +149,7 @@ impl Whole {
         panic!("it never ends");
     }
 
-    /// The same directory opened by another process.
+    /// Opens the same directory in another process.
     fn elsewhere(&self) -> Whole {
         let disk = Arc::new(self.disk.fork());
         Whole {
@@ -181,7 +181,7 @@ fn an_erase_is_carried_out_while_the_node_is_idle() {
 }
 
 #[test]
-fn an_erase_is_carried_out_after_a_start_on_which_nothing_is_written() {
+fn erase_is_carried_out_after_a_restart_without_writes() {
     let mut whole = Whole::new();
     whole.write_much();
     whole.erase();
@@ -195,7 +195,7 @@ fn an_erase_is_carried_out_after_a_start_on_which_nothing_is_written() {
 }
 
 #[test]
-fn starts_in_the_middle_of_an_erase_do_not_keep_anything() {
+fn restarts_during_an_erase_leave_no_bytes() {
     for steps in (0..120).step_by(7) {
         let mut whole = Whole::new();
         whole.write_much();
@@ -211,7 +211,7 @@ fn starts_in_the_middle_of_an_erase_do_not_keep_anything() {
 }
 
 #[test]
-fn an_erase_is_pending_until_no_file_holds_anything_of_it_over_starts_too() {
+fn erase_is_pending_until_no_file_has_its_bytes() {
     let mut whole = Whole::new();
     whole.write_much();
     whole.erase();
@@ -222,13 +222,13 @@ fn an_erase_is_pending_until_no_file_holds_anything_of_it_over_starts_too() {
 }
 
 #[test]
-fn an_erase_waits_for_the_segment_that_is_being_written() {
+fn erase_waits_for_the_active_segment() {
     let mut whole = Whole::new();
     whole.write_much();
     whole.append(ERASED, SECRET);
     whole.erase();
     whole.now_ms += HOUR_MS;
-    // The line does nothing: its thread may be late.
+    // The line does not run: its thread may be late.
     while whole.stepped.background.step(whole.now_ms) == Step::Worked {}
     whole.check_pending();
     assert!(whole.stepped.background.erase_pending().is_some());
@@ -240,9 +240,9 @@ fn an_erase_waits_for_the_segment_that_is_being_written() {
 }
 
 #[test]
-fn an_erase_waits_until_every_extent_was_looked_at() {
+fn erase_waits_until_every_extent_was_counted() {
     let mut whole = Whole::new();
-    // A few bytes that nothing else would drive out of a large extent.
+    // A few bytes that nothing else would remove from a large extent.
     whole.append(ERASED, SECRET);
     for round in 0..60_u8 {
         whole.append(KEPT, &[round; 700]);
@@ -253,10 +253,10 @@ fn an_erase_waits_until_every_extent_was_looked_at() {
 }
 
 #[test]
-fn files_that_came_back_are_zeroed_before_an_erase_is_done() {
+fn recycled_files_are_zeroed_before_an_erase_is_done() {
     let mut whole = Whole::new();
     whole.write_much();
-    // Sealed, and not filed: all of it comes back while the erase is carried out.
+    // Sealed and not filed: all of it is filed while the erase is carried out.
     for round in 0..120_u8 {
         let mut guard = whole.stepped.journal.lock(SHARD, whole.now_ms);
         guard.append(KEPT, None, 5, &[round; 700]).unwrap();

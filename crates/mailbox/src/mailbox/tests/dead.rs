@@ -29,7 +29,7 @@ fn check_refused(script: &str, expected: &str) {
 }
 
 #[test]
-fn a_message_that_nobody_takes_is_a_dead_letter_after_its_last_delivery() {
+fn unacknowledged_message_becomes_a_dead_letter_after_its_last_delivery() {
     check_refused(
         "show
          ack 0
@@ -41,7 +41,7 @@ fn a_message_that_nobody_takes_is_a_dead_letter_after_its_last_delivery() {
 }
 
 #[test]
-fn a_dead_letter_tells_how_its_last_delivery_ended() {
+fn dead_letter_has_the_result_of_its_last_delivery() {
     check(
         "write 0 s
          to a=1
@@ -63,7 +63,7 @@ fn a_dead_letter_tells_how_its_last_delivery_ended() {
 }
 
 #[test]
-fn a_dead_letter_does_not_hold_up_its_sender() {
+fn dead_letter_does_not_block_its_sender() {
     check_refused(
         "write 1 s
          to b=9",
@@ -116,7 +116,7 @@ fn what_is_given_back_goes_out_again_as_often_and_is_counted_on() {
 }
 
 #[test]
-fn a_dead_letter_is_one_after_a_restart_and_so_is_what_was_given_back() {
+fn dead_and_revived_letters_survive_a_restart() {
     check_refused(
         "restart
          to a=9

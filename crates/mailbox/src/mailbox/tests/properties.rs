@@ -1,12 +1,11 @@
-//! Random histories against a model: what each sender wrote, what was handed to whom, and what was
-//! acknowledged.
+//! Random histories against a model of writes, deliveries and acknowledgements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
 use super::super::*;
-use crate::terms::{Standing, Straggler};
+use crate::types::{Standing, Straggler};
 
 const LIMITS: Limits = Limits {
     messages_max: 20,
@@ -42,11 +41,11 @@ enum Step {
         ms: u64,
     },
     Expire,
-    /// Dead letters are given back.
+    /// Dead letters are revived.
     Revive,
-    /// The oldest is written once more, and what lies before the next is cut off.
+    /// The oldest message is rewritten, and the stream is trimmed before the next one.
     Move,
-    /// The newest records up to that many are lost unless they were synced.
+    /// Up to this many of the newest records are lost, unless they were synced.
     Crash {
         lost: usize,
     },
@@ -82,21 +81,21 @@ enum Record {
     Note(Note),
     Moved(u64, Message, Standing),
     Ids(Vec<(u64, Option<WriteId>)>),
-    /// What lies before that is gone.
+    /// Records before this offset are trimmed.
     Cut(u64),
 }
 
-/// A mailbox, the stream under it, and what a bystander knows.
+/// A mailbox, its stream, and the model.
 struct World {
     mailbox: Mailbox<u8>,
-    /// Every record that was not lost in a crash, at its offset; what was cut off too.
+    /// Every record that was not lost in a crash, by offset, including trimmed ones.
     log: Vec<Record>,
-    /// Records that will survive a crash.
+    /// Records that would survive a crash.
     synced: usize,
     now_ms: u64,
     accepted: BTreeMap<u64, Message>,
     acknowledged: BTreeSet<u64>,
-    /// Who has which message, and whether for the first time.
+    /// Subscriber of each delivered message, and whether it is the first delivery.
     out: BTreeMap<u64, (u8, bool)>,
     handed_first: Vec<(usize, u64)>,
 }
@@ -209,14 +208,14 @@ impl World {
         self.log.extend(notes.into_iter().map(Record::Note));
     }
 
-    /// Everything so far is on disk.
+    /// Makes all records durable.
     fn sync(&mut self) {
         self.note();
         self.synced = self.log.len();
         self.mailbox.durable(self.log.len() as u64);
     }
 
-    /// What a shell does when too much of the stream is dead.
+    /// Rewrites and trims as a shell does when too much of the stream is dead.
     fn move_oldest(&mut self) {
         self.note();
         let Some(straggler) = self.mailbox.straggler(u64::MAX) else {
@@ -256,7 +255,7 @@ impl World {
         self.log.iter().rev().find_map(start).unwrap_or(0)
     }
 
-    /// The newest records are gone, and the memory.
+    /// Loses the newest records and all memory.
     fn crash(&mut self, lost: usize) {
         let kept = self.log.len().saturating_sub(lost).max(self.synced);
         for (offset, lost) in self.log.drain(kept..).enumerate() {
@@ -274,7 +273,7 @@ impl World {
         self.mailbox = Mailbox::new(LIMITS);
         self.out.clear();
         self.restore();
-        // A first delivery may be forgotten, together with those behind it.
+        // A first delivery may be lost, together with later ones.
         let is_kept = |offset: u64| {
             self.log.iter().any(|record| match record {
                 Record::Note(Note::Handed { offset: it, .. } | Note::Left { offset: it }) => {
@@ -308,7 +307,7 @@ impl World {
         self.mailbox.restored();
     }
 
-    /// Lets everything be delivered and acknowledged.
+    /// Delivers and acknowledges everything.
     fn drain(&mut self) {
         self.sync();
         for _ in 0..100 {

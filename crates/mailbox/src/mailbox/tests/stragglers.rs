@@ -1,4 +1,4 @@
-//! Messages that are written once more, in scripts and by the bytes.
+//! Rewritten messages, in scripts and by size.
 
 use super::*;
 use crate::span::Span;
@@ -30,7 +30,7 @@ fn what_was_moved_keeps_its_offset_its_count_and_its_place_in_the_order() {
 }
 
 #[test]
-fn the_oldest_is_by_where_the_bytes_are() {
+fn oldest_message_is_by_its_newest_record() {
     check(
         "write 0 s
          write 1 s
@@ -52,7 +52,7 @@ fn the_oldest_is_by_where_the_bytes_are() {
 }
 
 #[test]
-fn a_dead_letter_that_was_moved_is_still_one() {
+fn rewritten_dead_letter_is_still_dead() {
     check(
         "write 0 s
          to a=1
@@ -82,8 +82,8 @@ fn a_dead_letter_that_was_moved_is_still_one() {
     );
 }
 
-/// One message in a hundred is never acknowledged: what is on disk stays in proportion to what
-/// waits, and what is written once more in proportion to what was written.
+/// One message in a hundred is never acknowledged. The stream stays in proportion to the live
+/// messages, and the rewritten bytes in proportion to the written ones.
 #[test]
 fn a_message_that_is_never_acknowledged_does_not_keep_what_lies_behind_it() {
     const SIZE: u64 = 10_000;

@@ -1,4 +1,4 @@
-//! Ways to break the journal.
+//! Mutants of the journal.
 
 use super::{Edit, Mutant, Subject};
 
@@ -18,7 +18,7 @@ pub(super) static MUTANTS: [Mutant; 11] = [
     Mutant {
         name: "ack-before-sync",
         subject: &JOURNAL,
-        harm: "an ack no longer means that it is on disk",
+        harm: "an ack no longer means that the data is on disk",
         edits: &[Edit {
             file: "line.rs",
             text: "        self.sync_active()?;\n        self.publish();\n",
@@ -62,7 +62,7 @@ pub(super) static MUTANTS: [Mutant; 11] = [
     Mutant {
         name: "position-reused",
         subject: &JOURNAL,
-        harm: "two blocks have had the same place in the line",
+        harm: "two blocks have had the same position in the log",
         edits: &[Edit {
             file: "open.rs",
             text: "Some(last) => (last.sequence + 1, last.limit(), recovered.end),",
@@ -106,7 +106,7 @@ pub(super) static MUTANTS: [Mutant; 11] = [
     Mutant {
         name: "cache-trusted",
         subject: &JOURNAL,
-        harm: "what a failed sync left in memory is acked by the next start and gone with the power",
+        harm: "data that a failed sync left in memory is acked by the next start and lost at a power failure",
         edits: &[Edit {
             file: "recovery/files.rs",
             text: "        segment::write_at_once(&*segment.file, piece, offset)?;\n",
@@ -128,7 +128,7 @@ pub(super) static MUTANTS: [Mutant; 11] = [
     Mutant {
         name: "erased-before-counted",
         subject: &JOURNAL,
-        harm: "an erase counts as done while extents hold the bytes that nobody has looked at",
+        harm: "an erase counts as done while unexamined extents hold the bytes",
         edits: &[Edit {
             file: "filing/round.rs",
             text: "            && census.has_counted(extents, generation)\n",

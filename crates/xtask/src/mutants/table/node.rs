@@ -1,4 +1,4 @@
-//! Ways to break what the node promises of conversations.
+//! Mutants of the node's conversations and webhooks.
 
 use super::{Edit, Mutant, Subject};
 
@@ -11,7 +11,7 @@ pub(super) static MUTANTS: [Mutant; 5] = [
     Mutant {
         name: "conflict-of-what-is-not-durable",
         subject: &NODE,
-        harm: "a writer gives way to a message that the next power failure takes away",
+        harm: "a writer gets a conflict with a message that the next power failure loses",
         edits: &[Edit {
             file: "conversations/append.rs",
             text: "                (tickets, Err(refusal))",
@@ -51,7 +51,7 @@ pub(super) static MUTANTS: [Mutant; 5] = [
     Mutant {
         name: "draft-in-the-way-of-an-erase",
         subject: &NODE,
-        harm: "what an erased conversation streamed stays on the disk as long as others stream",
+        harm: "streamed data of an erased conversation stays on disk as long as others stream",
         edits: &[Edit {
             file: "conversations/draft_log.rs",
             text: "now_ns.saturating_sub(since_ns) >= CARRY_AFTER_NS",

@@ -1,4 +1,4 @@
-//! Whose applications send and receive.
+//! Applications that send and receive in a SLIM case.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::workload::OURS;
 use crate::workload::child::ChildError;
 use crate::workload::peer::Program;
 
-/// Who plays sender and responder.
+/// Program that plays sender and responder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applications {
     /// slim-bindings for Python.
@@ -17,17 +17,17 @@ pub enum Applications {
     PythonReliable,
     /// `slimctl bench`, in Rust.
     Slimctl,
-    /// Our own, over SLIM's data plane without its sessions.
+    /// Our own client, over SLIM's data plane without its sessions.
     Raw,
-    /// Our own, over the native protocol, which SLIM's node does not speak.
+    /// Our own client, over the native protocol, which SLIM's node does not speak.
     Native,
 }
 
-/// The name of the parameter that says who plays.
+/// Name of the parameter for the applications.
 const APPLICATIONS: &str = "applications";
 
 impl Applications {
-    /// All there are.
+    /// All applications.
     pub const ALL: [Self; 5] = [
         Self::Python,
         Self::PythonReliable,
@@ -36,7 +36,7 @@ impl Applications {
         Self::Native,
     ];
 
-    /// Their name in results.
+    /// Returns the name in results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -48,40 +48,37 @@ impl Applications {
         }
     }
 
-    /// What they are, for whoever reads the results.
+    /// Describes the applications for readers of the results.
     pub(super) fn words(self) -> &'static str {
         match self {
-            Self::Python => {
-                "slim-bindings for Python, unmodified; most of the processor time is theirs"
-            }
+            Self::Python => "slim-bindings for Python, unmodified; they use most of the CPU time",
             Self::PythonReliable => {
-                "the same in reliable sessions, as SLIM's own examples, SLIMRPC and A2A have them: each \
+                "slim-bindings for Python in reliable sessions, like SLIM's own examples, SLIMRPC and A2A: each \
                  message and each reply is acknowledged by the session that receives it"
             }
             Self::Slimctl => {
                 "`slimctl bench pub` and `slimctl bench sub`, unmodified: a number of messages as fast as \
                  they go, found by a first run; no warm-up, the window ends when the session is closed, \
-                 and no mean is told"
+                 and no mean is reported"
             }
             Self::Raw => {
-                "`telpher bench-role`, SLIM's messages without its sessions: what the node does, with next \
-                 to no application around it"
+                "`telpher bench-role`, SLIM's messages without its sessions: the cost of the node, with \
+                 almost no cost of applications"
             }
             Self::Native => {
-                "`telpher bench-role`, over the native protocol through the same node: beside SLIM, not \
-                 through it"
+                "`telpher bench-role`, over the native protocol through the same node, without SLIM"
             }
         }
     }
 
-    /// Who plays a case.
+    /// Returns the applications of a case.
     pub(super) fn of(case: &Case) -> Self {
         let name = case.parameters.get(APPLICATIONS).map(String::as_str);
         let named = Self::ALL.iter().find(|one| name == Some(one.name()));
         named.copied().unwrap_or(Self::Native)
     }
 
-    /// What they have of a case, through our node first.
+    /// Returns the variants of a case that these applications support, through our node first.
     pub(super) fn cases(self, case: &Case) -> Vec<Case> {
         let (is_paced, is_write) = (case.paced(), case.mode == Mode::WRITE);
         let is_answered = case.mode == Mode::REQUEST_REPLY;
@@ -94,9 +91,9 @@ impl Applications {
         };
         match self {
             Self::Slimctl if is_paced => Vec::new(),
-            // One-way messages in reliable sessions are writes, which the others have.
+            // One-way messages in reliable sessions are writes, which the other applications cover.
             Self::PythonReliable if !is_answered => Vec::new(),
-            // Without a session nobody acknowledges.
+            // Without a session there are no acknowledgements.
             Self::Raw if is_write => Vec::new(),
             Self::Python | Self::PythonReliable | Self::Slimctl | Self::Raw => {
                 vec![case(OURS, "slim"), case(THEIRS, "slim")]
@@ -105,7 +102,7 @@ impl Applications {
         }
     }
 
-    /// The program that has them, where it is another's.
+    /// Returns the third-party program of these applications, if any.
     fn program(self) -> Option<Program> {
         match self {
             Self::Python | Self::PythonReliable => Some(Program::SLIM),
@@ -115,10 +112,9 @@ impl Applications {
     }
 }
 
-/// Those that were chosen, or without a choice all that are in the directory of peers.
-///
+/// Returns the chosen applications, or without a choice all that are in the directory of peers.
 /// # Errors
-/// When what was chosen is not there, or nothing of SLIM's is.
+/// When a chosen application is missing, or no SLIM application is present.
 pub(super) fn there(
     directory: &Path,
     chosen: &[Applications],
@@ -133,7 +129,7 @@ pub(super) fn there(
     }
     let found: Vec<_> = Applications::ALL
         .into_iter()
-        // Through SLIM's node these take 90 ms a message: only where they are asked for.
+        // Through SLIM's node these take 90 ms a message: run them only on request.
         .filter(|one| *one != Applications::PythonReliable)
         .filter(|one| find(one).is_ok())
         .collect();

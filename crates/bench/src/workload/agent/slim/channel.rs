@@ -1,6 +1,7 @@
-//! A raw connection to a node's data plane: a link, subscriptions, and messages without a session.
+//! Raw connection to a node's data plane: a link, subscriptions, and messages without a session.
 //!
-//! Nothing of SLIM's libraries stands behind it, so that thousands of them cost little beside the node.
+//! SLIM's own libraries are not used, so thousands of connections cost little compared with the
+//! node.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -17,55 +18,55 @@ use tokio::time::timeout;
 use crate::workload::PATIENCE;
 use crate::workload::role::Failure;
 
-/// The path of the one method there is.
+/// Path of the only gRPC method.
 const PATH: &str = "/dataplane.proto.v1.DataPlaneService/OpenChannel";
 
-/// Of a message in its stream.
+/// Size of the gRPC header of a message.
 const HEAD_SIZE: usize = 5;
 
-/// Between two subscriptions that are acknowledged, at most.
+/// Maximum wait for each acknowledgement of a subscription.
 const ACK_LIMIT: Duration = PATIENCE;
 
-/// Whether a message counts.
+/// Tells counted messages from those of the warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It was sent before the window.
+    /// Sent before the window.
     WarmUp,
-    /// It belongs into the window.
+    /// Sent within the window.
     Counted,
 }
 
-/// A message that came.
+/// A received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Arrived {
     pub(super) kind: Kind,
-    /// Bytes behind the header: more than the payload's, and never fewer.
+    /// Bytes after the header: at least those of the payload.
     pub(super) size: usize,
 }
 
-/// Where the number of the message stands behind the header: the session header is a tag and a size, and
-/// four fields of a tag and a number below 128 each, of which it is the last.
+/// Offset of the message number after the header. The session header is a tag and a size, followed
+/// by four fields of a tag and a number below 128 each; the message number is the last of them.
 const NUMBER_AT: usize = 9;
 
-/// The sending half.
+/// Sending half of the connection.
 pub(super) struct Up {
     stream: SendStream<Bytes>,
     link: Link,
 }
 
-/// The receiving half.
+/// Receiving half of the connection.
 pub(super) struct Down {
     stream: RecvStream,
     inbox: Inbox,
     messages: VecDeque<Bytes>,
 }
 
-/// Connects to `HOST:PORT` and agrees on a link of that name.
+/// Connects to `HOST:PORT` and negotiates a link named `link`.
 pub(super) async fn open(address: &str, link: &str) -> Result<(Up, Down), Failure> {
     let socket = TcpStream::connect(address).await?;
     socket.set_nodelay(true)?;
     let (sender, connection) = client::handshake(socket).await?;
-    // What ends it is told by the streams on it.
+    // Its streams report the error that ends it.
     tokio::spawn(connection);
     let request = Request::post(format!("http://{address}{PATH}"))
         .header("content-type", "application/grpc")
@@ -85,24 +86,24 @@ pub(super) async fn open(address: &str, link: &str) -> Result<(Up, Down), Failur
     send(&mut stream, &initiator.request(link))?;
     let reply = timeout(PATIENCE, down.next()).await??;
     let Message::Link(Some(reply)) = Message::scan(&reply)? else {
-        return Err(format!("{address} does not agree on a link").into());
+        return Err(format!("{address} rejects the link").into());
     };
     let link = initiator.complete(&reply)?;
     Ok((Up { stream, link }, down))
 }
 
-/// Connects, and is subscribed to a name.
+/// Connects and subscribes to a name.
 pub(super) async fn subscribed(address: &str, name: Name<'_>) -> Result<(Up, Down), Failure> {
     let (mut up, mut down) = open(address, &format!("link of {}", name.agent())).await?;
     up.subscribe(name, 1)?;
     match down.acknowledged(1).await? {
         1 => Ok((up, down)),
-        _ => Err(format!("{address} takes no subscription").into()),
+        _ => Err(format!("{address} rejects a subscription").into()),
     }
 }
 
 impl Kind {
-    /// What messages of that kind have as their number.
+    /// Returns the message number that marks this kind.
     fn number(self) -> u8 {
         match self {
             Self::Counted => 1,
@@ -119,13 +120,13 @@ impl Kind {
 }
 
 impl Up {
-    /// Asks for the messages to a name; an acknowledgement comes with that number.
+    /// Subscribes to a name; the acknowledgement carries `id`.
     pub(super) fn subscribe(&mut self, name: Name<'_>, id: u64) -> Result<(), Failure> {
         let message = draft(name, name).subscribe(id, &self.link);
         send(&mut self.stream, &message)
     }
 
-    /// Sends a message to the one who is subscribed to a name, once the connection takes it.
+    /// Sends a message to the subscriber of a name, when the connection has capacity.
     pub(super) async fn publish(
         &mut self,
         from: Name<'_>,
@@ -145,7 +146,7 @@ impl Up {
 }
 
 impl Down {
-    /// Waits for so many acknowledgements; how many of them say yes.
+    /// Waits for `count` acknowledgements. Returns how many are positive.
     pub(super) async fn acknowledged(&mut self, count: usize) -> Result<usize, Failure> {
         let mut held = 0;
         for _ in 0..count {
@@ -158,7 +159,7 @@ impl Down {
         Ok(held)
     }
 
-    /// Waits for a message to a name that is subscribed to.
+    /// Waits for a message to a subscribed name.
     pub(super) async fn published(&mut self) -> Result<Arrived, Failure> {
         loop {
             let message = self.next().await?;

@@ -1,5 +1,5 @@
-//! What is compared beyond what every suite compares: the same applications through both nodes by what
-//! all processes need, and our own agents over the native protocol with SLIM's through SLIM's node.
+//! Additional comparisons of a SLIM suite: the same applications through both nodes by the CPU of
+//! all processes, and our own agents over the native protocol with SLIM's through SLIM's node.
 
 use super::applications::Applications;
 use super::nodes::THEIRS;
@@ -38,7 +38,7 @@ fn metrics(subject: &Case, baseline: &Case) -> Vec<Metric> {
     }
 }
 
-/// Whether they differ in nothing but who plays.
+/// Returns true if the cases differ only in their applications.
 fn same_work(subject: &Case, baseline: &Case) -> bool {
     let played = Case {
         parameters: baseline.parameters.clone(),

@@ -1,6 +1,6 @@
-//! The process that holds subscriptions: many connections, and names that are each one's own.
+//! Process that holds subscriptions: many connections, each with its own names.
 //!
-//! It does the next thing for each line: connect, subscribe, have a message sent to every name.
+//! Each input line starts the next step: connect, subscribe, send a message to every name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,40 +16,40 @@ use super::channel::{self, Down, Kind, Up};
 use crate::clock::now_ns;
 use crate::workload::role::{Failure, Ready, lines, runtime, say};
 
-/// What it holds.
+/// Parameters of the process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::workload) struct HolderSpec {
-    /// The node: `HOST:PORT`.
+    /// Address of the node: `HOST:PORT`.
     pub(super) address: String,
-    /// At least two: nobody is sent what comes from its own connection.
+    /// Number of connections, at least two: a node does not return a message to its own connection.
     pub(super) connections: u32,
-    /// Of all connections together.
+    /// Number of subscriptions over all connections.
     pub(super) subscriptions: u32,
 }
 
-/// What it says when it is subscribed.
+/// Report after subscribing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Held {
-    /// Subscriptions that were acknowledged.
+    /// Number of acknowledged subscriptions.
     pub(super) acknowledged: u32,
-    /// How long that took.
+    /// Duration of subscribing.
     pub(super) window_ns: u64,
 }
 
-/// What it says when every name was sent a message.
+/// Report after sending a message to every name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Reached {
-    /// Messages that arrived.
+    /// Number of messages that arrived.
     pub(super) received: u32,
 }
 
-/// Messages under way.
+/// Maximum messages in flight.
 const BURST: u32 = 64;
 
-/// How long one may take to arrive.
+/// Maximum time for a message to arrive.
 const ARRIVAL_LIMIT: Duration = Duration::from_secs(10);
 
-/// Plays the holder.
+/// Plays the role.
 ///
 /// # Errors
 /// When the node cannot be reached or ends a stream.
@@ -82,21 +82,21 @@ async fn play(spec: &HolderSpec, mut lines: Receiver<()>) -> Result<(), Failure>
     if lines.recv().await.is_none() {
         return Ok(());
     }
-    // They stay connected until the suite has seen enough.
+    // The connections stay open until the suite ends.
     let ups = reach(holders).await?;
     lines.recv().await;
     drop(ups);
     Ok(())
 }
 
-/// One connection.
+/// One connection and its names.
 struct Holder {
     up: Up,
     down: Down,
     names: Names,
 }
 
-/// The names of one connection: each an agent of its own.
+/// Range of names of one connection, one agent each.
 #[derive(Debug, Clone, Copy)]
 struct Names {
     first: u32,
@@ -125,11 +125,11 @@ fn name(number: u32, agent: &str) -> Name<'_> {
 }
 
 impl Holder {
-    /// Subscribes to all its names; how many are acknowledged.
+    /// Subscribes to all its names. Returns how many are acknowledged.
     async fn subscribe(&mut self) -> Result<usize, Failure> {
         let mut count = 0;
         for (number, agent) in self.names.each() {
-            // A number of 0 asks for no acknowledgement.
+            // A number of 0 requests no acknowledgement.
             self.up
                 .subscribe(name(number, &agent), u64::from(number) + 1)?;
             count += 1;
@@ -138,7 +138,7 @@ impl Holder {
     }
 }
 
-/// Sends one message to every name from another connection, and says how many arrived.
+/// Sends one message to every name from another connection, and reports how many arrived.
 async fn reach(holders: Vec<Holder>) -> Result<Vec<Up>, Failure> {
     let arrived = Arc::new(Semaphore::new(0));
     let (mut ups, mut names) = (Vec::new(), Vec::new());
@@ -150,7 +150,7 @@ async fn reach(holders: Vec<Holder>) -> Result<Vec<Up>, Failure> {
     {
         let arrived = arrived.clone();
         tokio::spawn(async move {
-            // A stream that ends is told by what does not arrive.
+            // If a stream ends, its missing messages show it.
             while down.published().await.is_ok() {
                 arrived.add_permits(1);
             }
@@ -178,7 +178,7 @@ async fn reach(holders: Vec<Holder>) -> Result<Vec<Up>, Failure> {
     Ok(ups)
 }
 
-/// How many of so many arrive in time.
+/// Waits for `count` arrivals. Returns how many came in time.
 async fn take(arrived: &Semaphore, count: u32, limit: Duration) -> u32 {
     match timeout(limit, arrived.acquire_many(count)).await {
         Ok(Ok(permits)) => {

@@ -1,5 +1,5 @@
-//! One repeat of a case by applications that count for themselves: a sender that is told to go and then
-//! says what it did, and a responder that counts what arrives.
+//! One repeat of a case with applications that count for themselves: a sender that starts on `go`
+//! and then reports, and a responder that counts arrivals.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use crate::workload::child::Actor;
 use crate::workload::role::Ready;
 use crate::workload::{PATIENCE, WorkloadError};
 
-/// Lets the sender go, and adds to what `measurement` makes of its report what arrived and what it cost.
+/// Starts the sender, converts its report by `measurement`, and adds the receiver's count and the
+/// usage.
 pub(super) fn measured<R: DeserializeOwned>(
     node: &mut Through,
     case: &Case,

@@ -1,4 +1,4 @@
-//! The two nodes that applications go through: ours, and SLIM's own.
+//! Nodes of a SLIM case: ours, and SLIM's own.
 
 use std::fs;
 use std::net::TcpStream;
@@ -13,18 +13,18 @@ use crate::workload::peer::Program;
 use crate::workload::rival::free_port;
 use crate::workload::{OURS, PATIENCE, WorkloadError};
 
-/// SLIM's own node in results.
+/// Name of SLIM's own node in results.
 pub(super) const THEIRS: &str = "slim";
 
-/// Between two looks at whether it listens.
+/// Interval between two connection attempts.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A node that runs; it ends with the suite.
+/// A running node. Dropping it ends the process.
 pub(super) struct Through {
     pub(super) target: &'static str,
-    /// What it is.
+    /// Description of the node for the report.
     pub(super) words: &'static str,
-    /// As applications take it.
+    /// URL of the node, in the form that applications take.
     pub(super) url: String,
     process: Process,
 }
@@ -33,17 +33,19 @@ enum Process {
     Ours(Node),
     Theirs {
         actor: Actor,
-        /// Its configuration is in there.
+        /// Directory of its configuration.
         _directory: Option<TempDir>,
     },
 }
 
 impl Through {
-    /// Ours, with its SLIM door on a free port.
+    /// Starts our node, with its SLIM listener on a free port.
     pub(super) fn ours(executable: &Path, pin: Pin) -> Result<Self, WorkloadError> {
         let node = Node::start(executable, pin)?;
         let Some(url) = node.slim_url().map(str::to_owned) else {
-            return Err(WorkloadError::Node("the node has no SLIM door".to_owned()));
+            return Err(WorkloadError::Node(
+                "the node has no SLIM listener".to_owned(),
+            ));
         };
         Ok(Self {
             target: OURS,
@@ -53,7 +55,7 @@ impl Through {
         })
     }
 
-    /// Theirs, as `slimctl` starts it, or else as the bindings for Python do.
+    /// Starts SLIM's node by `slimctl`, or else by the Python bindings.
     pub(super) fn theirs(directory: &Path, pin: Pin) -> Result<Self, WorkloadError> {
         match Program::SLIMCTL.in_directory(directory) {
             Ok(slimctl) => Self::of_slimctl(&slimctl, pin),
@@ -109,7 +111,7 @@ impl Through {
         }
     }
 
-    /// The node if it is ours, which has other doors too.
+    /// Returns the node if it is ours, which has other listeners too.
     pub(super) fn native(&mut self) -> Option<&mut Node> {
         match &mut self.process {
             Process::Ours(node) => Some(node),
@@ -118,7 +120,7 @@ impl Through {
     }
 }
 
-/// What `slimctl slim start` configures by itself, but for the port and the log.
+/// Default configuration of `slimctl slim start`, except for the port and the log level.
 fn configuration(port: u16) -> String {
     format!(
         r#"runtime:
@@ -140,7 +142,7 @@ services:
     )
 }
 
-/// It does not say when it listens.
+/// Waits until the port accepts connections, since the node does not report readiness.
 fn wait_for_port(actor: &mut Actor, port: u16) -> Result<(), WorkloadError> {
     for _ in 0..PATIENCE.as_nanos() / LOOK.as_nanos() {
         if TcpStream::connect(("127.0.0.1", port)).is_ok() {
@@ -154,7 +156,7 @@ fn wait_for_port(actor: &mut Actor, port: u16) -> Result<(), WorkloadError> {
     )))
 }
 
-/// Waits until it says that it is ready; what it says behind the word.
+/// Waits for the line `READY`. Returns the rest of it.
 pub(super) fn ready(actor: &mut Actor) -> Result<String, ChildError> {
     let line = actor.line()?;
     match line.strip_prefix("READY") {

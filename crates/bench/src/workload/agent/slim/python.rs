@@ -13,7 +13,7 @@ use crate::workload::child::{Actor, ChildError};
 use crate::workload::peer::{LoadReport, Program};
 use crate::workload::{Placement, WorkloadError};
 
-/// The program that plays both.
+/// Program that plays both roles.
 pub(super) struct Python {
     program: Program,
     placement: Placement,
@@ -24,7 +24,7 @@ impl Python {
         Self { program, placement }
     }
 
-    /// One repeat of a case, with processes of its own.
+    /// Runs one repeat of a case, with processes of its own.
     pub(super) fn measure(
         &self,
         node: &mut Through,

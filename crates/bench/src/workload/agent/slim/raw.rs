@@ -1,5 +1,6 @@
-//! Sender and responder of our own that speak SLIM's data plane without its sessions: what a message
-//! costs when the applications cost next to nothing, and SLIM's protocol on a schedule without Python.
+//! Our own sender and responder on SLIM's data plane, without its sessions. They measure the cost
+//! of a message when the applications cost almost nothing, and SLIM's protocol on a schedule
+//! without Python.
 
 mod receiver;
 mod sender;
@@ -23,21 +24,21 @@ use crate::workload::child::{Actor, ChildError};
 use crate::workload::role::{self, Ready, Spec};
 use crate::workload::{Placement, WorkloadError};
 
-/// What both sides of a run are told.
+/// Parameters of both sides of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::workload) struct RawSpec {
-    /// The node: `HOST:PORT`.
+    /// Address of the node: `HOST:PORT`.
     address: String,
     mode: AgentMode,
-    /// Body in bytes.
+    /// Size of the body in bytes.
     size: usize,
-    /// Messages per second, 0 for as many as can be.
+    /// Messages per second; 0 means as many as possible.
     rate: u64,
     /// Length of the send window.
     window_ns: u64,
 }
 
-/// The two agents.
+/// Returns the SLIM name of one of the two agents.
 fn name(agent: &str) -> Name<'_> {
     Name::new(["bench", "raw", agent], Some(1))
 }
@@ -45,14 +46,14 @@ fn name(agent: &str) -> Name<'_> {
 const SENDER: &str = "load";
 const RECEIVER: &str = "echo";
 
-/// Both are processes of our own executable.
+/// Starts both sides as processes of our own executable.
 pub(super) struct Raw {
     pub(super) executable: PathBuf,
     pub(super) placement: Placement,
 }
 
 impl Raw {
-    /// One repeat of a case, with processes of its own.
+    /// Runs one repeat of a case, with processes of its own.
     pub(super) fn measure(
         &self,
         node: &mut Through,

@@ -1,9 +1,10 @@
-//! Sender and responder that are `slimctl bench pub` and `slimctl bench sub`, as they are.
+//! Runs of the unmodified programs `slimctl bench pub` and `slimctl bench sub` as sender and
+//! responder.
 //!
-//! They take a number of messages and no time, so that a run through each node finds the number first
-//! that takes about as long as the window. They connect, agree on a session, exchange their messages and
-//! close it: the processor time is counted from when the sender says that the session is there until the
-//! responder says how many messages it received. It does not know what a message is.
+//! Both programs take a number of messages and no duration. Therefore a trial through each node
+//! first finds the number that takes about as long as the window. The programs connect, establish a
+//! session, exchange their messages and close it. CPU time is counted from the sender's line that
+//! the session exists to the responder's line with the number of received messages.
 
 mod said;
 
@@ -25,38 +26,38 @@ use crate::workload::peer::Program;
 use crate::workload::{PATIENCE, Placement, WorkloadError};
 use said::Row;
 
-/// Messages of the first trial of a case, by how many times more the next has, and from which part of
-/// the window on one says enough.
+/// Messages of the first trial of a case, growth factor between trials, and the fraction of the
+/// window (1 / `TRIAL_PART`) that a trial must take.
 const TRIAL_COUNT: u64 = 20;
 const TRIAL_GROWTH: u64 = 10;
 const TRIAL_PART: u64 = 4;
 
-/// Messages of a run at most.
+/// Maximum number of messages of a run.
 const COUNT_MAX: u64 = 10_000_000;
 
-/// What the sender says when it begins, the responder when it can be found, the responder when the
-/// session has ended, and both when they are done.
+/// Line markers: the sender begins, the responder is ready, the responder's session has ended, and
+/// both are done.
 const BEGUN: &str = "session established";
 const READY: &str = "ready at";
 const ENDED: &str = "] received ";
 const DONE: &str = "Results written to";
 
-/// The program that plays both.
+/// Program that plays both roles.
 pub(super) struct Slimctl {
     program: Program,
     placement: Placement,
-    /// Where it writes what it measured.
+    /// Directory of the measurements that it writes.
     directory: TempDir,
-    /// Messages of a run, by case.
+    /// Messages per run, by case.
     counts: BTreeMap<String, u64>,
     run_count: u32,
 }
 
-/// What is the same for both sides of a run.
+/// Parameters of both sides of a run.
 struct Sides<'a> {
     case: &'a Case,
     url: String,
-    /// Nobody else's: who was there in the run before may not be gone yet.
+    /// Name prefix of this run: agents of the previous run may not be gone yet.
     prefix: String,
 }
 
@@ -71,7 +72,7 @@ impl Slimctl {
         })
     }
 
-    /// One repeat of a case, with processes of its own.
+    /// Runs one repeat of a case, with processes of its own.
     pub(super) fn measure(
         &mut self,
         node: &mut Through,
@@ -85,7 +86,7 @@ impl Slimctl {
         self.run(node, case, count, window + PATIENCE)
     }
 
-    /// How many messages take about as long as the window.
+    /// Finds the number of messages that take about as long as the window.
     fn find_count(
         &mut self,
         node: &mut Through,
@@ -98,7 +99,7 @@ impl Slimctl {
         let took_ns = loop {
             let mut took_ns = self.run(node, case, count, window + PATIENCE)?.window_ns;
             if took_ns >= enough_ns {
-                // What is slow only once says nothing.
+                // A single slow trial proves nothing.
                 let again = self.run(node, case, count, window + PATIENCE)?;
                 took_ns = took_ns.min(again.window_ns);
             }
@@ -152,8 +153,8 @@ impl Slimctl {
         Ok(Measurement {
             sent: count,
             completed: sent.count,
-            // Its own window ends when its close is acknowledged. A responder that is gone by then never
-            // does that, and the sender asks again for 11 seconds.
+            // The sender's own window ends when its close is acknowledged. A responder that is gone
+            // by then never acknowledges, and the sender retries for 11 seconds.
             window_ns: sent.window_ns().unwrap_or_default().min(span_ns),
             setup_ns: Some(setup_ns),
             sink: (case.mode.counted_by == CountedBy::Sink).then(|| sink(&received, sent.count)),
@@ -188,7 +189,8 @@ impl Slimctl {
 }
 
 impl Sides<'_> {
-    /// A responder is given no number: it ends with its session, whatever was lost.
+    /// Builds the command line. A responder gets no number: it ends with its session, even if
+    /// messages were lost.
     fn arguments(&self, side: &str, count: u64, file: &Path) -> Vec<String> {
         let (count, size) = (count.to_string(), self.case.size.to_string());
         let file = file.display().to_string();
@@ -212,7 +214,7 @@ impl Sides<'_> {
     }
 }
 
-/// Waits until it says something; all that it said until then.
+/// Waits for a line that contains `words`. Returns all lines up to it.
 fn until(
     actor: &mut Actor,
     words: &str,
@@ -226,7 +228,7 @@ fn until(
     Ok(lines)
 }
 
-/// What the responder counted of so many. Its window ends with the session.
+/// Converts the responder's count. Its window ends with the session.
 fn sink(received: &Row, expected: u64) -> Sink {
     let arrivals = received.window_ns().map(|window_ns| Arrivals {
         first_ns: 0,
@@ -240,7 +242,7 @@ fn sink(received: &Row, expected: u64) -> Sink {
     short_of(sink, expected)
 }
 
-/// As many as fit into the window if so many took so long.
+/// Returns the number of messages that fit into the window, if `count` took `took_ns`.
 fn scaled(count: u64, took_ns: u64, window_ns: u64) -> u64 {
     let scaled = u128::from(count) * u128::from(window_ns) / u128::from(took_ns.max(1));
     u64::try_from(scaled)

@@ -1,9 +1,9 @@
-//! `bench agent --protocol slim --subscriptions N`: what a subscription takes of a node's memory.
+//! `bench agent --protocol slim --subscriptions N`: memory that a node needs for a subscription.
 //!
-//! A process of ours opens connections to a node and subscribes over them to names that are each one's
-//! own. What the node takes with its connections beyond what it took before is the connections', and
-//! what it takes with its subscriptions beyond that is theirs. Then every name is sent a message: what is
-//! not reached was not held.
+//! A process opens connections to a node and subscribes over each of them to its own names. The
+//! growth of the node's memory after connecting is the cost of the connections; the growth after
+//! subscribing is the cost of the subscriptions. Then every name is sent a message: a name that is
+//! not reached was not subscribed.
 
 use std::thread;
 use std::time::Duration;
@@ -18,45 +18,46 @@ use crate::workload::child::{Actor, Pin};
 use crate::workload::role::{self, Ready, Spec};
 use crate::workload::{Surroundings, WorkloadError};
 
-/// What a node takes with so many connections and subscriptions.
+/// Memory of a node with its connections and subscriptions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SubscriptionMemory {
-    /// The node's name in results.
+    /// Name of the node in results.
     pub target: &'static str,
-    /// Connections.
+    /// Number of connections.
     pub connections: u32,
-    /// Subscriptions of all of them together, each to a name of its own.
+    /// Number of subscriptions over all connections, each to its own name.
     pub subscriptions: u32,
-    /// Of those, how many the node acknowledged.
+    /// Number of subscriptions that the node acknowledged.
     pub acknowledged: u32,
-    /// How many of the names a message reached.
+    /// Number of names that a message reached.
     pub reached: u32,
-    /// What subscribing took, all connections at once.
+    /// Seconds that subscribing took, over all connections in parallel.
     pub seconds: f64,
-    /// The node's processor time for each subscription, in microseconds.
+    /// CPU time of the node per subscription, in microseconds.
     pub cpu_us_each: Option<f64>,
-    /// Resident memory before.
+    /// Resident memory before connecting.
     pub empty_rss_bytes: u64,
-    /// With all connections, and nothing subscribed.
+    /// Resident memory with all connections and no subscription.
     pub connected_rss_bytes: u64,
-    /// With all subscriptions.
+    /// Resident memory with all subscriptions.
     pub full_rss_bytes: u64,
-    /// What a connection takes.
+    /// Resident memory per connection.
     pub bytes_per_connection: f64,
-    /// What a subscription takes beside its connection.
+    /// Resident memory per subscription, without its connection.
     pub bytes_per_subscription: f64,
 }
 
-/// After which a node has put away what it needed to answer.
+/// Time for the node to release the memory that it needed to answer.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// How long all subscriptions together may take.
+/// Time limit for all subscriptions together.
 const STEP_LIMIT: Duration = Duration::from_secs(300);
 
-/// What warms a node up: what its first answers need is not the subscriptions'.
+/// Connections and subscriptions of the warm-up, so that one-time costs of the node are not
+/// counted.
 const WARM_UP: (u32, u32) = (8, 64);
 
-/// Measures our node and, where it is there, SLIM's own, a node of its own for each number of
+/// Measures our node and, if it is available, SLIM's own, with a new node for each number of
 /// connections.
 ///
 /// # Errors
@@ -122,7 +123,7 @@ fn measure(
     })
 }
 
-/// A process that has connected.
+/// Starts a process that holds subscriptions, and waits until it has connected.
 fn holder(
     surroundings: &Surroundings,
     node: &Through,
@@ -149,7 +150,7 @@ fn reach(holder: &mut Actor, node: &mut Through) -> Result<Reached, WorkloadErro
     Ok(holder.json_while(STEP_LIMIT, || node.check_alive())?)
 }
 
-/// The node's memory once it does nothing any more.
+/// Returns the node's memory when it is idle.
 fn settled(node: &mut Through) -> Result<u64, WorkloadError> {
     thread::sleep(SETTLE);
     node.check_alive()?;

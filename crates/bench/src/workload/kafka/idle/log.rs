@@ -1,4 +1,4 @@
-//! A log that is written as fast as it goes, and read back from a broker that was started since.
+//! Log that is written as fast as possible, and read back after the broker was restarted.
 
 use crate::clock::now_ns;
 use crate::measurement::Verified;
@@ -10,7 +10,7 @@ use crate::workload::kafka::{
 };
 use crate::workload::role::Failure;
 
-/// Bytes of a message, and how many of them are under way: enough for a batch of several to each of
+/// Size of a message, and messages in flight: enough for a batch of several messages to each of
 /// many partitions.
 const SIZE: usize = 4 << 10;
 const IN_FLIGHT: u32 = 8 << 10;
@@ -18,18 +18,18 @@ const BATCH_SIZE: usize = 64 << 10;
 const LINGER_NS: u64 = 5_000_000;
 const REQUESTS_MAX: usize = 5;
 
-/// It is written in whatever time that takes, up to a day.
+/// Time limit of writing the log: a day.
 const TIME_NS: u64 = 24 * 3600 * 1_000_000_000;
 
-/// A log that is to be written.
+/// A log to write.
 pub(super) struct Log {
     load: Load,
     topic: String,
-    /// Where its partitions began.
+    /// Start offsets of the partitions.
     begin: Vec<i64>,
 }
 
-/// One that was written.
+/// A written log.
 pub(super) struct Written {
     log: Log,
     acked: u64,
@@ -37,7 +37,7 @@ pub(super) struct Written {
 }
 
 impl Log {
-    /// Connects.
+    /// Connects to the broker.
     pub(super) fn open(address: &str, topic: &str) -> Result<Self, Failure> {
         let produce = ProduceSpec {
             connections: 1,
@@ -71,7 +71,7 @@ impl Log {
         })
     }
 
-    /// Writes messages of so many bytes, and waits for all acks.
+    /// Writes messages of `bytes` in total, and waits for all acks.
     pub(super) fn fill(mut self, bytes: u64) -> Result<Written, Failure> {
         let produced = self.load.produce(TIME_NS, bytes.div_ceil(SIZE as u64))?;
         let measured = produced.tally.over(produced.window_ns);
@@ -84,17 +84,17 @@ impl Log {
 }
 
 impl Written {
-    /// Bytes of the messages that were acknowledged.
+    /// Returns the bytes of the acknowledged messages.
     pub(super) fn bytes(&self) -> u64 {
         self.acked * SIZE as u64
     }
 
-    /// Messages that were not.
+    /// Returns the number of messages that were not acknowledged.
     pub(super) fn failed(&self) -> u64 {
         self.failed
     }
 
-    /// Looks for everything that was acknowledged, at a broker that may have another address by now.
+    /// Reads back everything that was acknowledged, from a broker that may have a new address.
     pub(super) fn read_back(mut self, address: &str) -> Result<Verified, Failure> {
         let layout = topic::layout(&mut Session::open(address)?, &self.log.topic)?;
         self.log.load.verify(&layout, self.log.begin)

@@ -1,4 +1,4 @@
-//! Groups with a member each, over a connection of its own, that says from time to time that it is there.
+//! Groups with one member each, over its own connection, that sends heartbeats.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
@@ -12,15 +12,14 @@ use crate::workload::kafka::link::word;
 use crate::workload::kafka::session::Session;
 use crate::workload::role::Failure;
 
-/// Between two heartbeats, and after how long without one a member is taken for gone: what Kafka's
-/// clients do by default.
+/// Heartbeat interval and session timeout: the defaults of Kafka's clients.
 const HEARTBEAT: Duration = Duration::from_secs(3);
 const SESSION_TIMEOUT_MS: i32 = 45_000;
 
 const PROTOCOL_TYPE: &str = "consumer";
 const PROTOCOL: &str = "range";
 
-/// The members.
+/// Members of all groups.
 pub(super) struct Members(Vec<Member>);
 
 struct Member {
@@ -30,15 +29,15 @@ struct Member {
     generation: i32,
 }
 
-/// Members that say that they are there until they are to end.
+/// Members that send heartbeats until [`Staying::end`].
 pub(super) struct Staying {
     end: Sender<()>,
     thread: JoinHandle<Result<(), Failure>>,
 }
 
 impl Members {
-    /// Connects as many as that and has each join a group of its own. All ask before anybody waits: a
-    /// broker may let the first of a group wait for others.
+    /// Connects `count` members and joins each to its own group. All send their requests before any
+    /// waits for a response, because a broker may delay the first member of a group.
     pub(super) fn join(address: &str, topic: &str, count: u32) -> Result<Self, Failure> {
         let member = |number| {
             Ok(Member {
@@ -57,7 +56,7 @@ impl Members {
         };
         wanted.encode(0, &mut subscription)?;
         let subscription = Bytes::from(subscription);
-        // A member is named first, and joins by its name.
+        // A member first gets its id, then joins with it.
         for code in [ErrorCode::MemberIdRequired, ErrorCode::None] {
             let joined = members.ask_all(|member| member.join(&subscription))?;
             for (member, answer) in members.0.iter_mut().zip(joined) {
@@ -86,7 +85,7 @@ impl Members {
         answers.map(receive).collect()
     }
 
-    /// They stay until [`Staying::end`].
+    /// Sends heartbeats until [`Staying::end`].
     pub(super) fn stay(mut self) -> Staying {
         let (end, ended) = mpsc::channel();
         let thread = thread::spawn(move || {
@@ -102,11 +101,11 @@ impl Members {
 }
 
 impl Staying {
-    /// They are gone, without a word. Fails if one of them was not taken for there.
+    /// Stops without leaving the groups. Fails if the broker rejected a heartbeat.
     pub(super) fn end(self) -> Result<(), Failure> {
         drop(self.end);
         let ended = self.thread.join();
-        ended.map_err(|_| "the members' thread has died")?
+        ended.map_err(|_| "the members' thread panicked")?
     }
 }
 
@@ -126,7 +125,7 @@ impl Member {
         }
     }
 
-    /// Alone it leads, and gives itself nothing.
+    /// The only member is the leader and assigns itself nothing.
     fn sync(&self) -> sync_group::Request {
         sync_group::Request {
             group_id: self.group.clone(),
@@ -155,6 +154,6 @@ impl Member {
 fn expect(code: ErrorCode, expected: ErrorCode) -> Result<(), Failure> {
     match code == expected {
         true => Ok(()),
-        false => Err(format!("a member is told {}", word(code)).into()),
+        false => Err(format!("the broker answers a member with {}", word(code)).into()),
     }
 }

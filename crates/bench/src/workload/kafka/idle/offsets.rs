@@ -1,4 +1,4 @@
-//! Groups that have read some partitions, and whose consumers are not there.
+//! Groups with committed offsets and without connected consumers.
 
 use std::thread;
 
@@ -8,18 +8,19 @@ use crate::workload::kafka::link::word;
 use crate::workload::kafka::session::Session;
 use crate::workload::role::Failure;
 
-/// Connections over which they are made and looked for.
+/// Number of connections over which offsets are committed and read.
 const CONNECTIONS: u32 = 8;
 
-/// Partitions that a group has read.
+/// Partitions with an offset per group.
 const EACH: u32 = 10;
 
-/// Offsets of each group.
+/// Returns the number of offsets of each group.
 pub(super) fn of_each(partitions: u32) -> u32 {
     EACH.min(partitions)
 }
 
-/// The partitions of a group and how far it has read them: neighbours, another stretch for each.
+/// Returns the partitions and offsets of a group: neighbouring partitions, a different range for
+/// each group.
 fn of(group: u32, partitions: u32) -> impl Iterator<Item = (i32, i64)> {
     let all = i64::from(partitions.max(1));
     (0..of_each(partitions)).map(move |number| {
@@ -58,14 +59,17 @@ pub(super) fn commit(
         let answer = session.ask(&request)?;
         let mut codes = answer.topics.iter().flat_map(|topic| &topic.partitions);
         match codes.find(|one| one.error_code.is_error()) {
-            Some(one) => Err(format!("an offset is refused: {}", word(one.error_code)).into()),
+            Some(one) => {
+                Err(format!("the broker rejects an offset: {}", word(one.error_code)).into())
+            }
             None => Ok((1, 0)),
         }
     })
     .map(drop)
 }
 
-/// Asks for the offsets of all groups: how many there are, and how many are not what was committed.
+/// Fetches the offsets of all groups. Returns their number, and how many differ from the committed
+/// ones.
 pub(super) fn read_back(
     address: &str,
     topic: &str,
@@ -99,7 +103,7 @@ pub(super) fn read_back(
     })
 }
 
-/// Does something for each group, over several connections; the sums of what comes of it.
+/// Runs `each` for every group over several connections, and returns the sums of its results.
 fn share(
     address: &str,
     groups: u32,
@@ -123,7 +127,7 @@ fn share(
         for thread in threads {
             let (first, second) = thread
                 .join()
-                .map_err(|_| "a connection's thread has died")??;
+                .map_err(|_| "a connection's thread panicked")??;
             sums = (sums.0 + first, sums.1 + second);
         }
         Ok(sums)

@@ -18,10 +18,10 @@ const PRODUCE: ProduceSpec = ProduceSpec {
     payload: PayloadPattern::Random,
 };
 
-/// Long enough for the number of messages, which is what ends a run.
+/// Upper limit of a run, which ends with its number of messages.
 const WINDOW_NS: u64 = 60_000_000_000;
 
-/// Produces to a broker of three partitions with that fault, and reads back.
+/// Produces to a broker of three partitions with this fault, and reads back.
 fn run(produce: &ProduceSpec, fault: Fault) -> (Measurement, Verified) {
     let fake = Fake::start(3, fault);
     let spec = LoadSpec {

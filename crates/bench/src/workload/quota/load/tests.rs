@@ -1,4 +1,4 @@
-//! Loads against a server that does as it is told, on loopback.
+//! Tests of loads against a scripted server on loopback.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,10 +10,10 @@ use super::super::Way;
 use super::super::agents::Order;
 use super::*;
 
-/// What a server does with its request number so and so, counted over all connections.
+/// Returns the response to a request by its number, counted over all connections.
 type Answers = fn(u64) -> Vec<u8>;
 
-/// Ends a connection.
+/// Response that closes the connection.
 const HANG_UP: Vec<u8> = Vec::new();
 
 fn answer(status: &str, body: &str) -> Vec<u8> {
@@ -21,7 +21,7 @@ fn answer(status: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
 }
 
-/// Serves until the test's process ends.
+/// Starts a server that runs until the test's process ends.
 fn serve(answers: Answers) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -35,7 +35,7 @@ fn serve(answers: Answers) -> String {
     address
 }
 
-/// Answers one request after the other, each of which ends with its body's last brace.
+/// Answers the requests of a connection, each of which ends with its body's last brace.
 fn converse(mut stream: TcpStream, answers: Answers, asked: &AtomicU64) -> Option<()> {
     let mut text = Vec::new();
     let mut buffer = [0; 4096];
@@ -169,7 +169,7 @@ fn a_closed_loop_counts_its_window_and_a_schedule_keeps_its_rate() {
 
 #[test]
 fn a_user_asks_every_step_and_its_answers_are_checked() {
-    // Each step is a GET but one; the server waits for a brace, and so only that one is asked here.
+    // Each step but one is a GET; the server waits for a brace, so only that one is sent here.
     let users = Pace::Users {
         vus: 3,
         steps: vec![Step::Request],

@@ -1,4 +1,4 @@
-//! One call after the other without a runtime: a socket, and a spin before the wait where that helps.
+//! Serial calls without a runtime: a blocking socket, with a spin before the wait if that helps.
 
 use client::blocking::Client;
 

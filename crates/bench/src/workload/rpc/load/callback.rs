@@ -1,6 +1,6 @@
-//! A window of calls in which each reply makes the next call of its slot.
+//! Window of calls in which each reply makes the next call of its slot.
 //!
-//! The slots belong to the thread, as all of a role does: nothing is locked on the way from a reply to
+//! The slots belong to the thread, like all state of a role: there is no lock between a reply and
 //! the next call.
 
 use std::cell::RefCell;
@@ -13,31 +13,31 @@ use super::{Amount, Calls, ECHO, LoadSpec, check};
 use crate::clock::now_ns;
 use crate::workload::role::Failure;
 
-/// Parts of the window for which the clock is read: a reading serves so many replies that it is off by
-/// a sixteenth of a latency at most, because a latency is as long as the window takes. A call begins at
-/// the reading that ended the one before it, so no time is lost between readings.
+/// Number of clock readings per window. A latency is as long as the window takes, so a reading that
+/// serves a sixteenth of the window's replies is off by at most a sixteenth of a latency. A call
+/// begins at the reading that ended the one before it, so no time is lost between readings.
 const READINGS: u32 = 16;
 
 thread_local! {
     static SLOTS: RefCell<Option<Slots>> = const { RefCell::new(None) };
 }
 
-/// The calls in flight.
+/// Calls in flight.
 struct Slots {
     callbacks: Callbacks,
     calls: Calls,
     body: Vec<u8>,
-    /// When the call of each slot was made.
+    /// Send time of each slot's call.
     sent_ns: Vec<u64>,
     running: u32,
     clock: Clock,
     done: Arc<Notify>,
 }
 
-/// The clock, read now and then.
+/// Clock that is read once for several replies.
 struct Clock {
     now_ns: u64,
-    /// Replies for which the reading still serves.
+    /// Replies for which the current reading is still used.
     left: u32,
     serves: u32,
 }
@@ -86,7 +86,7 @@ fn answered(slot: u64, outcome: Result<&[u8], &CallError>) {
 }
 
 impl Slots {
-    /// Makes the next call of a slot; the last slot that has none ends the run.
+    /// Makes the next call of a slot. The last slot to finish ends the run.
     fn go_on(&mut self, slot: u64, now_ns: u64) {
         if !self.call(slot, now_ns) {
             self.running -= 1;

@@ -1,4 +1,4 @@
-//! The calls of one run: how many more there are, and what became of those that were made.
+//! Calls of one run: the remaining number, and the outcomes.
 
 use client::{CallError, ErrorCode};
 
@@ -6,7 +6,7 @@ use super::{Amount, Called};
 use crate::clock::now_ns;
 use crate::tally::Tally;
 
-/// Hands out calls and counts their ends.
+/// Counter of a run's calls and their outcomes.
 pub(super) struct Calls {
     pub(super) start_ns: u64,
     end_ns: u64,
@@ -34,7 +34,7 @@ impl Calls {
         }
     }
 
-    /// Whether one more call begins now.
+    /// Returns true if another call begins now, and counts it as sent.
     pub(super) fn next(&mut self, now_ns: u64) -> bool {
         let more = self.left > 0 && now_ns < self.end_ns;
         if more {
@@ -44,7 +44,7 @@ impl Calls {
         more
     }
 
-    /// A call ended.
+    /// Counts the outcome of a call.
     pub(super) fn ended(&mut self, sent_ns: u64, done_ns: u64, outcome: Result<(), CallError>) {
         self.done_ns = done_ns;
         match outcome {
@@ -56,12 +56,12 @@ impl Calls {
         }
     }
 
-    /// Fails if a call did.
+    /// Fails with the first failed call.
     pub(super) fn into_result(self) -> Result<(), CallError> {
         self.first_failure.map_or(Ok(()), Err)
     }
 
-    /// What the suite is told; the window ends with the last reply.
+    /// Returns the counts for the suite; the window ends with the last reply.
     pub(super) fn into_called(self) -> Called {
         if let Some(error) = &self.first_failure {
             eprintln!("the first failure: {error}");
@@ -73,7 +73,7 @@ impl Calls {
     }
 }
 
-/// Whether the reply can be the echo.
+/// Checks the size of an echoed reply.
 pub(super) fn check(reply: &[u8], size: usize) -> Result<(), CallError> {
     match reply.len() == size {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! A sliding window of calls, awaited in order.
+//! Sliding window of calls, awaited in order.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,7 +8,8 @@ use client::Caller;
 use super::{Amount, Calls, ECHO, LoadSpec, check};
 use crate::clock::now_ns;
 
-/// A call is timed from when its body is taken to when its reply is handed out in its turn.
+/// Runs the calls. A call is timed from when its body is taken to when its reply is returned in
+/// order.
 pub(super) async fn run(spec: &LoadSpec, caller: &Caller, amount: Amount) -> Calls {
     let body = vec![7; spec.size];
     let calls = RefCell::new(Calls::begin(amount));

@@ -8,7 +8,7 @@ use crate::workload::role::Failure;
 use crate::workload::store::http::{Answer, Connection};
 use crate::workload::store::message;
 
-/// Messages that are asked for at a time.
+/// Messages per page.
 const PAGE: u64 = 1_000;
 
 pub(in crate::workload::store) struct Client {

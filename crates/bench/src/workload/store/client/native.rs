@@ -60,7 +60,8 @@ impl Client {
     }
 }
 
-/// A connection that is lost leaves the outcome open, and so does one that could not be made again.
+/// Classifies an error. A lost connection leaves the outcome unknown, and so does a failed
+/// reconnect.
 fn trouble(error: &CallError) -> Trouble {
     match error.code {
         ErrorCode::Unconfirmed | ErrorCode::DeadlineExceeded | ErrorCode::Unavailable => {

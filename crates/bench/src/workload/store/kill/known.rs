@@ -1,4 +1,4 @@
-//! What one writer knows of its conversation, and how what is read back is judged by it.
+//! Knowledge of a writer about its conversation, and the comparison with what is read back.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,18 +7,18 @@ use super::KillReport;
 use crate::workload::store::client::{Acked, Stored, ToAppend};
 use crate::workload::store::message;
 
-/// A writer's account.
+/// Knowledge of a writer.
 #[derive(Debug)]
 pub(super) struct Known {
     writer: u32,
     size: usize,
-    /// The next message's number.
+    /// Number of the next message.
     next: u64,
-    /// Acknowledged: sequence to number.
+    /// Acknowledged messages: sequence to number.
     acked: BTreeMap<u64, u64>,
-    /// The batch that is under way, or was when the node was killed.
+    /// Batch in flight, or in flight when the node was killed.
     pub(super) under_way: Option<Range<u64>>,
-    /// The last batch that was acknowledged, and how.
+    /// Last acknowledged batch with its acknowledgement.
     pub(super) last: Option<(Range<u64>, Acked)>,
     reused: u64,
     pub(super) refused: u64,
@@ -38,7 +38,7 @@ impl Known {
         }
     }
 
-    /// Takes the next numbers for a batch that is now under way.
+    /// Assigns the next numbers to a batch that is now in flight.
     pub(super) fn begin(&mut self, count: u64) -> Range<u64> {
         let numbers = self.next..self.next + count;
         self.next = numbers.end;
@@ -46,7 +46,7 @@ impl Known {
         numbers
     }
 
-    /// What was under way is on disk.
+    /// Records the acknowledgement of the batch in flight.
     pub(super) fn acknowledged(&mut self, numbers: Range<u64>, acked: Acked) {
         for (seq, number) in (acked.first_seq..).zip(numbers.clone()) {
             let before = self.acked.insert(seq, number);
@@ -56,7 +56,7 @@ impl Known {
         self.last = Some((numbers, acked));
     }
 
-    /// The messages of a batch, always the same for the same numbers.
+    /// Returns the messages of a batch, always the same for the same numbers.
     pub(super) fn messages(&self, numbers: Range<u64>) -> Vec<ToAppend> {
         let of = |number| ToAppend {
             id: format!("m-{number}"),
@@ -71,13 +71,13 @@ impl Known {
         head + &message::text(rest, (number % 1_000) as u32)
     }
 
-    /// The number of a message that this writer wrote, if it is as it was written.
+    /// Returns the number of a message, if its content is exactly what this writer wrote.
     fn number_of(&self, stored: &Stored) -> Option<u64> {
         let number: u64 = stored.id.strip_prefix("m-")?.parse().ok()?;
         (number < self.next && stored.text == self.text(number)).then_some(number)
     }
 
-    /// Compares what is there, in the order in which it was read, with what must be.
+    /// Compares the messages, in reading order, with the acknowledged ones.
     pub(super) fn judge(&self, found: &[Stored], report: &mut KillReport) {
         report.acked += self.acked.len() as u64;
         report.reused += self.reused;
@@ -200,7 +200,7 @@ mod tests {
             },
         );
         assert_eq!(known.reused, 1);
-        // The same message at the same number again is a retry.
+        // The same message under the same sequence number is a retry.
         known.acknowledged(
             5..6,
             Acked {

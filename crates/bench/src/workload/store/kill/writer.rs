@@ -1,4 +1,4 @@
-//! Writes to one conversation, and sends again what was under way.
+//! Writer of one conversation: appends batches, and sends a batch again after a restart.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use super::{KillReport, Share};
 use crate::workload::role::Failure;
 use crate::workload::store::client::{Acked, Client, Trouble};
 
-/// Messages of a batch, in turn.
+/// Sizes of the batches, used in turn.
 const BATCHES: [u64; 4] = [1, 3, 1, 2];
 
 /// Appends one batch after the other until the node is gone.
@@ -36,8 +36,8 @@ pub(super) async fn append_until(mut client: Client, share: Rc<Share>, is_over: 
     }
 }
 
-/// Sends again what was acknowledged last, which must be answered as it was; and what was under way,
-/// which must be there as a whole or not at all.
+/// Sends again the last acknowledged batch, which must get the same answer, and the batch in
+/// flight, which must be present completely or not at all.
 pub(super) async fn retry(
     client: &mut Client,
     share: &Share,
@@ -69,7 +69,7 @@ pub(super) async fn retry(
     Ok(())
 }
 
-/// A retry is answered with the same numbers, and says that nothing was appended.
+/// Returns true if a retry has the same sequence numbers and appended nothing.
 fn is_the_same(first: Acked, again: Acked, count: u64) -> bool {
     (again.first_seq, again.last_seq) == (first.first_seq, first.last_seq)
         && again.deduplicated == count

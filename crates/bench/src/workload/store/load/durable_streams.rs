@@ -9,7 +9,7 @@ use crate::workload::store::{LoadSpec, message};
 
 const BYTES: &str = "application/octet-stream";
 
-/// A place, with a connection of its own: HTTP/1.1 answers one request after the other.
+/// A slot with its own connection: HTTP/1.1 answers one request after the other.
 pub(super) struct Place {
     connection: Connection,
     path: String,
@@ -17,13 +17,13 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Connects, and makes the stream unless it is there.
+    /// Connects, and creates the stream unless it exists.
     pub(super) async fn open(spec: &LoadSpec, vu: u32) -> Result<Self, Failure> {
         let mut connection = Connection::open(&spec.address).await?;
         let path = format!("/conversation-{vu}");
         let made = connection.send(Method::PUT, &path, BYTES, "").await?;
         if !made.status.is_success() {
-            return Err(format!("durable-streams makes no stream: {}", made.status).into());
+            return Err(format!("durable-streams cannot create a stream: {}", made.status).into());
         }
         Ok(Self {
             connection,
@@ -32,7 +32,7 @@ impl Place {
         })
     }
 
-    /// Its user joins, perhaps long after it connected.
+    /// Reconnects if necessary when the user joins, which may be long after connecting.
     pub(super) async fn join(&mut self) {
         self.connection.renew().await;
     }

@@ -8,12 +8,12 @@ use crate::workload::role::Failure;
 use crate::workload::store::http::Connection;
 use crate::workload::store::{LoadSpec, message};
 
-/// A place, with a connection of its own: HTTP/1.1 answers one request after the other.
+/// A slot with its own connection: HTTP/1.1 answers one request after the other.
 pub(super) struct Place {
     connection: Connection,
     turn: Turn,
     text: String,
-    /// The user and its place; with a number that is never used twice it names a message.
+    /// User and slot. Together with a number that is never reused it identifies a message.
     name: String,
     number: u64,
 }
@@ -35,7 +35,7 @@ impl Place {
         })
     }
 
-    /// Its user joins, perhaps long after it connected.
+    /// Reconnects if necessary when the user joins, which may be long after connecting.
     pub(super) async fn join(&mut self) {
         self.connection.renew().await;
     }

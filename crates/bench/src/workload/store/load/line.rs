@@ -1,4 +1,4 @@
-//! One connection that the places of a window share: what they send together leaves in one write.
+//! Connection that the slots of a window share. Messages sent together leave in one write.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,13 +8,13 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::{Notify, oneshot};
 
-/// What a place is told.
+/// Answer to a slot.
 pub(super) type Outcome = Result<(), String>;
 
-/// The error of a place whose connection is gone.
+/// Error of a slot whose connection is lost.
 pub(super) const LOST: &str = "connection_lost";
 
-/// The sending side, and who waits for what.
+/// Sending side of a connection, and the slots that wait for answers.
 #[derive(Default)]
 pub(super) struct Line {
     state: RefCell<State>,
@@ -24,20 +24,20 @@ pub(super) struct Line {
 #[derive(Default)]
 struct State {
     out: Vec<u8>,
-    /// In the order in which they sent.
+    /// Waiting slots, in the order in which they sent.
     waiting: VecDeque<oneshot::Sender<Outcome>>,
     is_lost: bool,
 }
 
 impl Line {
-    /// A line whose bytes go to that socket.
+    /// Makes a line that writes to `socket`.
     pub(super) fn over(socket: OwnedWriteHalf) -> Rc<Self> {
         let line = Rc::new(Self::default());
         tokio::task::spawn_local(write(line.clone(), socket));
         line
     }
 
-    /// Sends bytes and waits for what is answered to them.
+    /// Sends bytes and waits for the answer to them.
     pub(super) async fn send(&self, bytes: &[u8]) -> Outcome {
         let (told, answer) = oneshot::channel();
         {
@@ -54,16 +54,16 @@ impl Line {
         answer.await.unwrap_or_else(|_| Err(LOST.to_owned()))
     }
 
-    /// Tells whoever has waited longest.
+    /// Passes an answer to the slot that has waited longest.
     pub(super) fn answer(&self, outcome: Outcome) {
         let first = self.state.borrow_mut().waiting.pop_front();
         if let Some(first) = first {
-            // Who does not wait any more needs no answer.
+            // A slot that no longer waits needs no answer.
             let _ = first.send(outcome);
         }
     }
 
-    /// Tells everybody that nothing will come any more.
+    /// Fails all waiting slots, because the connection is lost.
     pub(super) fn lose(&self) {
         let mut state = self.state.borrow_mut();
         state.is_lost = true;

@@ -6,21 +6,21 @@ use super::turn::Turn;
 use crate::workload::role::Failure;
 use crate::workload::store::{LoadSpec, message};
 
-/// A place on a user's connection.
+/// A slot on a user's connection.
 pub(super) struct Place {
     client: Client,
     turn: Turn,
     conversation: Conversation,
-    /// Which of the user's it is.
+    /// Number of the user's conversation.
     conversation_number: u64,
-    /// What is appended, each time under another id.
+    /// Message to append, each time with another id.
     message: NewMessage,
-    /// The user and its place; with a number that is never used twice it names a message.
+    /// User and slot. Together with a number that is never reused it identifies a message.
     name: String,
     number: u64,
 }
 
-/// Connects a user.
+/// Connects a user and returns its slots.
 pub(super) async fn open(
     spec: &LoadSpec,
     vu: u32,

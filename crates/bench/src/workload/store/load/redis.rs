@@ -10,13 +10,13 @@ use super::line::Line;
 use crate::workload::role::Failure;
 use crate::workload::store::{LoadSpec, message};
 
-/// A place on a user's connection.
+/// A slot on a user's connection.
 pub(super) struct Place {
     line: Rc<Line>,
     command: Vec<u8>,
 }
 
-/// Connects a user.
+/// Connects a user and returns its slots.
 pub(super) async fn open(
     spec: &LoadSpec,
     vu: u32,
@@ -40,14 +40,14 @@ impl Place {
     }
 }
 
-/// `RPUSH key value` as an array of bulk strings.
+/// Encodes `RPUSH key value` as an array of bulk strings.
 fn push(key: &str, value: &str) -> Vec<u8> {
     let words = ["RPUSH", key, value];
     let bulk = words.map(|word| format!("${}\r\n{word}\r\n", word.len()));
     format!("*{}\r\n{}", words.len(), bulk.concat()).into_bytes()
 }
 
-/// Replies come in the order of the commands.
+/// Reads replies, which come in the order of the commands.
 async fn read(line: Rc<Line>, source: OwnedReadHalf) {
     let mut source = BufReader::new(source);
     let mut reply = String::new();
@@ -60,7 +60,7 @@ async fn read(line: Rc<Line>, source: OwnedReadHalf) {
     }
 }
 
-/// The new length of the list is a success; the first word of an error is its kind.
+/// Judges a reply: the new length of the list is a success; the first word of an error is its kind.
 fn judge(reply: &str) -> Result<(), String> {
     match reply.strip_prefix(':') {
         Some(_) => Ok(()),

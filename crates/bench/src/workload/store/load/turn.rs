@@ -1,15 +1,15 @@
-//! Which conversation a user's next message goes to.
+//! Choice of the conversation for a user's next message.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::workload::store::LoadSpec;
 
-/// The conversations of one user, one after the other; its places share it.
+/// Sequence of one user's conversations, shared by the user's slots.
 #[derive(Debug, Clone)]
 pub(super) struct Turn {
     vu: u32,
-    /// Messages after which the next conversation begins; `None`: there is one.
+    /// Messages after which the next conversation begins. `None`: there is only one.
     messages: Option<u64>,
     sent: Rc<Cell<u64>>,
 }
@@ -23,7 +23,7 @@ impl Turn {
         }
     }
 
-    /// What the conversation of that number is called.
+    /// Returns the name of the conversation with this number.
     pub(super) fn name(&self, number: u64) -> String {
         match number {
             0 => format!("vu-{}", self.vu),
@@ -31,7 +31,7 @@ impl Turn {
         }
     }
 
-    /// The number of the conversation that the next message goes to; it counts as sent.
+    /// Returns the number of the conversation for the next message, which counts as sent.
     pub(super) fn next(&self) -> u64 {
         let sent = self.sent.get();
         self.sent.set(sent + 1);

@@ -1,4 +1,5 @@
-//! Appends to conversations over WebSockets: one for each user, `append` and `ack` on it.
+//! Appends to conversations over WebSockets: one socket for each user, with `append` and `ack`
+//! messages.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,10 +19,10 @@ use crate::workload::store::{LoadSpec, message};
 
 type Socket = WebSocketStream<TcpStream>;
 
-/// Who waits, by place.
+/// Waiting slots, by index.
 type Waiting = Rc<RefCell<Vec<Option<oneshot::Sender<Outcome>>>>>;
 
-/// A place on a user's socket.
+/// A slot on a user's socket.
 pub(super) struct Place {
     frames: mpsc::UnboundedSender<String>,
     waiting: Waiting,
@@ -32,7 +33,7 @@ pub(super) struct Place {
     number: u64,
 }
 
-/// What the server says.
+/// Message from the server.
 #[derive(Deserialize)]
 struct Said {
     op: String,
@@ -41,7 +42,7 @@ struct Said {
     code: Option<String>,
 }
 
-/// Connects a user.
+/// Connects a user and returns its slots.
 pub(super) async fn open(
     spec: &LoadSpec,
     vu: u32,
@@ -92,7 +93,8 @@ impl Place {
     }
 }
 
-/// Bounded by the places: each has one frame under way. What is queued together leaves together.
+/// Writes queued frames; frames that are queued together leave together. The queue is bounded by
+/// the slots, each of which has one frame in flight.
 async fn write(mut queued: mpsc::UnboundedReceiver<String>, mut sink: SplitSink<Socket, Message>) {
     while let Some(frame) = queued.recv().await {
         let mut next = Some(frame);
@@ -118,7 +120,7 @@ async fn read(mut source: SplitStream<Socket>, waiting: Waiting) {
         };
         tell(&waiting, said);
     }
-    // Whoever still waits, and whoever comes, learns that nothing will come.
+    // Dropping the senders fails all waiting slots.
     waiting.borrow_mut().clear();
 }
 
@@ -130,7 +132,7 @@ fn tell(waiting: &Waiting, said: Said) {
         "ack" => Ok(()),
         _ => Err(said.code.unwrap_or(said.op)),
     };
-    // A word that answers nobody, such as one of a watch, is none of ours.
+    // A message without a waiting slot, such as a watch event, is ignored.
     let _ = told.map(|told| told.send(outcome));
 }
 

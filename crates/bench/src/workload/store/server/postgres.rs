@@ -1,7 +1,7 @@
-//! PostgreSQL: a cluster of its own, and pgbench with its log of every transaction.
+//! PostgreSQL: a cluster for one run, and pgbench with its log of every transaction.
 //!
-//! pgbench tells of each transaction when it ended and how long it took. What began and ended within a
-//! window of ours is counted, so that its own start and end are not.
+//! pgbench logs the end and the duration of each transaction. Transactions that end within our
+//! window are counted, so pgbench's own start and end are not.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -18,10 +18,10 @@ const USER: &str = "bench";
 const DATABASE: &str = "postgres";
 const TABLE: &str = "CREATE TABLE messages (id bigserial PRIMARY KEY, conversation int NOT NULL, body text NOT NULL)";
 
-/// Over which pgbench runs beyond the window at each side: it connects, and ends by itself.
+/// Time that pgbench runs before and after the window: it connects first, and ends by itself.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// Makes a cluster and starts its server.
+/// Creates a cluster and starts its server.
 pub(super) fn start(programs: &Path, place: &Path, port: u16) -> Result<Actor, WorkloadError> {
     let data = place.join("data").display().to_string();
     let who = Who::of(place).map_err(WorkloadError::Directory)?;
@@ -57,7 +57,7 @@ pub(super) fn start(programs: &Path, place: &Path, port: u16) -> Result<Actor, W
     Ok(who.start(&programs.join("postgres"), &server)?)
 }
 
-/// Makes the table, as soon as the server takes commands.
+/// Creates the table when the server accepts commands.
 pub(super) fn prepare(programs: &Path, port: u16) -> Result<(), WorkloadError> {
     let port = port.to_string();
     let arguments = [
@@ -79,7 +79,7 @@ pub(super) fn prepare(programs: &Path, port: u16) -> Result<(), WorkloadError> {
             Pin::Nowhere,
         )?)
     };
-    // It listens a moment before it is ready.
+    // The server listens shortly before it is ready.
     for _ in 0..50 {
         if psql().is_ok() {
             return Ok(());
@@ -89,11 +89,12 @@ pub(super) fn prepare(programs: &Path, port: u16) -> Result<(), WorkloadError> {
     Ok(psql()?)
 }
 
-/// As whom it runs: it refuses to be root.
+/// User and group of the server, which refuses to run as root.
 struct Who(Option<(u32, u32)>);
 
 impl Who {
-    /// Ourselves, or whoever is made for it, to whom the directory then belongs.
+    /// Returns no change of user, or for root an unprivileged user, who becomes the owner of the
+    /// directory.
     fn of(place: &Path) -> std::io::Result<Self> {
         if fs::metadata(place)?.uid() != 0 {
             return Ok(Self(None));
@@ -111,7 +112,7 @@ impl Who {
         };
         let program = program.display().to_string();
         let (uid, gid) = (uid.to_string(), gid.to_string());
-        // It becomes the program: the process's number stays.
+        // `setpriv` becomes the program, so the pid stays the same.
         let who = ["--reuid", &uid, "--regid", &gid, "--clear-groups", &program];
         Actor::start(
             Path::new("setpriv"),
@@ -121,7 +122,7 @@ impl Who {
     }
 }
 
-/// User and group of a name in `/etc/passwd`.
+/// Returns user id and group id of a name in `/etc/passwd`.
 fn ids(passwd: &str, name: &str) -> Option<(u32, u32)> {
     let line = passwd
         .lines()
@@ -130,20 +131,20 @@ fn ids(passwd: &str, name: &str) -> Option<(u32, u32)> {
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// Waits for a program to end well.
+/// Waits for a program to end with success.
 fn finish(mut actor: Actor) -> Result<(), ChildError> {
     actor.finish_within(PATIENCE)
 }
 
-/// A pgbench that is under way.
+/// A running pgbench.
 pub(in crate::workload::store) struct Pgbench {
     actor: Actor,
     logs: PathBuf,
-    /// How long it runs all in all.
+    /// Total duration of its run.
     runs: Duration,
 }
 
-/// The edges of a window, on the wall clock that the log is in.
+/// Start and end of a window by the wall clock, which the log uses.
 pub(in crate::workload::store) struct Window {
     pub(in crate::workload::store) open_us: u64,
     pub(in crate::workload::store) close_us: u64,
@@ -203,12 +204,12 @@ impl Pgbench {
         self.actor.check_alive()
     }
 
-    /// From its start to the opening of the window.
+    /// Returns the time from pgbench's start to the opening of the window.
     pub(in crate::workload::store) fn warm_up(matrix: &Matrix) -> Duration {
         matrix.ramp + MARGIN
     }
 
-    /// Waits for its end, and counts what it did in the window.
+    /// Waits for its end, and counts its transactions in the window.
     pub(in crate::workload::store) fn finish(
         mut self,
         window: &Window,
@@ -231,7 +232,7 @@ impl Pgbench {
 }
 
 impl Window {
-    /// Opens now; it is closed later.
+    /// Opens a window now.
     pub(in crate::workload::store) fn open() -> Self {
         let open_us = wall_us();
         Self {
@@ -246,23 +247,22 @@ impl Window {
 }
 
 fn wall_us() -> u64 {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "pgbench's log tells the wall time"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "pgbench's log has the wall time")]
     let now = SystemTime::now();
     now.duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_micros() as u64)
 }
 
-/// `client number latency_us script epoch_s epoch_us`, a line for each transaction when it has ended;
-/// in place of the latency stands a word where it failed.
+/// Parses `client number latency_us script epoch_s epoch_us`, one line for each finished
+/// transaction. A failed transaction has a word in place of the latency.
 fn count(log: &str, window: &Window, tally: &mut Tally) -> Result<(), WorkloadError> {
     for line in log.lines() {
         let fields: Vec<&str> = line.split(' ').collect();
         let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
         let Some((seconds, micros)) = number(4).zip(number(5)) else {
-            return Err(WorkloadError::Node(format!("pgbench's log says `{line}`")));
+            return Err(WorkloadError::Node(format!(
+                "invalid line in pgbench's log: `{line}`"
+            )));
         };
         let done_us = seconds * 1_000_000 + micros;
         if !(window.open_us..=window.close_us).contains(&done_us) {

@@ -1,4 +1,4 @@
-//! The receiving process: echoes what is asked, and counts.
+//! Receiver process: echoes requests, and counts messages.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::measurement::{Arrivals, Sink};
 use crate::workload::agent::slim::channel::{self, Down, Kind, Up};
 use crate::workload::role::{Failure, Ready, answer_lines, runtime, say};
 
-/// Plays the receiver: each line is answered with what was received so far.
+/// Plays the receiver: answers each line with the counts so far.
 ///
 /// # Errors
 /// When the node cannot be reached or ends the stream.

@@ -1,4 +1,4 @@
-//! The sending process: one connection, one message after the other.
+//! Sender process: one connection, one message after the other.
 
 use tokio::sync::Mutex;
 
@@ -41,7 +41,7 @@ pub(in crate::workload) fn send_raw(spec: &RawSpec) -> Result<(), Failure> {
     let scheduled_ns = if spec.rate > 0 { spec.window_ns } else { 0 };
     let window_ns = (now_ns() - start_ns).max(scheduled_ns);
     say(&Sent { tally, window_ns })?;
-    // What is still on its way out leaves until the suite has counted it.
+    // Messages in the outgoing queue leave until the suite has counted.
     runtime.block_on(lines.recv());
     Ok(())
 }

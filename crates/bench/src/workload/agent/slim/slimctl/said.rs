@@ -1,27 +1,27 @@
-//! What `slimctl bench` writes and prints, read as its sources write and print it.
+//! Parser of the files and lines that `slimctl bench` writes, following its sources.
 
 use std::path::Path;
 
 use crate::measurement::ReportedLatency;
 
-/// The one row of a file that `--csv` writes:
-/// `RunID,ClientID,MsgCount,MsgBytes,MsgsPerSec,BytesPerSec`, the last with two decimals.
+/// The only row of a `--csv` file: `RunID,ClientID,MsgCount,MsgBytes,MsgsPerSec,BytesPerSec`, the
+/// last with two decimals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Row {
-    /// Messages.
+    /// Number of messages.
     pub(super) count: u64,
-    /// Bytes of their payloads.
+    /// Bytes of the payloads.
     pub(super) bytes: u64,
-    /// Those per second of the window; 0 where there is no window.
+    /// Payload bytes per second of the window; 0 without a window.
     pub(super) bytes_per_second: f64,
 }
 
 impl Row {
-    /// Reads a file; what is wrong with it in words.
+    /// Reads a file. The error is a sentence.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        Self::parse(&text).ok_or_else(|| format!("`{}` is no row of results", text.trim()))
+        Self::parse(&text).ok_or_else(|| format!("`{}` is not a row of results", text.trim()))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -37,14 +37,15 @@ impl Row {
         })
     }
 
-    /// The window, which is not written by itself. Rates in messages are whole numbers and would say less.
+    /// Returns the length of the window, which is derived from the byte rate. The message rate is a
+    /// whole number and less exact.
     pub(super) fn window_ns(&self) -> Option<u64> {
         let has_one = self.bytes > 0 && self.bytes_per_second > 0.0;
         has_one.then(|| (1e9 * self.bytes as f64 / self.bytes_per_second) as u64)
     }
 }
 
-/// The latencies among the lines of a sender; it prints them where messages are answered.
+/// Parses the latencies in the output of a sender, which prints them if messages are answered.
 pub(super) fn latency(lines: &[String], count: u64) -> Option<ReportedLatency> {
     let behind = lines.iter().skip_while(|line| *line != "Latency:");
     let figures: Vec<(&str, u64)> = behind.filter_map(|line| figure(line)).collect();
@@ -66,13 +67,13 @@ pub(super) fn latency(lines: &[String], count: u64) -> Option<ReportedLatency> {
     })
 }
 
-/// `p50    440µs`
+/// Parses a line such as `p50    440µs`.
 fn figure(line: &str) -> Option<(&str, u64)> {
     let (name, time) = line.trim().split_once(' ')?;
     Some((name, nanos(time.trim())?))
 }
 
-/// `440µs`, `1.25ms`, `2.00s`.
+/// Parses `440µs`, `1.25ms`, `2.00s`.
 fn nanos(time: &str) -> Option<u64> {
     let units = [("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
     let (number, unit) = units

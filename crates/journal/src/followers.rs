@@ -1,6 +1,7 @@
-//! Who waits for which stream of a shard to grow.
+//! Followers: wakers that wait for a stream of a shard to grow.
 //!
-//! Bounded: a follower that is gone says so, or it is dropped with its first wake-up.
+//! Their number is bounded. A follower is removed by [`Followers::remove`] or with its first
+//! wake-up.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
@@ -9,10 +10,10 @@ use crate::record;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::{ShardId, StreamId};
 
-/// Followers of a shard at most.
+/// Followers per shard at most.
 const FOLLOWERS_MAX: u64 = 1 << 17;
 
-/// Names a follower, to end it before its wake-up.
+/// Id of a follower, used to remove it before its wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Following {
     pub(crate) shard: ShardId,
@@ -20,29 +21,29 @@ pub struct Following {
     pub(crate) number: u64,
 }
 
-/// See [`Journal::follow`](crate::Journal::follow).
+/// Result of [`Journal::follow`](crate::Journal::follow).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
-    /// There is something to read, or to learn, already; the waker is not kept.
+    /// The stream can be read already, or has failed; the waker is not stored.
     Ready,
     /// The waker is woken once when the stream grows, is trimmed, or the line fails.
     Waiting(Following),
-    /// Too many wait; the waker is not kept.
+    /// There are too many followers; the waker is not stored.
     Refused,
 }
 
-/// See the module's documentation.
+/// The followers of one shard.
 #[derive(Debug, Default)]
 pub(crate) struct Followers {
-    /// By stream and number.
+    /// Wakers by stream and follower number.
     waiting: Mutex<BTreeMap<(StreamId, u64), Waker>>,
     count: AtomicU64,
     numbers: AtomicU64,
 }
 
 impl Followers {
-    /// Keeps the waker, unless `is_ready` finds a reason not to; it is asked after whoever would
-    /// wake can see the waker.
+    /// Stores the waker unless `is_ready` returns true. `is_ready` is called after the follower has
+    /// become visible to the waking thread, so no wake-up is lost.
     pub(crate) fn add(
         &self,
         shard: ShardId,
@@ -79,7 +80,7 @@ impl Followers {
         self.count.load(Ordering::SeqCst) == 0
     }
 
-    /// Wakes who follows a stream that has a record in the body.
+    /// Wakes the followers of all streams that have a record in the body.
     pub(crate) fn wake_touched(&self, body: &[u8]) {
         if self.is_empty() {
             return;
@@ -94,7 +95,7 @@ impl Followers {
         self.wake(woken);
     }
 
-    /// Wakes everybody.
+    /// Wakes all followers.
     pub(crate) fn wake_all(&self) {
         let woken = std::mem::take(&mut *self.waiting.lock());
         self.wake(woken);

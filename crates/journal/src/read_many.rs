@@ -1,8 +1,8 @@
-//! Reading many streams of a shard back at once.
+//! Reads many streams of a shard in one pass.
 //!
-//! What is filed of a stream lies by itself. What is not lies in blocks that hold everybody's records: to
-//! read them stream by stream is to read each of them once for every stream in it. Here each is read
-//! once, as everything that is done at a start should be.
+//! The filed part of a stream is contiguous. The unfiled part is in blocks with records of many
+//! streams: reading stream by stream would read a block once for each of its streams. This module
+//! reads each block once, as a start of the node should.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -14,41 +14,41 @@ use crate::extent::ExtentSet;
 use crate::read::{ReadError, Record, read_block};
 use crate::record::{self, RecordKind};
 use crate::shard::{Shard, State};
-use crate::tail::Placed;
+use crate::tail::BlockLocation;
 use crate::{Index, Journal, ShardId, StreamId};
 
-/// Streams that are to be read, each with the first offset that is wanted.
+/// Streams to read, each with the offset to begin at.
 pub type Wanted = BTreeMap<StreamId, u64>;
 
-/// Where their records are, as the shard's lock knew it at one moment.
+/// Locations of the wanted records, taken under the shard's lock.
 struct Plan {
     extents: Arc<ExtentSet>,
-    /// Of each stream where its unfiled records begin.
+    /// For each stream, the offset at which its unfiled records begin.
     unfiled: Vec<(StreamId, u64)>,
     blocks: Vec<Block>,
 }
 
-/// A block with records of one of them at least.
+/// A block with records of at least one wanted stream.
 struct Block {
     index: Index,
-    placed: Placed,
-    /// If it is in memory.
+    location: BlockLocation,
+    /// The body, if it is in memory.
     body: Option<Bytes>,
 }
 
 impl Journal {
-    /// Shows all records of those streams that are durable (committed) and not before what is wanted, the
-    /// records of each stream in their order. `wanted` goes along: in the end it says of each stream what
-    /// follows the last record that was shown.
+    /// Passes all durable (committed) records of the wanted streams to `visit`, each stream's
+    /// records in order. `wanted` is advanced along the way: at the end it has, for each stream,
+    /// the offset after the last visited record.
     pub fn read_many<E: From<ReadError>>(
         &self,
         shard: ShardId,
         wanted: &mut Wanted,
         mut visit: impl FnMut(StreamId, Record) -> Result<(), E>,
     ) -> Result<(), E> {
-        let of = self.shared().shard(shard);
+        let target = self.shared().shard(shard);
         loop {
-            let plan = plan(&of.state.lock(), wanted);
+            let plan = plan(&target.state.lock(), wanted);
             for (stream, unfiled) in &plan.unfiled {
                 read_filed(
                     &plan.extents,
@@ -59,7 +59,7 @@ impl Journal {
                 )?;
             }
             if self
-                .read_line(of, &plan.blocks, wanted, &mut visit)?
+                .read_line(target, &plan.blocks, wanted, &mut visit)?
                 .is_continue()
             {
                 return Ok(());
@@ -67,7 +67,7 @@ impl Journal {
         }
     }
 
-    /// The unfiled part. Breaks off at a block that has been filed meanwhile.
+    /// Reads the unfiled part. Breaks off at a block that has been filed meanwhile.
     fn read_line<E: From<ReadError>>(
         &self,
         shard: &Shard,
@@ -78,15 +78,15 @@ impl Journal {
         for block in blocks {
             let body = match &block.body {
                 Some(body) => Some(body.clone()),
-                None => read_block(self.shared(), block.placed).map_err(ReadError::from)?,
+                None => read_block(self.shared(), block.location).map_err(ReadError::from)?,
             };
             match body {
-                Some(body) => show(&body, block.placed, wanted, visit)?,
-                None if shard.state.lock().tail.placed(block.index).is_none() => {
+                Some(body) => show(&body, block.location, wanted, visit)?,
+                None if shard.state.lock().tail.location(block.index).is_none() => {
                     return Ok(ControlFlow::Break(()));
                 }
                 None => {
-                    let position = block.placed.position;
+                    let position = block.location.position;
                     return Err(ReadError::Damaged { position }.into());
                 }
             }
@@ -95,7 +95,7 @@ impl Journal {
     }
 }
 
-/// What is behind the start of a stream only is wanted of it from here on.
+/// Locates the wanted records. Advances `wanted` to the start of streams that were trimmed.
 fn plan(state: &State, wanted: &mut Wanted) -> Plan {
     let committed = state.committed();
     let (mut unfiled, mut blocks) = (Vec::new(), BTreeSet::new());
@@ -104,7 +104,7 @@ fn plan(state: &State, wanted: &mut Wanted) -> Plan {
             continue;
         };
         *next = (*next).max(entry.start);
-        // A run that is filed already and not yet dropped is in the extents.
+        // The first runs may be filed already and not dropped yet; the extents have them.
         let (first, runs) = entry.runs_from(state.tail.first(), *next);
         unfiled.push((*stream, first.unwrap_or(entry.next)));
         let indexes = runs.map(|run| run.index);
@@ -113,7 +113,7 @@ fn plan(state: &State, wanted: &mut Wanted) -> Plan {
     let block = |index| {
         Some(Block {
             index,
-            placed: state.tail.placed(index)?,
+            location: state.tail.location(index)?,
             body: state.tail.body(index),
         })
     };
@@ -164,7 +164,7 @@ fn read_filed<E: From<ReadError>>(
 
 fn show<E>(
     body: &Bytes,
-    placed: Placed,
+    location: BlockLocation,
     wanted: &mut Wanted,
     visit: &mut impl FnMut(StreamId, Record) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -179,7 +179,7 @@ fn show<E>(
         *next = record.offset + 1;
         let shown = Record {
             offset: record.offset,
-            time_ms: placed.time_ms,
+            time_ms: location.time_ms,
             tag: record.tag,
             payload: body.slice(at - record.bytes.len()..at),
         };

@@ -1,4 +1,5 @@
-//! What the filing asks of the line and tells it.
+//! The journal's side of [`filing::Line`]: gives sealed segments to the filing and takes the
+//! results.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::shared::Shared;
 use crate::sync::Ordering;
 use crate::{Index, Position, ShardId, StreamId};
 
-/// Streams that are looked at before the shard's lock is given to somebody else.
+/// Streams per hold of the shard's lock.
 const STREAMS_AT_ONCE: usize = 1024;
 
 impl filing::Line for Shared {
@@ -31,16 +32,16 @@ impl filing::Line for Shared {
         if !is_published || !self.shards.iter().all(is_settled) {
             return None;
         }
-        // Not before: what is void here by a cut is so by one that is known by now.
+        // Read the cuts only now: all cuts that void blocks of this segment are known by now.
         sealed.cuts.clone_from(&self.segments.lock().cuts);
         Some(sealed)
     }
 
-    fn waiting(&self) -> usize {
+    fn sealed_count(&self) -> usize {
         self.segments.lock().open.len().saturating_sub(1)
     }
 
-    fn used(&self) -> u64 {
+    fn active_size(&self) -> u64 {
         let segments = self.segments.lock();
         let begin = segments.open.back().map(|active| active.header.base);
         begin.map_or(0, |begin| segments.durable.0.saturating_sub(begin.0))
@@ -66,11 +67,11 @@ impl filing::Line for Shared {
             .map_or(segments.durable, |last| last.header.limit());
         drop(segments);
         self.seal_wanted.store(true, Ordering::SeqCst);
-        self.doorbell.poke();
+        self.doorbell.signal();
         end
     }
 
-    fn filed(&self, extents: &Arc<ExtentSet>, manifest: &Manifest) {
+    fn publish(&self, extents: &Arc<ExtentSet>, manifest: &Manifest) {
         for (shard, filed) in self.shards.iter().zip(&manifest.shards) {
             let mut state = shard.state.lock();
             state.extents = extents.clone();
@@ -87,13 +88,13 @@ impl filing::Line for Shared {
         segments.cuts.retain(|cut| cut.position >= manifest.filed);
     }
 
-    fn disk_full(&self, is_full: bool) {
+    fn set_disk_full(&self, is_full: bool) {
         self.health.set_disk_full(is_full);
     }
 }
 
-/// The records of these blocks are in extents. Readers know that already; what is left is to
-/// give the memory back, without holding up who appends.
+/// Drops the runs of filed blocks. Readers use the extents already; this only frees memory, without
+/// blocking writers for long.
 fn drop_runs(shard: &Shard, filed: Index) {
     let mut from = Bound::Unbounded;
     loop {
@@ -112,7 +113,7 @@ fn drop_runs(shard: &Shard, filed: Index) {
 }
 
 impl Shared {
-    /// A cut stands in the line.
+    /// Records that a cut was written to the line.
     pub(crate) fn note_cut(&self, shard: ShardId, index: Index, position: Position) {
         self.segments.lock().cuts.push(Cut {
             shard,

@@ -1,8 +1,9 @@
-//! How far a shard is durable, and who waits for it.
+//! Durable index of a shard, and the writers that wait for it.
 //!
-//! Whoever waits first says so and then looks again; the publisher first moves the index and then
-//! looks who waits. One of the two sees the other, so no wake-up is lost. A ticket is compared
-//! with the index of its own shard: nobody is acked by a neighbour's block.
+//! A waiter registers first and then checks the index. The publisher advances the index first and
+//! then looks for waiters. So at least one of the two sees the other, and no wake-up is lost. A
+//! ticket is compared with the index of its own shard: a block of another shard never acknowledges
+//! it.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -10,32 +11,32 @@ use std::task::Waker;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, futex};
 use crate::{Index, ShardId};
 
-/// Names the block that an append is in.
+/// Identifies the block that contains an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket {
-    /// Whose block.
+    /// The block's shard.
     pub shard: ShardId,
-    /// Its place in the shard.
+    /// The block's index in the shard.
     pub index: Index,
 }
 
-/// What is known of a ticket's block.
+/// State of a ticket's block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Not yet on disk.
     Pending,
     /// On disk.
     Durable,
-    /// The line has failed: whether it is on disk is not known and will be seen when it is opened
-    /// again. *Unconfirmed* to whoever asked.
+    /// The line has failed. It is unknown whether the block is on disk until the journal is opened
+    /// again. The caller reports *unconfirmed*.
     Failed,
 }
 
-/// Threads that sleep for different blocks sleep on different words, so that a sync wakes those
-/// it serves. At most two blocks of a shard are on their way as a rule.
+/// Number of futex words. Threads that wait for different blocks sleep on different words, so that
+/// a sync wakes only its own waiters. A shard rarely has more than two pending blocks.
 const WORD_COUNT: usize = 4;
 
-/// One shard's. See the module's documentation.
+/// Durable index and waiters of one shard.
 #[derive(Debug, Default)]
 pub(crate) struct Publication {
     durable: AtomicU64,
@@ -46,7 +47,7 @@ pub(crate) struct Publication {
 }
 
 impl Publication {
-    /// Recovery found the shard durable up to there.
+    /// Sets the durable index that recovery found.
     pub(crate) fn start_at(&self, durable: Index) {
         self.durable.store(durable.0, Ordering::SeqCst);
     }
@@ -65,14 +66,14 @@ impl Publication {
         }
     }
 
-    /// Everything up to `durable` is on disk, and [`Publication::wake`] will be called for it.
-    /// Returns what it was before.
+    /// Sets the durable index and returns the previous one. The caller must call
+    /// [`Publication::wake`] afterwards.
     pub(crate) fn advance(&self, durable: Index) -> Index {
         Index(self.durable.swap(durable.0, Ordering::SeqCst))
     }
 
-    /// Wakes who waits for what became durable behind `before`. Whoever wakes for one shard may
-    /// look at others: they are all advanced first.
+    /// Wakes the waiters of the blocks after `before`, up to `durable`. Advance all shards first: a
+    /// woken task may look at several.
     pub(crate) fn wake(&self, before: Index, durable: Index) {
         let newest = durable.0.saturating_sub(before.0).min(WORD_COUNT as u64);
         for index in durable.0 - newest..durable.0 {
@@ -85,7 +86,7 @@ impl Publication {
         woken.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
-    /// Nothing more will become durable. Wakes everybody.
+    /// Ends all pending tickets as failed and wakes their waiters.
     pub(crate) fn fail(&self) {
         self.failed.store(true, Ordering::SeqCst);
         self.words.iter().for_each(Word::wake_all);
@@ -93,7 +94,8 @@ impl Publication {
         woken.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
-    /// Wakes `waker` once when the status is no longer pending; if it is not now, nothing is kept.
+    /// Wakes `waker` once when the block is no longer pending. Returns the state now; unless that
+    /// is pending, the waker is not stored.
     pub(crate) fn notify(&self, index: Index, waker: &Waker) -> Status {
         let mut waiters = self.waiters.lock();
         let status = self.status(index);
@@ -111,7 +113,7 @@ impl Publication {
         Status::Pending
     }
 
-    /// Sleeps until the status is no longer pending.
+    /// Sleeps until the block is no longer pending.
     pub(crate) fn wait(&self, index: Index) -> Status {
         let word = self.word(index);
         loop {
@@ -129,7 +131,7 @@ impl Publication {
     }
 }
 
-/// A place to sleep, from which one call wakes all.
+/// A futex word with a count of its sleepers.
 #[derive(Debug, Default)]
 struct Word {
     wakes: AtomicU32,
@@ -137,12 +139,12 @@ struct Word {
 }
 
 impl Word {
-    /// What [`Word::sleep_while`] needs; taken before the condition is looked at.
+    /// Returns the value for [`Word::sleep_while`]. Call it before checking the condition.
     fn look(&self) -> u32 {
         self.wakes.load(Ordering::SeqCst)
     }
 
-    /// Sleeps, unless somebody has woken all since. May return for no reason.
+    /// Sleeps unless the word was woken after `seen` was read. May return spuriously.
     fn sleep_while(&self, seen: u32) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         futex::sleep_while(&self.wakes, seen);

@@ -1,32 +1,32 @@
-//! What the background has done and how much there is, for whoever watches a node.
+//! Statistics of filing, for metrics.
 
 use crate::filing::{Line as _, Totals};
 use crate::{Journal, ShardId};
 
-/// How the filing stands.
+/// Statistics of filing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FilingStats {
-    /// Extents that there are.
+    /// Number of extents.
     pub extents: usize,
-    /// Their bytes.
+    /// Bytes of all extents.
     pub extent_bytes: u64,
-    /// Bytes in them of records below the start of their stream, as far as they were counted.
+    /// Bytes of records in extents that are below the start of their stream, as far as counted.
     pub dead_bytes: u64,
-    /// Sealed segments that wait to be filed.
+    /// Sealed segments that wait for filing.
     pub waiting: usize,
-    /// Bytes of the line that are not filed: what is in those segments and in the one that is written.
+    /// Bytes of the line that are not filed yet: those segments and the active one.
     pub unfiled_bytes: u64,
-    /// Segments that were filed since the journal was opened.
+    /// Segments filed since the journal was opened.
     pub filed_segments: u64,
-    /// Bytes of the extents that they became.
+    /// Bytes of the extents that filing wrote.
     pub filed_bytes: u64,
-    /// Merges that were completed since then.
+    /// Merges completed since the journal was opened.
     pub merges: u64,
-    /// Bytes of the extents that others were merged into.
+    /// Bytes of the extents that merges wrote.
     pub merged_bytes: u64,
 }
 
-/// What the background's thread leaves for others.
+/// Counters that the filing thread publishes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FilingCounts {
     pub(crate) totals: Totals,
@@ -34,17 +34,17 @@ pub(crate) struct FilingCounts {
 }
 
 impl Journal {
-    /// How the filing stands.
+    /// Returns the statistics of filing.
     pub fn filing(&self) -> FilingStats {
         let shared = self.shared();
-        // Every shard knows the extents of all.
+        // All shards hold the same set of extents.
         let extents = shared.shard(ShardId(0)).state.lock().extents.clone();
         let FilingCounts { totals, dead_bytes } = *shared.counters.filing.lock();
         FilingStats {
             extents: extents.count(),
             extent_bytes: extents.size(),
             dead_bytes,
-            waiting: shared.waiting(),
+            waiting: shared.sealed_count(),
             unfiled_bytes: shared.segments.lock().size(),
             filed_segments: totals.segments,
             filed_bytes: totals.filed_bytes,
@@ -61,9 +61,9 @@ mod tests {
     use super::*;
     use crate::disk::SimulatedDisk;
     use crate::filing::Step;
-    use crate::{LineStep, Options, Stepped, StreamId};
+    use crate::{LineStep, Options, SteppedJournal, StreamId};
 
-    fn with_small_segments() -> Stepped {
+    fn with_small_segments() -> SteppedJournal {
         let options = Options {
             journal_id: 1,
             entropy: 1,
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_filed_is_counted_and_so_is_what_is_dead_in_it() {
+    fn filed_and_dead_bytes_are_counted() {
         let mut stepped = with_small_segments();
         let mut settle = |now_ms| loop {
             let line = stepped.line.step();
@@ -104,7 +104,7 @@ mod tests {
         let mut guard = journal.lock(ShardId(0), 1);
         guard.trim(StreamId(1), 5).unwrap();
         drop(guard);
-        // It counts now and then.
+        // Counting runs at intervals.
         (1..100).for_each(|minute| settle(minute * 60_000));
         let trimmed = journal.filing();
         assert!(
@@ -120,7 +120,7 @@ mod tests {
         for _ in 0..30 {
             append(&stepped.journal);
             while stepped.line.step() == LineStep::Worked {}
-            // A spare is made and nothing is filed.
+            // A spare is made, but nothing is filed.
             stepped.journal.shared().spares.prepare().unwrap();
             while stepped.line.step() == LineStep::Worked {}
         }
@@ -130,7 +130,7 @@ mod tests {
             before.waiting >= 2 && before.unfiled_bytes >= 30_000,
             "{before:?}"
         );
-        // Between blocks there may be a gap.
+        // There may be gaps between blocks.
         assert!(
             before.unfiled_bytes.abs_diff(written) < 1_000,
             "{before:?} {written}"

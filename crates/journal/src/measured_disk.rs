@@ -1,8 +1,8 @@
-//! How long the line's syncs take, counted on the way to the disk.
+//! Histogram of the line's sync durations.
 //!
-//! A [`MeasuredDisk`] stands before another disk and passes everything on. It times the syncs of
-//! files that are segments at that moment: what an acknowledgement waits for. It knows a clock,
-//! which the journal does not.
+//! A [`MeasuredDisk`] wraps another disk and passes every call on. It times the syncs of files that
+//! are segments at that moment, because acknowledgements wait for those. It needs a clock, which
+//! the rest of the journal does not know.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,30 +14,30 @@ use parking_lot::Mutex;
 use crate::disk::{Disk, File};
 use crate::segment::{self, LINE_DIR};
 
-/// A disk that counts how long syncs take.
+/// A disk that measures how long syncs of segments take.
 #[derive(Debug)]
 pub struct MeasuredDisk {
     disk: Arc<dyn Disk>,
     now_ns: fn() -> u64,
     times: Arc<SyncTimes>,
-    /// Files of the line that somebody has open, by path.
+    /// Open files of the line, by path.
     files: Mutex<HashMap<String, Weak<MeasuredFile>>>,
 }
 
-/// How long syncs took since the start.
+/// Histogram of sync durations since the start.
 #[derive(Debug, Default)]
 pub struct SyncTimes {
     counts: [AtomicU64; SyncTimes::BOUNDS_NS.len() + 1],
     sum_ns: AtomicU64,
 }
 
-/// [`SyncTimes`] at one moment.
+/// A snapshot of [`SyncTimes`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncCounts {
-    /// How many took at most as long as each bound, and how many took longer than all; each sync
-    /// counts once.
+    /// Number of syncs per range, one more than there are bounds: each sync counts once, in the
+    /// first range whose bound it does not exceed, or in the last.
     pub counts: Vec<u64>,
-    /// Their length together, in nanoseconds.
+    /// Sum of all durations, in nanoseconds.
     pub sum_ns: u64,
 }
 
@@ -50,7 +50,7 @@ struct MeasuredFile {
 }
 
 impl SyncTimes {
-    /// The upper ends of the ranges in which lengths are counted, in nanoseconds.
+    /// Upper bounds of the histogram's ranges, in nanoseconds, inclusive.
     pub const BOUNDS_NS: [u64; 15] = [
         50_000,
         100_000,
@@ -69,7 +69,7 @@ impl SyncTimes {
         2_000_000_000,
     ];
 
-    /// What was counted so far.
+    /// Returns a snapshot.
     pub fn counts(&self) -> SyncCounts {
         let counts = self.counts.iter();
         SyncCounts {
@@ -86,7 +86,7 @@ impl SyncTimes {
 }
 
 impl MeasuredDisk {
-    /// Stands before `disk`; `now_ns` is a clock that never goes back.
+    /// Wraps `disk`. `now_ns` is a monotonic clock.
     pub fn new(disk: Arc<dyn Disk>, now_ns: fn() -> u64) -> Self {
         Self {
             disk,
@@ -96,12 +96,12 @@ impl MeasuredDisk {
         }
     }
 
-    /// What is counted.
+    /// Returns the histogram.
     pub fn times(&self) -> &Arc<SyncTimes> {
         &self.times
     }
 
-    /// Keeps an eye on a file of the line; no other can be a segment.
+    /// Wraps a file in the line's directory; other files cannot become segments.
     fn measured(&self, path: &str, file: Arc<dyn File>) -> Arc<dyn File> {
         if !path.starts_with(LINE_DIR) {
             return file;
@@ -210,14 +210,14 @@ mod tests {
     use super::*;
     use crate::disk::SimulatedDisk;
 
-    /// Every look at it takes 40 µs.
+    /// A clock that advances by 40 µs per reading.
     fn now_ns() -> u64 {
         static NOW_NS: AtomicU64 = AtomicU64::new(0);
         NOW_NS.fetch_add(40_000, Ordering::Relaxed)
     }
 
     #[test]
-    fn only_a_file_that_is_a_segment_is_measured() {
+    fn only_syncs_of_segments_are_measured() {
         let disk = MeasuredDisk::new(Arc::new(SimulatedDisk::new(1)), now_ns);
         let count = || disk.times().counts().counts.iter().sum::<u64>();
         disk.create_dir(LINE_DIR).unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_counted_in_its_range() {
+    fn duration_is_counted_in_its_range() {
         let times = SyncTimes::default();
         for ns in [1, 50_000, 50_001, u64::MAX / 2] {
             times.add(ns);

@@ -1,22 +1,22 @@
-//! What is on disk: writes to a mailbox, their receipts, and their deliveries.
+//! Durable mailboxes: writes, their receipts, and deliveries.
 
 use crate::cursor::{Cursor, Malformed};
 use crate::header::{Correlation, Flags, Kind, encode_frame};
 
-/// What stands before the body of a WRITE with [`Flags::KEYED`].
+/// The prefix of the body of a WRITE with [`Flags::KEYED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// What the writer calls it: a retry carries the same.
+    /// Id given by the writer; a retry has the same one.
     pub id: [u8; 16],
-    /// How long it may wait in the mailbox, in milliseconds; 0 for as long as the node says.
+    /// Time to live in the mailbox, in milliseconds; 0 for the node's default.
     pub ttl_ms: u32,
 }
 
 impl Key {
-    /// Bytes it takes.
+    /// Encoded size in bytes.
     pub const SIZE: usize = 20;
 
-    /// Splits it from the body behind it.
+    /// Splits the prefix from the body after it.
     pub fn split(body: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let mut cursor = Cursor::new(body, "WRITE");
         let key = Self {
@@ -26,7 +26,7 @@ impl Key {
         Ok((key, cursor.rest()))
     }
 
-    /// As it stands there.
+    /// Encodes the prefix.
     pub fn encode(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
         bytes[..16].copy_from_slice(&self.id);
@@ -35,17 +35,17 @@ impl Key {
     }
 }
 
-/// The payload of the REPLY to a WRITE that is on disk.
+/// The payload of the REPLY to a durable WRITE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Where it lies in the mailbox.
+    /// Offset in the mailbox.
     pub offset: u64,
-    /// It was there already: this was a retry.
+    /// True if the write was a retry of a stored one.
     pub is_duplicate: bool,
 }
 
 impl Stored {
-    /// Reads the payload.
+    /// Decodes the payload.
     pub fn decode(payload: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "WRITE reply");
         Ok(Self {
@@ -63,22 +63,23 @@ impl Stored {
     }
 }
 
-/// What stands before the body of a REQUEST with [`Flags::WRITTEN`]: it delivers what was written.
+/// The prefix of the body of a REQUEST with [`Flags::WRITTEN`], which delivers a message of a
+/// mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Where it lies in the mailbox.
+    /// Offset in the mailbox.
     pub offset: u64,
-    /// How often it is delivered with this time, from 1.
+    /// Number of this delivery, from 1.
     pub delivery: u32,
-    /// When it was written, in milliseconds since 1970-01-01 UTC.
+    /// Time of the write in milliseconds since 1970-01-01 UTC.
     pub written_ms: u64,
 }
 
 impl Delivery {
-    /// Bytes it takes.
+    /// Encoded size in bytes.
     pub const SIZE: usize = 20;
 
-    /// Splits it from the body behind it.
+    /// Splits the prefix from the body after it.
     pub fn split(body: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let mut cursor = Cursor::new(body, "REQUEST");
         let delivery = Self {
@@ -89,7 +90,7 @@ impl Delivery {
         Ok((delivery, cursor.rest()))
     }
 
-    /// As it stands there.
+    /// Encodes the prefix.
     pub fn encode(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
         bytes[..8].copy_from_slice(&self.offset.to_le_bytes());

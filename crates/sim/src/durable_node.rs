@@ -1,4 +1,4 @@
-//! A node that keeps what it is told to, on a simulated disk, and comes back after its power fails.
+//! A durable node on a simulated disk, which restarts after power failures.
 
 use std::io;
 use std::sync::Arc;
@@ -15,31 +15,31 @@ use tokio::task::JoinHandle;
 use crate::Network;
 use crate::world::{SimClock, SimEntropy};
 
-/// The disk takes up to this long for a sync.
+/// Longest time that the disk takes for a sync, in microseconds.
 const SYNC_US_MAX: u64 = 3_000;
 
-/// How often the views catch up.
+/// Interval at which the views catch up.
 const TEND_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A node that outlives its processes.
-pub struct LastingNode {
+/// A durable node across restarts.
+pub struct DurableNode {
     seed: u64,
     network: Network,
     disk: SimulatedDisk,
     starts: u64,
-    running: Running,
-    /// Where clients come in; none while the node is down.
+    running: RunningNode,
+    /// Accepts connections; `None` while the node is down.
     door: Arc<Mutex<Option<Door>>>,
 }
 
-/// One process of it.
-struct Running {
+/// A run of the node.
+struct RunningNode {
     handle: Handle,
     tasks: [JoinHandle<()>; 3],
 }
 
-impl LastingNode {
-    /// Starts one with an empty disk; everything about it follows from `seed`.
+impl DurableNode {
+    /// Starts a node with an empty disk. Everything about it follows from `seed`.
     pub fn start(seed: u64, network: &Network) -> Self {
         let disk = SimulatedDisk::new(seed);
         let running = start(seed, 0, &disk);
@@ -54,16 +54,16 @@ impl LastingNode {
         }
     }
 
-    /// The node as it is now.
+    /// Returns the node as it is now.
     pub fn handle(&self) -> &Handle {
         &self.running.handle
     }
 
-    /// Ends it without any warning, loses whatever of the disk was not synced, as the dice will,
-    /// and starts it again after `pause`.
+    /// Simulates a power failure: ends the node without warning, loses a random part of the
+    /// unsynced data, and restarts it after `pause`.
     pub async fn fail_power(&mut self, pause: Duration) {
         *self.door.lock() = None;
-        // Nothing that is left of the process says anything to anybody.
+        // Nothing left of the process may reach a peer.
         self.network.cut_all();
         for task in &self.running.tasks {
             task.abort();
@@ -77,7 +77,7 @@ impl LastingNode {
         *self.door.lock() = Some(door(&self.running.handle));
     }
 
-    /// Prepares a client whose connections cross the simulated network, as host `host`.
+    /// Returns a client builder whose connections cross the simulated network, from host `host`.
     pub fn client(&self, host: &'static str, seed: u64) -> Builder {
         let (network, door) = (self.network.clone(), self.door.clone());
         Client::builder().seed(seed).connector(move |_| {
@@ -92,7 +92,7 @@ impl LastingNode {
     }
 }
 
-fn start(seed: u64, starts: u64, disk: &SimulatedDisk) -> Running {
+fn start(seed: u64, starts: u64, disk: &SimulatedDisk) -> RunningNode {
     let ports = Ports {
         clock: Arc::new(SimClock::start()),
         entropy: Arc::new(SimEntropy::new(seed.wrapping_add(starts))),
@@ -105,14 +105,14 @@ fn start(seed: u64, starts: u64, disk: &SimulatedDisk) -> Running {
         ..journal::Options::default()
     };
     let opened = Journal::open_stepped(Arc::new(disk.clone()), &options)
-        .expect("what a crash leaves of a journal can be opened");
+        .expect("a journal can be opened after a crash");
     let journal = Arc::new(opened.journal);
     let store = StoreOptions {
         ack_timeout: Duration::from_secs(2),
         ..StoreOptions::default()
     };
     let handle = Handle::with_journal(Limits::default(), ports, journal, store)
-        .expect("what a crash leaves of the directory can be read");
+        .expect("the directory can be read after a crash");
     handle.keep_views(views::Options {
         place: views::Place::Memory,
         cache_size: 1 << 20,
@@ -126,10 +126,10 @@ fn start(seed: u64, starts: u64, disk: &SimulatedDisk) -> Running {
         tokio::spawn(sync(opened.line, dice)),
         tokio::spawn(tend(handle.clone())),
     ];
-    Running { handle, tasks }
+    RunningNode { handle, tasks }
 }
 
-/// The line's thread.
+/// Drives the write-ahead log, as its thread would.
 async fn sync(mut line: Line, mut dice: fastrand::Rng) {
     loop {
         tokio::time::sleep(Duration::from_micros(dice.u64(1..SYNC_US_MAX))).await;
@@ -137,7 +137,7 @@ async fn sync(mut line: Line, mut dice: fastrand::Rng) {
     }
 }
 
-/// Whoever looks after the views.
+/// Keeps the views up to date.
 async fn tend(handle: Handle) {
     loop {
         tokio::time::sleep(TEND_INTERVAL).await;
