@@ -51,12 +51,12 @@ impl Listen for UnixListener {
     }
 }
 
-/// What a listener does while the budget is used up.
+/// Behaviour of a listener while the budget is used up.
 #[derive(Clone, Debug)]
 pub(crate) enum WhenFull {
-    /// It accepts the connection, writes these bytes and closes it; without bytes it closes at once.
+    /// Accept the connection, write these bytes and close it; without bytes, close it at once.
     Refuse(Vec<u8>),
-    /// It accepts nothing: connections wait in the system's queue.
+    /// Accept nothing: connections wait in the system's queue.
     Wait,
 }
 

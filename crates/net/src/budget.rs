@@ -59,7 +59,7 @@ impl SocketBudget {
         Self::new(usize::MAX)
     }
 
-    /// The same budget for a listener that may use the reserve.
+    /// This budget for a listener that may use the reserve.
     #[must_use]
     pub fn with_reserve(&self) -> Self {
         Self {

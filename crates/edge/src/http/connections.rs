@@ -130,9 +130,9 @@ pub(super) enum Shortage {
 /// Whether the process has sockets left for a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
-    /// It has.
+    /// Sockets that every listener may use are left.
     Shared,
-    /// Only those of the reserve.
+    /// Only sockets of the reserve are left.
     Reserve,
 }
 

@@ -328,9 +328,9 @@ impl Quotas<'_> {
         })
     }
 
-    /// Why a principal is halted, if it is: its name, a prefix of it, or its credential's own name,
-    /// under whichever name the client acts. For what is done without being counted. Without a limit or
-    /// a halt, one atomic says so.
+    /// The halt that stops a principal: of its name, of a prefix of it, or of its credential's own name
+    /// under any name. For operations that are not counted. Without a limit or a halt it costs one
+    /// atomic read.
     pub fn halt_of(self, principal: &Principal) -> Option<HaltNotice> {
         if !self.state().is_at_doors() {
             return None;

@@ -54,7 +54,7 @@ pub(super) struct Backlogs(Mutex<Index>);
 #[derive(Debug, Default)]
 struct Index {
     by_name: HashMap<Arc<str>, Numbers>,
-    /// The same mailboxes, those with the most messages first.
+    /// Mailboxes of `by_name`, those with the most messages first.
     by_size: BTreeSet<(Reverse<Size>, Arc<str>)>,
     /// Sums of all.
     total: Size,
