@@ -1,10 +1,10 @@
-//! Namespaces: `org/namespace`.
+//! Options of namespaces (`org/namespace`).
 
 options! {
     /// Namespaces: the first two parts of a name.
     namespace, "Namespaces";
 
-    /// Names that one namespace may have: mailboxes, streams and conversations together. A name is
-    /// stored for ever, also that of an erased conversation.
+    /// Maximum number of names in one namespace: mailboxes, streams and conversations together. A
+    /// name is stored for ever, even after its conversation is erased.
     "namespace.names_max" => names_max: u32 = 1_000_000, from "1" to "100000000";
 }

@@ -1,4 +1,4 @@
-//! What the README and the pages say is so: commands run, code compiles, tests that are named exist.
+//! Checks of the README and the pages: commands run, code compiles, named tests exist.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
-// As in the README.
+// The code of the README.
 async fn greet(node: &str) -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::new().handle("greet", |request: telpher_client::Request| async move {
         let name = std::str::from_utf8(&request.body)?;
@@ -142,7 +142,7 @@ fn the_conversation_of_the_readme_is_held_as_it_says() {
     }
 }
 
-/// JSON documents, one after the other.
+/// Parses a sequence of JSON documents.
 #[track_caller]
 fn documents(text: &str) -> Vec<Value> {
     let documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
@@ -151,7 +151,7 @@ fn documents(text: &str) -> Vec<Value> {
     documents.collect()
 }
 
-/// The words of a line of shell whose quotes are single.
+/// Splits a line of shell with single quotes into words.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (index, part) in line.split('\'').enumerate() {
@@ -191,7 +191,7 @@ fn is_test(text: &&str) -> bool {
             || *text == "an_unknown_version")
 }
 
-/// Appends the text of every file below `dir` with that extension.
+/// Appends the text of every file with the extension below `dir`.
 fn collect(dir: &Path, extension: &str, text: &mut String) {
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -203,7 +203,8 @@ fn collect(dir: &Path, extension: &str, text: &mut String) {
     }
 }
 
-/// Topics as the README has them: kcat, Python (where there is a client for it), curl and the command line.
+/// The README's examples of topics: kcat, Python (if its client is installed), curl, the command
+/// line.
 #[test]
 fn the_topics_of_the_readme_are_everybodys() {
     let readme = read("README.md");
