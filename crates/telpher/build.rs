@@ -1,6 +1,6 @@
-//! Tells the crate which commit it is built from, for `telpher version`.
+//! Passes the git commit to the crate, for `telpher version`.
 //!
-//! Only a release build says so: a debug build would be compiled again after each commit.
+//! Only a release build has it: a debug build would be compiled again after each commit.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ fn main() {
     let Some(directory) = git(&["rev-parse", "--absolute-git-dir"]) else {
         return;
     };
-    // The reference changes with each commit, HEAD with each checkout.
+    // `logs/HEAD` changes with each commit, `HEAD` with each checkout.
     for file in ["HEAD", "logs/HEAD"] {
         let path = Path::new(&directory).join(file);
         if path.exists() {

@@ -1,12 +1,12 @@
-//! The configuration: one tree, a documented `Options` struct per component.
+//! The configuration: one tree with a documented `Options` struct per component.
 //!
-//! Every option is declared once, in its component's file; its place in the TOML file, its
-//! environment variable, its flag, its documentation and "did you mean" all derive from that
-//! declaration. Values come in layers (defaults, file, environment, flags), are all read before
-//! anything is refused, and every mistake is reported at once with its place.
+//! Every option is declared once, in its component's file. Its key in the TOML file, its
+//! environment variable, its flag, its documentation and "did you mean" are derived from that
+//! declaration. Values come in layers (defaults, file, environment, flags). All layers are read
+//! before any mistake is reported, so that all mistakes are reported at once, with their origins.
 //!
-//! Nothing here touches the outside: the caller passes the file's text, the environment and the
-//! flags in, and hands plain values on.
+//! This module does no I/O: the caller passes the file's text, the environment and the flags in,
+//! and hands plain values on.
 
 #[macro_use]
 mod options;
@@ -50,12 +50,12 @@ pub use options::{Section, Spec, find, specs};
 pub use template::template;
 pub use value::Value;
 
-/// Everything that can be set, by component.
+/// All options, by component.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Where everything durable lies.
+    /// The data directory.
     pub data: data::Options,
-    /// Who may connect.
+    /// Authentication.
     pub auth: auth::Options,
     /// The journal.
     pub journal: journal::Options,
@@ -67,40 +67,40 @@ pub struct Config {
     pub stream: stream::Options,
     /// Conversations.
     pub conversation: conversation::Options,
-    /// What is derived from conversations.
+    /// Views, which are derived from conversations.
     pub views: views::Options,
-    /// Agents that are called when somebody writes.
+    /// Webhooks.
     pub webhook: webhook::Options,
     /// The archive of conversations.
     pub archive: archive::Options,
     /// Quotas.
     pub quota: quota::Options,
-    /// The store that they lie in, if they do not lie in the node.
+    /// The Redis in which several nodes share quotas.
     pub quota_store: quota_store::Options,
-    /// The limits, which are tables of their own in the file.
+    /// The limits, which are `[[limit]]` tables in the file.
     pub limits: Vec<::quota::Limit>,
     /// Topics.
     pub topics: topics::Options,
-    /// The native door.
+    /// The native listener.
     pub native: native::Options,
-    /// The HTTP door.
+    /// The HTTP listener.
     pub http: http::Options,
-    /// The Kafka door.
+    /// The Kafka listener.
     pub kafka: kafka::Options,
-    /// The SLIM door.
+    /// The SLIM listener.
     pub slim: slim::Options,
-    /// Encryption of all doors.
+    /// TLS.
     pub tls: tls::Options,
-    /// What the node logs.
+    /// The log.
     pub log: log::Options,
     /// Threads.
     pub runtime: runtime::Options,
-    /// How the node goes down.
+    /// The shutdown.
     pub shutdown: shutdown::Options,
 }
 
-/// Every component, in the order of documentation; those without a table of their own in the
-/// TOML file come first, as TOML demands.
+/// All components, in the order of documentation; those without a table of their own in the TOML
+/// file come first, as TOML demands.
 pub const SECTIONS: [&Section; 21] = [
     &data::SECTION,
     &auth::SECTION,

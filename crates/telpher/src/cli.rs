@@ -16,46 +16,46 @@ use crate::failure::{Exit, Failure};
 use crate::settings::Environment;
 
 const ABOUT: &str = "\
-The backbone for AI agents: one binary in which agents talk, stream, remember and stay within \
-budget.";
+A server for AI agents: it carries their messages and calls, stores their work and their \
+conversations durably, and limits what they spend.";
 
 const EXAMPLES: &str = "\
 Start:
-  telpher demo                           watch a node and a handful of agents for a few seconds
-  telpher serve --dev                    a node to try things on; leaves nothing behind
-  telpher serve                          a node with its data in ./telpher-data
+  telpher demo                           show a node and several agents for a few seconds
+  telpher serve --dev                    run a node for experiments; its data is removed at the end
+  telpher serve                          run a node with its data in ./telpher-data
 
-Talk, with that node:
-  telpher listen acme/demo/echo --echo   be an agent that answers
-  telpher request acme/demo/echo hello   ask it
-  telpher agents                         see who is there
+Messages and calls, while a node runs:
+  telpher listen acme/demo/echo --echo   act as an agent that answers
+  telpher request acme/demo/echo hello   call it
+  telpher agents                         list the connected agents
 
-Keep, with that node:
-  telpher write acme/demo/echo 'job 7'   for an agent that may come later
-  telpher append acme/demo/log 'done'    a record in a stream, in order
-  telpher mailbox list                   see what waits for whom
-  telpher topic consume orders -f        what Kafka's clients and others produce
+Durable messages and records:
+  telpher write acme/demo/echo 'job 7'   write a message for an agent that may connect later
+  telpher append acme/demo/log 'done'    append a record to a stream
+  telpher mailbox list                   list the messages that wait for agents
+  telpher topic consume orders -f        read the records of a Kafka topic
 
-Remember, with that node:
-  telpher conversation append c-1 'hi'   a message in a conversation
-  telpher conversation tail c-1 -f       watch it, and answers as they are written
+Conversations:
+  telpher conversation append c-1 'hi'   append a message to a conversation
+  telpher conversation tail c-1 -f       follow it, with answers as they are streamed
   telpher conversation context c-1 --budget 8000
-                                         what to send to a model
+                                         print the messages to send to a model
 
-Stay within budget, with that node:
-  telpher quota take acme/demo/echo 1    from every limit that covers it, or status 7
-  telpher quota watch                    see what is denied, and what is nearly used up
+Quotas:
+  telpher quota take acme/demo/echo 1    take from every limit of the subject, or exit with 7
+  telpher quota watch                    show denials and limits that are almost used up
 
-Configure:
-  telpher config init > telpher.toml     a file with every option and its default
-  telpher config show --origin           what a node would use, and where each value is from
-  telpher token add builder              a bearer token for an agent
+Configuration:
+  telpher config init > telpher.toml     write a file with every option and its default
+  telpher config show --origin           print the configuration and the origin of each value
+  telpher token add builder              create a bearer token for an agent
 
-Understand:
-  telpher explain                        every error code
-  telpher help serve                     every option of a node";
+Reference:
+  telpher explain                        list the error codes
+  telpher help serve                     list the options of a node";
 
-/// Commands by what they are for, in the order of help.
+/// The commands by purpose, in the order of the help.
 const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Run a node",
@@ -64,11 +64,11 @@ const GROUPS: [(&str, &[&str]); 6] = [
         ],
     ),
     (
-        "Talk through it",
+        "Send messages and calls",
         &["send", "write", "request", "listen", "bridge"],
     ),
     (
-        "Look after what is kept",
+        "Use conversations, topics, mailboxes and streams",
         &[
             "conversation",
             "topic",
@@ -79,10 +79,13 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "stream",
         ],
     ),
-    ("Stay within limits", &["quota"]),
-    ("Look at it", &["ping", "agents", "connections", "bench"]),
+    ("Use quotas", &["quota"]),
     (
-        "Learn",
+        "Observe and measure",
+        &["ping", "agents", "connections", "bench"],
+    ),
+    (
+        "Get help",
         &["demo", "explain", "completions", "man", "version", "help"],
     ),
 ];
@@ -150,7 +153,7 @@ enum Command {
     BenchRole(bench_role::Args),
 }
 
-/// The command line with its help in groups.
+/// Returns the command line, with the commands in groups in its help.
 pub(crate) fn command() -> clap::Command {
     let mut command = Cli::command();
     command.build();
@@ -167,7 +170,7 @@ pub(crate) fn command() -> clap::Command {
     })
 }
 
-/// Leaves the options of a node out of a command's help: `telpher serve --help` lists them.
+/// Hides the options of a node in a command's help: `telpher serve --help` lists them.
 fn without_options(command: clap::Command) -> clap::Command {
     command
         .mut_args(|arg| {
@@ -175,7 +178,7 @@ fn without_options(command: clap::Command) -> clap::Command {
             arg.hide(is_option)
         })
         .after_help(
-            "Every flag of `telpher serve` is taken, too; `telpher serve --help` lists them.",
+            "Every configuration flag of `telpher serve` is accepted too; see `telpher serve --help`.",
         )
 }
 
@@ -201,8 +204,8 @@ fn groups(command: &clap::Command) -> String {
 }
 
 impl Cli {
-    /// Parses the arguments behind the program's name. Ends the process with the help or the version
-    /// when that is asked for.
+    /// Parses the arguments after the program's name. Prints the help or the version and ends the
+    /// process if the arguments request it.
     pub(crate) fn parse_from(arguments: &[OsString]) -> Result<Self, Failure> {
         let all = std::iter::once(OsString::from("telpher")).chain(arguments.iter().cloned());
         let matches = command().try_get_matches_from(all);
@@ -215,7 +218,7 @@ impl Cli {
         })
     }
 
-    /// Runs what was asked for.
+    /// Runs the command.
     pub(crate) fn run(self, environment: &Environment) -> Result<(), Failure> {
         match self.command {
             Command::Serve(args) => serve::run(args, environment),
@@ -284,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn help_teaches() {
+    fn help_of_commands_matches_snapshots() {
         let commands: [&[&str]; 38] = [
             &[],
             &["serve"],

@@ -1,4 +1,4 @@
-//! Who uses a data directory: looking without changing anything.
+//! Checks, without changing anything, which process uses a data directory.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read};
@@ -7,46 +7,47 @@ use std::path::Path;
 /// The file that a running node holds locked.
 const LOCK_NAME: &str = "node.lock";
 
-/// Whether a node uses the directory.
+/// The use of a data directory.
 #[derive(Debug)]
-pub(crate) enum Use {
-    /// Nobody does.
+pub(crate) enum DirectoryUse {
+    /// No node uses the directory.
     Free(Guard),
-    /// A node does.
+    /// A node uses the directory.
     Held {
-        /// Which process, when it said so.
+        /// The node's process id, if the lock file has it.
         pid: Option<u32>,
     },
 }
 
-/// While this is held nobody can begin to use the directory, if it was ever used.
+/// A shared lock that prevents a node from starting in the directory. It is empty if the directory
+/// has never been used.
 #[derive(Debug)]
 pub(crate) struct Guard {
     _file: Option<File>,
 }
 
-/// Looks at the lock of a data directory.
-pub(crate) fn look(data: &Path) -> io::Result<Use> {
+/// Checks the lock of a data directory.
+pub(crate) fn check(data: &Path) -> io::Result<DirectoryUse> {
     let mut file = match File::open(data.join(LOCK_NAME)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Use::Free(Guard { _file: None }));
+            return Ok(DirectoryUse::Free(Guard { _file: None }));
         }
         Err(error) => return Err(error),
     };
     match file.try_lock_shared() {
-        Ok(()) => Ok(Use::Free(Guard { _file: Some(file) })),
+        Ok(()) => Ok(DirectoryUse::Free(Guard { _file: Some(file) })),
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();
             let read = file.read_to_string(&mut text);
             let pid = read.ok().and_then(|_| text.trim().parse().ok());
-            Ok(Use::Held { pid })
+            Ok(DirectoryUse::Held { pid })
         }
         Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
-/// The holder in words.
+/// Describes the process that holds the lock.
 pub(crate) fn holder(pid: Option<u32>) -> String {
     pid.map_or("another process".to_owned(), |pid| format!("process {pid}"))
 }
@@ -60,19 +61,21 @@ mod tests {
     #[test]
     fn a_directory_that_a_node_uses_names_the_process_and_a_free_one_stays_free() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(matches!(look(dir.path()).unwrap(), Use::Free(_)));
+        assert!(matches!(check(dir.path()).unwrap(), DirectoryUse::Free(_)));
         let path = dir.path().join(LOCK_NAME);
         let lock = RealDisk.lock(&path).unwrap();
         let pid = Some(std::process::id());
-        assert!(matches!(look(dir.path()).unwrap(), Use::Held { pid: found } if found == pid));
+        assert!(
+            matches!(check(dir.path()).unwrap(), DirectoryUse::Held { pid: found } if found == pid)
+        );
         drop(lock);
-        let free = look(dir.path()).unwrap();
+        let free = check(dir.path()).unwrap();
         assert!(
             RealDisk.lock(&path).is_err(),
-            "nobody begins while it is looked at"
+            "no node can start while the guard is held"
         );
-        let Use::Free(guard) = free else {
-            panic!("nobody uses it");
+        let DirectoryUse::Free(guard) = free else {
+            panic!("the directory is free");
         };
         drop(guard);
         RealDisk.lock(&path).unwrap();

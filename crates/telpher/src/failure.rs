@@ -1,35 +1,35 @@
-//! How a command ends when it does not end well.
+//! Failures of commands: their messages, hints and exit status.
 
 use model::ErrorCode;
 
-/// The exit status: a promise to whoever scripts us.
+/// The exit status. Scripts rely on the numbers, so they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// It did not work.
+    /// The operation failed.
     Failed = 1,
     /// The command line, the configuration or an argument is wrong.
     Usage = 2,
-    /// What was named does not exist.
+    /// The named object does not exist.
     NotFound = 3,
-    /// The other side cannot be reached, or has no room now.
+    /// The node or agent is unreachable, or has no capacity at the moment.
     Unavailable = 4,
-    /// It took too long.
+    /// The operation exceeded its deadline.
     Timeout = 5,
-    /// It is not allowed.
+    /// The operation is not allowed.
     Denied = 6,
-    /// A limit is used up.
+    /// A quota is used up.
     OverLimit = 7,
 }
 
 impl Exit {
-    /// What the status stands for, as help and documentation say it.
+    /// The meanings of the statuses, for help and documentation.
     pub(crate) const MEANINGS: &str =
         "0 ok, 1 failed, 2 usage, 3 not found, 4 unavailable, 5 timeout, 6 denied, 7 over a limit";
 }
 
 impl Exit {
-    /// The status as a word, for programs.
+    /// The status as a word, for JSON output.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Failed => "failed",
@@ -71,16 +71,16 @@ impl From<ErrorCode> for Exit {
     }
 }
 
-/// Why a command failed: at least one error, each with what to do next.
+/// The failure of a command: at least one error, each with its hints.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
-    pub(crate) errors: Vec<Told>,
+    pub(crate) errors: Vec<ErrorReport>,
 }
 
-/// An error as a person reads it.
+/// An error message with its hints.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct ErrorReport {
     pub(crate) message: String,
     pub(crate) hints: Vec<String>,
 }
@@ -89,24 +89,24 @@ impl Failure {
     pub(crate) fn new(exit: Exit, message: impl ToString) -> Self {
         Self {
             exit,
-            errors: vec![Told {
+            errors: vec![ErrorReport {
                 message: message.to_string(),
                 hints: Vec::new(),
             }],
         }
     }
 
-    /// Adds what to do next to the last error.
+    /// Adds a hint to the last error.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        if let Some(told) = self.errors.last_mut() {
-            told.hints.push(hint.into());
+        if let Some(report) = self.errors.last_mut() {
+            report.hints.push(hint.into());
         }
         self
     }
 }
 
 impl std::fmt::Display for Failure {
-    /// The errors without their hints, for a log.
+    /// Writes the errors without their hints, for a log.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let messages = self.errors.iter().map(|it| it.message.as_str());
         f.write_str(&messages.collect::<Vec<_>>().join("; "))
@@ -115,13 +115,13 @@ impl std::fmt::Display for Failure {
 
 impl From<node::config::Mistakes> for Failure {
     fn from(mistakes: node::config::Mistakes) -> Self {
-        let tell = |mistake: node::config::Mistake| Told {
+        let report = |mistake: node::config::Mistake| ErrorReport {
             message: mistake.to_string(),
             hints: mistake.hints,
         };
         Self {
             exit: Exit::Usage,
-            errors: mistakes.0.into_iter().map(tell).collect(),
+            errors: mistakes.0.into_iter().map(report).collect(),
         }
     }
 }

@@ -1,22 +1,22 @@
-//! What a command prints: data to the standard output, for people or as JSON; everything else to
-//! the standard error.
+//! Output of commands: results on the standard output, as text or JSON; all else on the standard
+//! error.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
-use crate::failure::{Exit, Failure, Told};
+use crate::failure::{ErrorReport, Exit, Failure};
 
-/// How a command prints its result.
+/// The format of a command's result.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Format {
-    /// Print JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Prints a result: `human` for people, the value for programs.
+/// Prints a result: `human`, or `json` if JSON is requested.
 pub(crate) fn print(format: Format, json: &serde_json::Value, human: &str) -> Result<(), Failure> {
     match format.json {
         true => print_text(&format!("{json:#}\n")),
@@ -24,7 +24,7 @@ pub(crate) fn print(format: Format, json: &serde_json::Value, human: &str) -> Re
     }
 }
 
-/// Prints text as it is. Nobody reading it any more (`telpher explain | head -1`) is no failure.
+/// Prints text unchanged. A closed pipe (`telpher explain | head -1`) is not a failure.
 pub(crate) fn print_text(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     finish(
@@ -34,23 +34,23 @@ pub(crate) fn print_text(text: &str) -> Result<(), Failure> {
     )
 }
 
-/// Something was printed to the standard output.
+/// True once the command has printed to the standard output.
 static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Prints a failure as JSON to the standard output, unless the command has printed there already:
-/// then its own document says what went wrong.
+/// Prints a failure as JSON to the standard output. If the command has already printed there, its
+/// own document describes the failure, and nothing is printed.
 ///
-/// Shape: `{"error":{"code":"usage","message":"…","hints":["…"]}}`, with `errors` beside it when there
-/// are several.
+/// Shape: `{"error":{"code":"usage","message":"…","hints":["…"]}}`; with several errors, `errors`
+/// lists all of them.
 pub(crate) fn print_failure(failure: &Failure) {
     if HAS_PRINTED.load(Ordering::Relaxed) {
         return;
     }
-    let document = |told: &Told| {
+    let document = |report: &ErrorReport| {
         json!({
             "code": failure.exit.name(),
-            "message": told.message,
-            "hints": told.hints,
+            "message": report.message,
+            "hints": report.hints,
         })
     };
     let mut value = json!({});
@@ -60,7 +60,7 @@ pub(crate) fn print_failure(failure: &Failure) {
     if failure.errors.len() > 1 {
         value["errors"] = failure.errors.iter().map(document).collect();
     }
-    // The exit status says that the command has failed, also when this cannot be written.
+    // If this cannot be written, the exit status still reports the failure.
     let _ = print_text(&format!("{value:#}\n"));
 }
 
@@ -75,14 +75,14 @@ fn finish(written: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Prints a piece of something longer, exactly as it is.
+/// Prints a piece of a longer output unchanged.
 pub(crate) fn print_piece(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     finish(stdout.write_all(bytes).and_then(|()| stdout.flush()))
 }
 
-/// Prints bytes exactly as they are; at a terminal a line break follows, so that the prompt stands
-/// on a line of its own.
+/// Prints bytes unchanged. On a terminal a line break follows, so that the prompt begins a new
+/// line.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let line_end: &[u8] = match stdout.is_terminal() && !bytes.ends_with(b"\n") {
@@ -97,17 +97,21 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     )
 }
 
-/// Tells a person something that is not the result.
+/// Prints a line that is not part of the result to the standard error.
 pub(crate) fn note(text: &str) {
-    // Whoever closed the standard error does not want to be told.
+    // If the standard error is closed, the note is dropped.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Tells why the command failed: `error:` lines, each followed by its `hint:` lines.
-pub(crate) fn tell(failure: &Failure, style: Style) {
-    for told in &failure.errors {
-        note(&format!("{} {}", style.paint(RED, "error:"), told.message));
-        for hint in &told.hints {
+/// Prints a failure: `error:` lines, each followed by its `hint:` lines.
+pub(crate) fn print_errors(failure: &Failure, style: Style) {
+    for report in &failure.errors {
+        note(&format!(
+            "{} {}",
+            style.paint(RED, "error:"),
+            report.message
+        ));
+        for hint in &report.hints {
             note(&format!("{} {hint}", style.paint(CYAN, "hint:")));
         }
     }
@@ -118,7 +122,7 @@ pub(crate) const CYAN: &str = "1;36";
 pub(crate) const BOLD: &str = "1";
 pub(crate) const DIM: &str = "2";
 
-/// Whether an output gets colours.
+/// The style of an output: with or without colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -126,12 +130,13 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// Colours are for terminals, and not when `NO_COLOR` (<https://no-color.org>) is set.
+    /// Returns the style of the standard error: colours on a terminal, unless `NO_COLOR`
+    /// (<https://no-color.org>) is set.
     pub(crate) fn of_stderr(no_color: bool) -> Self {
         Self::of(no_color, &io::stderr())
     }
 
-    /// The same for the standard output.
+    /// Returns the style of the standard output, by the same rule.
     pub(crate) fn of_stdout(no_color: bool) -> Self {
         Self::of(no_color, &io::stdout())
     }
@@ -151,7 +156,7 @@ impl Style {
     }
 }
 
-/// Rows of cells, as wide as they need; the last column runs free.
+/// Formats rows of cells in aligned columns; the last column is not padded.
 pub(crate) fn columns<const WIDTH: usize>(rows: &[[String; WIDTH]]) -> String {
     let widths: Vec<usize> = (0..WIDTH)
         .map(|column| {
@@ -174,7 +179,7 @@ pub(crate) fn columns<const WIDTH: usize>(rows: &[[String; WIDTH]]) -> String {
     text
 }
 
-/// Rows under a head, as wide as they need. A column of numbers stands at its right edge.
+/// Formats rows under a head in aligned columns. Columns of numbers are aligned to the right.
 pub(crate) fn table<const WIDTH: usize>(head: [&str; WIDTH], rows: &[[String; WIDTH]]) -> String {
     let is_number =
         |cell: &String| !cell.is_empty() && cell.bytes().all(|byte| byte.is_ascii_digit());
@@ -193,7 +198,7 @@ pub(crate) fn table<const WIDTH: usize>(head: [&str; WIDTH], rows: &[[String; WI
     columns(&all)
 }
 
-/// Text as one line that cannot move a terminal's cursor: control characters become escapes.
+/// Escapes control characters, so that the text is one line and cannot move a terminal's cursor.
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -210,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_a_table_stand_at_the_right() {
+    fn number_columns_are_right_aligned() {
         let rows = [["a", "7", "-"], ["b", "1234567", "8"]].map(|row| row.map(str::to_owned));
         assert_eq!(
             table(["NAME", "COUNT", "REST"], &rows),
@@ -220,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_stays_a_line() {
+    fn one_line_escapes_control_characters() {
         assert_eq!(one_line("grüße"), "grüße");
         assert_eq!(one_line("a\nb\x1b[2J"), "a\\nb\\u{1b}[2J");
     }

@@ -1,21 +1,21 @@
-//! A whole node in this process: the doors, the threads behind them, and how it goes down.
+//! Runs a node in this process: listeners, threads, reload and shutdown.
 //!
-//! Composes what the libraries offer; nothing here looks at a message.
+//! It only composes the libraries; no module here inspects messages.
 
 mod agents;
 mod archive;
 mod backup;
 mod clock;
 mod descriptors;
-mod doors;
 mod embedded;
 mod gate;
+mod high_descriptors;
 mod journal;
 mod kafka;
-mod kept;
-mod lifted;
 mod limiter;
+mod listeners;
 mod logs;
+mod mailboxes;
 mod memory;
 mod ports;
 mod readers;
@@ -48,18 +48,18 @@ pub(crate) use descriptors::{
 };
 pub(crate) use embedded::Embedded;
 use gate::TokenGate;
-pub(crate) use kept::{Message, Messages, Names, Purge, Retry};
 pub(crate) use limiter::CompatLimiter;
+pub(crate) use mailboxes::{Acknowledge, ListMessages, ListNames, Purge, RetryDeadLetters};
 pub(crate) use ready::Audience;
 use reload::Reload;
-use running::{Kept, Means, Running, threads_failure};
+use running::{Dependencies, NodeJournal, Running, threads_failure};
+use signals::SignalAction;
 pub(crate) use signals::Signals;
-use signals::Wanted;
 pub(crate) use slim::check as check_slim;
 pub(crate) use streams::Trim;
 pub(crate) use system::{HTTP_AGENT, SYSTEM_AGENT};
 
-/// What ends a node.
+/// The events that end a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndsWith {
     /// A signal.
@@ -68,7 +68,7 @@ pub(crate) enum EndsWith {
     SignalOrInput,
 }
 
-/// Runs a node until it is told to end. `read` reads the configuration again.
+/// Runs a node until a signal ends it. `read` loads the configuration again.
 pub(crate) fn run(
     loaded: &Loaded,
     limiter: Option<CompatLimiter>,
@@ -102,13 +102,13 @@ pub(crate) fn run(
     let gate = Arc::new(TokenGate::new(tokens));
     gate.follow().map_err(threads_failure)?;
     let (journal, sync_times) = journal::open(config, &ports)?;
-    let means = Means {
+    let dependencies = Dependencies {
         gate: gate.clone(),
         ports,
         identity: identity.clone(),
         limiter: limiter.clone(),
         grant,
-        journal: Kept {
+        journal: NodeJournal {
             journal: journal.clone(),
             sync_times,
         },
@@ -120,9 +120,9 @@ pub(crate) fn run(
             EndsWith::SignalOrInput => Signals::listen()?.and_end_of_input(),
         }
         .and_hangup()?;
-        let mut running = Running::start(config, means).await?;
-        running.have_done(revocation::enforce(gate.clone(), running.node()));
-        ready::tell(running.addresses(), config, audience)?;
+        let mut running = Running::start(config, dependencies).await?;
+        running.spawn(revocation::enforce(gate.clone(), running.node()));
+        ready::announce(running.addresses(), config, audience)?;
         let reload = Reload {
             node: running.node(),
             gate,
@@ -132,14 +132,14 @@ pub(crate) fn run(
             read,
         };
         let failed = loop {
-            let wanted = tokio::select! {
-                wanted = signals.next_or_hangup() => wanted,
+            let action = tokio::select! {
+                action = signals.next_or_hangup() => action,
                 reason = running.journal_failure(config.journal.exit_on_failure) => {
                     break Some(reason);
                 }
             };
-            match wanted {
-                Wanted::Reload => reload.run(),
+            match action {
+                SignalAction::Reload => reload.run(),
                 _ => break None,
             }
         };
@@ -160,20 +160,20 @@ pub(crate) fn run(
     served
 }
 
-/// Tokens that an earlier version made have no names yet.
+/// Logs a warning about tokens of an earlier version, which are not bound to names.
 fn warn_of_unbound(tokens: &TokenStore) {
     let unbound = tokens.list().iter().filter(|token| token.names.is_none());
     let names: Vec<_> = unbound.map(|token| token.name.as_str()).collect();
     if !names.is_empty() {
         tracing::warn!(
             tokens = names.join(", "),
-            "tokens of an earlier version may use every name until the next version: bind each \
+            "tokens of an earlier version may use every name until the next version; bind each \
              with `telpher token bind NAME --for PATTERN`"
         );
     }
 }
 
-/// One node at a time uses a data directory.
+/// Locks the data directory, which only one node at a time may use.
 fn lock_data(config: &Config) -> Result<Box<dyn Lock>, Failure> {
     let dir = &config.data.dir;
     let refused = |error: LockError| match error {
@@ -181,7 +181,7 @@ fn lock_data(config: &Config) -> Result<Box<dyn Lock>, Failure> {
             let holder = pid.map_or("another process".to_owned(), |pid| format!("process {pid}"));
             let message = format!("the data directory {} is in use by {holder}", dir.display());
             Failure::new(Exit::Unavailable, message)
-                .hint("stop that node, or give this one a directory of its own: --data PATH")
+                .hint("stop that node, or choose another directory for this one: --data PATH")
         }
         LockError::Disk(error) => data_failure(error),
     };
@@ -192,12 +192,12 @@ fn lock_data(config: &Config) -> Result<Box<dyn Lock>, Failure> {
     RealDisk.create_dir(dir).map_err(data_failure)?;
     check_owner(dir).map_err(|foreign| {
         Failure::new(Exit::Failed, foreign)
-            .hint("run as its owner, or choose a directory of this user: --data PATH")
+            .hint("run as its owner, or choose a directory that this user owns: --data PATH")
     })?;
     RealDisk.lock(&dir.join("node.lock")).map_err(refused)
 }
 
 fn data_failure(error: node::ports::DiskError) -> Failure {
     Failure::new(Exit::Failed, error)
-        .hint("choose a directory that this user may write to: --data PATH")
+        .hint("choose a directory that is writable for this user: --data PATH")
 }

@@ -1,4 +1,4 @@
-//! The configuration as the command line, the environment and the file give it.
+//! Loads the configuration from the file, the environment and the command line.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use node::config::{self, Loaded, SECTIONS, Spec};
 
 use crate::failure::{Exit, Failure};
 
-/// The file that is read when nobody names one.
+/// The configuration file that is read if none is given.
 const FILE_DEFAULT: &str = "telpher.toml";
 
-/// The process's environment, read once.
+/// The environment variables of the process, read once.
 #[derive(Clone, Debug)]
 pub(crate) struct Environment(Vec<(OsString, OsString)>);
 
@@ -21,14 +21,14 @@ impl Environment {
         Self(std::env::vars_os().collect())
     }
 
-    /// The variable's value; an empty one counts as unset.
+    /// Returns the variable's value; an empty variable counts as unset.
     pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
         let (_, value) = self.0.iter().find(|(found, _)| found == name)?;
         if value.is_empty() { None } else { Some(value) }
     }
 }
 
-/// Where the configuration comes from, when a command needs all of it.
+/// The arguments of commands that need the whole configuration.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ConfigArgs {
     /// Configuration file
@@ -41,10 +41,10 @@ pub(crate) struct ConfigArgs {
     flags: Flags,
 }
 
-/// Size of the journal's files when they are removed at the end.
+/// Segment size of a temporary node.
 const SEGMENT_SIZE_TEMPORARY: &str = "16MiB";
 
-/// Where the configuration comes from, when a command only needs the data directory.
+/// The arguments of commands that need only the data directory.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct DataArgs {
     /// Configuration file [default: ./telpher.toml if there is one] [env: TELPHER_CONFIG]
@@ -57,13 +57,13 @@ pub(crate) struct DataArgs {
 }
 
 impl ConfigArgs {
-    /// Reads the configuration from everywhere.
+    /// Loads the configuration from the file, the environment and the flags.
     pub(crate) fn load(&self, environment: &Environment) -> Result<Loaded, Failure> {
         load(self.config.as_deref(), environment, self.flags.0.clone())
     }
 
-    /// The same for a node that leaves nothing behind: with a data directory that nothing
-    /// overrides, and small files in it unless a flag or a variable says how large.
+    /// Loads the configuration of a temporary node: `data` overrides every other data directory,
+    /// and segments are small unless a flag or a variable sets their size.
     pub(crate) fn load_temporary(
         &self,
         environment: &Environment,
@@ -81,7 +81,7 @@ impl ConfigArgs {
 }
 
 impl DataArgs {
-    /// Reads the configuration from everywhere.
+    /// Loads the configuration from the file, the environment and the flags.
     pub(crate) fn load(&self, environment: &Environment) -> Result<Loaded, Failure> {
         let flags = self.data.clone().and_then(data_flag);
         load(
@@ -91,7 +91,7 @@ impl DataArgs {
         )
     }
 
-    /// The defaults, but for the directory if it was named.
+    /// Loads the defaults, with the data directory of the flag if it is given.
     pub(crate) fn load_defaults(&self) -> Result<Loaded, Failure> {
         let flags = self.data.clone().and_then(data_flag);
         Ok(config::load(None, None, flags)?)
@@ -125,19 +125,22 @@ fn read_file(
         Ok(text) => Ok(Some((path.to_owned(), text))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => Ok(None),
         Err(error) => {
-            let message = format!("cannot read the configuration {}: {error}", path.display());
+            let message = format!(
+                "cannot read the configuration file {}: {error}",
+                path.display()
+            );
             Err(Failure::new(Exit::Usage, message)
-                .hint("`telpher config init > telpher.toml` writes one with every default"))
+                .hint("`telpher config init > telpher.toml` writes a file with every default"))
         }
     }
 }
 
-/// A duration as a flag of a client command gives it: `100ms`.
+/// Parses a duration of a client command's flag: `100ms`.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     config::duration::parse(text).map_err(|error| error.to_string())
 }
 
-/// A flag for every option there is.
+/// The flags of all options.
 #[derive(Clone, Debug)]
 struct Flags(Vec<(&'static Spec, String)>);
 
@@ -169,7 +172,7 @@ fn flag(spec: &Spec) -> Arg {
             spec.variable()
         ));
     match spec.form {
-        // A switch may stand alone: `--insecure` is `--insecure=true`.
+        // A switch may have no value: `--insecure` is `--insecure=true`.
         "BOOL" => arg
             .num_args(0..=1)
             .require_equals(true)

@@ -1,21 +1,21 @@
-//! Times of the wall clock as text.
+//! Formats timestamps.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-/// Seconds since 1970-01-01 UTC; 0 when the clock is before that.
+/// Returns the seconds since 1970-01-01 UTC; 0 if the clock is before that.
 pub(crate) fn now_s() -> u64 {
     #[expect(
         clippy::disallowed_methods,
-        reason = "a one-shot command has no clock to be given"
+        reason = "a one-shot command has no injected clock"
     )]
     let now = SystemTime::now();
     now.duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs())
 }
 
-/// `2026-03-21T12:00:00Z` (RFC 3339), from seconds since 1970-01-01 UTC.
+/// Formats seconds since 1970-01-01 UTC as RFC 3339: `2026-03-21T12:00:00Z`.
 pub(crate) fn format(seconds: u64) -> String {
     let seconds = i64::try_from(seconds).ok();
     let moment = seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_those_of_the_calendar() {
+    fn timestamps_follow_the_calendar() {
         let cases = [
             (0, "1970-01-01T00:00:00Z"),
             (951_782_399, "2000-02-28T23:59:59Z"),

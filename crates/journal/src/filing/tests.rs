@@ -174,7 +174,7 @@ impl Line for TestLine {
         Position(self.state.lock().base)
     }
 
-    fn filed(&self, _: &Arc<ExtentSet>, manifest: &Manifest) {
+    fn publish(&self, _: &Arc<ExtentSet>, manifest: &Manifest) {
         let mut state = self.state.lock();
         state
             .sealed

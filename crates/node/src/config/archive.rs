@@ -1,4 +1,4 @@
-//! The archive of conversations.
+//! Options of the archive of conversations in PostgreSQL.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,46 +8,45 @@ use model::ByteSize;
 use super::Value;
 
 options! {
-    /// An archive of conversations in PostgreSQL, fed in the background. Nobody who appends waits
-    /// for it, and it may be away for as long as the disk has room.
+    /// The archive of conversations in PostgreSQL, written in the background. Appends do not wait
+    /// for it, and PostgreSQL may be unreachable for as long as the node's disk has room.
     archive, "Archive";
 
-    /// Where it is: postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE.
+    /// Address of the database, or `none`:
+    /// postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE.
     /// `sslmode` is disable, prefer, require, verify-ca or verify-full.
     "archive.url" => url: Option<PostgresUrl> = None;
 
-    /// How often what is new is written there, unless there is much of it.
+    /// Time between two writes of new events to the archive; many events are written sooner.
     "archive.interval" => interval: Duration = Duration::from_millis(300), from "1ms" to "1h";
 
-    /// How long one statement may take there.
+    /// Time limit of one SQL statement.
     "archive.statement_timeout" => statement_timeout: Duration = Duration::from_secs(30),
         from "100ms" to "1h";
 
-    /// How long whoever reads what is only there waits for it.
+    /// Time limit of reads of messages that are only in the archive.
     "archive.read_timeout" => read_timeout: Duration = Duration::from_secs(5),
         from "100ms" to "1h";
 
-    /// Messages of a conversation that stay on the node's disk when they are in the archive; `none`
-    /// for all.
+    /// Number of archived messages per conversation that stay on the node's disk; `none` keeps all.
     "archive.keep_messages" => keep_messages: Option<u32> = None;
 
-    /// Bytes of a conversation that stay on the node's disk when they are in the archive; `none` for
-    /// all.
+    /// Bytes of archived messages per conversation that stay on the node's disk; `none` keeps all.
     "archive.keep_size" => keep_size: Option<ByteSize> = None;
 
-    /// How long messages stay on the node's disk when they are in the archive; `none` for ever.
+    /// Time for which archived messages stay on the node's disk; `none` keeps them.
     "archive.keep_age" => keep_age: Option<Duration> = None;
 }
 
-/// The address of a PostgreSQL database. It is shown without its password.
+/// The address of a PostgreSQL database. It is printed without its password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresUrl(String);
 
-/// What stands where the password does.
+/// The text that is printed in place of a password.
 const MASK: &str = "***";
 
 impl PostgresUrl {
-    /// With the password: for nobody to see.
+    /// The address with the password; it must not be printed.
     pub fn secret(&self) -> &str {
         &self.0
     }
@@ -60,7 +59,7 @@ impl Value for PostgresUrl {
         let schemes = ["postgres://", "postgresql://"];
         match schemes.iter().any(|scheme| text.starts_with(scheme)) {
             true => Ok(Self(text.to_owned())),
-            false => Err("it does not begin with postgres://".to_owned()),
+            false => Err("the address does not begin with postgres://".to_owned()),
         }
     }
 
@@ -75,7 +74,7 @@ impl fmt::Debug for PostgresUrl {
     }
 }
 
-/// The same with [`MASK`] for the password, before the host or in the query.
+/// Replaces the password, before the host or in the query, by [`MASK`].
 fn mask(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let (address, query) = match rest.split_once('?') {

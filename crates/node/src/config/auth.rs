@@ -1,9 +1,9 @@
-//! Who may connect.
+//! Options of authentication.
 
 options! {
-    /// Who may connect. Tokens lie in the data directory: see `telpher token`.
-    auth, "Access";
+    /// Authentication. Tokens are stored in the data directory: see `telpher token`.
+    auth, "Authentication";
 
-    /// Allow doors that other machines reach although there is no TLS or no token.
+    /// Allow listeners that other machines can reach without TLS or without a token.
     "insecure" => insecure: bool = false;
 }

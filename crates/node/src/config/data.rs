@@ -1,11 +1,11 @@
-//! Where everything durable lies.
+//! Options of the data directory.
 
 use std::path::PathBuf;
 
 options! {
-    /// Where everything durable lies.
+    /// The data directory.
     data, "Data";
 
-    /// Directory of everything durable; created when missing, used by one node at a time.
+    /// Directory of all durable data; created if it is missing, used by one node at a time.
     "data" => dir: PathBuf = PathBuf::from("./telpher-data");
 }

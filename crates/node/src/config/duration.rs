@@ -1,21 +1,21 @@
-//! Durations as people write them: `5s`, `100ms`, `1m`.
+//! Parses and prints durations such as `5s`, `100ms` and `1m`.
 
 use std::time::Duration;
 
-/// Why a text is not a duration.
+/// The error of a text that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a duration: write a whole number with ns, us, ms, s, m (or min), h or d, like 100ms"
 )]
 pub struct DurationError {
-    /// What was given.
+    /// The given text.
     pub text: String,
 }
 
-/// Units that are read and never printed, and their nanoseconds.
+/// Units that are accepted but never printed, and their nanoseconds.
 const READ_UNITS: [(&str, u64); 2] = [("d", 86_400_000_000_000), ("min", 60_000_000_000)];
 
-/// Units and their nanoseconds, the largest first; no unit's text ends in an earlier one's.
+/// Units and their nanoseconds, in an order in which no unit's text ends in an earlier one's.
 const UNITS: [(&str, u64); 6] = [
     ("h", 3_600_000_000_000),
     ("ms", 1_000_000),
@@ -25,7 +25,7 @@ const UNITS: [(&str, u64); 6] = [
     ("s", 1_000_000_000),
 ];
 
-/// Reads a whole number with its unit, up to 584 years.
+/// Parses a whole number with its unit, up to 584 years.
 pub fn parse(text: &str) -> Result<Duration, DurationError> {
     let error = || DurationError {
         text: text.to_owned(),
@@ -42,7 +42,7 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
         .ok_or_else(error)
 }
 
-/// The shortest text that [`parse`] reads back; what is longer than 584 years is cut to that.
+/// Returns the shortest text that [`parse`] reads back; a duration above 584 years is cut to that.
 pub fn print(duration: Duration) -> String {
     let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let (unit, unit_ns) = UNITS

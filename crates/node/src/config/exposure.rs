@@ -1,9 +1,9 @@
-//! No door opens to other machines by accident.
+//! The check that no listener is open to other machines by accident.
 
 use super::load::origin_of;
 use super::{HostPort, Loaded, Mistake, Mistakes};
 
-/// Refuses doors that other machines reach while there is no TLS or no token, unless
+/// Refuses listeners that other machines can reach while there is no TLS or no token, unless
 /// `insecure` is set. `token_count` is that of the data directory.
 pub fn check_exposure(loaded: &Loaded, token_count: usize) -> Result<(), Mistakes> {
     let config = &loaded.config;
@@ -39,7 +39,7 @@ pub fn check_exposure(loaded: &Loaded, token_count: usize) -> Result<(), Mistake
             .push(format!("authenticate: telpher token add NAME --data {dir}"));
     }
     last.hints
-        .push("or accept that anybody who reaches the door may use it: --insecure".to_owned());
+        .push("or allow every client that can reach the listener: --insecure".to_owned());
     Err(Mistakes(mistakes))
 }
 

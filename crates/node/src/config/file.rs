@@ -1,4 +1,4 @@
-//! The TOML file: its assignments, and its mistakes by line and column.
+//! Reads the TOML file into assignments and mistakes, each with its line and column.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,11 +10,11 @@ use toml::de::{DeTable, DeValue};
 use super::load::Assignment;
 use super::{Mistake, Origin, SECTIONS, find, specs};
 
-/// The tables that are no options.
+/// The name of the tables that are not options.
 const LIMITS: &str = "limit";
 
-/// Reads every assignment of the file (TOML has no key twice, so their order means nothing); what
-/// cannot be one goes to `mistakes`.
+/// Reads every assignment of the file; anything else is added to `mistakes`. The order of the
+/// assignments is irrelevant, because TOML has no key twice.
 pub(super) fn read(path: &Path, text: &str, mistakes: &mut Vec<Mistake>) -> Read {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut broken_lines = BTreeSet::new();
@@ -33,7 +33,7 @@ pub(super) fn read(path: &Path, text: &str, mistakes: &mut Vec<Mistake>) -> Read
         limits: Vec::new(),
     };
     reader.table("", table.get_ref());
-    // What was made of a broken line is a guess: its first error says enough.
+    // A broken line is parsed by guessing, so only its first error is reported.
     reader
         .mistakes
         .retain(|mistake| !broken_lines.contains(&line(&mistake.origin)));
@@ -54,7 +54,7 @@ fn line(origin: &Origin) -> usize {
     }
 }
 
-/// What stands in a file.
+/// The content of a configuration file.
 pub(super) struct Read {
     pub(super) assignments: Vec<Assignment>,
     pub(super) limits: Vec<Limit>,
@@ -113,8 +113,8 @@ impl Reader<'_> {
     }
 }
 
-/// The valid key that is most likely meant: by the whole key, or by its last part when that
-/// belongs to another table or to none.
+/// Returns the valid key that is most similar to `key`, or the one with the same last part in
+/// another table.
 fn nearest(key: &str, is_table: bool) -> Option<&'static str> {
     if is_table {
         return model::nearest(key, tables());
@@ -156,14 +156,14 @@ fn not_scalar(key: &str, value: &DeValue<'_>, form: &str) -> String {
     let found = match value {
         DeValue::Table(_) => "a table",
         DeValue::Array(_) => "a list",
-        DeValue::Float(_) => "a number with a point",
+        DeValue::Float(_) => "a decimal number",
         DeValue::Datetime(_) => "a date",
         DeValue::String(_) | DeValue::Integer(_) | DeValue::Boolean(_) => "a value",
     };
-    format!("`{key}` takes one {form}, not {found}")
+    format!("`{key}` must be one {form}, not {found}")
 }
 
-/// The line and column of a byte.
+/// The line and column of a byte offset.
 fn place(path: &Path, text: &str, start: usize) -> Origin {
     let before = text.get(..start).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

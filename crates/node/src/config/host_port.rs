@@ -1,10 +1,10 @@
-//! Where a door listens.
+//! The address of a listener.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
-/// A host, by number or name, and a port; port 0 lets the system choose.
+/// A host, as an address or a name, and a port; port 0 lets the system choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPort {
     /// An address or a name; an IPv6 address without its brackets.
@@ -13,18 +13,18 @@ pub struct HostPort {
     pub port: u16,
 }
 
-/// Why a text is not a host and a port.
+/// The error of a text that is not HOST:PORT.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not HOST:PORT, like 127.0.0.1:7400 (0.0.0.0 is every address, port 0 any free one)"
 )]
 pub struct HostPortError {
-    /// What was given.
+    /// The given text.
     pub text: String,
 }
 
 impl HostPort {
-    /// `port` on this machine only.
+    /// `port` on the loopback address.
     pub fn loopback(port: u16) -> Self {
         Self {
             host: Ipv4Addr::LOCALHOST.to_string(),
@@ -32,7 +32,8 @@ impl HostPort {
         }
     }
 
-    /// Whether only this machine can reach it. A name other than `localhost` may lead anywhere.
+    /// True if only this machine can reach the address. A name other than `localhost` may resolve
+    /// to any address, so it counts as reachable.
     pub fn is_loopback(&self) -> bool {
         match self.host.parse::<IpAddr>() {
             Ok(address) => address.to_canonical().is_loopback(),

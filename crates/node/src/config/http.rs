@@ -1,38 +1,40 @@
-//! The HTTP door: health, metrics and administration, for curl and browsers.
+//! Options of the HTTP listener.
 
 use std::time::Duration;
 
 use super::{HostPort, Value};
 
 options! {
-    /// The HTTP door: health, metrics and administration, for curl and browsers.
-    http, "HTTP door";
+    /// The HTTP listener: conversations, topics and quotas for HTTP clients and browsers, health,
+    /// metrics and administration.
+    http, "HTTP listener";
 
-    /// Address to listen on; `none` shuts the door.
+    /// Address to listen on; `none` disables the listener.
     "http.listen" => listen: Option<HostPort> = Some(HostPort::loopback(7401));
 
-    /// Names by which clients address this node, with commas in between: those of a container or a
-    /// service, for example. `*.example.com` is every name below it. IP addresses, `localhost` and the
-    /// names of the TLS certificate are accepted in any case; every name is while tokens are
-    /// required.
+    /// Host names by which clients address this node, separated by commas, for example the name of
+    /// its container or service. `*.example.com` is every name below example.com. IP addresses,
+    /// `localhost` and the names of the TLS certificate are always accepted, and every name is
+    /// accepted while tokens are required.
     "http.hosts" => hosts: HostNames = HostNames::default();
 
-    /// Origins of web pages that may use this node, with commas in between: `https://app.example.com`
-    /// or `http://localhost:3000`. Requests from pages of any other origin are refused.
+    /// Origins of web pages that may use this node, separated by commas, such as
+    /// `https://app.example.com` or `http://localhost:3000`. Requests from pages of any other
+    /// origin are refused.
     "http.origins" => origins: Origins = Origins::default();
 
-    /// Connections at the same time, without event streams and WebSockets. One more closes a connection
-    /// without a request, or is answered with 503.
+    /// Maximum number of open connections, without event streams and WebSockets. A further
+    /// connection replaces an idle one, or is answered with 503 if none is idle.
     "http.connections_max" => connections_max: u32 = 20_000, from "1" to "1000000";
 
-    /// Event streams and WebSockets at the same time; one more is answered with 503.
+    /// Maximum number of open event streams and WebSockets; further ones are answered with 503.
     "http.streams_max" => streams_max: u32 = 10_000, from "1" to "1000000";
 
-    /// Time for which a client may leave unread what is written to it before its connection is closed.
+    /// Time for which a client may leave written data unread before its connection is closed.
     "http.write_timeout" => write_timeout: Duration = Duration::from_secs(30), from "10ms" to "1h";
 }
 
-/// Host names in lower case, without ports; `*.` in front stands for any labels.
+/// Host names in lower case, without ports; a leading `*.` stands for any labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostNames(pub Vec<String>);
 

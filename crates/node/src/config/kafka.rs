@@ -1,4 +1,4 @@
-//! The Kafka door: topics, for any Kafka client.
+//! Options of the Kafka listener.
 
 use std::time::Duration;
 
@@ -7,24 +7,25 @@ use model::ByteSize;
 use super::HostPort;
 
 options! {
-    /// The Kafka door: topics, for any Kafka client.
-    kafka, "Kafka door";
+    /// The Kafka listener: topics, for any Kafka client.
+    kafka, "Kafka listener";
 
-    /// Address to listen on; `none` shuts the door.
+    /// Address to listen on; `none` disables the listener.
     "kafka.listen" => listen: Option<HostPort> = Some(HostPort::loopback(9092));
 
-    /// Address that clients are told to connect to; `none` is the one at which each has reached the
-    /// door. Needed behind a proxy, and where TLS certificates carry a name.
+    /// Address that Kafka clients are told to connect to (Kafka's advertised.listeners); `none` is
+    /// the address to which the client has connected. Needed behind a proxy, and if the TLS
+    /// certificate is for a name.
     "kafka.advertised" => advertised: Option<HostPort> = None;
 
-    /// Largest request that is accepted.
+    /// Maximum size of a request.
     "kafka.frame_size_max" => frame_size_max: ByteSize = ByteSize::mebibytes(100),
         from "64KiB" to "1GiB";
 
-    /// A connection on which nothing happens for so long is closed.
+    /// Time after which an idle connection is closed.
     "kafka.idle_timeout" => idle_timeout: Duration = Duration::from_secs(600), from "1s" to "24h";
 
-    /// Time that a client has to say who it is, where it has to.
+    /// Time for a client to authenticate, if authentication is required.
     "kafka.handshake_timeout" => handshake_timeout: Duration = Duration::from_secs(10),
         from "10ms" to "5m";
 }

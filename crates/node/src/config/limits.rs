@@ -1,4 +1,4 @@
-//! The `[[limit]]` tables of the file.
+//! Reads the `[[limit]]` tables of the configuration file.
 
 use quota::{Limit, Policies};
 use toml::Spanned;
@@ -8,10 +8,10 @@ use super::file::{Reader, scalar};
 use crate::quotas::Written;
 
 impl Reader<'_> {
-    /// Reads every limit and notes every mistake of each, and of all together.
+    /// Reads every limit; reports the mistakes of each, and those of the limits as a set.
     pub(super) fn limits(&mut self, start: usize, value: &DeValue<'_>) {
         let DeValue::Array(tables) = value else {
-            let message = "limits are a list of tables: write `[[limit]]` above each";
+            let message = "limits are a list of tables: write `[[limit]]` before each";
             return self.mistake(start, message.to_owned());
         };
         let mut limits: Vec<(usize, Limit)> = Vec::new();
@@ -22,7 +22,7 @@ impl Reader<'_> {
                     let read = self.limit(start, fields);
                     limits.extend(read.map(|limit| (start, limit)));
                 }
-                _ => self.mistake(start, "a limit is a table: `[[limit]]`".to_owned()),
+                _ => self.mistake(start, "a limit must be a table: `[[limit]]`".to_owned()),
             }
         }
         let all = limits.iter().map(|(_, limit)| limit.clone()).collect();
@@ -71,7 +71,7 @@ fn put(written: &mut Written, name: &str, value: &Spanned<DeValue<'_>>) -> Resul
             DeValue::Float(number) => Some(number.to_string()),
             _ => scalar(value),
         };
-        text.ok_or_else(|| format!("`{name}` of a limit takes one value"))
+        text.ok_or_else(|| format!("`{name}` of a limit must be a single value"))
     };
     let count = || {
         let text = text()?;
@@ -97,16 +97,16 @@ fn put(written: &mut Written, name: &str, value: &Spanned<DeValue<'_>>) -> Resul
         "on_unreachable" => written.on_unreachable = Some(text()?),
         "warn" => {
             let DeValue::Array(shares) = value.get_ref() else {
-                return Err("`warn` takes a list of shares, like [0.8, 1.0]".to_owned());
+                return Err("`warn` must be a list of shares, like [0.8, 1.0]".to_owned());
             };
             let share = |share: &Spanned<DeValue<'_>>| match share.get_ref() {
                 DeValue::Float(number) => Some(number.to_string()),
                 _ => scalar(share),
             };
             let shares = shares.iter().map(share).collect::<Option<_>>();
-            written.warn = shares.ok_or("`warn` takes a list of shares, like [0.8, 1.0]")?;
+            written.warn = shares.ok_or("`warn` must be a list of shares, like [0.8, 1.0]")?;
         }
-        _ => return Err(format!("a limit has no `{name}`")),
+        _ => return Err(format!("unknown field `{name}` of a limit")),
     }
     Ok(())
 }

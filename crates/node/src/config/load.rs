@@ -1,4 +1,4 @@
-//! The layers: defaults, then the file, then the environment, then flags; the last one wins.
+//! Loads the layers: defaults, then the file, then the environment, then flags; the last one wins.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::{Config, Mistake, Mistakes, Origin, Spec, file, find, specs};
 
-/// Variables that begin like an option's and are read elsewhere: where the file is, and where
-/// and as whom the client commands connect.
+/// Variables with the prefix of options that are not options: the path of the file, and the
+/// address, name and credentials of client commands.
 pub const RESERVED_VARIABLES: [&str; 5] = [
     "TELPHER_CONFIG",
     "TELPHER_NAME",
@@ -18,18 +18,18 @@ pub const RESERVED_VARIABLES: [&str; 5] = [
 
 const PREFIX: &str = "TELPHER_";
 
-/// A configuration that holds together, and where each value is from.
+/// A valid configuration, and the origin of each value.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The values.
     pub config: Config,
-    /// What is suspicious and yet no reason to stop: variables that no option reads.
+    /// Warnings that do not prevent a start: variables that no option reads.
     pub warnings: Vec<Mistake>,
     origins: BTreeMap<&'static str, Origin>,
 }
 
 impl Loaded {
-    /// Where the option's value is from.
+    /// The origin of the option's value.
     pub fn origin(&self, spec: &Spec) -> Origin {
         self.origins
             .get(spec.key)
@@ -38,7 +38,7 @@ impl Loaded {
     }
 }
 
-/// A value for an option, not yet understood.
+/// A value for an option, not yet parsed.
 #[derive(Debug)]
 pub(super) struct Assignment {
     pub(super) spec: &'static Spec,
@@ -46,7 +46,7 @@ pub(super) struct Assignment {
     pub(super) origin: Origin,
 }
 
-/// Reads every layer and reports every mistake of all of them.
+/// Reads all layers and returns the configuration, or all mistakes of all layers.
 ///
 /// `file` is the file's name and text. `environment` may hold any variables: those of ours are
 /// picked out, and an empty one counts as unset. `flags` are pairs of an option's key and a
@@ -131,8 +131,9 @@ fn read_environment(
     assignments
 }
 
-/// A variable that is not near to any of ours may well be somebody else's (an orchestrator names
-/// a service's address `TELPHER_SERVICE_HOST`), so only a likely slip is a mistake.
+/// Returns the variable of an option that is similar to `name`. A variable without a similar option
+/// may belong to other software (Kubernetes sets `TELPHER_SERVICE_HOST`), so only a likely typing
+/// error is a mistake.
 fn nearest_variable(name: &str) -> Option<String> {
     let variables: Vec<String> = specs().map(Spec::variable).collect();
     let rests = variables
@@ -141,7 +142,7 @@ fn nearest_variable(name: &str) -> Option<String> {
     model::nearest(name.strip_prefix(PREFIX)?, rests).map(|rest| format!("{PREFIX}{rest}"))
 }
 
-/// Rules over more than one option.
+/// Checks rules over more than one option.
 fn check_together(loaded: &Loaded, mistakes: &mut Vec<Mistake>) {
     let Config {
         native,
@@ -182,7 +183,7 @@ fn check_together(loaded: &Loaded, mistakes: &mut Vec<Mistake>) {
         mistakes.extend(path.and_then(|path| socket_too_long(loaded, key, &path)));
     }
     if native.listen.is_none() && native.socket.path(&data.dir).is_none() {
-        let message = "`native.listen` and `native.socket` are both `none`: no agent can connect";
+        let message = "`native.listen` and `native.socket` are both `none`: no client can connect";
         mistakes.push(Mistake::new(
             origin_of(loaded, "native.listen"),
             message.to_owned(),
@@ -190,7 +191,7 @@ fn check_together(loaded: &Loaded, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// `sun_path` without its terminating zero (`man 7 unix`).
+/// Bytes of a Unix socket's path: `sun_path` without its terminating zero (`man 7 unix`).
 const SOCKET_PATH_LENGTH_MAX: usize = 107;
 
 fn socket_too_long(loaded: &Loaded, key: &str, path: &Path) -> Option<Mistake> {
@@ -199,8 +200,8 @@ fn socket_too_long(loaded: &Loaded, key: &str, path: &Path) -> Option<Mistake> {
         return None;
     }
     let message = format!(
-        "`{key}`: the path has {length} bytes and a Unix socket's at most \
-         {SOCKET_PATH_LENGTH_MAX}: {}",
+        "`{key}`: the path has {length} bytes, the limit of Unix sockets is \
+                 {SOCKET_PATH_LENGTH_MAX}: {}",
         path.display()
     );
     let hint = format!("set `{key}` to a shorter path, or to `none`");

@@ -1,23 +1,23 @@
-//! What the node logs, to the standard error.
+//! Options of the log on the standard error.
 
 use super::value::{Value, parse_word};
 
 options! {
-    /// What the node logs, to the standard error; never a line per message.
+    /// The log, on the standard error; it has no line per message.
     log, "Log";
 
-    /// How a line is written: `text` for people, `json` for programs.
+    /// Format of a line: `text` for people, `json` for programs.
     "log.format" => format: Format = Format::Text;
 
-    /// How much is logged: `off`, `error`, `warn`, `info`, `debug` or `trace`, and per part of
-    /// the node after a comma, like `info,edge=debug`.
+    /// Level of the log: `off`, `error`, `warn`, `info`, `debug` or `trace`. A part of the node can
+    /// have a level of its own after a comma, like `info,edge=debug`.
     "log.level" => level: Levels = Levels("info".to_owned());
 }
 
-/// How a line is written.
+/// Format of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// For people.
+    /// Readable text.
     Text,
     /// One JSON object per line.
     Json,
@@ -72,9 +72,7 @@ impl Value for Levels {
                     .bytes()
                     .all(|byte| byte.is_ascii_alphanumeric() || b"_:".contains(&byte));
             if !known {
-                return Err(format!(
-                    "`{target}` cannot be the name of a part of the node"
-                ));
+                return Err(format!("`{target}` is not the name of a part of the node"));
             }
         }
         Ok(Self(text.to_owned()))

@@ -1,16 +1,16 @@
-//! What is wrong with a configuration, and where.
+//! Mistakes in a configuration, with their origin.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a value came from, in the order of the layers.
+/// The origin of a value, in the order of the layers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// Nobody set it.
+    /// The built-in default.
     Default,
     /// A line of the file.
     File {
-        /// The file as it was named.
+        /// The path as it was given.
         path: PathBuf,
         /// From 1.
         line: usize,
@@ -33,15 +33,15 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One thing that is wrong.
+/// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}: {message}")]
 pub struct Mistake {
-    /// Where.
+    /// The origin of the wrong value.
     pub origin: Origin,
-    /// What, naming the option or the text.
+    /// The mistake in words, with the option or the text.
     pub message: String,
-    /// What to do next; each stands on a line of its own.
+    /// Suggestions how to correct it, one line each.
     pub hints: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Mistake {
     }
 }
 
-/// Everything that is wrong; at least one.
+/// All mistakes of a configuration; at least one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} in the configuration", count(.0.len()))]
 pub struct Mistakes(pub Vec<Mistake>);

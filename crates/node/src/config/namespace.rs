@@ -1,11 +1,11 @@
-//! Namespaces: `org/namespace`.
+//! Options of namespaces (`org/namespace`).
 
 options! {
     /// Namespaces: the first two parts of a name.
     namespace, "Namespaces";
 
-    /// Names that one namespace may have: mailboxes, streams and conversations together. A name is
-    /// stored for ever, also that of an erased conversation. The partitions of all topics have the
-    /// same limit, those of deleted topics included.
+    /// Maximum number of names in one namespace: mailboxes, streams and conversations together. A
+    /// name is stored for ever, even after its conversation is erased.
+    /// The partitions of all topics have the same limit, those of deleted topics included.
     "namespace.names_max" => names_max: u32 = 1_000_000, from "1" to "100000000";
 }

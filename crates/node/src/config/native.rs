@@ -1,4 +1,4 @@
-//! The native door: every operation, for clients, RPC and the bench.
+//! Options of the native listener.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,60 +9,59 @@ use super::HostPort;
 use super::value::{NONE, Value};
 
 options! {
-    /// The native door: every operation, for clients, RPC and the bench.
-    native, "Native door";
+    /// The native listener: all operations, for the client libraries and the command line.
+    native, "Native listener";
 
-    /// Address to listen on; `none` shuts the TCP door.
+    /// TCP address to listen on; `none` disables it.
     "native.listen" => listen: Option<HostPort> = Some(HostPort::loopback(7400));
 
-    /// Unix socket to listen on; `auto` is `telpher.sock` in the data directory, `none` is no
-    /// socket.
+    /// Unix socket to listen on; `auto` is `telpher.sock` in the data directory, `none` disables
+    /// it.
     "native.socket" => socket: Socket = Socket::Auto;
 
-    /// Largest payload of a frame that is accepted; a larger one is answered with an error that
-    /// names this limit.
+    /// Maximum payload of a frame; a larger frame is answered with an error that names this limit.
     "native.frame_size_max" => frame_size_max: ByteSize = limits::FRAME_SIZE_MAX,
         from "1KiB" to "1GiB";
 
-    /// Calls that one connection may have in flight.
+    /// Maximum number of calls in flight per connection.
     "native.calls_max" => calls_max: u32 = limits::CALLS_IN_FLIGHT_MAX, from "1" to "1048576";
 
-    /// One-way messages that one connection may send ahead of what was taken from it.
+    /// Number of one-way messages that a connection may send before the node has processed them.
     "native.credit_messages" => credit_messages: u32 = 8_192, from "1" to "16777216";
 
-    /// Bytes that one connection may send ahead of what was taken from it.
+    /// Bytes that a connection may send before the node has processed them.
     "native.credit_bytes" => credit_bytes: ByteSize = ByteSize::mebibytes(8),
         from "1KiB" to "16GiB";
 
-    /// Bytes that may wait for one connection that does not read before messages to it are refused;
-    /// four times that much, and the connection is given up.
+    /// Bytes that wait for a connection that does not read, before messages to it are dropped; at
+    /// four times this size the connection is closed.
     "native.queue_size_max" => queue_size_max: ByteSize = ByteSize::mebibytes(16),
         from "64KiB" to "16GiB";
 
-    /// Silence after which a peer is asked for a sign of life; two and a half times that without
-    /// one, and the peer is taken for dead.
+    /// Time of silence after which a peer is pinged; after two and a half times this time it is
+    /// disconnected.
     "native.keepalive" => keepalive: Duration = Duration::from_secs(15), from "100ms" to "1h";
 
-    /// Connections that the door keeps open; one more is answered with an error.
+    /// Maximum number of open connections; a further one is answered with an error.
     "native.connections_max" => connections_max: u32 = 20_000, from "1" to "1000000";
 
-    /// Subscriptions that one connection may hold.
+    /// Maximum number of subscriptions per connection.
     "native.subscriptions_per_connection_max" => subscriptions_per_connection_max: u32 =
         limits::SUBSCRIPTIONS_PER_CONNECTION_MAX, from "1" to "1048576";
 
-    /// Time that a new connection has for its handshake.
+    /// Time for the handshake of a new connection.
     "native.handshake_timeout" => handshake_timeout: Duration = Duration::from_secs(5),
         from "10ms" to "5m";
 }
 
-/// Where the Unix socket lies.
+/// The path of the Unix socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Socket {
     /// `telpher.sock` in the data directory.
     Auto,
-    /// At a path of one's own.
+    /// A configured path.
     At(PathBuf),
-    /// There is none.
+    /// No Unix socket.
     Off,
 }
 

@@ -1,11 +1,11 @@
-//! The declaration of options, from which every layer and every document derives.
+//! The declaration of options, from which all layers and documents are derived.
 
 use super::{Config, SECTIONS};
 
 /// A component and its options.
 #[derive(Debug)]
 pub struct Section {
-    /// What people read above the options: `Native door`.
+    /// The heading above the options in help: `Native listener`.
     pub title: &'static str,
     pub(super) doc: &'static str,
     /// The options, in the order of documentation.
@@ -15,56 +15,56 @@ pub struct Section {
 /// One option.
 #[derive(Debug)]
 pub struct Spec {
-    /// Its place in the TOML file, with dots: `native.frame_size_max`.
+    /// The path in the TOML file, with dots: `native.frame_size_max`.
     pub key: &'static str,
-    /// The form of its value: `SIZE`.
+    /// The placeholder of the value in help: `SIZE`.
     pub form: &'static str,
-    /// Whether TOML writes the value without quotes.
+    /// True if TOML writes the value without quotes.
     pub bare: bool,
     pub(super) doc: &'static str,
     pub(super) set: fn(&mut Config, &str) -> Result<(), String>,
     pub(super) get: fn(&Config) -> String,
 }
 
-/// Every option there is.
+/// All options.
 pub fn specs() -> impl Iterator<Item = &'static Spec> {
     SECTIONS.iter().flat_map(|section| section.specs)
 }
 
-/// The option of that key.
+/// The option with the key.
 pub fn find(key: &str) -> Option<&'static Spec> {
     specs().find(|spec| spec.key == key)
 }
 
 impl Section {
-    /// The component in a sentence or two.
+    /// The description of the component.
     pub fn doc(&self) -> String {
         join_lines(self.doc)
     }
 }
 
 impl Spec {
-    /// What the option is, in a sentence or two.
+    /// The description of the option.
     pub fn doc(&self) -> String {
         join_lines(self.doc)
     }
 
-    /// Its environment variable: `TELPHER_NATIVE_FRAME_SIZE_MAX`.
+    /// The environment variable: `TELPHER_NATIVE_FRAME_SIZE_MAX`.
     pub fn variable(&self) -> String {
         format!("TELPHER_{}", self.key.replace('.', "_").to_uppercase())
     }
 
-    /// Its flag without the dashes in front: `native-frame-size-max`.
+    /// The flag without the leading dashes: `native-frame-size-max`.
     pub fn flag(&self) -> String {
         self.key.replace(['.', '_'], "-")
     }
 
-    /// Its value as text, as every layer reads it.
+    /// The value as text, as every layer reads it.
     pub fn text(&self, config: &Config) -> String {
         (self.get)(config)
     }
 
-    /// Its value as TOML writes it.
+    /// The value as TOML writes it.
     pub fn toml(&self, config: &Config) -> String {
         let text = self.text(config);
         if self.bare {
@@ -74,7 +74,7 @@ impl Spec {
         }
     }
 
-    /// Its default as text.
+    /// The default as text.
     pub fn default_text(&self) -> String {
         self.text(&Config::default())
     }
@@ -84,13 +84,13 @@ impl Spec {
         self.key.rsplit('.').next().unwrap_or(self.key)
     }
 
-    /// The key's table in the TOML file: `native`; none for those at the top.
+    /// The key's table in the TOML file: `native`; `None` for keys at the top.
     pub fn table(&self) -> Option<&'static str> {
         self.key.rsplit_once('.').map(|(table, _)| table)
     }
 }
 
-/// Doc comments arrive a line at a time, each with a space in front.
+/// Joins the lines of a doc comment, each of which begins with a space.
 fn join_lines(doc: &str) -> String {
     doc.lines()
         .map(str::trim)

@@ -1,4 +1,4 @@
-//! Where quotas lie that several nodes share.
+//! Options of the Redis in which several nodes share quotas.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,40 +7,40 @@ use std::time::Duration;
 use super::Value;
 
 options! {
-    /// Quotas that several nodes share, in a Redis or a Redis Cluster. What `sends`,
-    /// `appended_bytes` and `requests_in_flight` count is each node's own in any case.
-    quota_store, "Quotas in a store";
+    /// Quotas that several nodes share in a Redis or a Redis Cluster. Limits of the units `sends`,
+    /// `appended_bytes` and `requests_in_flight` always apply to each node by itself.
+    quota_store, "Shared quotas";
 
-    /// Where it is: redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// with encryption; several
-    /// servers of a cluster with commas in between.
+    /// Address of the store, or `none`: redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// for
+    /// TLS; several servers of a cluster are separated by commas.
     "quota.store.redis" => redis: Option<RedisUrls> = None;
 
-    /// File with the certificates of who issued those of rediss://, as PEM; `none` for
-    /// those whom this machine trusts.
+    /// PEM file with the certificates of the authorities to trust for rediss://; `none` trusts
+    /// those of this machine.
     "quota.store.certificate" => certificate: Option<PathBuf> = None;
 
-    /// How long an answer may take. Whoever takes meanwhile waits; then each limit's
-    /// `on_unreachable` says what is given.
+    /// Time limit of a request to the store. After it, `on_unreachable` of each limit decides the
+    /// take.
     "quota.store.deadline" => deadline: Duration = Duration::from_millis(250),
         from "1ms" to "10s";
 
-    /// Questions that wait for their answers.
+    /// Maximum number of requests that wait for an answer of the store.
     "quota.store.waiting_max" => waiting_max: u32 = 10_000, from "1" to "1000000";
 
-    /// Number of nodes that share the quotas: sets the size of leases, and each node's share (1/N)
-    /// of the refill while the store cannot be reached.
+    /// Number of nodes that share the quotas. It sets the size of leases, and the share (1/N) of
+    /// the refill that each node grants while the store is unreachable.
     "quota.store.nodes" => nodes: u32 = 1, from "1" to "1000";
 }
 
-/// The addresses of a Redis, or of servers of a Redis Cluster. They are shown without passwords.
+/// The addresses of a Redis, or of servers of a Redis Cluster. They are printed without passwords.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisUrls(String);
 
-/// What stands where a password does.
+/// The text that is printed in place of a password.
 const MASK: &str = "***";
 
 impl RedisUrls {
-    /// Each of them, with its password: for nobody to see.
+    /// The addresses with their passwords; they must not be printed.
     pub fn secrets(&self) -> Vec<String> {
         self.each().map(str::to_owned).collect()
     }
@@ -63,7 +63,7 @@ impl Value for RedisUrls {
         let are_all = urls.each().all(is_redis);
         match are_all {
             true => Ok(urls),
-            false => Err("an address of a Redis begins with redis:// or rediss://".to_owned()),
+            false => Err("the address does not begin with redis:// or rediss://".to_owned()),
         }
     }
 

@@ -1,18 +1,18 @@
-//! How the node goes down.
+//! Options of the shutdown.
 
 use std::time::Duration;
 
 options! {
-    /// How the node goes down after SIGTERM or SIGINT; a second signal ends it at once.
+    /// The shutdown after SIGTERM or SIGINT; a second signal ends the node at once.
     shutdown, "Shutdown";
 
     /// Time for which the HTTP listener answers `/readyz` with 503 before it closes, so that load
     /// balancers see it.
     "shutdown.notice" => notice: Duration = Duration::from_millis(200), from "0s" to "1h";
 
-    /// Time that clients have to finish what is in flight and leave.
+    /// Time for requests in flight to finish and for clients to disconnect.
     "shutdown.drain" => drain: Duration = Duration::from_secs(5), from "0s" to "1h";
 
-    /// Time after which the process ends, come what may.
+    /// Time after which the process exits in any case.
     "shutdown.limit" => limit: Duration = Duration::from_secs(10), from "0s" to "1h";
 }

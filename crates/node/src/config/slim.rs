@@ -1,4 +1,4 @@
-//! The SLIM door: a node of SLIM's data plane, for applications that are built on it.
+//! Options of the SLIM listener.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,53 +12,53 @@ mod rules;
 pub use rules::{Act, Rule, Rules};
 
 options! {
-    /// The SLIM door: a node of SLIM's data plane, for applications that are built on it.
-    slim, "SLIM door";
+    /// The SLIM listener: a node of the SLIM data plane, for SLIM applications.
+    slim, "SLIM listener";
 
-    /// Address to listen on, for gRPC and for WebSockets; `none` shuts the TCP door.
+    /// TCP address to listen on, for gRPC and WebSockets; `none` disables it.
     "slim.listen" => listen: Option<HostPort> = Some(HostPort::loopback(46357));
 
-    /// Unix socket to listen on; `none` is no socket.
+    /// Unix socket to listen on; `none` disables it.
     "slim.socket" => socket: Option<PathBuf> = None;
 
-    /// File with certificates of authorities, as PEM: inside TLS the door then lets in only whoever
-    /// shows a certificate of one of them.
+    /// PEM file with certificates of authorities. If set, clients must present a certificate that
+    /// one of them issued; needs TLS.
     "slim.client_authorities" => client_authorities: Option<PathBuf> = None;
 
-    /// File with the key of JWTs that the door lets in beside the node's tokens: a public key as PEM,
-    /// or a secret of at least 32 bytes. Where there is one, nobody comes in without either.
+    /// File with the key of the JWTs that are accepted in addition to the node's tokens: a public
+    /// key (PEM), or a secret of at least 32 bytes. If set, every client needs a JWT or a token.
     "slim.jwt_key" => jwt_key: Option<PathBuf> = None;
 
-    /// Issuer that a JWT must name; `none` is any.
+    /// Issuer that a JWT must have; `none` accepts any.
     "slim.jwt_issuer" => jwt_issuer: Option<String> = None;
 
-    /// Audience that a JWT must name; `none` is any.
+    /// Audience that a JWT must have; `none` accepts any.
     "slim.jwt_audience" => jwt_audience: Option<String> = None;
 
-    /// Who may subscribe to names and send to them, with semicolons or lines between the rules:
-    /// `subscribe acme/pay billing,ops; send acme/pay *`. Those named are tokens' names and JWTs'
-    /// subjects, `*` is anybody, `nobody` is nobody; the longest rule that covers a name counts, and
-    /// what none covers is free.
+    /// Rules for subscribing to names and sending to them, separated by semicolons or line breaks:
+    /// `subscribe acme/pay billing,ops; send acme/pay *`. Each lists names of tokens or subjects of
+    /// JWTs; `*` allows every client, `nobody` allows none. The longest rule that covers a name
+    /// applies; names without a rule are open to every client.
     "slim.rules" => rules: Rules = Rules::default();
 
-    /// Largest message that is accepted; a larger one is skipped and counted. Messages above 4 MiB
-    /// are delivered over WebSockets (ws://) only: over gRPC, SLIM's library takes no larger ones.
+    /// Maximum size of a message; a larger one is skipped and counted. Messages above 4 MiB are
+    /// delivered over WebSockets (ws://) only, because SLIM's library refuses them over gRPC.
     "slim.message_size_max" => message_size_max: ByteSize = ByteSize::mebibytes(4),
         from "1KiB" to "1GiB";
 
-    /// Bytes that may wait for one connection that does not read before messages to it are dropped.
+    /// Bytes that wait for a connection that does not read, before messages to it are dropped.
     "slim.queue_size_max" => queue_size_max: ByteSize = ByteSize::mebibytes(16),
         from "64KiB" to "16GiB";
 
-    /// Subscriptions that one connection may hold.
+    /// Maximum number of subscriptions per connection.
     "slim.subscriptions_per_connection_max" => subscriptions_per_connection_max: u32 =
         limits::SUBSCRIPTIONS_PER_CONNECTION_MAX, from "1" to "1048576";
 
-    /// Silence after which an application is asked for a sign of life; as long again without one,
-    /// and it is taken for dead.
+    /// Time of silence after which an application is pinged; after twice this time it is
+    /// disconnected.
     "slim.keepalive" => keepalive: Duration = Duration::from_secs(15), from "100ms" to "1h";
 
-    /// Time that a new connection has to negotiate its link.
+    /// Time for a new connection to negotiate its link.
     "slim.negotiation_timeout" => negotiation_timeout: Duration = Duration::from_secs(5),
         from "10ms" to "5m";
 }

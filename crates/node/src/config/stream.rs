@@ -1,4 +1,4 @@
-//! Raw streams: `telpher append` and `telpher read`.
+//! Options of raw streams (`telpher append`, `telpher read`).
 
 use std::time::Duration;
 
@@ -11,6 +11,6 @@ options! {
     /// Age above which records of a stream are deleted; `0s` keeps them.
     "stream.retention" => retention: Duration = Duration::ZERO, from "0s" to "876000h";
 
-    /// Bytes above which the oldest records of a stream are deleted; `0B` keeps them.
+    /// Size of a stream above which its oldest records are deleted; `0B` keeps them.
     "stream.retention_size" => retention_size: ByteSize = ByteSize::default(), from "0B" to "1024GiB";
 }

@@ -1,15 +1,15 @@
-//! A configuration file to start from.
+//! The configuration file that `telpher config init` prints.
 
 use super::SECTIONS;
 
 const HEAD: &str = "\
-# Telpher's configuration. Each line shows a default: uncomment what you change.
+# Configuration of Telpher. Each line shows a default; uncomment a line to change it.
 #
-# `native.listen` is also the variable TELPHER_NATIVE_LISTEN and the flag --native-listen, and so
-# on for every option. A flag wins over a variable, a variable over this file.
+# Each option is also an environment variable and a flag: `native.listen` is TELPHER_NATIVE_LISTEN
+# and --native-listen. A flag overrides a variable, and a variable overrides this file.
 ";
 
-/// Every option with its documentation and default, commented out.
+/// Returns a file with every option, its description and its default, commented out.
 pub fn template() -> String {
     let mut text = HEAD.to_owned();
     for section in SECTIONS {

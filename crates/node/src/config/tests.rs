@@ -19,8 +19,8 @@ fn try_load(
     )
 }
 
-/// Layers in; out come the options that somebody set with their origins, then the warnings, or
-/// else every mistake with its hints.
+/// Loads the layers and returns the warnings and the options that are set, with their origins; or
+/// all mistakes with their hints.
 fn check(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str)]) -> String {
     let mut lines = Vec::new();
     let mut tell = |mistakes: &[Mistake]| {
@@ -47,7 +47,7 @@ fn check(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str)]) -> Stri
 }
 
 #[test]
-fn nothing_at_all_is_a_useful_node() {
+fn defaults_alone_make_a_useful_node() {
     assert_eq!(check("", &[], &[]), "");
     let config = load(None, [], []).unwrap().config;
     assert_eq!(config, Config::default());
@@ -165,7 +165,7 @@ fn a_column_counts_characters() {
 }
 
 #[test]
-fn a_variable_that_is_nobodys_is_a_warning_and_an_empty_one_is_unset() {
+fn an_unknown_variable_is_a_warning_and_an_empty_one_is_unset() {
     let variables = [("TELPHER_SERVICE_HOST", "10.0.0.1"), ("TELPHER_DATA", "")];
     let variables: Vec<_> = variables
         .into_iter()
@@ -205,7 +205,7 @@ fn options_that_do_not_go_together_are_refused() {
         (
             "",
             &[("native.listen", "none"), ("native.socket", "none")],
-            "no agent can connect",
+            "no client can connect",
         ),
         ("", &[("data", "")], "--data: `data`: the path is empty"),
     ];
@@ -256,7 +256,7 @@ fn a_door_for_other_machines_needs_tls_and_a_token_or_insecure() {
     --http-listen: `http.listen`: other machines can reach [::]:7401, and there is neither TLS nor a token
       hint: encrypt: --tls-certificate chain.pem --tls-key key.pem
       hint: authenticate: telpher token add NAME --data ./telpher-data
-      hint: or accept that anybody who reaches the door may use it: --insecure
+            hint: or allow every client that can reach the listener: --insecure
     ");
     assert!(check(&open, 1).contains("there is no TLS\n"));
     assert!(check(&tls, 0).contains("there is no token\n"));
@@ -326,7 +326,7 @@ fn every_option_has_its_own_names_and_a_default_that_reads_back() {
 proptest::proptest! {
     #[test]
     fn no_text_makes_the_reader_panic(text in ".{0,80}", key in "[a-z_.]{0,12}") {
-        // Whatever comes, the answer is a configuration or at least one mistake.
+                // Any text gives a configuration or at least one mistake.
         for file in [text.clone(), format!("{key} = {text}"), format!("[native]\nlisten = {text}")] {
             if let Err(Mistakes(mistakes)) = try_load(&file, &[], &[]) {
                 proptest::prop_assert!(!mistakes.is_empty());

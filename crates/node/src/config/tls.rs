@@ -1,20 +1,20 @@
-//! Encryption of all doors.
+//! Options of TLS.
 
 use std::path::PathBuf;
 
 options! {
-    /// Encryption of all doors; both files or neither.
+    /// TLS for all TCP listeners; set both files or neither.
     tls, "TLS";
 
-    /// File with the certificate chain, as PEM.
+    /// PEM file with the certificate chain, the node's certificate first.
     "tls.certificate" => certificate: Option<PathBuf> = None;
 
-    /// File with the certificate's private key, as PEM.
+    /// PEM file with the certificate's private key.
     "tls.key" => key: Option<PathBuf> = None;
 }
 
 impl Options {
-    /// The certificate's file and the key's file, when TLS is on.
+    /// The certificate file and the key file, if TLS is on.
     pub fn files(&self) -> Option<(&PathBuf, &PathBuf)> {
         self.certificate.as_ref().zip(self.key.as_ref())
     }

@@ -1,4 +1,4 @@
-//! Topics: what they are made like, and what bounds them.
+//! Options of topics: defaults of new topics, and bounds.
 
 use std::time::Duration;
 
@@ -6,73 +6,76 @@ use ::topics::{Alter, Config, Key};
 use model::ByteSize;
 
 options! {
-    /// Topics: what they are made like unless somebody says otherwise, and what bounds them. What a
-    /// topic keeps, and how long, is configured topic by topic.
+    /// Topics: defaults of new topics, and bounds. Retention and compaction are configured per
+    /// topic.
     topics, "Topics";
 
-    /// Whether a topic that nobody made is made when a client asks for it by name.
+    /// Create a topic when a client requests it by name.
     "topics.auto_create" => auto_create: bool = true;
 
-    /// Partitions of a topic of which nobody said how many.
+    /// Number of partitions of a topic that is created without a number.
     "topics.partitions" => partitions: u32 = 3, from "1" to "10000";
 
-    /// How long records are kept of a topic whose retention.ms nobody has set.
+    /// Retention time of topics without a retention.ms of their own.
     "topics.retention" => retention: Duration = Duration::from_secs(7 * 24 * 3600),
         from "1s" to "876000h";
 
-    /// Bytes that are kept of each partition of a topic whose retention.bytes nobody has set; 0B for all
-    /// that are young enough.
+    /// Retained bytes per partition of topics without a retention.bytes of their own; `0B` is no
+    /// limit.
     "topics.retention_size" => retention_size: ByteSize = ByteSize::bytes(0);
 
-    /// Retention by time deletes no record sooner than this after its append, whatever its timestamp
-    /// says (Kafka's log.retention.check.interval.ms). A record whose time is over then is deleted
+    /// Retention by time deletes no record sooner than this after its append, regardless of its
+    /// timestamp (Kafka's log.retention.check.interval.ms). An expired record is then deleted
     /// within 10 s.
     "topics.retention_check_interval" => retention_check_interval: Duration = Duration::from_secs(300),
         from "0ms" to "24h";
 
-    /// Partitions of all topics.
+    /// Maximum number of partitions, over all topics.
     "topics.partitions_max" => partitions_max: u32 = 100_000, from "1" to "1000000";
 
-    /// Producers whose batches one partition knows again; of more, those that were silent for the
-    /// longest time are forgotten.
+    /// Maximum number of idempotent producers that one partition remembers; above it those that
+    /// have been inactive for longest are forgotten.
     "topics.producers_max" => producers_max: u32 = 10_000, from "16" to "1000000";
 
-    /// How long a producer is known again that sends nothing.
+    /// Time for which an inactive producer is remembered (Kafka's producer.id.expiration.ms).
     "topics.producer_silence" => producer_silence: Duration = Duration::from_secs(24 * 3600),
         from "1m" to "8760h";
 
-    /// How long a transactional id is known that is not used (Kafka's transactional.id.expiration.ms). Its
-    /// producer cannot go on after that.
+    /// Time for which an unused transactional id is remembered (Kafka's
+    /// transactional.id.expiration.ms). Its producer cannot continue after that.
     "topics.transactional_id_expiration" => transactional_id_expiration: Duration =
         Duration::from_secs(7 * 24 * 3600), from "1m" to "8760h";
 
-    /// How long a transaction may ask for at most.
+    /// Maximum transaction timeout that a producer may request (Kafka's
+    /// transaction.max.timeout.ms).
     "topics.transaction_timeout_max" => transaction_timeout_max: Duration = Duration::from_secs(900),
         from "1s" to "24h";
 
-    /// Consumer groups.
+    /// Maximum number of consumer groups.
     "topics.groups_max" => groups_max: u32 = 100_000, from "1" to "10000000";
 
-    /// How long the first rebalance of a group without members waits for more of them.
+    /// Time for which the first rebalance of an empty group waits for members (Kafka's
+    /// group.initial.rebalance.delay.ms).
     "topics.group_join_delay" => group_join_delay: Duration = Duration::from_millis(100),
         from "0ms" to "1m";
 
-    /// How long the offsets of a group without members are kept.
+    /// Time for which the offsets of a group without members are kept (Kafka's
+    /// offsets.retention.minutes).
     "topics.group_offsets_kept" => group_offsets_kept: Duration = Duration::from_secs(7 * 24 * 3600),
         from "1m" to "87600h";
 
-    /// Bytes of keys that one compaction holds in memory; what comes behind them waits for the next.
+    /// Memory for the keys of one compaction; records beyond them wait for the next compaction.
     "topics.compaction_size_max" => compaction_size_max: ByteSize = ByteSize::mebibytes(64),
         from "1MiB" to "16GiB";
 
-    /// Bytes that compressed batches take which are unpacked for readers over HTTP and the native protocol, of
-    /// all readers together; more readers wait.
+    /// Memory for compressed batches that are unpacked for readers over HTTP and the native
+    /// protocol; above it readers wait.
     "topics.unpacked_size_max" => unpacked_size_max: ByteSize = ByteSize::mebibytes(256),
         from "64MiB" to "64GiB";
 }
 
 impl Options {
-    /// As the node takes them.
+    /// The options as the topic service takes them.
     pub fn to_node(&self) -> crate::topics::Options {
         let defaults = crate::topics::Options::default();
         crate::topics::Options {
@@ -103,7 +106,7 @@ impl Options {
         }
     }
 
-    /// How topics are configured of which nobody said otherwise.
+    /// The configuration of topics that do not set it themselves.
     fn defaults(&self) -> Config {
         let retention_ms = i64::try_from(self.retention.as_millis()).unwrap_or(i64::MAX);
         let retention_bytes = match self.retention_size.as_u64() {

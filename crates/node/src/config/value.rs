@@ -1,4 +1,4 @@
-//! What an option's value can be: read from one text in every layer, printed the same way.
+//! Types of option values: each is parsed from the same text in every layer, and printed as it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use super::{HostPort, duration};
 /// The word that switches an optional value off.
 pub(super) const NONE: &str = "none";
 
-/// A type of values.
+/// A type of option values.
 pub trait Value: Sized {
-    /// What stands for the value in help: `SIZE`.
+    /// The placeholder of the value in help: `SIZE`.
     const FORM: &'static str;
 
-    /// Whether TOML writes the value without quotes.
+    /// True if TOML writes the value without quotes.
     const BARE: bool = false;
 
     /// Reads the value; the error is for people and names the text.
@@ -31,7 +31,7 @@ impl Value for u32 {
 
     fn parse(text: &str) -> Result<Self, String> {
         text.parse()
-            .map_err(|_| format!("`{text}` is not a whole number up to {}", Self::MAX))
+            .map_err(|_| format!("`{text}` is not a whole number from 0 to {}", Self::MAX))
     }
 
     fn print(&self) -> String {
@@ -44,7 +44,7 @@ impl Value for String {
 
     fn parse(text: &str) -> Result<Self, String> {
         match text.is_empty() {
-            true => Err("an empty text; `none` is none".to_owned()),
+            true => Err("the value is empty".to_owned()),
             false => Ok(text.to_owned()),
         }
     }
@@ -139,7 +139,7 @@ impl<T: Value> Value for Option<T> {
     }
 }
 
-/// The error for a value outside its range, whose bounds are written as the value is.
+/// Checks a value against its range, whose bounds are written like the value.
 pub(super) fn check_range<T: Value + PartialOrd>(
     value: &T,
     low: &str,
@@ -153,13 +153,13 @@ pub(super) fn check_range<T: Value + PartialOrd>(
     }
 }
 
-/// Reads one of a few words.
+/// Parses one of the listed words.
 pub(super) fn parse_word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     match words.iter().find(|(word, _)| *word == text) {
         Some((_, value)) => Ok(*value),
         None => {
             let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-            Err(format!("`{text}` is none of {}", known.join(", ")))
+            Err(format!("`{text}` is not one of {}", known.join(", ")))
         }
     }
 }

@@ -1,25 +1,25 @@
-//! What is derived from conversations.
+//! Options of views, which are derived from conversations.
 
 use std::time::Duration;
 
 use model::ByteSize;
 
 options! {
-    /// Views of conversations: lists, inboxes, what is over. They are derived and can be deleted
-    /// while the node is down.
+    /// Views of conversations: lists, inboxes and expiry. They are derived data and can be deleted
+    /// while the node is stopped.
     views, "Views";
 
-    /// Bytes of them that are held in memory.
+    /// Memory for views.
     "views.cache_size" => cache_size: ByteSize = ByteSize::mebibytes(32), from "1MiB" to "64GiB";
 
-    /// How often they catch up when nobody asks; whoever asks has them catch up at once. A
-    /// conversation that is over is erased that late, and an inbox that is followed shows what is
-    /// new that late.
+    /// Time between two updates of the views; a request updates them at once. Expired conversations
+    /// are erased, and watched inboxes are updated, with this delay.
     "views.interval" => interval: Duration = Duration::from_secs(1), from "10ms" to "1h";
 
-    /// How often they are synced to disk: a crash throws them back that far, and they catch up again.
+    /// Time between two syncs of the views to disk. A crash sets them back this far, and they catch
+    /// up.
     "views.sync_interval" => sync_interval: Duration = Duration::from_secs(10), from "100ms" to "1h";
 
-    /// Inboxes that are followed at the same time.
+    /// Maximum number of watched inboxes.
     "views.watchers_max" => watchers_max: u32 = 10_000, from "1" to "131072";
 }

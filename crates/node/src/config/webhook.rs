@@ -1,30 +1,30 @@
-//! Agents that are called when somebody writes.
+//! Options of webhooks.
 
 use std::path::PathBuf;
 
 use super::Value;
 
 options! {
-    /// Agents that the node calls when somebody writes in a conversation of theirs.
+    /// Webhooks: agents that the node calls over HTTP when a message is written in one of their
+    /// conversations.
     webhook, "Webhooks";
 
-    /// Where agents may be called, with commas in between: `[SCHEME://]HOST[:PORT]`, where HOST may
-    /// begin with `*.` or be `*`. A node whose doors only this machine reaches calls agents on it in
-    /// any case.
+    /// Hosts that the node may call, separated by commas: `[SCHEME://]HOST[:PORT]`, where HOST may
+    /// begin with `*.` or be `*`. This machine is always allowed while all listeners are on
+    /// loopback addresses.
     "webhook.allow" => allow: Hosts = Hosts::default();
 
-    /// File with the certificates of authorities that are trusted when an agent is called by https, as
-    /// PEM.
+    /// PEM file with the certificates of the authorities to trust for calls over https.
     "webhook.authorities" => authorities: PathBuf = PathBuf::from("/etc/ssl/certs/ca-certificates.crt");
 
-    /// Agents.
+    /// Maximum number of webhook agents.
     "webhook.agents_max" => agents_max: u32 = 1_000, from "1" to "10000";
 
-    /// Calls in flight, of all agents.
+    /// Maximum number of calls in flight, over all agents.
     "webhook.calls_max" => calls_max: u32 = 256, from "1" to "10000";
 }
 
-/// Patterns with commas in between.
+/// Host patterns, separated by commas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts(pub String);
 

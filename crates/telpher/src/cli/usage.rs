@@ -1,4 +1,4 @@
-//! Usage errors: the parser's error as a [`Failure`], with hints that say what would be right.
+//! Converts usage errors of the parser to [`Failure`]s with hints.
 
 use std::ffi::OsString;
 
@@ -6,10 +6,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::failure::{Exit, Failure};
 
-/// Edits between a mistyped subcommand and the one that is suggested, at most.
+/// Maximum number of edits between a mistyped subcommand and the suggested one.
 const EDITS_MAX: usize = 2;
 
-/// Turns an error of the parser into a failure. `arguments` is the command line without the program.
+/// Converts an error of the parser to a failure. `arguments` are those after the program's name.
 pub(super) fn failure(error: &clap::Error, arguments: &[OsString]) -> Failure {
     let text = error.render().to_string();
     let mut message = Vec::new();
@@ -30,13 +30,13 @@ pub(super) fn failure(error: &clap::Error, arguments: &[OsString]) -> Failure {
     {
         hints = vec![command.suggest(typed)];
     }
-    hints.push(format!("`{} --help` explains it", command.name));
+    hints.push(format!("see `{} --help`", command.name));
     hints
         .into_iter()
         .fold(Failure::new(Exit::Usage, message), Failure::hint)
 }
 
-/// The parser's message without the words of the standard library's number parsers.
+/// Replaces the error texts of the standard library's number parsers in the parser's message.
 fn plain(message: &str) -> String {
     let mut plain = message.to_owned();
     for (found, instead) in [
@@ -59,7 +59,7 @@ fn plain(message: &str) -> String {
     plain
 }
 
-/// The innermost command that the arguments name.
+/// The innermost command in the arguments.
 struct Path {
     name: String,
     subcommands: Vec<String>,
@@ -87,7 +87,7 @@ impl Path {
         }
     }
 
-    /// The subcommand that was probably meant, or all there are.
+    /// Returns a hint with the most similar subcommand, or with all subcommands.
     fn suggest(&self, typed: &str) -> String {
         let edits = |known: &String| strsim::damerau_levenshtein(typed, known);
         let nearest = self.subcommands.iter().min_by_key(|known| edits(known));
@@ -137,7 +137,7 @@ mod tests {
         check(
             "mailbox peek a/b/c --limit x",
             "invalid value 'x' for '--limit <N>': a whole number is expected",
-            "`telpher mailbox peek --help` explains it",
+            "see `telpher mailbox peek --help`",
         );
     }
 

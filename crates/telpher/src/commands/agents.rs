@@ -1,4 +1,4 @@
-//! `telpher agents` and `telpher connections`: what the node shows of itself.
+//! `telpher agents` and `telpher connections`: lists from the node's own agent.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use model::Name;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::target::{Target, agent_name, block_on, tell_call_failure};
+use super::target::{Target, agent_name, block_on, report_call_failure};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format, one_line, table};
 use crate::serve::SYSTEM_AGENT;
 use crate::settings::Environment;
 use crate::utc;
 
-/// How long the node's own agent may take to answer.
+/// Deadline of calls to the node's own agent.
 const LIMIT: Duration = Duration::from_secs(30);
 
 const AGENTS: &str = "\
@@ -23,23 +23,24 @@ Examples:
   telpher agents --json | jq '.agents[].name'
 
 PROTOCOL is `native` for names of the native protocol and of HTTP, and `slim` for names of SLIM \
-applications. The same name in both is two names; `telpher bridge slim` connects them.
+applications. The same name in both protocols is two different names; `telpher bridge slim` \
+connects them.
 
-The node itself is an agent too: `telpher/system/node` answers these commands and \
-`telpher/system/http` what is asked of the HTTP door, over a connection within its process. The table \
-leaves them out unless --all is given; JSON has everything.";
+The node has agents of its own: `telpher/system/node` answers these commands, and \
+`telpher/system/http` serves the routes of the HTTP listener. The table omits them unless --all is \
+given; JSON always contains them.";
 
 const CONNECTIONS: &str = "\
 Examples:
-  telpher connections                    who is connected, from where, for how long
-  telpher connections --all              with the node's own connection
+  telpher connections                    list connections with address and start time
+  telpher connections --all              include the node's own connection
   telpher connections --json";
 
-/// List who is subscribed, from where, and what could not be delivered
+/// List subscribed agents, their addresses, and messages that were not delivered
 #[derive(Debug, clap::Args)]
 #[command(after_help = AGENTS)]
 pub(crate) struct AgentsArgs {
-    /// Show the node's own agents too
+    /// Include the node's own agents
     #[arg(long)]
     all: bool,
 
@@ -50,11 +51,11 @@ pub(crate) struct AgentsArgs {
     target: Target,
 }
 
-/// List who is connected
+/// List the connections of a node
 #[derive(Debug, clap::Args)]
 #[command(after_help = CONNECTIONS)]
 pub(crate) struct ConnectionsArgs {
-    /// Show the node's own connection too
+    /// Include the node's own connection
     #[arg(long)]
     all: bool,
 
@@ -92,22 +93,22 @@ fn show(
     })
 }
 
-/// Asks the node's own agent.
+/// Calls a method of the node's own agent.
 pub(super) async fn ask(
     client: &Client,
     format: Format,
     method: &str,
-    question: &impl Serialize,
+    request: &impl Serialize,
 ) -> Result<Value, Failure> {
-    ask_within(client, format, method, question, LIMIT).await
+    ask_within(client, format, method, request, LIMIT).await
 }
 
-/// The same, for what may take longer.
+/// Calls a method of the node's own agent with a deadline.
 pub(super) async fn ask_within(
     client: &Client,
     format: Format,
     method: &str,
-    question: &impl Serialize,
+    request: &impl Serialize,
     limit: Duration,
 ) -> Result<Value, Failure> {
     let name: Name = agent_name(SYSTEM_AGENT)?;
@@ -115,13 +116,13 @@ pub(super) async fn ask_within(
         .caller(name.as_str())
         .map_err(|error| Failure::new(Exit::Usage, error))?;
     let reply = caller
-        .call(method, serde_json::json!(question).to_string())
+        .call(method, serde_json::json!(request).to_string())
         .deadline(limit)
         .await
-        .map_err(|error| tell_call_failure(format, &name, &error))?;
+        .map_err(|error| report_call_failure(format, &name, &error))?;
     serde_json::from_slice(&reply).map_err(|error| {
         let message = format!("the node's answer is not JSON: {error}");
-        Failure::new(Exit::Failed, message).hint("compare the versions of the two sides")
+        Failure::new(Exit::Failed, message).hint("compare the versions of the command and the node")
     })
 }
 
@@ -137,7 +138,7 @@ pub(super) fn rows<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Whether it is the node's own: names of `telpher/` are.
+/// True for the node's own agents and connection: their names begin with `telpher/`.
 fn is_own(value: &Value) -> bool {
     let name = value["name"].as_str().unwrap_or_default();
     name.starts_with("telpher/")
@@ -172,7 +173,7 @@ fn agents_table(value: &Value, all: bool) -> String {
         };
         let instances = rows(agent, "instances");
         if instances.is_empty() {
-            lines.push(line(["(nobody)", "-", "0", "0"].map(str::to_owned)));
+            lines.push(line(["(none)", "-", "0", "0"].map(str::to_owned)));
         }
         for instance in instances {
             let keys = ["instance", "remote", "delivered", "dropped"];

@@ -1,4 +1,4 @@
-//! `telpher backup`: a copy of a node's data while it serves.
+//! `telpher backup`: a backup of a running node.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,21 +15,22 @@ use crate::settings::Environment;
 const EXAMPLES: &str = "\
 Examples:
   telpher backup /backups/monday
-  telpher inspect /backups/monday               check it
-  telpher serve --data /backups/monday          start on it
+  telpher inspect /backups/monday               check the backup
+  telpher serve --data /backups/monday          start a node on it
 
-The node makes it, on its own machine. Everything that was acknowledged before the command is in it. What \
-never changes is shared by hard links where both are on one file system, so it costs little room at first; \
-copy it elsewhere to survive the disk. Where tokens are required, an administrator's is.";
+The node writes the backup on its own machine. It contains everything that was acknowledged before \
+the command. On the same file system immutable files are hard-linked, so the backup takes little \
+space at first; copy it to another disk to survive the loss of the disk. If tokens are required, \
+an administrator's token is needed.";
 
-/// Sealing, filing and copying take a while when there is much.
+/// Deadline of a backup. Sealing, filing and copying take long with much data.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// Make a consistent copy of a node's data while it serves
+/// Make a consistent backup of a running node
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A directory on the node's machine that is not there yet
+    /// Directory on the node's machine; it must not exist
     dir: PathBuf,
 
     #[command(flatten)]

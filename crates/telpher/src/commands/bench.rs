@@ -1,6 +1,6 @@
-//! `telpher bench`: how fast, with how much work, and how sure.
+//! `telpher bench`: benchmarks of throughput, latency and resource use.
 //!
-//! Turns flags into what the workloads run, and results into files and words. It measures nothing.
+//! Converts flags to workloads and prints results. The measurements are in the `bench` crate.
 
 mod agent;
 mod compare;
@@ -15,35 +15,38 @@ mod store;
 use crate::failure::Failure;
 
 const ABOUT: &str = "\
-Measure on this machine: messages between agents, calls, and the same work done by others.
+Measure messages, calls, durable appends, conversations, topics and quotas on this machine, and the \
+same work done by other systems.
 
-Every figure is a mean over several runs with its 95 % interval. Runs of different cases take turns; \
-node, senders and receivers are processes of their own. Beside a figure that does not mean what it \
-seems stands a flag: too-short, pacing-limited, generator-limited, unstable, noisy-host.";
+Every figure is a mean over several runs with its 95 % interval. Runs of different cases are \
+interleaved; node, senders and receivers are separate processes. Unreliable figures are flagged: \
+too-short, pacing-limited, generator-limited, unstable, noisy-host.";
 
 const EXAMPLES: &str = "\
 Start here:
-  telpher bench rpc                                   calls in three modes, a minute
-  telpher bench agent                                 messages through a node, at a rate
-  telpher bench agent --rate 0 --mode request-reply   how many requests at most
-  telpher bench journal                               appends that are on disk when they are acknowledged
-  telpher bench store                                 messages in conversations, over every door
-  telpher bench kafka                                 messages to topics, over the Kafka protocol
-  telpher bench quota                                 takes from agents' quotas
+  telpher bench rpc                                   calls in three modes, about a minute
+  telpher bench agent                                 messages through a node at a fixed rate
+  telpher bench agent --rate 0 --mode request-reply   maximum rate of requests
+  telpher bench journal                               durable appends
+  telpher bench store                                 messages in conversations, over every protocol
+  telpher bench kafka                                 messages to topics over the Kafka protocol
+  telpher bench quota                                 takes from quotas
 
-Beside others, after `cargo xtask peers`:
-  telpher bench rpc --peers bench/peers/bin           the floor, ZeroMQ, tarpc, tonic
+Compare with other systems, after `cargo xtask peers`:
+  telpher bench rpc --peers bench/peers/bin           with the floor, ZeroMQ, tarpc and tonic
   telpher bench agent --peers bench/peers/bin --mode request-reply,publish --rate 0
-                                                      NATS
+                                                      with NATS
 
-Then:
-  telpher bench report bench-out/*/results.json       the tables again, or in another style
+Use results:
+  telpher bench report bench-out/*/results.json       print the tables again, or in another style
   telpher bench compare old.json new.json --fail-if 'p99 > +10%'
 
-Live lines go to the standard error, tables to the standard output, everything to --out:
-results.json, Markdown, TSV, HTML with plots, and the latency histograms.";
+Progress is printed to the standard error and tables to the standard output. The directory --out gets
+results.json, Markdown, TSV, HTML with plots, and latency histograms.
 
-/// Measure throughput, latency and the work it takes
+A floor is a minimal program that does only the unavoidable work of a case.";
+
+/// Measure throughput, latency, CPU time and memory
 #[derive(Debug, clap::Subcommand)]
 #[command(long_about = ABOUT, after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) enum Command {

@@ -1,13 +1,13 @@
-//! `telpher bench-role`, not shown in help: a process that a benchmark starts to play a part.
+//! `telpher bench-role`, hidden in help: a process that a benchmark starts.
 
 use bench::workload::role;
 
 use crate::failure::{Exit, Failure};
 
-/// Play a part in a benchmark
+/// Run a role of a benchmark
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to do, as JSON
+    /// The role, as JSON
     spec: String,
 }
 

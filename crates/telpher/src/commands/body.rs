@@ -1,4 +1,4 @@
-//! Bodies as the command line gives them and as the output shows them.
+//! Reads bodies from the command line and formats them for output.
 
 use std::io::Read;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::failure::{Exit, Failure};
 use crate::output::one_line;
 
-/// A body as it was given: the text itself, or `-` for the standard input.
+/// Reads a body: the text itself, or the standard input for `-`.
 pub(crate) fn read(text: &str) -> Result<Vec<u8>, Failure> {
     if text != "-" {
         return Ok(text.as_bytes().to_vec());
@@ -24,7 +24,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// Adds bytes to a JSON object: as text under `key`, or as `KEY_base64` when they are no text.
+/// Adds bytes to a JSON object: as text under `key`, or as `KEY_base64` if they are not UTF-8.
 pub(crate) fn insert(object: &mut Map<String, Value>, key: &str, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => object.insert(key.to_owned(), text.into()),
@@ -32,11 +32,11 @@ pub(crate) fn insert(object: &mut Map<String, Value>, key: &str, bytes: &[u8]) {
     };
 }
 
-/// Bytes for people, on one line.
+/// Formats bytes on one line.
 pub(crate) fn show(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => one_line(text),
-        Err(_) => format!("({} bytes that are no text)", bytes.len()),
+        Err(_) => format!("({} bytes that are not UTF-8)", bytes.len()),
     }
 }
 
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_text_where_they_can_be() {
+    fn bytes_that_are_not_utf8_become_base64() {
         let mut object = Map::new();
         insert(&mut object, "body", b"hi");
         insert(&mut object, "other", &[0xff]);
@@ -55,6 +55,6 @@ mod tests {
             serde_json::json!({ "body": "hi", "other_base64": "/w==" })
         );
         assert_eq!(show(b"a\nb"), "a\\nb");
-        assert_eq!(show(&[0xff, 0]), "(2 bytes that are no text)");
+        assert_eq!(show(&[0xff, 0]), "(2 bytes that are not UTF-8)");
     }
 }

@@ -1,4 +1,4 @@
-//! `telpher bridge`: agents here and applications elsewhere, each as the others expect it.
+//! `telpher bridge`: connects agents with applications of other systems.
 
 mod slim;
 
@@ -12,7 +12,7 @@ Examples:
   telpher bridge slim acme/pay/ledger --to acme/pay/ledger --secret-file slim.secret
                                          agents call the SLIM application acme/pay/ledger";
 
-/// Let agents and applications of other systems call each other
+/// Connect agents with applications of other systems
 #[derive(Debug, clap::Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {

@@ -13,7 +13,7 @@ Examples:
   telpher completions zsh  > \"${fpath[1]}/_telpher\"
   telpher completions fish > ~/.config/fish/completions/telpher.fish";
 
-/// Print what a shell needs to complete our command line
+/// Print a completion script for a shell
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

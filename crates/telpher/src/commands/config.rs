@@ -1,4 +1,4 @@
-//! `telpher config`: what a node would use, whether it holds together, and a file to start from.
+//! `telpher config`: prints or checks the configuration, or writes a configuration file.
 
 use std::sync::Arc;
 
@@ -20,15 +20,16 @@ Examples:
   TELPHER_HTTP_LISTEN=127.0.0.1:8080 telpher config show --json
   telpher config check --config /etc/telpher.toml
 
-A flag wins over an environment variable, a variable over the file, the file over the default.";
+A flag overrides an environment variable, a variable overrides the file, the file overrides the \
+default.";
 
 /// Show, check or write the configuration
 #[derive(Debug, clap::Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// Print every option as a node would use it
+    /// Print every option with its effective value
     Show {
-        /// Say where each value is from: a line of the file, a variable, a flag or the default
+        /// Print the origin of each value: a line of the file, a variable, a flag or the default
         #[arg(long)]
         origin: bool,
         #[command(flatten)]
@@ -36,7 +37,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         config: ConfigArgs,
     },
-    /// Report every mistake at once, and what `serve` would refuse
+    /// Check the configuration as `telpher serve` does, and report all mistakes at once
     Check {
         #[command(flatten)]
         format: Format,
@@ -73,7 +74,7 @@ fn show(loaded: &Loaded, with_origin: bool, format: Format) -> Result<(), Failur
 fn option_json(loaded: &Loaded, spec: &Spec) -> Value {
     let text = spec.text(&loaded.config);
     let value = match spec.bare {
-        // Numbers and truth values are written alike in TOML and JSON.
+        // Numbers and booleans are written the same way in TOML and JSON.
         true => serde_json::from_str(&text).unwrap_or(Value::String(text)),
         false => Value::String(text),
     };
@@ -86,7 +87,7 @@ fn option_json(loaded: &Loaded, spec: &Spec) -> Value {
     })
 }
 
-/// A file that sets everything to what it is.
+/// Returns a TOML file that sets every option to its effective value.
 fn to_toml(loaded: &Loaded, with_origin: bool) -> String {
     let mut text = String::new();
     for section in SECTIONS {
@@ -113,11 +114,11 @@ fn check(loaded: &Loaded, format: Format) -> Result<(), Failure> {
         output::note(&format!("warning: {warning}"));
     }
     let warnings: Vec<String> = loaded.warnings.iter().map(Mistake::to_string).collect();
-    let human = "the configuration is complete and holds together\n";
+    let human = "the configuration is valid\n";
     output::print(format, &json!({ "ok": true, "warnings": warnings }), human)
 }
 
-/// Whether what files a node is told of can be used.
+/// Checks the files that the configuration names: certificates and keys.
 pub(crate) fn check_files(config: &Config) -> Result<(), Failure> {
     let files = config.tls.files();
     let identity = files.map(|(certificate, key)| net::ServerIdentity::load(certificate, key));
@@ -125,8 +126,8 @@ pub(crate) fn check_files(config: &Config) -> Result<(), Failure> {
     check_slim(config, identity.as_ref())
 }
 
-/// Why TLS cannot be used, for a person.
+/// Converts a TLS error to a failure.
 pub(crate) fn tls_failure(error: net::TlsError) -> Failure {
     Failure::new(Exit::Usage, error)
-        .hint("`tls.certificate` and `tls.key` are PEM files: the chain, leaf first, and its key")
+        .hint("`tls.certificate` and `tls.key` are PEM files: the certificate chain and its key")
 }

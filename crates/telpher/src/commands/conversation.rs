@@ -1,11 +1,11 @@
-//! `telpher conversation`: messages in order, kept, and what a model is shown of them.
+//! `telpher conversation`: appends, reads and administers conversations.
 //!
-//! Every command asks the routes of the HTTP door, over the native one: what is printed as JSON is what
-//! `/openapi.json` describes.
+//! Every command uses the routes of the HTTP listener over the native protocol, so its JSON output
+//! is what `/openapi.json` describes.
 
 mod append;
-pub(super) mod ask;
 pub(super) mod events;
+pub(super) mod http;
 mod list;
 mod render;
 mod settings;
@@ -22,46 +22,46 @@ use crate::settings::Environment;
 const EXAMPLES: &str = "\
 Examples:
   telpher conversation append support-42 'Where is my parcel?' --from alice
-                                             say something; the first message makes the conversation
+                                             append a message; the first creates the conversation
   telpher conversation append support-42 'On its way.' --role assistant --expect 1
-                                             only if nobody else said anything since message 1
-  telpher conversation show support-42       what it is, and its newest messages
+                                             append only if message 1 is still the newest
+  telpher conversation show support-42       print its settings and its newest messages
   telpher conversation tail support-42 --follow
-                                             what comes, and answers while they are being written
+                                             print new messages and streamed answers
   telpher conversation context support-42 --budget 8000
-                                             what to send to a model: whole turns, never more
+                                             print the messages to send to a model, in whole turns
   telpher conversation put support-42 --metadata '{\"user\":\"alice\"}' --ttl 86400
   telpher conversation list --metadata user=alice
   telpher conversation export support-42 > support-42.jsonl
 
-A conversation is org/namespace/x; x alone is default/default/x. What is printed as JSON is what the \
-HTTP door answers; /openapi.json describes it.";
+A conversation is org/namespace/x; x alone is default/default/x. JSON output is the answer of the \
+HTTP route; /openapi.json describes it.";
 
-/// Hold conversations: append messages, watch them come, cut a window for a model
+/// Append and watch messages of conversations, and build the context for a model
 #[derive(Debug, clap::Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// List conversations, the newest activity first
+    /// List conversations, most recent activity first
     List(list::ListArgs),
-    /// Show what a conversation is, and its newest messages
+    /// Show the settings of a conversation and its newest messages
     Show(show::ShowArgs),
-    /// Append a message; it is on disk when this returns
+    /// Append a message; returns when it is on disk
     Append(append::Args),
-    /// Print the newest messages; with --follow, what comes
+    /// Print the newest messages; with --follow, also new ones
     Tail(tail::Args),
     /// Print the messages to send to a model
     Context(show::ContextArgs),
-    /// Print all of a conversation as JSON lines
+    /// Print a whole conversation as JSON lines
     Export(transfer::ExportArgs),
-    /// Append the messages of an export; those that are there already are left as they are
+    /// Append the messages of an export; messages that exist already are skipped
     Import(transfer::ImportArgs),
-    /// Create a conversation, or change what it is
+    /// Create a conversation, or change its settings
     Put(settings::PutArgs),
     /// Copy a conversation up to a message, under another id
     Fork(settings::ForkArgs),
-    /// Erase a conversation: its bytes leave the disk, its id is not used again
+    /// Erase a conversation: its bytes are removed from the disk, its id is never used again
     Delete(settings::DeleteArgs),
-    /// Show somebody's conversations, and what he has not read
+    /// List the conversations of a participant, with the number of unread messages
     Inbox(list::InboxArgs),
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Fai
     }
 }
 
-/// A conversation's name as it was given.
+/// Parses a conversation's name.
 fn conversation_name(text: &str) -> Result<Name, Failure> {
     let is_conversation = |name: &Name| name.instance().is_none();
     match Name::parse(text) {
@@ -94,19 +94,19 @@ fn conversation_name(text: &str) -> Result<Name, Failure> {
     }
 }
 
-/// Where the routes of a conversation begin.
+/// Returns the path prefix of a conversation's HTTP routes.
 fn path_of(name: &Name) -> String {
     let (org, namespace, id) = (name.org(), name.namespace(), name.agent());
     format!("/v1/{org}/{namespace}/conversations/{id}")
 }
 
-/// As short as it can be typed.
+/// Returns the shortest form of a name that can be typed.
 fn short(name: &Name) -> &str {
     let name = name.as_str();
     name.strip_prefix("default/default/").unwrap_or(name)
 }
 
-/// Prints what the node answered: as it is for programs, else what `human` makes of it.
+/// Prints an answer of the node: unchanged as JSON, else as `human` formats it.
 fn print_answer(
     format: Format,
     answer: &[u8],
@@ -116,7 +116,7 @@ fn print_answer(
         output::print_bytes(answer)?;
         return output::print_text("\n");
     }
-    output::print_text(&human(&ask::parse(answer)?))
+    output::print_text(&human(&http::parse(answer)?))
 }
 
 #[cfg(test)]
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_as_short_as_it_can_be_typed() {
+    fn names_in_the_default_namespace_are_shortened() {
         for (text, expected, path) in [
             ("c-1", "c-1", "/v1/default/default/conversations/c-1"),
             ("a/b/c", "a/b/c", "/v1/a/b/conversations/c"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_is_no_conversation() {
+    fn an_instance_name_is_refused() {
         let failure = conversation_name("a/b/c/d").unwrap_err();
         assert_eq!(failure.exit, Exit::Usage);
         assert_eq!(failure.errors[0].hints, ["write org/namespace/x, or x"]);

@@ -1,4 +1,4 @@
-//! `telpher demo`: a node and a handful of agents that work together, over real sockets, in a few
+//! `telpher demo`: a node and several agents that work together over real sockets for a few
 //! seconds.
 
 mod acts;
@@ -17,15 +17,14 @@ use crate::settings::Environment;
 use stage::Stage;
 
 const ABOUT: &str = "\
-Starts a node in this process, on free loopback ports and a temporary directory, and a handful of \
-agents that talk through it over real sockets. Ends by itself after a few seconds and leaves nothing \
-behind.";
+Starts a node in this process, on free loopback ports and with a temporary directory, and several \
+agents that communicate through it over real sockets. Ends after a few seconds and removes its data.";
 
-/// Watch agents talk: starts a node, lets them work, ends
+/// Start a temporary node and show agents at work
 #[derive(Debug, clap::Args)]
 #[command(after_help = ABOUT)]
 pub(crate) struct Args {
-    /// Be the agent that the demo kills, at the node of this address
+    /// Act as the agent that the demo kills, at the node with this address
     #[arg(long, value_name = "URL", hide = true)]
     sleeper: Option<String>,
 
@@ -35,11 +34,11 @@ pub(crate) struct Args {
 
 const NEXT: &str = "
 Try next:
-  telpher serve --dev                                  a node that stays, and three commands to paste
-  telpher listen acme/demo/upper --exec 'tr a-z A-Z'   an agent in one line of shell
-  telpher conversation append tea-time 'two cups'      a message that stays, in a conversation
-  telpher bench rpc                                    how fast this machine does it
-  telpher help                                         the rest
+  telpher serve --dev                                  run a node, and print commands to try
+  telpher listen acme/demo/upper --exec 'tr a-z A-Z'   run an agent in one line of shell
+  telpher conversation append tea-time 'two cups'      append a message to a conversation
+  telpher bench rpc                                    measure this machine
+  telpher help                                         list the commands
 ";
 
 pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
@@ -59,7 +58,7 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
 async fn play(stage: Stage) -> Result<(), Failure> {
     let mut node = Embedded::start().await?;
     stage.title(&format!(
-        "telpher {}: a node, agents, and what they say",
+        "telpher {}: a node and its agents",
         env!("CARGO_PKG_VERSION")
     ))?;
     stage
@@ -74,8 +73,8 @@ async fn play(stage: Stage) -> Result<(), Failure> {
     acts::streaming(&stage, &crew).await?;
     acts::multicast(&stage, &mut crew).await?;
     acts::write(&stage, &mut crew).await?;
-    conversation::held(&stage, &crew).await?;
-    acts::nobody_there(&stage, &crew).await?;
+    conversation::append_and_watch(&stage, &crew).await?;
+    acts::no_responder(&stage, &crew).await?;
     acts::killed_agent(&stage, &crew, &node).await?;
     acts::restarted_node(&stage, &crew, &mut node).await?;
     acts::still_there(&stage, &node).await?;
@@ -85,12 +84,12 @@ async fn play(stage: Stage) -> Result<(), Failure> {
     stage.next_steps(NEXT)
 }
 
-/// The names under which everybody here goes.
-fn desk(agent: &str) -> Result<Name, Failure> {
+/// Returns the name of an agent of the demo.
+fn demo_name(agent: &str) -> Result<Name, Failure> {
     agent_name(&format!("acme/desk/{agent}"))
 }
 
-/// Something did not go as it must.
+/// Converts an unexpected outcome to a failure of the demo.
 fn broken(what: impl std::fmt::Display) -> Failure {
     let what = what.to_string();
     let what = what.lines().next().unwrap_or_default();

@@ -1,10 +1,10 @@
-//! `telpher doctor`: what a person checks first when a node does not do what it should.
+//! `telpher doctor`: checks the environment of a node.
 //!
-//! Every check is a line: ok, warn or fail, with what was found and what to do about it. Nothing
-//! is repaired, and nothing is left behind.
+//! Every check is a line: ok, warn or fail, with the finding and a hint. Nothing is repaired, and
+//! no files are left behind.
 
 mod directory;
-mod doors;
+mod listeners;
 mod mounts;
 mod settings;
 mod sync;
@@ -18,16 +18,16 @@ use crate::settings::{DataArgs, Environment};
 
 const EXAMPLES: &str = "\
 Examples:
-  telpher doctor                          the node that `telpher serve` would start here
-  telpher doctor --data /var/lib/telpher  one with its data in a place of its own
-  telpher doctor --json                   for programs
+  telpher doctor                          check the node that `telpher serve` would start here
+  telpher doctor --data /var/lib/telpher  check a node with another data directory
+  telpher doctor --json                   print JSON
 
-The sync check writes 8 MiB next to the data, syncs small writes for a second, and removes the file: its \
-p50 is the least that an acknowledged write takes.
+The sync check writes a file of 8 MiB next to the data, syncs small writes for one second, and removes \
+the file. Its p50 is the minimum latency of an acknowledged write.
 
-Exit status: 0 if nothing fails, warnings included, 1 if something does.";
+Exit status: 0 if no check fails (warnings are allowed), 1 if a check fails.";
 
-/// Check what a node needs: configuration, directory, disk, ports, limits
+/// Check the environment of a node: configuration, directory, disk, ports, limits
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     data: DataArgs,
 }
 
-/// How bad it is.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     Ok,
@@ -46,15 +46,15 @@ enum Verdict {
     Fail,
 }
 
-/// What one check found.
+/// The finding of a check.
 #[derive(Debug)]
 struct Finding {
     check: &'static str,
     verdict: Verdict,
-    /// In a few words.
+    /// The finding in a few words.
     detail: String,
     hints: Vec<String>,
-    /// The same in numbers, where there are any.
+    /// The figures of the finding for JSON, or null.
     figures: Value,
 }
 
@@ -90,14 +90,15 @@ impl Finding {
         Self { figures, ..self }
     }
 
-    /// One finding for each error of a failure.
+    /// Returns a finding for each error of a failure.
     fn of_failure(check: &'static str, failure: Failure) -> Vec<Self> {
-        let told = failure.errors.into_iter();
-        told.map(|told| Self {
-            hints: told.hints,
-            ..Self::new(check, Verdict::Fail, told.message)
-        })
-        .collect()
+        let reports = failure.errors.into_iter();
+        reports
+            .map(|report| Self {
+                hints: report.hints,
+                ..Self::new(check, Verdict::Fail, report.message)
+            })
+            .collect()
     }
 
     fn json(&self) -> Value {
@@ -143,7 +144,7 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
         0 => Ok(()),
         _ => {
             let message = format!("{failed} of {} checks failed", findings.len());
-            Err(Failure::new(Exit::Failed, message).hint("each says what to do about it"))
+            Err(Failure::new(Exit::Failed, message).hint("see the hint of each failed check"))
         }
     }
 }
@@ -160,8 +161,8 @@ fn examine(data: &DataArgs, environment: &Environment) -> Vec<Finding> {
     findings.extend(directory::check(dir));
     findings.extend(tokens::check(dir));
     findings.push(sync::check(&directory::nearest(dir)));
-    findings.extend(doors::check(config, in_use));
-    findings.push(doors::check_descriptors(&loaded));
+    findings.extend(listeners::check(config, in_use));
+    findings.push(listeners::check_descriptors(&loaded));
     findings
 }
 
@@ -169,7 +170,7 @@ fn count(findings: &[Finding], verdict: Verdict) -> usize {
     findings.iter().filter(|one| one.verdict == verdict).count()
 }
 
-/// A line for each check, and under it what to do.
+/// Formats a line for each check, followed by its hints.
 fn text(findings: &[Finding], style: Style) -> String {
     let width = findings
         .iter()
@@ -192,7 +193,7 @@ fn text(findings: &[Finding], style: Style) -> String {
     text
 }
 
-/// Bytes as a person reads them.
+/// Formats a size with a binary unit.
 fn bytes(size: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = size as f64;
@@ -212,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_is_a_line_with_what_to_do_under_it() {
+    fn a_finding_is_a_line_followed_by_its_hints() {
         let findings = [
             Finding::ok("ports", "free"),
             Finding::fail("disk", "full", "make room").hint("or move"),
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_have_the_unit_that_fits() {
+    fn sizes_are_printed_with_a_suitable_unit() {
         assert_eq!(bytes(1023), "1023 B");
         assert_eq!(bytes(1536), "1.5 KiB");
         assert_eq!(bytes(5 << 40), "5.0 TiB");

@@ -1,4 +1,4 @@
-//! `telpher explain`: the error codes, in words.
+//! `telpher explain`: descriptions of the error codes.
 
 use model::{ErrorCode, Executed, Retry};
 use serde_json::{Value, json};
@@ -8,15 +8,15 @@ use crate::output::{self, Format};
 
 const EXAMPLES: &str = "\
 Examples:
-  telpher explain                  every code
-  telpher explain unconfirmed      one code, by name
-  telpher explain 9 --json         one code, by number, for a program";
+  telpher explain                  list every code
+  telpher explain unconfirmed      explain a code by name
+  telpher explain 9 --json         explain a code by number, as JSON";
 
-/// What an error code means, whether it was executed and whether to try again
+/// Explain error codes: cause, whether the call was executed, whether to retry
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Name or number of a code; every code when there is none
+    /// Name or number of a code [default: all codes]
     code: Option<String>,
 
     #[command(flatten)]
@@ -90,17 +90,17 @@ fn describe(code: ErrorCode) -> Value {
 
 fn executed(code: ErrorCode) -> &'static str {
     match code.executed() {
-        Executed::No => "certainly not",
-        Executed::Yes => "yes: the handler ran and said so itself",
-        Executed::Unknown => "nobody can tell",
+        Executed::No => "no",
+        Executed::Yes => "yes: the handler ran and returned this error",
+        Executed::Unknown => "unknown",
     }
 }
 
 fn retry(code: ErrorCode) -> &'static str {
     match code.retry() {
-        Retry::Never => "no: it would fail the same way",
+        Retry::Never => "no: it would fail again",
         Retry::Safe => "yes, after a pause",
-        Retry::MayDuplicate => "only if twice is as good as once",
+        Retry::MayDuplicate => "only if executing it twice is acceptable",
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_found_by_name_and_number_and_nothing_else() {
+    fn codes_are_found_by_name_or_number() {
         assert_eq!(find("busy").unwrap(), ErrorCode::Busy);
         assert_eq!(find("3").unwrap(), ErrorCode::Busy);
         for text in ["", "0", "99", "-1", "bussy"] {

@@ -1,4 +1,4 @@
-//! `telpher idle`, not shown in help: holds connections that do nothing, to see what they cost.
+//! `telpher idle`, hidden in help: holds idle connections, to measure their cost.
 
 use client::Client;
 use serde_json::json;
@@ -14,18 +14,18 @@ use crate::settings::Environment;
 /// Hold idle connections until the standard input ends
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How many
+    /// Number of connections
     connections: usize,
 
     #[command(flatten)]
     target: Target,
 }
 
-/// Handshakes under way at once.
+/// Maximum number of concurrent handshakes.
 const CONCURRENCY: usize = 64;
 
 pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
-    // Whoever asks for more than there can be is told so by the connection that fails.
+    // If the limit is too low, the connection that exceeds it fails with an error.
     let _ = serve::raise_descriptors(u32::try_from(args.connections).unwrap_or(u32::MAX));
     block_on(async {
         let held = connect_all(&args, environment).await?;

@@ -1,6 +1,6 @@
-//! `telpher inspect`: whether a data directory is what was written, and what is in it.
+//! `telpher inspect`: checks a data directory and describes its content.
 //!
-//! It looks and changes nothing. What it finds is the journal's; the names are the node's.
+//! It reads only. The `journal` crate checks the files; `node` decodes the names of streams.
 
 mod explain;
 mod json;
@@ -12,37 +12,37 @@ use bench::clock::now_ns;
 use journal::inspect::{self, InspectError, Inspection, ReadOnlyDisk, Request};
 
 use self::names::Names;
-use crate::data_lock::{self, Use};
+use crate::data_lock::{self, DirectoryUse};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format};
 
 const EXAMPLES: &str = "\
 Examples:
-  telpher inspect telpher-data             check everything, say what is there
-  telpher inspect telpher-data --streams   with every stream
-  telpher inspect backup --json            for programs
+  telpher inspect telpher-data             check and describe the directory
+  telpher inspect telpher-data --streams   list every stream
+  telpher inspect backup --json            print JSON
 
 DIR is a node's data directory, or the journal in it. Every page and every block is read and checked; \
-nothing is changed. What is damaged is named: the file, the bytes, the place in the line, and the streams \
-that have records there.
+nothing is changed. Each damage is reported with its file, its bytes, its positions in the write-ahead \
+log, and the streams that have records there.
 
-Exit status: 0 if all of it is what was written, 1 if something is damaged or missing.";
+Exit status: 0 if the data is complete and undamaged, 1 if anything is damaged or missing.";
 
-/// How often progress is told.
+/// Time between two lines of progress.
 const PROGRESS_NS: u64 = 500_000_000;
 
-/// Check and explain a data directory that no node uses
+/// Check and describe the data directory of a stopped node
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The directory
+    /// Data directory, or its journal
     dir: PathBuf,
 
-    /// Read it even though a node uses it; what changes meanwhile may look damaged
+    /// Read the directory even if a node uses it; concurrent changes may look like damage
     #[arg(long)]
     force_read: bool,
 
-    /// List every stream, not only the largest
+    /// List all streams, not only the largest
     #[arg(long)]
     streams: bool,
 
@@ -56,14 +56,14 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let mut progress = Progress::default();
     let request = Request {
         kept: Some(node::DIRECTORY),
-        progress: &mut |done, total| progress.tell(done, total),
+        progress: &mut |done, total| progress.report(done, total),
     };
     let found = inspect::inspect(&ReadOnlyDisk::new(&journal), request).map_err(|error| {
         let hint = match error {
             InspectError::NoJournal => "name the data directory of a node that has run",
-            InspectError::Newer(_) => "use the build that wrote it, or a later one",
+            InspectError::Newer(_) => "use the version that wrote it, or a later one",
             InspectError::Io(_) => {
-                "it must be readable for this user; is the disk failing? `dmesg` knows"
+                "the directory must be readable for this user; check the disk with `dmesg`"
             }
         };
         Failure::new(Exit::Failed, format!("{}: {error}", journal.display())).hint(hint)
@@ -71,10 +71,10 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let names = Names::of(&found);
     let human = explain::text(&journal, &found, &names, args.streams);
     output::print(args.format, &json::value(&journal, &found, &names), &human)?;
-    judge(&args, &found)
+    check_damage(&args, &found)
 }
 
-fn judge(args: &Args, found: &Inspection) -> Result<(), Failure> {
+fn check_damage(args: &Args, found: &Inspection) -> Result<(), Failure> {
     if found.is_whole() {
         return Ok(());
     }
@@ -82,18 +82,18 @@ fn judge(args: &Args, found: &Inspection) -> Result<(), Failure> {
     let message = format!("{} is damaged: {places} places", args.dir.display());
     let failure = Failure::new(Exit::Failed, message);
     Err(match args.force_read {
-        true => {
-            failure.hint("a node may have changed files meanwhile: look again when it has stopped")
-        }
+        true => failure
+            .hint("a node may have changed files meanwhile: inspect again when it has stopped"),
         false => failure
-            .hint("restore a backup, or copy the directory aside before anything else")
+            .hint("restore a backup, or copy the directory before you continue")
             .hint(
-                "`telpher serve --journal-accept-loss` goes on without what is damaged in the line",
+                "`telpher serve --journal-accept-loss` continues without the damaged part of the \
+                 write-ahead log",
             ),
     })
 }
 
-/// The journal of a data directory, or the directory itself if it is one.
+/// Returns the journal of a data directory, or `dir` itself if it is a journal.
 fn journal_in(dir: &Path) -> Result<PathBuf, Failure> {
     let inner = dir.join("journal");
     if inner.is_dir() {
@@ -102,45 +102,47 @@ fn journal_in(dir: &Path) -> Result<PathBuf, Failure> {
     if dir.is_dir() {
         return Ok(dir.to_owned());
     }
-    let message = format!("there is no directory {}", dir.display());
+    let message = format!("{} is not a directory", dir.display());
     Err(Failure::new(Exit::NotFound, message).hint("name the data directory of a node"))
 }
 
-/// Keeps nodes away while the directory is read; refused while one uses it.
+/// Locks the directory, so that no node starts while it is read. Fails if a node uses it, unless
+/// `force` is set.
 fn guard(dir: &Path, force: bool) -> Result<Option<data_lock::Guard>, Failure> {
     let data = match dir.join("journal").is_dir() {
         true => dir.to_owned(),
         false => dir.join(".."),
     };
-    match data_lock::look(&data) {
-        Ok(Use::Free(guard)) => Ok(Some(guard)),
-        Ok(Use::Held { .. }) if force => Ok(None),
-        Ok(Use::Held { pid }) => {
+    match data_lock::check(&data) {
+        Ok(DirectoryUse::Free(guard)) => Ok(Some(guard)),
+        Ok(DirectoryUse::Held { .. }) if force => Ok(None),
+        Ok(DirectoryUse::Held { pid }) => {
             let holder = data_lock::holder(pid);
             let message = format!("{} is in use by {holder}", dir.display());
             Err(Failure::new(Exit::Unavailable, message)
                 .hint("stop that node, or inspect a backup of it: `telpher backup`")
-                .hint("--force-read looks all the same; what changes meanwhile may look damaged"))
+                .hint("--force-read reads it anyway; concurrent changes may look like damage"))
         }
         Err(error) => {
-            let message = format!("cannot look at the lock of {}: {error}", dir.display());
-            Err(Failure::new(Exit::Failed, message).hint("it must be readable for this user"))
+            let message = format!("cannot check the lock of {}: {error}", dir.display());
+            Err(Failure::new(Exit::Failed, message)
+                .hint("the directory must be readable for this user"))
         }
     }
 }
 
-/// Says on the standard error how far it is, when it takes long.
+/// Prints progress to the standard error if the check takes long.
 #[derive(Default)]
 struct Progress {
-    told_ns: Option<u64>,
+    printed_ns: Option<u64>,
 }
 
 impl Progress {
-    fn tell(&mut self, done: u64, total: u64) {
+    fn report(&mut self, done: u64, total: u64) {
         let now_ns = now_ns();
-        let told_ns = *self.told_ns.get_or_insert(now_ns);
-        if now_ns - told_ns >= PROGRESS_NS {
-            self.told_ns = Some(now_ns);
+        let printed_ns = *self.printed_ns.get_or_insert(now_ns);
+        if now_ns - printed_ns >= PROGRESS_NS {
+            self.printed_ns = Some(now_ns);
             let percent = 100 * done.min(total) / total.max(1);
             output::note(&format!(
                 "read {} MiB of {} ({percent} %)",

@@ -1,4 +1,4 @@
-//! `telpher kafka`: what only the Kafka door has.
+//! `telpher kafka`: administration of the Kafka listener.
 
 mod user;
 
@@ -8,17 +8,17 @@ use crate::settings::Environment;
 const EXAMPLES: &str = "\
 Examples:
   telpher kafka user add ann                     asks for a password
-  pass show ann | telpher kafka user add ann     or takes it from a pipe, never from the command line
+  pass show ann | telpher kafka user add ann     reads the password from a pipe
   telpher kafka user list
   telpher kafka user delete ann
 
-Once there is a user, every Kafka client says who it is: SCRAM-SHA-256, SCRAM-SHA-512 or PLAIN.";
+Once a user exists, every Kafka client must authenticate, by SCRAM-SHA-256, SCRAM-SHA-512 or PLAIN.";
 
-/// Look after the Kafka door
+/// Manage the users of the Kafka listener
 #[derive(Debug, clap::Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// Users who come in by a password
+    /// Add, list and delete users with passwords
     #[command(subcommand)]
     User(user::Command),
 }

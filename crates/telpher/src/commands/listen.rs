@@ -1,4 +1,4 @@
-//! `telpher listen`: be an agent: print what arrives, or answer it.
+//! `telpher listen`: acts as an agent that prints messages or answers them.
 
 mod answer;
 mod shell;
@@ -18,18 +18,18 @@ use answer::Answering;
 
 const EXAMPLES: &str = "\
 Examples:
-  telpher listen acme/demo/worker                    print what is sent to the name
+  telpher listen acme/demo/worker                    print the messages for the name
   telpher listen acme/demo/echo --echo               answer each request with its own body
   telpher listen acme/demo/upper --exec 'tr a-z A-Z' answer with the output of a shell command
   telpher listen acme/demo/worker --count 1 --json   wait for one message, as JSON
 
-The command of --exec runs for messages that want no answer too; its output is printed then. It finds \
-the sender in TELPHER_SOURCE, the method in TELPHER_METHOD and our name in TELPHER_NAME. When it fails, \
-the caller gets a handler_error.
+The command of --exec also runs for one-way messages; its output is printed then. It has the sender in \
+TELPHER_SOURCE, the method in TELPHER_METHOD and the agent's name in TELPHER_NAME. If the command \
+fails, the caller gets a handler_error.
 
-SIGINT or SIGTERM ends it gracefully: what is being answered is finished. A second one ends it at once.";
+SIGINT or SIGTERM ends the agent after it has answered open requests; a second signal ends it at once.";
 
-/// Subscribe to a name; print what arrives, or answer it
+/// Act as an agent: print the messages for a name, or answer them
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -40,11 +40,11 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "exec")]
     echo: bool,
 
-    /// Answer each request with the output of this shell command; the body is its input
+    /// Answer each request with the output of this shell command, which gets the body as its input
     #[arg(long, value_name = "COMMAND")]
     exec: Option<String>,
 
-    /// How many commands may run at the same time; further messages wait
+    /// Maximum number of commands that run at the same time; further messages wait
     #[arg(
         long,
         value_name = "N",
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     )]
     concurrency: u32,
 
-    /// How long a command may run; the caller's deadline may end it before
+    /// Time limit of a command; an earlier deadline of the caller applies
     #[arg(
         long,
         value_name = "DURATION",
@@ -64,11 +64,11 @@ pub(crate) struct Args {
     )]
     timeout: Duration,
 
-    /// End after this many messages
+    /// End after this number of messages
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 
-    /// Print nothing of what arrives
+    /// Do not print messages
     #[arg(short, long)]
     quiet: bool,
 
@@ -106,11 +106,11 @@ struct Listener {
     answering: Answering,
     subscription: Subscription,
     events: Events,
-    watch: Watch,
+    connection: Watch,
     concurrency: usize,
-    /// Messages until the end.
+    /// Number of messages until the end.
     left: u64,
-    /// Answers that take time.
+    /// Commands that are running.
     under_way: JoinSet<Result<(), Failure>>,
 }
 
@@ -122,18 +122,18 @@ impl Listener {
             answering: Answering::new(Arc::new(args)),
             subscription,
             events: client.events(),
-            watch: Watch::default(),
+            connection: Watch::default(),
             under_way: JoinSet::new(),
         }
     }
 
-    /// Handles what arrives until there were enough messages or there will be none any more.
+    /// Handles messages until the requested number is reached or the subscription ends.
     async fn listen(&mut self) -> Result<(), Failure> {
         while self.left > 0 {
             let has_room = self.under_way.len() < self.concurrency;
             tokio::select! {
-                Some(ended) = self.under_way.join_next() => said(ended)?,
-                Some(state) = self.events.next() => self.watch.tell(&state),
+                Some(ended) = self.under_way.join_next() => answer_outcome(ended)?,
+                Some(state) = self.events.next() => self.connection.tell(&state),
                 envelope = self.subscription.next(), if has_room => match envelope {
                     Some(envelope) => self.take(envelope)?,
                     None => return Err(self.why_ended()),
@@ -155,7 +155,7 @@ impl Listener {
         Ok(())
     }
 
-    /// Takes nothing more, and finishes what was taken.
+    /// Unsubscribes and waits for the open answers.
     async fn finish(self, client: Client) -> Result<(), Failure> {
         let Self {
             subscription,
@@ -164,7 +164,7 @@ impl Listener {
         } = self;
         drop(subscription);
         while let Some(ended) = under_way.join_next().await {
-            said(ended)?;
+            answer_outcome(ended)?;
         }
         client.close().await;
         Ok(())
@@ -174,17 +174,19 @@ impl Listener {
         let code = self.subscription.ended();
         let code = code.unwrap_or(model::ErrorCode::Unavailable);
         let message = format!("the subscription ended: {code}");
-        Failure::new(Exit::from(code), message).hint(format!("`telpher explain {code}` says more"))
+        Failure::new(Exit::from(code), message).hint(format!("see `telpher explain {code}`"))
     }
 }
 
-/// What an answer has to say of itself: that the output cannot be written, say.
-fn said(ended: Result<Result<(), Failure>, tokio::task::JoinError>) -> Result<(), Failure> {
+/// Returns the failure of a finished answer, for example an output that cannot be written.
+fn answer_outcome(
+    ended: Result<Result<(), Failure>, tokio::task::JoinError>,
+) -> Result<(), Failure> {
     ended.unwrap_or_else(|error| Err(Failure::new(Exit::Failed, error)))
 }
 
-/// Tells a person when the connection is lost and when it is back. States that lasted for a moment
-/// only may not have been seen.
+/// Prints a note when the connection is lost and when it is restored. Very short states may be
+/// missed.
 #[derive(Default)]
 pub(super) struct Watch {
     is_lost: bool,
@@ -195,12 +197,12 @@ impl Watch {
         match state {
             ConnectionState::Reconnecting { reason, .. } => {
                 if !std::mem::replace(&mut self.is_lost, true) {
-                    output::note(&format!("connection lost ({reason}): trying again"));
+                    output::note(&format!("connection lost ({reason}); reconnecting"));
                 }
             }
             ConnectionState::Connected { address, .. } => {
                 if std::mem::take(&mut self.is_lost) {
-                    output::note(&format!("connected to {address} again"));
+                    output::note(&format!("reconnected to {address}"));
                 }
             }
             ConnectionState::Connecting

@@ -1,4 +1,4 @@
-//! `telpher mailbox`: what waits for agents.
+//! `telpher mailbox`: administration of mailboxes.
 
 use client::Client;
 use model::Name;
@@ -8,35 +8,36 @@ use super::agents::{ask, rows, text};
 use super::target::{Target, agent_name, block_on};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format, table};
-use crate::serve::{Message, Messages, Names, Purge, Retry};
+use crate::serve::{Acknowledge, ListMessages, ListNames, Purge, RetryDeadLetters};
 use crate::settings::Environment;
 use crate::utc;
 
 const EXAMPLES: &str = "\
 Examples:
-  telpher mailbox list                     every name that was written to, and what waits there
-  telpher mailbox peek acme/demo/worker    what waits, oldest first; nothing is taken
-  telpher mailbox ack acme/demo/worker 7   done with: it is not delivered again
-  telpher mailbox purge acme/demo/worker   done with everything that waits there
-  telpher mailbox peek acme/demo/worker --dead    dead letters: delivered as often as is allowed
-  telpher mailbox retry acme/demo/worker 7        deliver that one again, as often as any other
-  telpher mailbox retry acme/demo/worker --all    deliver all of them again
+  telpher mailbox list                          list mailboxes and the number of their messages
+  telpher mailbox peek acme/demo/worker         show waiting messages, oldest first
+  telpher mailbox ack acme/demo/worker 7        acknowledge message 7: it is not delivered again
+  telpher mailbox purge acme/demo/worker        remove all messages
+  telpher mailbox peek acme/demo/worker --dead  show dead letters
+  telpher mailbox retry acme/demo/worker 7      deliver dead letter 7 again
+  telpher mailbox retry acme/demo/worker --all  deliver all dead letters again
 
-`telpher write` puts messages in, `telpher listen` takes them out.";
+A dead letter was delivered as often as allowed without success.
+`telpher write` adds messages, `telpher listen` receives them.";
 
-/// See what waits for agents, and remove it
+/// Show, acknowledge, remove and redeliver the messages that wait for agents
 #[derive(Debug, clap::Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// List the mailboxes and how much waits in each
+    /// List the mailboxes and the number of messages in each
     List(ListArgs),
-    /// Show the messages of a mailbox, oldest first, and leave them there
+    /// Show the messages of a mailbox, oldest first, without removing them
     Peek(PeekArgs),
-    /// Acknowledge a message in place of the agent: it is not delivered again
+    /// Acknowledge a message on behalf of the agent: it is not delivered again
     Ack(AckArgs),
     /// Remove every message of a mailbox
     Purge(PurgeArgs),
-    /// Have dead letters delivered again
+    /// Deliver dead letters again
     Retry(RetryArgs),
 }
 
@@ -47,9 +48,9 @@ Examples:
 
 const PEEK: &str = "\
 Examples:
-  telpher mailbox peek acme/demo/worker              the oldest 100 messages; nothing is taken
-  telpher mailbox peek acme/demo/worker --from 7     from the offset 7 on
-  telpher mailbox peek acme/demo/worker --dead       dead letters, with the reason of each
+  telpher mailbox peek acme/demo/worker              the oldest 100 messages
+  telpher mailbox peek acme/demo/worker --from 7     messages from offset 7 on
+  telpher mailbox peek acme/demo/worker --dead       dead letters, with the cause of each
   telpher mailbox peek acme/demo/worker --json";
 
 const ACK: &str = "\
@@ -69,7 +70,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = LIST)]
 pub(crate) struct ListArgs {
-    /// Only names that begin with this
+    /// Prefix of names to list
     #[arg(default_value = "", hide_default_value = true)]
     prefix: String,
 
@@ -86,15 +87,15 @@ pub(crate) struct PeekArgs {
     /// Name of the agent
     agent: String,
 
-    /// Dead letters, which are shown nowhere else
+    /// Show dead letters instead of waiting messages
     #[arg(long)]
     dead: bool,
 
-    /// The first offset
+    /// First offset to show
     #[arg(long, value_name = "OFFSET", default_value_t = 0)]
     from: u64,
 
-    /// Messages, at most
+    /// Maximum number of messages
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
 
@@ -111,7 +112,7 @@ pub(crate) struct AckArgs {
     /// Name of the agent
     agent: String,
 
-    /// The message's place, as `telpher mailbox peek` shows it
+    /// Offset of the message, as `telpher mailbox peek` shows it
     offset: u64,
 
     #[command(flatten)]
@@ -127,7 +128,7 @@ pub(crate) struct PurgeArgs {
     /// Name of the agent
     agent: String,
 
-    /// Nothing but dead letters
+    /// Remove dead letters only
     #[arg(long)]
     dead: bool,
 
@@ -144,11 +145,11 @@ pub(crate) struct RetryArgs {
     /// Name of the agent
     agent: String,
 
-    /// The message's place, as `telpher mailbox peek --dead` shows it
+    /// Offset of the dead letter, as `telpher mailbox peek --dead` shows it
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     offset: Option<u64>,
 
-    /// Every dead letter of the mailbox
+    /// Redeliver all dead letters of the mailbox
     #[arg(long)]
     all: bool,
 
@@ -159,7 +160,7 @@ pub(crate) struct RetryArgs {
     target: Target,
 }
 
-/// Entries that are asked for at a time.
+/// Number of entries per request.
 const PAGE: usize = 1_000;
 
 pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
@@ -181,7 +182,7 @@ fn list(args: &ListArgs, environment: &Environment) -> Result<(), Failure> {
     })
 }
 
-/// Every entry of a list of names.
+/// Returns all entries of a list of names.
 pub(super) async fn pages(
     client: &Client,
     format: Format,
@@ -191,7 +192,7 @@ pub(super) async fn pages(
     let mut found: Vec<Value> = Vec::new();
     loop {
         let last = found.last().and_then(|last| last["name"].as_str());
-        let names = Names {
+        let names = ListNames {
             prefix: prefix.to_owned(),
             after: last.unwrap_or_default().to_owned(),
             limit: PAGE,
@@ -206,7 +207,7 @@ pub(super) async fn pages(
 }
 
 fn peek(args: &PeekArgs, environment: &Environment) -> Result<(), Failure> {
-    let messages = Messages {
+    let messages = ListMessages {
         name: base(&args.agent)?,
         dead: args.dead,
         from: args.from,
@@ -223,7 +224,7 @@ fn ack(args: &AckArgs, environment: &Environment) -> Result<(), Failure> {
     let (name, offset) = (base(&args.agent)?, args.offset);
     block_on(async {
         let client = args.target.connect(environment).await?;
-        let message = Message {
+        let message = Acknowledge {
             name: name.clone(),
             offset,
         };
@@ -234,9 +235,9 @@ fn ack(args: &AckArgs, environment: &Environment) -> Result<(), Failure> {
         match was_there {
             true => Ok(()),
             false => {
-                let message = format!("no message at {offset} waits for `{name}`");
+                let message = format!("`{name}` has no message at offset {offset}");
                 Err(Failure::new(Exit::NotFound, message)
-                    .hint(format!("`telpher mailbox peek {name}` shows what waits")))
+                    .hint(format!("`telpher mailbox peek {name}` shows the messages")))
             }
         }
     })
@@ -257,18 +258,18 @@ fn purge(args: &PurgeArgs, environment: &Environment) -> Result<(), Failure> {
 
 fn retry(args: &RetryArgs, environment: &Environment) -> Result<(), Failure> {
     let name = base(&args.agent)?;
-    let retry = Retry {
+    let retry = RetryDeadLetters {
         name: name.clone(),
         offset: args.offset,
     };
     block_on(async {
         let client = args.target.connect(environment).await?;
         let value = ask(&client, args.format, "retry", &retry).await?;
-        let human = format!("gave back {}\n", text(&value["retried"]));
+        let human = format!("redelivered {}\n", text(&value["retried"]));
         output::print(args.format, &value, &human)?;
         match args.offset {
             Some(offset) if value["retried"] == 0 => {
-                let message = format!("no dead letter lies at {offset} for `{name}`");
+                let message = format!("`{name}` has no dead letter at offset {offset}");
                 Err(Failure::new(Exit::NotFound, message)
                     .hint(format!("`telpher mailbox peek {name} --dead` shows them")))
             }
@@ -277,14 +278,14 @@ fn retry(args: &RetryArgs, environment: &Environment) -> Result<(), Failure> {
     })
 }
 
-/// A mailbox belongs to all instances of an agent.
+/// Returns the name of an agent's mailbox, which belongs to all its instances.
 fn base(agent: &str) -> Result<String, Failure> {
     let name: Name = agent_name(agent)?;
     match name.instance() {
         None => Ok(name.base().to_owned()),
         Some(_) => {
             let message = "a mailbox belongs to all instances of an agent";
-            Err(Failure::new(Exit::Usage, message).hint(format!("its name is {}", name.base())))
+            Err(Failure::new(Exit::Usage, message).hint(format!("write {}", name.base())))
         }
     }
 }
@@ -316,7 +317,7 @@ fn peek_table(value: &Value) -> String {
             None => text(&message["state"]),
         };
         let body = match &message["body"] {
-            Value::Null => "(no text)".to_owned(),
+            Value::Null => "(not UTF-8)".to_owned(),
             body => text(body),
         };
         [
@@ -340,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_say_what_waits() {
+    fn tables_of_mailboxes_and_messages() {
         let mailbox = json!({
             "name": "a/b/c", "messages": 2, "dead": 1, "bytes": 120, "unanswered": 1, "oldest": 7,
         });

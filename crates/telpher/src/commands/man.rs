@@ -10,14 +10,14 @@ use crate::output;
 
 const EXAMPLES: &str = "\
 Examples:
-  telpher man | man -l -                       read it
-  telpher man --dir ~/.local/share/man/man1    install it, with a page per command";
+  telpher man | man -l -                       read the manual page
+  telpher man --dir ~/.local/share/man/man1    install a page for each command";
 
 /// Print the manual page
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Write a page for us and one for each command into this directory instead
+    /// Write a page for telpher and each of its commands into this directory instead
     #[arg(long)]
     dir: Option<PathBuf>,
 }
@@ -27,7 +27,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     match args.dir {
         Some(dir) => std::fs::create_dir_all(&dir)
             .and_then(|()| clap_mangen::generate_to(Cli::command(), &dir))
-            .map_err(|error| failed(error).hint(format!("is {} writable?", dir.display()))),
+            .map_err(|error| failed(error).hint(format!("{} must be writable", dir.display()))),
         None => {
             let mut page = Vec::new();
             clap_mangen::Man::new(Cli::command())

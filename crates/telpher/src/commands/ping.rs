@@ -1,4 +1,4 @@
-//! `telpher ping`: is the agent there, and how far away?
+//! `telpher ping`: measures round trips to an agent.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::failure::{Exit, Failure};
 use crate::output::{self, Format};
 use crate::settings::{Environment, parse_duration};
 
-/// The method that is called. No agent needs to have it.
+/// The called method. No agent needs to implement it.
 pub(crate) const METHOD: &str = "telpher.ping";
 
 const EXAMPLES: &str = "\
-Any agent answers, whatever its methods are: that it does not know the method is an answer too.
+Every agent answers: an unknown_method error is an answer too.
 
 Examples:
   telpher ping acme/demo/echo
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Name of the agent, with or without an instance
     agent: String,
 
-    /// How many round trips
+    /// Number of round trips
     #[arg(
         short,
         long,
@@ -39,11 +39,11 @@ pub(crate) struct Args {
     )]
     count: u32,
 
-    /// Pause between them
+    /// Pause between round trips
     #[arg(short, long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
     interval: Duration,
 
-    /// How long to wait for each
+    /// Time limit of each round trip
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
     deadline: Duration,
 
@@ -54,9 +54,9 @@ pub(crate) struct Args {
     target: Target,
 }
 
-/// What was seen so far.
+/// The round trips so far.
 #[derive(Debug, Default)]
-struct Seen {
+struct RoundTrips {
     sent: u32,
     round_trips: Vec<Duration>,
     last_error: Option<CallError>,
@@ -69,10 +69,10 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
         let caller = client
             .caller(name.as_str())
             .map_err(|error| Failure::new(Exit::Usage, error))?;
-        let mut seen = Seen::default();
+        let mut seen = RoundTrips::default();
         tokio::select! {
             pinged = ping_all(&args, &caller, &mut seen) => pinged?,
-            // Whoever has seen enough wants the summary too.
+            // An interrupted command prints its summary too.
             _ = tokio::signal::ctrl_c() => {}
         }
         summarize(&args, &name, &seen)?;
@@ -82,14 +82,14 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
                 let lost = seen.sent as usize - seen.round_trips.len();
                 let message = format!("{lost} of {} were not answered", seen.sent);
                 Err(Failure::new(Exit::from(error.code), message)
-                    .hint(format!("`telpher explain {}` says more", error.code)))
+                    .hint(format!("see `telpher explain {}`", error.code)))
             }
             None => Ok(()),
         }
     })
 }
 
-async fn ping_all(args: &Args, caller: &Caller, seen: &mut Seen) -> Result<(), Failure> {
+async fn ping_all(args: &Args, caller: &Caller, seen: &mut RoundTrips) -> Result<(), Failure> {
     for number in 1..=args.count {
         if number > 1 {
             tokio::time::sleep(args.interval).await;
@@ -116,7 +116,7 @@ async fn ping_all(args: &Args, caller: &Caller, seen: &mut Seen) -> Result<(), F
     Ok(())
 }
 
-/// Whether this failure shows that the agent is there: it was its own answer.
+/// True for errors that the agent itself returns.
 fn is_answer(code: ErrorCode) -> bool {
     matches!(
         code,
@@ -128,7 +128,7 @@ fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-fn summarize(args: &Args, name: &Name, seen: &Seen) -> Result<(), Failure> {
+fn summarize(args: &Args, name: &Name, seen: &RoundTrips) -> Result<(), Failure> {
     let (sent, answered) = (seen.sent, seen.round_trips.len());
     let mut value = json!({ "agent": name.as_str(), "sent": sent, "answered": answered });
     let mut human = format!("{name}: {sent} sent, {answered} answered\n");
@@ -146,7 +146,7 @@ fn summarize(args: &Args, name: &Name, seen: &Seen) -> Result<(), Failure> {
 
 const KEYS: [&str; 5] = ["min", "mean", "p50", "p99", "max"];
 
-/// In milliseconds, in the order of [`KEYS`]; none of nothing.
+/// Returns the figures in milliseconds, in the order of [`KEYS`]; `None` without round trips.
 fn figures(round_trips: &[Duration]) -> Option<[f64; 5]> {
     let mut sorted = round_trips.to_vec();
     sorted.sort();

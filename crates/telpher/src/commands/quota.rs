@@ -1,31 +1,32 @@
-//! `telpher quota`: takes from limits, and what administers them.
+//! `telpher quota`: takes from quotas and administers limits.
 //!
-//! Takes go over the native door like those of any client; everything else asks the routes of the HTTP
-//! door, over the native one. What is printed as JSON is what `/openapi.json` describes.
+//! Takes use the native protocol, like those of any client. The other commands use the routes of
+//! the HTTP listener over the native protocol, so their JSON output is what `/openapi.json`
+//! describes.
 
 mod admin;
 mod examples;
-mod look;
+mod monitor;
 mod take;
 
 use client::CallError;
 use model::ErrorCode;
 
-use super::conversation::ask::{Problem, Trouble};
-use super::target::tell_call_failure;
+use super::conversation::http::{HttpError, Problem};
+use super::target::report_call_failure;
 use crate::failure::{Exit, Failure};
 use crate::output::Format;
 use crate::settings::Environment;
 
 const EXAMPLES: &str = "\
 Examples:
-  telpher quota take acme/search/bot 1               one of `requests`
+  telpher quota take acme/search/bot 1               take 1 of the unit `requests`
   telpher quota take acme/search/bot tokens=1200 usd_micros=900 --hold 60s
-                                                     reserved until it is settled; prints the hold
-  telpher quota settle 00000000000001c7 tokens=734   what it truly cost
+                                                     reserve until settled; prints the hold
+  telpher quota settle 00000000000001c7 tokens=734   settle the hold with the true cost
   telpher quota take 'acme/search/bot?run=7' 1 --wait 10s && curl ...
-                                                     as soon as the limits let it pass
-  telpher quota peek acme/search/bot                 how its limits stand
+                                                     wait until the limits admit it
+  telpher quota peek acme/search/bot                 show the state of its limits
   telpher quota set agent-rps acme/search/bot --capacity 500 --for 2h --reason 'launch'
   telpher quota factor agent-rps 0.5 --for 10m --reason 'the provider is slow'
   telpher quota halt acme/search --reason 'it loops'
@@ -33,47 +34,47 @@ Examples:
   telpher quota top --by denied
   telpher quota watch
 
-A subject is org/namespace/agent, with ?run=... behind it for what a run has of its own. A take that is \
-denied ends with status 7 and takes nothing.";
+A subject is org/namespace/agent, optionally with ?run=... for limits per run. A denied take takes \
+nothing and exits with status 7.";
 
-/// Stay within limits: take from them, settle, look, and change them
+/// Take from quotas, settle holds, and show and change limits
 #[derive(Debug, clap::Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
-    /// Take from every limit that covers a subject, or from none
+    /// Take from every limit that covers a subject, or from none of them
     #[command(after_help = examples::TAKE)]
     Take(take::TakeArgs),
-    /// End a hold with what it truly cost, or cancel it
+    /// End a hold with its true cost, or cancel it
     #[command(after_help = examples::SETTLE)]
     Settle(take::SettleArgs),
-    /// Show how the limits of a subject stand; nothing is taken
+    /// Show the state of a subject's limits without taking
     #[command(after_help = examples::PEEK)]
     Peek(take::PeekArgs),
-    /// Have another limit stand for one prefix, for a time or for good
+    /// Override a limit for a prefix, for a time or permanently
     #[command(after_help = examples::SET)]
     Set(admin::SetArgs),
-    /// Have the limit stand again that `set` replaced
+    /// Remove an override
     #[command(after_help = examples::UNSET)]
     Unset(admin::UnsetArgs),
-    /// Make buckets as if nothing had been taken from them
+    /// Reset buckets to full
     #[command(after_help = examples::RESET)]
     Reset(admin::ResetArgs),
-    /// Multiply what a limit gives, for a time or for good
+    /// Multiply a limit by a factor, for a time or permanently
     #[command(after_help = examples::FACTOR)]
     Factor(admin::FactorArgs),
-    /// Admit nothing more for a prefix
+    /// Deny all takes and changes below a prefix
     #[command(after_help = examples::HALT)]
     Halt(admin::HaltArgs),
-    /// Admit again what was halted
+    /// End a halt
     #[command(after_help = examples::RESUME)]
     Resume(admin::HaltArgs),
-    /// List who takes most, owes most, or is denied most
+    /// List the subjects with the most use, debt or denials
     #[command(after_help = examples::TOP)]
-    Top(look::TopArgs),
-    /// Print denials, thresholds that are crossed and changes as they come
+    Top(monitor::TopArgs),
+    /// Print denials, crossed thresholds and changes as they happen
     #[command(after_help = examples::WATCH)]
-    Watch(look::WatchArgs),
-    /// Print the limits, or replace them all
+    Watch(monitor::WatchArgs),
+    /// Print the limits, or replace all of them
     #[command(after_help = examples::POLICIES)]
     Policies(admin::PoliciesArgs),
 }
@@ -89,20 +90,21 @@ pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Fai
         Command::Factor(args) => admin::run_factor(&args, environment),
         Command::Halt(args) => admin::run_halt("halt", &args, environment),
         Command::Resume(args) => admin::run_halt("resume", &args, environment),
-        Command::Top(args) => look::run_top(&args, environment),
-        Command::Watch(args) => look::run_watch(&args, environment),
+        Command::Top(args) => monitor::run_top(&args, environment),
+        Command::Watch(args) => monitor::run_watch(&args, environment),
         Command::Policies(args) => admin::run_policies(&args, environment),
     }
 }
 
-/// Why there is no answer, as a person reads it; for programs also as JSON.
-fn tell(format: Format, trouble: Trouble) -> Failure {
-    match trouble {
-        Trouble::Refused(problem) => match problem.print(format) {
+/// Converts an error of an HTTP route to a failure; with `--json`, also prints it to the standard
+/// output.
+fn report(format: Format, error: HttpError) -> Failure {
+    match error {
+        HttpError::Refused(problem) => match problem.print(format) {
             Ok(()) => refused(&problem),
             Err(unprinted) => unprinted,
         },
-        other => other.tell(format, None),
+        other => other.report(format, None),
     }
 }
 
@@ -112,10 +114,11 @@ fn refused(problem: &Problem) -> Failure {
     failure.hint(hint(problem.code))
 }
 
-/// The same for what was asked over the native door.
+/// Converts an error of a native call to a failure; with `--json`, also prints it to the standard
+/// output.
 fn call_failure(format: Format, error: &CallError) -> Failure {
     match super::target::agent_name(crate::serve::HTTP_AGENT) {
-        Ok(name) if format.json => tell_call_failure(format, &name, error),
+        Ok(name) if format.json => report_call_failure(format, &name, error),
         _ => {
             let message = format!("{}: {}", error.code, error.message);
             Failure::new(Exit::from(error.code), message).hint(hint(error.code))
@@ -126,11 +129,11 @@ fn call_failure(format: Format, error: &CallError) -> Failure {
 fn hint(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::NotFound => "`telpher quota policies` lists the limits",
-        ErrorCode::Conflict => "somebody else has changed the limits: look at them again",
-        ErrorCode::InvalidArgument => "`telpher quota --help` shows how it is written",
+        ErrorCode::Conflict => "the limits have changed meanwhile: read them again",
+        ErrorCode::InvalidArgument => "see `telpher quota --help`",
         ErrorCode::Denied => {
-            "an administrator's token does it: `telpher token add NAME --role admin`; \
-             what is halted is admitted again by `telpher quota resume`"
+            "use an administrator's token (`telpher token add NAME --role admin`); \
+             `telpher quota resume` ends a halt"
         }
         code => CallError::new(code, "").hint(),
     }

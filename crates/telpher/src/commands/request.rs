@@ -1,4 +1,4 @@
-//! `telpher request`: a call, and its reply.
+//! `telpher request`: calls an agent and prints its reply.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::body;
-use super::target::{Target, agent_name, block_on, tell_call_failure};
+use super::target::{Target, agent_name, block_on, report_call_failure};
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use crate::settings::{Environment, parse_duration};
@@ -16,8 +16,8 @@ const EXAMPLES: &str = "\
 Examples:
   telpher request acme/demo/echo 'hello'
   telpher request acme/demo/calculator '{\"a\":1,\"b\":2}' --method add --deadline 2s
-  telpher request acme/demo/writer 'a haiku' --stream    each item as it arrives
-  telpher request acme/demo/echo - < question > answer";
+  telpher request acme/demo/writer 'a haiku' --stream    print each reply as it arrives
+  telpher request acme/demo/echo - < request > answer";
 
 /// Call an agent and print its reply
 #[derive(Debug, clap::Args)]
@@ -30,15 +30,15 @@ pub(crate) struct Args {
     #[arg(default_value = "", hide_default_value = true)]
     body: String,
 
-    /// Method of the agent, when it has several
+    /// Method to call, if the agent has several
     #[arg(long, default_value = "", hide_default_value = true)]
     method: String,
 
-    /// How long to wait for the reply, all of it
+    /// Time limit of the whole reply
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     deadline: Duration,
 
-    /// Take any number of replies and print each on a line as it arrives
+    /// Accept any number of replies; print each on a line as it arrives
     #[arg(long)]
     stream: bool,
 
@@ -62,22 +62,22 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
             false => call(&args, &caller, &body).await,
         };
         outcome.map_err(|failed| match failed {
-            Failed::Call(error) => tell_call_failure(args.format, &name, &error),
-            Failed::Output(failure) => failure,
+            RequestError::Call(error) => report_call_failure(args.format, &name, &error),
+            RequestError::Output(failure) => failure,
         })
     })
 }
 
-/// Why there is no reply to show.
-enum Failed {
+/// The error of a request.
+enum RequestError {
     Call(client::CallError),
     Output(Failure),
 }
 
-async fn call(args: &Args, caller: &Caller, body: &[u8]) -> Result<(), Failed> {
+async fn call(args: &Args, caller: &Caller, body: &[u8]) -> Result<(), RequestError> {
     let start = Instant::now();
     let call = caller.call(&args.method, body).deadline(args.deadline);
-    let reply = call.await.map_err(Failed::Call)?;
+    let reply = call.await.map_err(RequestError::Call)?;
     let elapsed_us = start.elapsed().as_micros() as u64;
     let printed = match args.format.json {
         false => output::print_bytes(&reply),
@@ -88,13 +88,13 @@ async fn call(args: &Args, caller: &Caller, body: &[u8]) -> Result<(), Failed> {
             output::print(args.format, &Value::Object(value), "")
         }
     };
-    printed.map_err(Failed::Output)
+    printed.map_err(RequestError::Output)
 }
 
-async fn stream(args: &Args, caller: &Caller, body: &[u8]) -> Result<(), Failed> {
+async fn stream(args: &Args, caller: &Caller, body: &[u8]) -> Result<(), RequestError> {
     let mut replies = caller.stream(&args.method, body).deadline(args.deadline);
     while let Some(item) = replies.next().await {
-        let item = item.map_err(Failed::Call)?;
+        let item = item.map_err(RequestError::Call)?;
         let line = match args.format.json {
             false => [&item[..], b"\n"].concat(),
             true => {
@@ -103,7 +103,7 @@ async fn stream(args: &Args, caller: &Caller, body: &[u8]) -> Result<(), Failed>
                 format!("{}\n", Value::Object(value)).into_bytes()
             }
         };
-        output::print_bytes(&line).map_err(Failed::Output)?;
+        output::print_bytes(&line).map_err(RequestError::Output)?;
     }
     Ok(())
 }

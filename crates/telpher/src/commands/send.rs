@@ -1,10 +1,10 @@
-//! `telpher send`: one way, to one or to all.
+//! `telpher send`: sends a one-way message to one or all subscribers.
 
 use client::Cast;
 use serde_json::json;
 
 use super::body;
-use super::target::{Target, agent_name, block_on, tell_call_failure};
+use super::target::{Target, agent_name, block_on, report_call_failure};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format};
 use crate::settings::Environment;
@@ -12,14 +12,14 @@ use crate::settings::Environment;
 const EXAMPLES: &str = "\
 Examples:
   telpher send acme/demo/worker 'job 7'       to one of the instances, in turn
-  telpher send acme/demo/worker/i-1 'job 7'   to that instance
-  telpher send --all acme/demo/news 'hello'   to everybody who is subscribed
+  telpher send acme/demo/worker/i-1 'job 7'   to one instance
+  telpher send --all acme/demo/news 'hello'   to all subscribers
   telpher send acme/demo/lamp --method on ''  to a method
-  date | telpher send acme/demo/news -        the body from the standard input
+  date | telpher send acme/demo/news -        with the body from the standard input
 
-Nothing is stored: without a subscriber the message is gone, and the exit status is 3.";
+The message is not stored: without a subscriber it is dropped, and the exit status is 3.";
 
-/// Send a message, and say how many it reached
+/// Send a message to current subscribers, and print how many received it
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Body, or `-` for the standard input
     body: String,
 
-    /// Method of the agent, when it has several
+    /// Method to call, if the agent has several
     #[arg(long, default_value = "", hide_default_value = true)]
     method: String,
 
@@ -55,23 +55,30 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
             .method(&args.method)
             .reported()
             .await
-            .map_err(|error| tell_call_failure(args.format, &name, &error))?;
+            .map_err(|error| report_call_failure(args.format, &name, &error))?;
         let (delivered, dropped) = (receipt.delivered, receipt.dropped);
         let human = match dropped {
             0 => format!("delivered to {delivered}\n"),
-            dropped => format!("delivered to {delivered}, dropped by {dropped} that were full\n"),
+            dropped => {
+                format!("delivered to {delivered}, dropped for {dropped} with full queues\n")
+            }
         };
         let value = json!({ "delivered": delivered, "dropped": dropped });
         output::print(args.format, &value, &human)?;
         match (delivered, dropped) {
             (0, 0) => {
-                let message = format!("nobody is subscribed to `{name}`");
+                let message = format!("`{name}` has no subscriber");
                 Err(Failure::new(Exit::NotFound, message)
-                    .hint("`telpher agents` lists who is there")
-                    .hint(format!("`telpher listen {name}` prints what arrives")))
+                    .hint("`telpher agents` lists the subscribers")
+                    .hint(format!(
+                        "`telpher listen {name}` subscribes and prints messages"
+                    )))
             }
-            (0, _) => Err(Failure::new(Exit::Unavailable, "every subscriber was full")
-                .hint("trying again after a pause is safe")),
+            (0, _) => Err(Failure::new(
+                Exit::Unavailable,
+                "the queues of all subscribers are full",
+            )
+            .hint("a retry after a pause is safe")),
             _ => Ok(()),
         }
     })

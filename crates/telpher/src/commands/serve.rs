@@ -1,4 +1,4 @@
-//! `telpher serve`.
+//! `telpher serve`: runs a node.
 
 use std::net::IpAddr;
 
@@ -12,38 +12,38 @@ use crate::settings::{ConfigArgs, Environment};
 
 const EXAMPLES: &str = "\
 Examples:
-  telpher serve --dev                              a temporary node that says what to try
-  telpher serve --data /var/lib/telpher            a node with its data in a place of its own
-  telpher serve --native-listen 127.0.0.1:0 --json any free port; say which as JSON
-  TELPHER_LOG_FORMAT=json telpher serve            logs for programs
+  telpher serve --dev                              a temporary node; prints commands to try
+  telpher serve --data /var/lib/telpher            a node with its data in another directory
+  telpher serve --native-listen 127.0.0.1:0 --json listen on a free port, and print it as JSON
+  TELPHER_LOG_FORMAT=json telpher serve            log as JSON
 
-For other machines, with TLS and a token:
+Accept connections from other machines, with TLS and a token:
   telpher token add builder
   telpher serve --native-listen 0.0.0.0:7400 --tls-certificate chain.pem --tls-key key.pem
 
-SIGTERM or SIGINT ends it gracefully, a second one at once. SIGHUP reads TLS certificates, tokens and
-limits again.";
+SIGTERM or SIGINT ends the node gracefully, a second signal ends it at once. SIGHUP reloads TLS
+certificates, tokens and limits.";
 
 /// Run a node
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Use a temporary data directory, removed at the end, and say what to try
+    /// Use a temporary data directory that is removed at the end, and print commands to try
     #[arg(long, conflicts_with = "data")]
     dev: bool,
 
-    /// End when the standard input ends, for nodes that a program starts
+    /// End when the standard input ends, for nodes that another program starts
     #[arg(long, hide = true)]
     end_with_stdin: bool,
 
-    /// Also stand in for a limiter on Express and Redis, on a port of its own
+    /// Also listen on a port with the HTTP API of a rate limiter on Express and Redis
     ///
-    /// Reads PORT (3000), TOKEN_BUCKET_CAPACITY (100) and TOKEN_BUCKET_RATE (10 per second) from the
-    /// environment, and listens where the HTTP door does.
+    /// Reads PORT (3000), TOKEN_BUCKET_CAPACITY (100) and TOKEN_BUCKET_RATE (10 per second) from
+    /// the environment, and listens on the host of the HTTP listener.
     #[arg(long)]
     compat_limiter: bool,
 
-    /// A proxy whose X-Forwarded-For that door believes
+    /// Proxy whose X-Forwarded-For header --compat-limiter trusts
     #[arg(long, value_name = "ADDRESS", requires = "compat_limiter")]
     compat_trusted_proxy: Vec<IpAddr>,
 
@@ -57,7 +57,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
     let no_color = environment.get("NO_COLOR").is_some();
     let audience = |loaded: &Loaded| {
-        // A program that reads the log reads the standard output beside it.
+        // A program that reads a JSON log also reads the standard output.
         let is_program = args.format.json || loaded.config.log.format == LogFormat::Json;
         match (is_program, args.dev) {
             (true, _) => Audience::Program,

@@ -1,13 +1,13 @@
-//! `telpher append`, `telpher read` and `telpher streams`: records that are kept in order.
+//! `telpher append`, `telpher read` and `telpher streams`: records of raw streams.
 
-use client::{CallError, Client, Extract, ReadLimit, Record, RecordStream};
+use client::{CallError, Client, ReadLimit, Record, RecordPage, RecordStream};
 use model::{ErrorCode, Name};
 use serde_json::{Map, Value, json};
 
 use super::agents::text;
 use super::body;
 use super::mailbox::pages;
-use super::target::{Target, block_on, tell_call_failure};
+use super::target::{Target, block_on, report_call_failure};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format, table};
 use crate::serve::Signals;
@@ -19,30 +19,30 @@ Examples:
   telpher append acme/demo/log 'it rains'    one record
   telpher append acme/demo/log - < notes     one record: the standard input
   telpher append acme/demo/log --lines - < notes.txt
-                                             a record for each line, all or none
-  telpher append acme/demo/log --expect 7 x  only if the stream ends at 7
+                                             one record for each line, all or none
+  telpher append acme/demo/log --expect 7 x  append only if the next offset is 7
 
-A stream is made by the first append.";
+The first append creates the stream.";
 
 const READ_EXAMPLES: &str = "\
 Examples:
-  telpher read acme/demo/log                 every record, each on a line
+  telpher read acme/demo/log                 print every record on a line
   telpher read acme/demo/log --from 100 --follow
-                                             from the hundredth on, and those to come
+                                             from offset 100 on, and new records
   telpher read acme/demo/log --raw --count 1 > first
-                                             the bytes of one record, as they are";
+                                             the bytes of one record, unchanged";
 
-/// Append records to a stream; they are on disk when it returns
+/// Append records to a stream; returns when they are on disk
 #[derive(Debug, clap::Args)]
 #[command(after_help = APPEND_EXAMPLES)]
 pub(crate) struct AppendArgs {
     /// Name of the stream: org/namespace/x, or x
     stream: String,
 
-    /// The record, or `-` for the standard input
+    /// Record, or `-` for the standard input
     body: String,
 
-    /// Make each line a record of its own
+    /// Append each line as a record
     #[arg(long)]
     lines: bool,
 
@@ -64,19 +64,19 @@ pub(crate) struct ReadArgs {
     /// Name of the stream: org/namespace/x, or x
     stream: String,
 
-    /// The first offset; the oldest that is kept when there is none
+    /// First offset to read [default: the oldest stored]
     #[arg(long, value_name = "OFFSET")]
     from: Option<u64>,
 
-    /// Wait for the records to come
+    /// Wait for new records and print them
     #[arg(short, long)]
     follow: bool,
 
-    /// End after this many records
+    /// End after this number of records
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 
-    /// Print the bytes of the records and nothing else
+    /// Print only the bytes of the records
     #[arg(long, conflicts_with = "json")]
     raw: bool,
 
@@ -96,7 +96,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = STREAMS)]
 pub(crate) struct StreamsArgs {
-    /// Only names that begin with this
+    /// Prefix of names to list
     #[arg(default_value = "", hide_default_value = true)]
     prefix: String,
 
@@ -135,16 +135,16 @@ pub(crate) fn run_append(args: AppendArgs, environment: &Environment) -> Result<
     })
 }
 
-/// A last line without its end is one too; an end without a line behind it is none.
+/// Splits bytes into lines. A last line without a line break counts; an empty last line does not.
 fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     bytes.split(|byte| *byte == b'\n').collect()
 }
 
 fn append_failure(format: Format, name: &Name, error: &CallError) -> Failure {
-    let failure = tell_call_failure(format, name, error);
+    let failure = report_call_failure(format, name, error);
     match RecordStream::end_of_conflict(error) {
-        Some(next) => failure.hint(format!("`telpher read {name} --from {next}` is its end")),
+        Some(next) => failure.hint(format!("the next offset is {next}: --expect {next}")),
         None => failure,
     }
 }
@@ -158,8 +158,8 @@ pub(crate) fn run_read(args: ReadArgs, environment: &Environment) -> Result<(), 
         tokio::select! {
             read = read(&stream, &args) => {
                 read.map_err(|error| match error {
-                    Trouble::Call(error) => tell_call_failure(args.format, &name, &error),
-                    Trouble::Output(failure) => failure,
+                    ReadError::Call(error) => report_call_failure(args.format, &name, &error),
+                    ReadError::Output(failure) => failure,
                 })
             }
             () = signals.next() => Ok(()),
@@ -167,24 +167,24 @@ pub(crate) fn run_read(args: ReadArgs, environment: &Environment) -> Result<(), 
     })
 }
 
-enum Trouble {
+enum ReadError {
     Call(CallError),
     Output(Failure),
 }
 
-impl From<CallError> for Trouble {
+impl From<CallError> for ReadError {
     fn from(error: CallError) -> Self {
         Self::Call(error)
     }
 }
 
-impl From<Failure> for Trouble {
+impl From<Failure> for ReadError {
     fn from(failure: Failure) -> Self {
         Self::Output(failure)
     }
 }
 
-async fn read(stream: &RecordStream, args: &ReadArgs) -> Result<(), Trouble> {
+async fn read(stream: &RecordStream, args: &ReadArgs) -> Result<(), ReadError> {
     let mut left = args.count.unwrap_or(u64::MAX);
     let mut from = match args.from {
         Some(from) => from,
@@ -229,10 +229,10 @@ fn limit(left: u64) -> ReadLimit {
     }
 }
 
-/// The oldest offset that is kept.
+/// Returns the oldest stored offset.
 async fn oldest(stream: &RecordStream) -> Result<u64, CallError> {
-    // Behind the end there is nothing, but what is asked for says where the beginning is.
-    let Extract { start, .. } = stream.read(u64::MAX).await?;
+    // A read after the end returns no records, but the start of the stream.
+    let RecordPage { start, .. } = stream.read(u64::MAX).await?;
     Ok(start)
 }
 

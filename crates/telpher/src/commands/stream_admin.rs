@@ -1,4 +1,4 @@
-//! `telpher stream`: deletes records of streams.
+//! `telpher stream`: deletes records of raw streams.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ Examples:
   telpher stream delete acme/demo/log  delete every record
 
 Offsets are never used twice: an append to a deleted stream gets the next offset.
-`stream.retention` and `stream.retention_size` of the node delete records by age and size.";
+The options `stream.retention` and `stream.retention_size` of a node delete records by age and size.";
 
 /// Delete records of streams
 #[derive(Debug, clap::Subcommand)]
@@ -34,7 +34,7 @@ pub(crate) struct TrimArgs {
     /// Name of the stream: org/namespace/x, or x
     stream: String,
 
-    /// The first offset that stays
+    /// First offset that is kept
     #[arg(long, value_name = "OFFSET")]
     before: u64,
 

@@ -1,4 +1,4 @@
-//! Which node a client command talks to, and what its failures look like.
+//! The node of a client command: connecting to it, and failures of calls.
 
 use std::path::PathBuf;
 
@@ -10,34 +10,34 @@ use crate::failure::{Exit, Failure};
 use crate::output::{self, Format};
 use crate::settings::Environment;
 
-/// Where a node listens when nobody says anything else.
+/// The default address of a node.
 pub(crate) const URL_DEFAULT: &str = "tcp://127.0.0.1:7400";
 
 /// The node that a client command talks to.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Node")]
 pub(crate) struct Target {
-    /// Where the node is: tcp://HOST:PORT, tls://HOST:PORT or unix://PATH
+    /// Address of the node: tcp://HOST:PORT, tls://HOST:PORT or unix://PATH
     ///
     /// [default: tcp://127.0.0.1:7400] [env: TELPHER_URL]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 
-    /// Bearer token, when the node asks for one [env: TELPHER_TOKEN]
+    /// Bearer token, if the node requires one [env: TELPHER_TOKEN]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
 
-    /// Certificates (PEM) to trust behind tls:// [env: TELPHER_TLS_AUTHORITIES]
+    /// Certificates (PEM) to trust for tls:// [env: TELPHER_TLS_AUTHORITIES]
     #[arg(long, value_name = "FILE")]
     tls_authorities: Option<PathBuf>,
 
-    /// Name to send under; whoever receives sees it as the source [env: TELPHER_NAME]
+    /// Name of this client, which receivers see as the source [env: TELPHER_NAME]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }
 
 impl Target {
-    /// The node at `url`, as whoever the environment says.
+    /// The node at `url`, with credentials from the environment.
     pub(crate) fn at(url: &str) -> Self {
         Self {
             url: Some(url.to_owned()),
@@ -47,17 +47,17 @@ impl Target {
         }
     }
 
-    /// Where the node is.
+    /// Returns the address of the node.
     pub(crate) fn url(&self, environment: &Environment) -> String {
         given(&self.url, environment, "TELPHER_URL").unwrap_or_else(|| URL_DEFAULT.to_owned())
     }
 
-    /// The bearer token, if there is one.
+    /// Returns the bearer token, if there is one.
     pub(crate) fn token(&self, environment: &Environment) -> Option<String> {
         given(&self.token, environment, "TELPHER_TOKEN")
     }
 
-    /// Connects, or says why not.
+    /// Connects to the node.
     pub(crate) async fn connect(&self, environment: &Environment) -> Result<Client, Failure> {
         self.try_connect(environment).await.map_err(connect_failure)
     }
@@ -79,7 +79,7 @@ impl Target {
     }
 }
 
-/// The flag's value, else the variable's.
+/// Returns the flag's value, else the variable's.
 fn given(flag: &Option<String>, environment: &Environment, variable: &str) -> Option<String> {
     let variable = || Some(environment.get(variable)?.to_string_lossy().into_owned());
     flag.clone().or_else(variable)
@@ -95,7 +95,7 @@ fn connect_failure(error: ConnectError) -> Failure {
         | ConnectError::Unsupported { .. } => Exit::Usage,
         ConnectError::Io { cause, .. } if cause.kind() == std::io::ErrorKind::InvalidData => {
             return Failure::new(Exit::Denied, brief(&error))
-                .hint("--tls-authorities FILE names the PEM file of the certificate to trust");
+                .hint("--tls-authorities FILE is the PEM file with the certificate to trust");
         }
         ConnectError::Io { .. } => Exit::Unavailable,
         ConnectError::Timeout { .. } => Exit::Timeout,
@@ -107,21 +107,21 @@ fn connect_failure(error: ConnectError) -> Failure {
     let failure = hints.fold(Failure::new(exit, brief(&error)), Failure::hint);
     match exit {
         Exit::Unavailable => {
-            failure.hint("`telpher serve --dev` starts one; --url URL names another one")
+            failure.hint("`telpher serve --dev` starts a node; --url URL selects another one")
         }
-        Exit::Denied => failure.hint("--token TOKEN or TELPHER_TOKEN carries it"),
+        Exit::Denied => failure.hint("set the token with --token TOKEN or TELPHER_TOKEN"),
         _ => failure,
     }
 }
 
-/// What happened, without what to do about it.
+/// Returns the message of an error without its hints.
 fn brief(error: &ConnectError) -> String {
     let text = error.to_string();
     let lines = text.lines().take_while(|line| !line.starts_with("hint: "));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// An agent's name as it was given.
+/// Parses an agent's name.
 pub(crate) fn agent_name(text: &str) -> Result<Name, Failure> {
     Name::parse(text).map_err(|error| {
         Failure::new(Exit::Usage, error)
@@ -129,20 +129,24 @@ pub(crate) fn agent_name(text: &str) -> Result<Name, Failure> {
     })
 }
 
-/// What a failed call looks like to a person.
+/// Converts the error of a call to a failure.
 pub(crate) fn call_failure(name: &Name, error: &CallError) -> Failure {
     let message = format!("{}: {}", error.code, error.message);
     let failure = Failure::new(Exit::from(error.code), message);
     match error.code {
-        ErrorCode::NoResponder => failure
-            .hint("`telpher agents` lists who is there")
-            .hint(format!("`telpher listen {name} --echo` answers")),
+        ErrorCode::NoResponder => {
+            failure
+                .hint("`telpher agents` lists the subscribers")
+                .hint(format!(
+                    "`telpher listen {name} --echo` starts an agent that answers"
+                ))
+        }
         _ => failure.hint(error.hint()),
     }
 }
 
-/// The same, and for programs the outcome as JSON on the standard output.
-pub(crate) fn tell_call_failure(format: Format, name: &Name, error: &CallError) -> Failure {
+/// Converts the error of a call to a failure; with `--json`, also prints it to the standard output.
+pub(crate) fn report_call_failure(format: Format, name: &Name, error: &CallError) -> Failure {
     let failure = call_failure(name, error);
     if !format.json {
         return failure;
@@ -181,12 +185,12 @@ pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> 
         Failure::new(Exit::Failed, format!("cannot start the runtime: {error}"))
     })?;
     let outcome = runtime.block_on(command);
-    // A thread that still reads the standard input must not keep the process.
+    // A thread that still reads the standard input must not keep the process alive.
     runtime.shutdown_background();
     outcome
 }
 
-/// How to name the node on a command line; nothing when it is where everybody looks.
+/// Returns the flag that selects the node at `url`; empty for the default address.
 pub(crate) fn flag_for(url: &str) -> String {
     match url {
         URL_DEFAULT => String::new(),
@@ -199,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_that_is_none_is_a_usage_error_with_its_hint() {
+    fn an_invalid_address_is_a_usage_error_with_a_hint() {
         let error = "nonsense".parse::<net::Address>().unwrap_err();
         let failure = connect_failure(ConnectError::Address(error));
         assert_eq!(failure.exit, Exit::Usage);
@@ -208,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_address_needs_no_flag() {
+    fn the_default_address_needs_no_flag() {
         assert_eq!(flag_for(URL_DEFAULT), "");
         assert_eq!(flag_for("unix:///x"), " --url unix:///x");
     }

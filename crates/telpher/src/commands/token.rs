@@ -1,4 +1,4 @@
-//! `telpher token`: authentication by bearer tokens, and the names that their bearers may use.
+//! `telpher token`: manages bearer tokens and the names that they may use.
 
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ Examples:
   telpher token add builder                      for the agent `default/default/builder`
   telpher token add pay --for 'acme/pay/*'       for all agents of a namespace
   telpher token add ops --role admin             for an administrator of the node
-  TELPHER_TOKEN=$(telpher token add ci)          straight into a shell's variable
+  TELPHER_TOKEN=$(telpher token add ci)          store the secret in a shell variable
   telpher token bind builder --for acme/search/crawler --for 'acme/test/*'
-                                                 other names for a token, which keeps its secret
+                                                 change the names of a token; its secret stays
   telpher token list --json
   telpher token revoke builder
 
-Names. A token is bound to patterns of names, `org/namespace/agent` with `*` for any part. Its bearer \
-connects, subscribes, takes quota, manages mailboxes and deletes under these names only; without \
---for under `default/default/NAME` only. An agent that connects without a name is the first pattern's, \
-with the token's name for an open agent: `acme/pay/pay` above. Everything it does is charged, halted \
-and shown under its name. `--for '*/*/*'` allows every name but those of `telpher/`; administrators \
-may use every name anyway. Any bearer may send to every name, and read.
+A token is bound to patterns of names, `org/namespace/agent` with `*` for any part. Its bearer may \
+connect, subscribe, take quota, manage mailboxes and delete only under these names; without --for \
+only under `default/default/NAME`. An agent that connects without a name gets the name of the first \
+pattern, with the token's name in place of `*` for the agent: `acme/pay/pay` above. Its operations are \
+charged, halted and shown under its name. `--for '*/*/*'` allows every name except those of \
+`telpher/`; administrators may use every name. Every bearer may send to every name, and read.
 
-A running node follows within a second: clients whose token was revoked or bound anew are \
-disconnected. Once the first token was added, every client needs one.";
+A running node applies changes within a second; it disconnects clients whose token was revoked or \
+bound to other names. Once a token exists, every client needs one.";
 
 /// Add, list, bind and revoke the bearer tokens of a node
 #[derive(Debug, clap::Subcommand)]
@@ -40,12 +40,12 @@ disconnected. Once the first token was added, every client needs one.";
 pub(crate) enum Command {
     /// Add a token and print it; it cannot be shown again
     Add {
-        /// The token's name: letters, digits, `.`, `_` and `-`
+        /// Name of the token: letters, digits, `.`, `_` and `-`
         name: String,
-        /// What its bearer may do
+        /// Role of the bearer
         #[arg(long, value_enum, default_value_t = RoleArg::Agent)]
         role: RoleArg,
-        /// Names that its bearer may use, `*` for any part; several are allowed
+        /// Names that the bearer may use, `*` for any part; may be repeated
         #[arg(long = "for", value_name = "PATTERN")]
         names: Vec<Pattern>,
         #[command(flatten)]
@@ -53,11 +53,11 @@ pub(crate) enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Bind a token to other names; its secret stays
+    /// Bind a token to other names; its secret stays valid
     Bind {
-        /// The token's name
+        /// Name of the token
         name: String,
-        /// Names that its bearer may use from now on; without one `default/default/NAME` only
+        /// Names that the bearer may use from now on [default: default/default/NAME]
         #[arg(long = "for", value_name = "PATTERN")]
         names: Vec<Pattern>,
         #[command(flatten)]
@@ -65,7 +65,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// List the tokens: their names, never the secrets
+    /// List the tokens, without their secrets
     List {
         #[command(flatten)]
         data: DataArgs,
@@ -74,7 +74,7 @@ pub(crate) enum Command {
     },
     /// Revoke a token
     Revoke {
-        /// The token's name
+        /// Name of the token
         name: String,
         #[command(flatten)]
         data: DataArgs,
@@ -85,9 +85,9 @@ pub(crate) enum Command {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum RoleArg {
-    /// Subscribe, send, call
+    /// May subscribe, send, call and use quotas
     Agent,
-    /// That, and administration
+    /// May also administer the node
     Admin,
 }
 
@@ -155,7 +155,7 @@ fn add(
             Role::Agent => names.join(", "),
         };
         output::note(&format!(
-            "token `{name}` ({role}, for {allowed}) added; this is the only time it is shown:"
+            "token `{name}` ({role}, for {allowed}) added; its secret is shown only once:"
         ));
     }
     let value = json!({
@@ -181,7 +181,7 @@ fn bind(
     output::print(format, &value, &text)
 }
 
-/// The patterns of a token as they are shown; `None` is a token of an earlier version.
+/// Returns the printed patterns of a token; `None` is a token of an earlier version.
 fn texts(name: &str, patterns: Option<&[Pattern]>) -> Vec<String> {
     match patterns {
         None => vec!["*/*/*".to_owned()],
@@ -204,8 +204,8 @@ fn list(store: &TokenStore, format: Format) -> Result<(), Failure> {
     let value = json!({ "required": store.required(), "tokens": value.collect::<Vec<_>>() });
     if !format.json && store.list().is_empty() {
         output::note(match store.required() {
-            true => "no token is left: nobody can connect until one is added",
-            false => "there are no tokens: whoever reaches a door may use it",
+            true => "all tokens were revoked: no client can connect until one is added",
+            false => "no tokens: every client that can reach a listener may use the node",
         });
         return Ok(());
     }
@@ -226,19 +226,18 @@ fn revoke(store: &mut TokenStore, name: &str, format: Format) -> Result<(), Fail
     store.revoke(name).map_err(change_failure)?;
     let value = json!({ "revoked": name, "tokens_left": store.list().len() });
     if !format.json && store.list().is_empty() {
-        output::note("no token is left: nobody can connect until one is added");
+        output::note("the last token was revoked: no client can connect until one is added");
     }
     output::print(format, &value, &format!("token `{name}` revoked\n"))
 }
 
-/// Why the store cannot be used, for a person.
+/// Converts an error of the token store to a failure.
 pub(crate) fn store_failure(error: TokensError) -> Failure {
     let failure = Failure::new(Exit::Failed, &error);
     match error {
-        TokensError::Disk(_) => failure.hint("is `--data` the directory of a node?"),
-        TokensError::Damaged { .. } | TokensError::Disappeared { .. } => failure.hint(
-            "restore the file from a backup; or remove it, and nobody's token is valid any more",
-        ),
+        TokensError::Disk(_) => failure.hint("check that `--data` is the directory of a node"),
+        TokensError::Damaged { .. } | TokensError::Disappeared { .. } => failure
+            .hint("restore the file from a backup, or remove it, which invalidates all tokens"),
     }
 }
 
@@ -259,7 +258,7 @@ fn change_failure(error: ChangeError) -> Failure {
             let failure = Failure::new(Exit::NotFound, &error);
             match nearest {
                 Some(nearest) => failure.hint(format!("did you mean `{nearest}`?")),
-                None => failure.hint("`telpher token list` shows what there is"),
+                None => failure.hint("`telpher token list` lists the tokens"),
             }
         }
         ChangeError::Lock(error) => lock_failure(error),
@@ -270,9 +269,9 @@ fn change_failure(error: ChangeError) -> Failure {
 fn lock_failure(error: LockError) -> Failure {
     match error {
         LockError::Held { .. } => Failure::new(Exit::Unavailable, error)
-            .hint("another command changes the tokens at this moment: try again"),
+            .hint("another command is changing the tokens: try again"),
         LockError::Disk(_) => {
-            Failure::new(Exit::Failed, error).hint("is `--data` a directory that is writable?")
+            Failure::new(Exit::Failed, error).hint("check that `--data` is a writable directory")
         }
     }
 }

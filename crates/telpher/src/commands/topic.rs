@@ -1,7 +1,7 @@
-//! `telpher topic`: the topics that Kafka's clients share, without a Kafka client.
+//! `telpher topic`: manages, writes and reads the topics of the Kafka listener.
 //!
-//! What is asked about topics goes to the routes of the HTTP door, over the native one; records go
-//! through the client.
+//! Administration uses the routes of the HTTP listener over the native protocol; records are
+//! appended and read by the client library.
 
 mod admin;
 mod consume;
@@ -10,8 +10,8 @@ mod produce;
 use client::CallError;
 use model::ErrorCode;
 
-use super::conversation::ask::{Problem, Trouble, encode};
-use super::target::{agent_name, tell_call_failure};
+use super::conversation::http::{HttpError, Problem, encode};
+use super::target::{agent_name, report_call_failure};
 use crate::failure::{Exit, Failure};
 use crate::output::Format;
 use crate::serve::HTTP_AGENT;
@@ -20,33 +20,33 @@ const EXAMPLES: &str = "\
 Examples:
   telpher topic create orders --partitions 6 --config retention.ms=86400000
   telpher topic produce orders 'two books' --key customer-7
-                                             a record; its key says in which partition it is
+                                             one record; its key selects the partition
   telpher topic produce orders --key-separator < orders.tsv
-                                             a record for each line of the standard input: key, tab, value
-  telpher topic consume orders --follow      every record of every partition, and those to come
+                                             one record per input line: key, tab, value
+  telpher topic consume orders --follow      all records of all partitions, and new ones
   telpher topic consume orders --partition 2 --from 100 --max 10 --json
-  telpher topic describe orders              its configuration, and where its partitions stand
+  telpher topic describe orders              show its configuration and its partitions
   telpher topic list
 
-Kafka's own clients use the same topics at the Kafka door: kcat -b 127.0.0.1:9092 -C -t orders";
+Kafka clients use the same topics at the Kafka listener: kcat -b 127.0.0.1:9092 -C -t orders";
 
-/// Make topics, produce and consume records: those that Kafka's clients see
+/// Manage Kafka topics; produce and consume their records
 #[derive(Debug, clap::Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
     /// List the topics
     List(admin::ListArgs),
-    /// Show what a topic is, and where its partitions stand
+    /// Show the configuration and the partitions of a topic
     Describe(admin::NameArgs),
-    /// Make a topic
+    /// Create a topic
     Create(admin::CreateArgs),
-    /// Give a topic more partitions, or another configuration
+    /// Add partitions to a topic, or change its configuration
     Alter(admin::AlterArgs),
-    /// Delete a topic and everything in it
+    /// Delete a topic and all its records
     Delete(admin::NameArgs),
-    /// Append records; they are on disk when this returns
+    /// Append records; returns when they are on disk
     Produce(produce::Args),
-    /// Print records; with --follow, also those to come
+    /// Print records; with --follow, also new ones
     Consume(consume::Args),
 }
 
@@ -65,27 +65,28 @@ pub(crate) fn run(
     }
 }
 
-/// Where the route of a topic is.
+/// Returns the path of a topic's HTTP route.
 fn path_of(topic: &str) -> String {
     format!("/v1/topics/{}", encode(topic))
 }
 
-/// A key and its value, as in `retention.ms=1000`.
+/// Parses a key and its value: `retention.ms=1000`.
 fn pair(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(key, _)| !key.is_empty());
     let pair = pair.map(|(key, value)| (key.to_owned(), value.to_owned()));
     pair.ok_or_else(|| "write KEY=VALUE".to_owned())
 }
 
-/// Why there is no answer, as a person reads it; for programs also as JSON.
-fn tell(format: Format, topic: &str, trouble: Trouble) -> Failure {
-    match trouble {
-        Trouble::Refused(problem) => match problem.print(format) {
+/// Converts an error of an HTTP route to a failure; with `--json`, also prints it to the standard
+/// output.
+fn report(format: Format, topic: &str, error: HttpError) -> Failure {
+    match error {
+        HttpError::Refused(problem) => match problem.print(format) {
             Ok(()) => refused(topic, &problem),
             Err(unprinted) => unprinted,
         },
-        Trouble::Call(error) => tell_call(format, topic, &error),
-        told @ Trouble::Told(_) => told.tell(format, None),
+        HttpError::Call(error) => report_call(format, topic, &error),
+        local @ HttpError::Local(_) => local.report(format, None),
     }
 }
 
@@ -96,17 +97,18 @@ fn refused(topic: &str, problem: &Problem) -> Failure {
     Failure::new(Exit::from(problem.code), message).hint(hint(topic, problem.code, start))
 }
 
-/// The same for what was asked over the native door.
-fn tell_call(format: Format, topic: &str, error: &CallError) -> Failure {
+/// Converts an error of a native call to a failure; with `--json`, also prints it to the standard
+/// output.
+fn report_call(format: Format, topic: &str, error: &CallError) -> Failure {
     let start = error.details.first_chunk().copied().map(u64::from_le_bytes);
     let message = format!("{}: {}", error.code, error.message);
     let failure =
         Failure::new(Exit::from(error.code), message).hint(hint(topic, error.code, start));
     match agent_name(HTTP_AGENT) {
-        // What programs are told is what they are told of any call.
+        // The JSON is the same as for any call.
         Ok(name) if format.json => Failure {
             errors: failure.errors,
-            ..tell_call_failure(format, &name, error)
+            ..report_call_failure(format, &name, error)
         },
         _ => failure,
     }
@@ -115,22 +117,20 @@ fn tell_call(format: Format, topic: &str, error: &CallError) -> Failure {
 fn hint(topic: &str, code: ErrorCode, start: Option<u64>) -> String {
     match (code, start) {
         (ErrorCode::NotFound, _) => format!(
-            "`telpher topic list` lists them; `telpher topic create {topic}` makes this one"
+            "`telpher topic list` lists the topics; `telpher topic create {topic}` creates this one"
         ),
-        (ErrorCode::Conflict, _) => format!("`telpher topic describe {topic}` shows it"),
+        (ErrorCode::Conflict, _) => format!("`telpher topic describe {topic}` shows the topic"),
         (ErrorCode::Trimmed, Some(start)) => {
-            format!("the oldest record that is kept is at --from {start}")
+            format!("the oldest stored record is at --from {start}")
         }
         (ErrorCode::InvalidArgument, _) => {
-            format!(
-                "`telpher topic describe {topic}` shows what it is; `telpher topic --help` how to ask"
-            )
+            format!("see `telpher topic describe {topic}` and `telpher topic --help`")
         }
         (ErrorCode::TooLarge, _) => {
-            "max.message.bytes of the topic says how much it takes at once".to_owned()
+            "max.message.bytes of the topic limits the size of a batch".to_owned()
         }
         (ErrorCode::Denied, _) => {
-            "topics.partitions_max and namespace.names_max of the node say how many".to_owned()
+            "topics.partitions_max and namespace.names_max limit the partitions of the node".to_owned()
         }
         (code, _) => CallError::new(code, "").hint().to_owned(),
     }

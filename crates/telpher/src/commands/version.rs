@@ -1,4 +1,4 @@
-//! `telpher version`.
+//! `telpher version`: prints the version and the build target.
 
 use std::env::consts::{ARCH, OS};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 
-/// The version, and what it was built for
+/// Print the version and the build target
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

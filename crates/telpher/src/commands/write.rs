@@ -1,33 +1,33 @@
-//! `telpher write`: one way, acknowledged by the node.
+//! `telpher write`: writes a durable message to an agent's mailbox.
 
 use std::time::Duration;
 
-use client::{CallError, Client, RetryPolicy, Written};
+use client::{CallError, Client, RetryPolicy, WriteReceipt};
 use model::{ErrorCode, Name, Retry};
 use serde_json::{Value, json};
 
 use super::body;
-use super::target::{Target, agent_name, block_on, tell_call_failure};
+use super::target::{Target, agent_name, block_on, report_call_failure};
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use crate::settings::{Environment, parse_duration};
 
 const EXAMPLES: &str = "\
 Examples:
-  telpher write acme/demo/worker 'job 7'           on disk, for one of the instances, now or later
+  telpher write acme/demo/worker 'job 7'           stored on disk, for one instance, now or later
   telpher write acme/demo/worker - < job.json      the body from the standard input
-  telpher write --ttl 1h acme/demo/worker 'job 8'  given up when nobody has taken it for an hour
+  telpher write --ttl 1h acme/demo/worker 'job 8'  expires if it is not acknowledged in an hour
   telpher write --id 00000000000000000000000000000007 acme/demo/worker 'job 7'
-                                                   as often as you like: it is there once
+                                                   can be repeated: it is stored once
   telpher write --durability memory acme/demo/worker 'job 9'
-                                                   for who is subscribed now, if anybody is
+                                                   not stored, for current subscribers only
 
-`telpher mailbox peek` shows what waits, `telpher listen` takes it.";
+`telpher mailbox peek` shows waiting messages, `telpher listen` receives them.";
 
-/// Attempts of a write to disk: twice is as good as once.
+/// Maximum number of attempts of a write to disk, which is idempotent by its id.
 const ATTEMPTS: u32 = 5;
 
-/// Write a message that is kept until somebody has taken it
+/// Write a message that is stored until a subscriber acknowledges it
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -37,20 +37,20 @@ pub(crate) struct Args {
     /// Body, or `-` for the standard input
     body: String,
 
-    /// When it is acknowledged
+    /// Point at which the write is acknowledged
     #[arg(long, value_enum, default_value_t = Durability::Disk)]
     durability: Durability,
 
-    /// How long it may wait for a subscriber that takes it; the node may allow less
+    /// Maximum time that the message waits; the node may have a lower limit
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     ttl: Option<Duration>,
 
-    /// What the write is called, 32 hexadecimal digits: one that was written before under the same
-    /// id is not written again
+    /// Id of the write, 32 hexadecimal digits; a repeated write with the same id is not stored
+    /// again
     #[arg(long, value_name = "ID", value_parser = parse_id)]
     id: Option<[u8; 16]>,
 
-    /// Method of the agent that it is for
+    /// Method to call, if the agent has several
     #[arg(long, default_value = "", hide_default_value = true)]
     method: String,
 
@@ -63,24 +63,24 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Durability {
-    /// When it is on disk
+    /// When the message is on disk
     Disk,
-    /// When it is queued for who is subscribed now; succeeds with nobody
+    /// When the message is queued for current subscribers; succeeds even without any
     Memory,
 }
 
 pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
     let name = agent_name(&args.agent)?;
     let body = body::read(&args.body)?;
-    // The same for each attempt.
+    // Every attempt has the same id.
     let id = args.id.unwrap_or_else(|| fastrand::u128(..).to_le_bytes());
     block_on(async {
         let client = args.target.connect(environment).await?;
-        let told = match args.durability {
+        let outcome = match args.durability {
             Durability::Disk => to_disk(&client, &name, &body, id, &args).await,
             Durability::Memory => to_memory(&client, &name, &body).await,
         };
-        let (value, human) = told.map_err(|error| write_failure(&args, &name, &error))?;
+        let (value, human) = outcome.map_err(|error| write_failure(&args, &name, &error))?;
         output::print(args.format, &value, &human)
     })
 }
@@ -101,15 +101,13 @@ async fn to_disk(
     };
     let first = match write().await {
         Err(error) if error.code == ErrorCode::Throttled => {
-            output::note(&format!(
-                "{error}; trying again when the limit has refilled"
-            ));
+            output::note(&format!("{error}; retrying when the limit has refilled"));
             None
         }
         Err(error) if error.retry() == Retry::Never => return Err(error),
         first => first.ok(),
     };
-    let Written {
+    let WriteReceipt {
         offset,
         is_duplicate,
     } = match first {
@@ -118,7 +116,7 @@ async fn to_disk(
     };
     let human = match is_duplicate {
         false => format!("stored at {offset}\n"),
-        true => format!("was stored at {offset} before\n"),
+        true => format!("already stored at {offset}\n"),
     };
     Ok((
         json!({ "offset": offset, "duplicate": is_duplicate }),
@@ -137,10 +135,12 @@ async fn to_memory(
 }
 
 fn write_failure(args: &Args, name: &Name, error: &CallError) -> Failure {
-    let failure = tell_call_failure(args.format, name, error);
+    let failure = report_call_failure(args.format, name, error);
     match error.code {
-        ErrorCode::Unsupported => failure.hint("--durability memory is offered"),
-        ErrorCode::Busy => failure.hint(format!("`telpher mailbox peek {name}` shows what waits")),
+        ErrorCode::Unsupported => failure.hint("use --durability memory"),
+        ErrorCode::Busy => {
+            failure.hint(format!("`telpher mailbox peek {name}` shows the messages"))
+        }
         _ => failure,
     }
 }

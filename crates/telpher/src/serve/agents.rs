@@ -1,4 +1,4 @@
-//! Agents that are called when somebody writes: over HTTP, or by their native name.
+//! Webhooks: calls of agents over HTTP or by their native name.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,10 +14,10 @@ use outbound::webhook::{Allowed, HttpCaller};
 
 use crate::failure::{Exit, Failure};
 
-/// What an agent is asked that is called by its name.
+/// The method that is called on agents with a native name.
 const METHOD: &str = "conversation";
 
-/// Has the node's agents called; what is returned makes the calls.
+/// Starts webhooks. The returned future makes the calls.
 pub(super) fn start(
     node: &Handle,
     client: &Client,
@@ -29,7 +29,7 @@ pub(super) fn start(
     let allowed = Allowed::parse(&webhook.allow.0, is_local);
     let allowed = allowed.map_err(|error| {
         Failure::new(Exit::Usage, format!("`webhook.allow`: {error}"))
-            .hint("patterns with commas in between: --webhook-allow 'https://*.example.com'")
+            .hint("write patterns, separated by commas: --webhook-allow 'https://*.example.com'")
     })?;
     let caller = Arc::new(AnyCaller {
         http: HttpCaller::new(allowed, authorities(config)?),
@@ -43,17 +43,17 @@ pub(super) fn start(
     Ok(edge::http::call_agents(node.clone(), caller))
 }
 
-/// Without the file nobody is trusted: calls by https fail, and say why.
+/// Loads the trusted certificates. Without the file none is trusted, and calls over https fail.
 fn authorities(config: &Config) -> Result<Arc<rustls::ClientConfig>, Failure> {
     let path = &config.webhook.authorities;
     let path = Some(path.as_path()).filter(|path| path.exists());
     net::client_config(path).map_err(|error| {
         Failure::new(Exit::Failed, format!("`webhook.authorities`: {error}"))
-            .hint("a PEM file with certificates: --webhook-authorities PATH")
+            .hint("set a PEM file with certificates: --webhook-authorities PATH")
     })
 }
 
-/// Calls by whichever way leads to an agent.
+/// Calls agents over HTTP or by their native name.
 struct AnyCaller {
     http: HttpCaller,
     client: Client,
@@ -78,29 +78,30 @@ impl Caller for AnyCaller {
         Box::pin(async move {
             let agent = agent.map_err(|error| CallError::Refused(error.to_string()))?;
             let call = agent.call(METHOD, request.body).deadline(request.timeout);
-            let reply = call.await.map_err(explain)?;
+            let reply = call.await.map_err(to_call_error)?;
             Ok(Response {
                 status: 200,
                 content_type: "application/json".to_owned(),
                 retry_after: None,
-                body: Box::pin(Whole(Some(Bytes::copy_from_slice(&reply)))),
+                body: Box::pin(CompleteBody(Some(Bytes::copy_from_slice(&reply)))),
             })
         })
     }
 }
 
-/// Whatever may be tried again is lost: an agent's message has an id that is the same each time.
-fn explain(error: ClientError) -> CallError {
+/// Converts an error. Errors that allow a retry become `Lost`, so that the call is repeated: the
+/// message of an agent has the same id each time.
+fn to_call_error(error: ClientError) -> CallError {
     match error.retry() {
         Retry::Never => CallError::Refused(error.to_string()),
         Retry::Safe | Retry::MayDuplicate => CallError::Lost(error.to_string()),
     }
 }
 
-/// An answer that is there.
-struct Whole(Option<Bytes>);
+/// A complete body.
+struct CompleteBody(Option<Bytes>);
 
-impl Body for Whole {
+impl Body for CompleteBody {
     fn poll_piece(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! The archive of conversations in PostgreSQL, when there is one.
+//! Starts the archive of conversations in PostgreSQL, if one is configured.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use outbound::archive::{self, Options};
 
 use crate::failure::{Exit, Failure};
 
-/// What keeps the archive for as long as it is polled; `None` when none is configured. It need not
-/// be there: it is written when it comes.
+/// Returns the task that writes the archive; `None` if no archive is configured. The database may
+/// be unreachable at the start; the task writes to it once it is reachable.
 pub(super) fn start(
     node: &Handle,
     config: &Config,
@@ -18,8 +18,8 @@ pub(super) fn start(
     let Some(options) = options(config) else {
         return Ok(None);
     };
-    let kept = archive::keep(node, options);
-    kept.map(Some)
+    let task = archive::keep(node, options);
+    task.map(Some)
         .map_err(|error| Failure::new(Exit::Usage, error))
 }
 

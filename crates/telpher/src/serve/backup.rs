@@ -1,6 +1,6 @@
-//! What the node's own agent does when it is asked for a backup.
+//! The method `backup` of the node's own agent.
 //!
-//! It writes to the disk of this machine at a path that the client chose: the client is an
+//! It writes to a path on this machine that the client chooses. Therefore the client must be an
 //! administrator, and the path must not exist.
 
 use std::io;
@@ -22,24 +22,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::journal::DIRECTORY;
-use super::kept;
+use super::mailboxes;
 
-/// How long filing may take to bring everything into the copy.
+/// Time limit for filing all records before the copy.
 const FILING_LIMIT: Duration = Duration::from_secs(120);
 
-/// How often it is looked at.
-const LOOK: Duration = Duration::from_millis(5);
+/// Time between two checks of the filing.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Asks for a backup.
+/// The request of a backup.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Backup {
-    /// An absolute path on the node's machine where there is nothing yet.
+    /// An absolute path on the node's machine that does not exist yet.
     pub(crate) path: PathBuf,
-    /// A bearer token of an administrator; empty if the connection's own is to be judged.
+    /// A bearer token of an administrator; empty to use the connection's own token.
     pub(crate) token: String,
 }
 
-/// What a backup is made of.
+/// The data that a backup copies.
 #[derive(Clone)]
 pub(super) struct Source {
     pub(super) journal: Arc<Journal>,
@@ -48,47 +48,51 @@ pub(super) struct Source {
     pub(super) gate: Arc<dyn Gate>,
 }
 
-/// Adds the method to the agent's.
+/// Adds the method to the agent.
 pub(super) fn method(server: Server, node: &Handle, source: Source) -> Server {
     let node = node.clone();
     server.handle("backup", move |request: Request| {
         let source = source.clone();
-        let caller = kept::principal(&node, &request);
+        let caller = mailboxes::principal(&node, &request);
         async move {
             let caller = caller?;
             let made = move || answer(&source, &caller, &request.body);
             let made = tokio::task::spawn_blocking(made).await;
             match made {
                 Ok(answer) => answer.map(|value| value.to_string()),
-                Err(error) => Err(Fault::new(format!("the backup ended early: {error}"))),
+                Err(error) => Err(Fault::new(format!("the backup failed: {error}"))),
             }
         }
     })
 }
 
-/// The caller is an administrator, or shows the token of one.
+/// Makes a backup if the caller is an administrator or the request has an administrator's token.
 fn answer(source: &Source, caller: &Principal, body: &[u8]) -> Result<Value, Fault> {
     let invalid = |message: String| Fault::with_code(ErrorCode::InvalidArgument, message);
-    let asked: Backup = serde_json::from_slice(body).map_err(|error| invalid(error.to_string()))?;
-    let is_admin = match asked.token.is_empty() {
+    let backup_request: Backup =
+        serde_json::from_slice(body).map_err(|error| invalid(error.to_string()))?;
+    let is_admin = match backup_request.token.is_empty() {
         true => caller.is_admin(),
         false => {
-            let pass = source.gate.admit(&asked.token);
+            let pass = source.gate.admit(&backup_request.token);
             let unknown =
                 |error: Refused| Fault::with_code(ErrorCode::Unauthenticated, error.to_string());
             pass.map_err(unknown)?.principal().is_admin()
         }
     };
     if !is_admin {
-        let message = "a backup takes an administrator's token";
+        let message = "a backup needs an administrator's token";
         return Err(Fault::with_code(ErrorCode::Denied, message));
     }
-    if !asked.path.is_absolute() {
-        return Err(invalid(format!("{} is not absolute", asked.path.display())));
+    if !backup_request.path.is_absolute() {
+        return Err(invalid(format!(
+            "{} is not absolute",
+            backup_request.path.display()
+        )));
     }
-    let copied = make(source, &asked.path)?;
+    let copied = make(source, &backup_request.path)?;
     Ok(json!({
-        "path": asked.path.display().to_string(),
+        "path": backup_request.path.display().to_string(),
         "linked": copied.linked,
         "copied": copied.copied,
         "bytes": copied.bytes,
@@ -96,11 +100,11 @@ fn answer(source: &Source, caller: &Principal, body: &[u8]) -> Result<Value, Fau
     }))
 }
 
-/// Copies everything under another name, which becomes the one that was asked for at the end: a
-/// backup that has its name is complete.
+/// Copies everything under a temporary name, and renames the copy at the end. A backup under its
+/// final name is therefore complete.
 fn make(source: &Source, target: &Path) -> Result<Copied, Fault> {
     if target.symlink_metadata().is_ok() {
-        let message = format!("{} is there already", target.display());
+        let message = format!("{} exists already", target.display());
         return Err(Fault::with_code(ErrorCode::InvalidArgument, message));
     }
     let position = source.journal.seal();
@@ -116,7 +120,7 @@ fn make(source: &Source, target: &Path) -> Result<Copied, Fault> {
         Ok(copied)
     });
     if copied.is_err() {
-        // What is left of the attempt is of no use; the first error is what counts.
+        // The incomplete copy is removed; the first error is reported.
         let _ = std::fs::remove_dir_all(&unfinished);
     }
     copied
@@ -127,7 +131,7 @@ fn fill(source: &Source, target: &Path) -> Result<Copied, Fault> {
     let link = |path: &str| std::fs::hard_link(from.join(path), to.join(path));
     let copied = backup::copy(&RealDisk::new(&from), &RealDisk::new(&to), &link)
         .map_err(|error| Fault::new(error.to_string()))?;
-    // Whoever may use the node may use what is restored from it.
+    // The backup includes the tokens, so that a restored node accepts the same clients.
     let disk = node::ports::RealDisk;
     let tokens = disk.read(&source.data.join(FILE_NAME));
     if let Some(bytes) = tokens.map_err(|error| Fault::new(error.to_string()))? {
@@ -142,22 +146,22 @@ fn fill(source: &Source, target: &Path) -> Result<Copied, Fault> {
 
 fn wait_until_filed(journal: &Journal, position: journal::Position) -> Result<(), Fault> {
     let unavailable = |message: String| Fault::with_code(ErrorCode::Unavailable, message);
-    for _ in 0..FILING_LIMIT.as_millis() / LOOK.as_millis() {
+    for _ in 0..FILING_LIMIT.as_millis() / POLL_INTERVAL.as_millis() {
         if journal.is_filed(position) {
             return Ok(());
         }
         match journal.health() {
             Health::Serving | Health::FilingRetrying { .. } | Health::DiskFull => {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(POLL_INTERVAL);
             }
             Health::FilingFailed { reason } | Health::Failed { reason } => {
-                return Err(unavailable(format!("the journal has stopped: {reason}")));
+                return Err(unavailable(format!("the journal has failed: {reason}")));
             }
         }
     }
-    Err(unavailable(
-        "filing does not keep up: is the disk full?".to_owned(),
-    ))
+    Err(unavailable(format!(
+        "filing did not finish within {FILING_LIMIT:?}; check the free disk space"
+    )))
 }
 
 fn sync_parent(path: &Path) -> io::Result<()> {
@@ -176,7 +180,7 @@ fn not_created(target: &Path, error: &io::Error) -> Fault {
         ),
         io::ErrorKind::PermissionDenied => Fault::with_code(
             ErrorCode::Denied,
-            format!("the node's user may not write to {parent}"),
+            format!("the node's user has no permission to write to {parent}"),
         ),
         _ => failed(target, error),
     }

@@ -1,13 +1,13 @@
-//! Steps of the wall clock, which budgets follow.
+//! Makes the budgets of quotas follow steps of the wall clock.
 
 use std::time::Duration;
 
 use node::Handle;
 
-/// How often the wall clock is compared with the node's own.
+/// Time between two comparisons of the wall clock with the node's monotonic clock.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Has budgets follow the wall clock, for ever.
+/// Adjusts budgets to steps of the wall clock, for ever.
 pub(super) async fn follow(node: Handle) {
     loop {
         tokio::time::sleep(INTERVAL).await;
@@ -17,7 +17,7 @@ pub(super) async fn follow(node: Handle) {
             tracing::warn!(
                 size_ms,
                 direction,
-                "the wall clock was stepped: budgets follow the new time"
+                "the wall clock was stepped; budgets follow the new time"
             );
         }
     }

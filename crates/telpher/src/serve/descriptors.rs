@@ -1,19 +1,20 @@
-//! A connection costs a descriptor: as many as the system grants.
+//! Fits the number of connections to the limit of file descriptors.
 
 use net::SocketBudget;
 use node::config::{Config, Loaded, Origin, find};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that are not connections: listeners, files of the journal, the runtimes' own.
+/// Descriptors for other uses than connections: listeners, files of the journal, runtimes.
 const OTHERS: u64 = 256;
 
-/// How many descriptors the process may get, without a limit `None`, and how many it wants.
+/// Returns the maximum number of descriptors of the process (`None` without a limit), and the
+/// number that it needs.
 pub(crate) fn granted(connections_max: u32) -> (Option<u64>, u64) {
     let maximum = getrlimit(Resource::Nofile).maximum;
     (maximum, u64::from(connections_max) + OTHERS)
 }
 
-/// Whether somebody asked for that many connections.
+/// True if the number of connections was configured explicitly.
 pub(crate) fn is_asked_for(loaded: &Loaded) -> bool {
     is_configured(loaded, "native.connections_max")
 }
@@ -22,7 +23,7 @@ fn is_configured(loaded: &Loaded, key: &str) -> bool {
     find(key).is_some_and(|spec| loaded.origin(spec) != Origin::Default)
 }
 
-/// File descriptors that the system grants the process; `None` without a limit.
+/// The file descriptors that the system grants the process; `None` without a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant(Option<u64>);
 
@@ -30,8 +31,8 @@ impl Grant {
     /// No limit.
     pub(crate) const UNLIMITED: Self = Self(None);
 
-    /// Sockets that all listeners together may hold while the journal has `extents` files open: at
-    /// least one, and the journal keeps half of a small grant.
+    /// Returns the maximum number of sockets of all listeners while the journal has `extents` files
+    /// open. It is at least one; of a small grant the journal gets half.
     pub(crate) fn sockets(self, extents: usize) -> usize {
         let Some(granted) = self.0 else {
             return usize::MAX;
@@ -42,7 +43,8 @@ impl Grant {
         usize::try_from(sockets).unwrap_or(usize::MAX)
     }
 
-    /// How many of the connections there are descriptors for.
+    /// Returns the number of connections for which there are descriptors, at most
+    /// `connections_max`.
     fn fitting(self, connections_max: u32) -> u32 {
         let sockets = u32::try_from(self.sockets(0)).unwrap_or(u32::MAX);
         sockets.clamp(1, connections_max.max(1))
@@ -56,9 +58,9 @@ impl Grant {
     }
 }
 
-/// Raises the process's limit as far as it may. Without a configured number of connections, a node
-/// takes as many as there are descriptors for; a configured number that is larger is a warning. HTTP
-/// connections are always fewer than the sockets that there are.
+/// Raises the process's limit of descriptors to its maximum. The default number of connections is
+/// reduced to the available descriptors; a configured number that is too large is logged as a
+/// warning. HTTP connections are always fewer than the sockets of the budget.
 pub(super) fn fit(loaded: &Loaded) -> (Config, Grant) {
     let mut config = loaded.config.clone();
     let wanted = config.native.connections_max;
@@ -69,7 +71,7 @@ pub(super) fn fit(loaded: &Loaded) -> (Config, Grant) {
             true => tracing::warn!(
                 fitting,
                 wanted,
-                "the system grants fewer descriptors than that many connections need"
+                "the limit of file descriptors is too low for native.connections_max"
             ),
             false => config.native.connections_max = fitting,
         }
@@ -90,8 +92,8 @@ pub(super) fn fit(loaded: &Loaded) -> (Config, Grant) {
     (config, grant)
 }
 
-/// Raises the process's limit as far as it may, and returns for how many of the connections that is
-/// enough.
+/// Raises the process's limit of descriptors to its maximum, and returns the number of connections
+/// for which it is enough.
 pub(crate) fn raise(connections_max: u32) -> u32 {
     raise_limit().fitting(connections_max)
 }
@@ -113,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_connections_fit_as_there_are_descriptors_for() {
+    fn connections_are_limited_by_descriptors() {
         for (granted, wanted, expected) in [
             (None, 20_000, 20_000),
             (Some(u64::MAX), 20_000, 20_000),

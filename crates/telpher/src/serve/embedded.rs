@@ -1,4 +1,4 @@
-//! A node inside this process, on free loopback ports and a temporary directory: for a demo.
+//! A node inside this process, with free loopback ports and a temporary directory, for the demo.
 
 use std::sync::Arc;
 
@@ -9,37 +9,37 @@ use node::config::{Config, HostPort};
 use tempfile::TempDir;
 
 use super::descriptors::Grant;
-use super::running::{Kept, Means, Running};
+use super::running::{Dependencies, NodeJournal, Running};
 use super::{journal, ports};
 use crate::failure::{Exit, Failure};
 
-/// Files of its journal: a demo writes little.
+/// Segment size of the journal; the demo writes little.
 const SEGMENT_SIZE: ByteSize = ByteSize::mebibytes(1);
 
-/// A node that can be taken away and brought back at the same addresses.
+/// A node that can be crashed and restarted at the same addresses.
 pub(crate) struct Embedded {
-    /// Where it listens for TCP.
+    /// The TCP address.
     pub(crate) tcp: String,
-    /// Where its Unix socket is.
+    /// The address of the Unix socket.
     pub(crate) unix: String,
     config: Config,
-    /// Outlives the nodes: what one has written is there for the next.
+    /// The journal outlives each node, so the next node finds its data.
     journal: Arc<Journal>,
     sync_times: Arc<SyncTimes>,
     running: Option<Running>,
-    /// Removed with everything in it when this is dropped.
+    /// The data directory, removed on drop.
     _dir: TempDir,
 }
 
 impl Embedded {
-    /// Starts it on the current runtime, and threads for its connections.
+    /// Starts the node on the current runtime, and threads for its connections.
     pub(crate) async fn start() -> Result<Self, Failure> {
         let dir = tempfile::Builder::new()
             .prefix("telpher-demo-")
             .tempdir()
             .map_err(|error| {
                 let message = format!("cannot create a temporary directory: {error}");
-                Failure::new(Exit::Failed, message).hint("TMPDIR names another place for it")
+                Failure::new(Exit::Failed, message).hint("TMPDIR selects another directory")
             })?;
         let socket = dir.path().join("telpher.sock");
         let mut config = Config::default();
@@ -55,7 +55,7 @@ impl Embedded {
         let running = start(&config, &journal, &sync_times).await?;
         let address = running.addresses().native;
         let port = address.map_or(0, |address| address.port());
-        // From now on the same one.
+        // A restart uses the same port.
         config.native.listen = Some(HostPort::loopback(port));
         Ok(Self {
             tcp: format!("tcp://127.0.0.1:{port}"),
@@ -68,14 +68,14 @@ impl Embedded {
         })
     }
 
-    /// Takes it away, as suddenly as a crash.
+    /// Ends the node as suddenly as a crash.
     pub(crate) async fn crash(&mut self) {
         if let Some(running) = self.running.take() {
             running.crash().await;
         }
     }
 
-    /// Brings it back, with what is in the journal and nothing else that it knew before.
+    /// Starts the node again, from the journal only.
     pub(crate) async fn restart(&mut self) -> Result<(), Failure> {
         let running = start(&self.config, &self.journal, &self.sync_times).await?;
         self.running = Some(running);
@@ -88,16 +88,16 @@ async fn start(
     journal: &Arc<Journal>,
     sync_times: &Arc<SyncTimes>,
 ) -> Result<Running, Failure> {
-    let means = Means {
+    let dependencies = Dependencies {
         gate: Arc::new(edge::Open),
         ports: ports::real(),
         identity: None,
         limiter: None,
         grant: Grant::UNLIMITED,
-        journal: Kept {
+        journal: NodeJournal {
             journal: journal.clone(),
             sync_times: sync_times.clone(),
         },
     };
-    Running::start(config, means).await
+    Running::start(config, dependencies).await
 }

@@ -1,8 +1,8 @@
-//! Judges tokens for every door, in step with the data directory.
+//! Authentication by tokens for all listeners, in step with the data directory.
 //!
-//! Doors look tokens up in an index that never changes; a thread of its own reads the file, makes the
-//! next index and revokes the passes of tokens that are gone or changed. No door waits for a lock or a
-//! disk.
+//! Listeners look tokens up in an immutable index. A thread reads the token file, builds the next
+//! index, and revokes the passes of tokens that were removed or changed. No listener waits for a
+//! lock or a disk.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,14 +14,14 @@ use node::tokens::{Index, Token, TokenStore, TokensError};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// How often the tokens are read. A change counts within a second.
+/// Time between two reads of the tokens. A change is effective within a second.
 const RELOAD_INTERVAL: Duration = Duration::from_millis(400);
 
-/// The data directory's tokens. A token that was added or revoked counts within a second. A file that
-/// was deleted or is damaged lets no client in, and clients that are in stay. A file that cannot be
-/// read at the moment changes nothing: the tokens that were read last stay valid.
+/// The tokens of the data directory. A change is effective within a second. After the file was deleted
+/// or damaged, new clients are refused, and connected clients stay. A file that cannot be read at the
+/// moment changes nothing: the tokens of the last read stay valid.
 pub(super) struct TokenGate {
-    judged: ArcSwap<Judged>,
+    tokens: ArcSwap<TokenPasses>,
     /// Changed by one reader at a time.
     file: Mutex<TokenFile>,
     /// Counts changes of the tokens.
@@ -31,27 +31,27 @@ pub(super) struct TokenGate {
 /// The file of the tokens.
 struct TokenFile {
     store: TokenStore,
-    /// Whether the last read failed, so that a failure is logged once.
+    /// True after a failed read, so that a failure is logged once.
     has_read_failed: bool,
 }
 
-/// The tokens as they were last read.
-struct Judged {
+/// The index of the tokens of the last read, with their passes.
+struct TokenPasses {
     index: Index,
-    /// By the token's position in the index.
+    /// The passes by the token's position in the index.
     passes: Vec<Pass>,
-    /// For clients without a token, where none is required.
+    /// The pass of clients without a token, if no token is required.
     open: Option<Pass>,
     /// The file was there and whole when it was last read.
     is_intact: bool,
 }
 
 impl TokenGate {
-    /// A gate that knows the tokens as `store` has just read them.
+    /// Creates a gate with the tokens that `store` has read.
     pub(super) fn new(store: TokenStore) -> Self {
-        let judged = Judged::new(&store, None);
+        let tokens = TokenPasses::new(&store, None);
         Self {
-            judged: ArcSwap::from_pointee(judged),
+            tokens: ArcSwap::from_pointee(tokens),
             file: Mutex::new(TokenFile {
                 store,
                 has_read_failed: false,
@@ -67,14 +67,14 @@ impl TokenGate {
         thread.spawn(move || reload_for_ever(&gate)).map(drop)
     }
 
-    /// Receives the count of changes of the tokens.
+    /// Returns a receiver of the number of changes of the tokens.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Whether the token is still valid, as the tokens were last read.
+    /// True if the token is valid, by the last read of the tokens.
     pub(super) fn knows(&self, token: &Token) -> bool {
-        self.judged.load().index.position(token).is_some()
+        self.tokens.load().index.position(token).is_some()
     }
 
     /// Reads the tokens again.
@@ -94,20 +94,20 @@ impl TokenGate {
         if std::mem::take(has_read_failed) {
             tracing::info!("tokens are readable again");
         }
-        let before = self.judged.load();
+        let before = self.tokens.load();
         match &outcome {
             Ok(false) if before.is_intact => return,
             Ok(false) => tracing::info!("tokens are valid again"),
             Ok(true) => tracing::info!(tokens = store.list().len(), "tokens have changed"),
             Err(_) if !before.is_intact => return,
-            Err(error) => tracing::error!(%error, "no client is let in"),
+            Err(error) => tracing::error!(%error, "the tokens cannot be read; clients are refused"),
         }
-        let mut next = Judged::new(store, Some(&before));
+        let mut next = TokenPasses::new(store, Some(&before));
         next.is_intact = outcome.is_ok();
         let next = Arc::new(next);
-        self.judged.store(next.clone());
+        self.tokens.store(next.clone());
         if let Ok(true) = outcome {
-            // Behind the swap: a pass that is handed out from now on is one of the new index.
+            // After the swap: every new pass is one of the new index.
             before.revoke_unless_in(&next.index);
             self.changes.send_modify(|count| *count += 1);
         }
@@ -124,8 +124,8 @@ fn reload_for_ever(gate: &Weak<TokenGate>) {
     }
 }
 
-impl Judged {
-    /// Takes over the passes of tokens that are the same as before.
+impl TokenPasses {
+    /// Builds the index; unchanged tokens keep their passes.
     fn new(store: &TokenStore, before: Option<&Self>) -> Self {
         let mut index = Index::new(store.list());
         if let Some(before) = before {
@@ -157,18 +157,18 @@ impl Judged {
 
 impl Gate for TokenGate {
     fn admit(&self, token: &str) -> Result<Pass, Refused> {
-        let judged = self.judged.load();
-        if !judged.is_intact {
+        let tokens = self.tokens.load();
+        if !tokens.is_intact {
             return Err(Refused::Broken);
         }
-        if let Some(pass) = &judged.open {
+        if let Some(pass) = &tokens.open {
             return Ok(pass.clone());
         }
         if token.is_empty() {
             return Err(Refused::Missing);
         }
-        let position = judged.index.find(token).ok_or(Refused::Unknown)?;
-        Ok(judged.passes[position].clone())
+        let position = tokens.index.find(token).ok_or(Refused::Unknown)?;
+        Ok(tokens.passes[position].clone())
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gate_follows_the_data_directory_and_shuts_when_it_cannot() {
+    fn the_gate_follows_the_token_file_and_refuses_when_unreadable() {
         let dir = tempfile::tempdir().unwrap();
         let open = || TokenStore::open(Arc::new(RealDisk), dir.path()).unwrap();
         let gate = TokenGate::new(open());

@@ -1,4 +1,4 @@
-//! The journal of a node that serves: opened in its data directory, and told of to people.
+//! Opens the journal of a node in its data directory, and describes its failures.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use parking_lot::Mutex;
 
 use crate::failure::{Exit, Failure};
 
-/// Where it lies in the data directory.
+/// The journal's directory in the data directory.
 pub(super) const DIRECTORY: &str = "journal";
 
-/// How long the end of a node waits for what is queued.
+/// Maximum time that the end of a node waits for queued writes.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// Opens it, or makes it where there is none.
+/// Opens the journal, or creates it.
 pub(super) fn open(
     config: &Config,
     ports: &node::Ports,
@@ -42,8 +42,8 @@ pub(super) fn open(
     Ok((Arc::new(journal), times))
 }
 
-/// Milliseconds since 1970 for the work behind the journal: the wall clock, but it never goes back
-/// and always goes on, so that a pause ends although the wall clock was set back.
+/// Returns a clock for the journal's background work, in milliseconds since 1970. It follows the
+/// wall clock but is monotonic, so that a pause ends even if the wall clock is set back.
 fn background_clock(clock: Arc<dyn Clock>) -> impl Fn() -> u64 + Send {
     let base = Mutex::new((clock.now_ns(), clock.unix_ms()));
     move || {
@@ -65,18 +65,18 @@ fn open_failure(config: &Config, error: &OpenError) -> Failure {
             if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
     );
     if !is_full {
-        let message = format!("the journal in {dir}/{DIRECTORY}: {error}");
-        let hint = format!("`telpher inspect {dir}` says more");
+        let message = format!("cannot open the journal in {dir}/{DIRECTORY}: {error}");
+        let hint = format!("`telpher inspect {dir}` describes the damage");
         return Failure::new(Exit::Failed, message).hint(hint);
     }
     let (segment, reserve) = (config.journal.segment_size, config.journal.reserve);
     let needed = ByteSize::bytes(2 * segment.as_u64() + reserve.as_u64());
     let message = format!(
-        "the disk of {dir} has too little room: the journal needs {needed} at first \
+        "the disk of {dir} has too little space: the journal needs {needed} at the start \
          (two segments of {segment} and a reserve of {reserve})"
     );
     Failure::new(Exit::Unavailable, message)
-        .hint("make room, or use smaller segments: --journal-segment-size 16MiB")
+        .hint("free space, or use smaller segments: --journal-segment-size 16MiB")
 }
 
 fn options(config: &Config, ports: &node::Ports) -> Options {
@@ -84,7 +84,7 @@ fn options(config: &Config, ports: &node::Ports) -> Options {
     Options {
         journal_id: ports.entropy.next_u64(),
         entropy: ports.entropy.next_u64(),
-        // The configuration keeps it at 64 and below.
+        // The configuration limits it to 64.
         shard_count: u16::try_from(journal.shards).unwrap_or(u16::MAX),
         segment_size: journal.segment_size.as_u64() & !4095,
         queue_bytes_max: journal.queue_size_max.as_u64(),
@@ -98,7 +98,7 @@ fn options(config: &Config, ports: &node::Ports) -> Options {
     }
 }
 
-/// What mailboxes hold.
+/// Returns the options of mailboxes, names and conversations.
 pub(super) fn store_options(config: &Config) -> node::StoreOptions {
     let mailbox = &config.mailbox;
     node::StoreOptions {
@@ -132,16 +132,16 @@ fn conversation_options(
     }
 }
 
-/// The end of a process whose journal has failed.
+/// Returns the failure of a process whose journal has failed.
 pub(super) fn failure(config: &Config, reason: &str) -> Failure {
     let message = format!("the journal has failed: {reason}");
     Failure::new(Exit::Failed, message).hint(format!(
-        "mend the disk and start the node again; `telpher inspect {}` checks what is there",
+        "repair the disk and restart the node; `telpher inspect {}` checks the data",
         config.data.dir.display()
     ))
 }
 
-/// Waits until nothing is queued any more; what was acknowledged is on disk in any case.
+/// Waits until no write is queued. Acknowledged writes are on disk in any case.
 pub(super) fn flush(journal: &Journal) {
     #[expect(
         clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! The Kafka door, as it is configured.
+//! Creates the Kafka listener from the configuration.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use node::config::Config;
 
 use crate::failure::{Exit, Failure};
 
-/// Begins with topics, and makes the door to them; none where the node keeps nothing.
+/// Opens the topics and creates their listener; `None` for a node without a journal.
 pub(super) fn open(
     node: &Handle,
     gate: Arc<dyn Gate>,

@@ -1,4 +1,5 @@
-//! `--compat-limiter`: a door in place of a limiter on Express and Redis, with the variables it had.
+//! `--compat-limiter`: a listener with the API and the variables of a rate limiter on Express and
+//! Redis.
 
 use std::net::IpAddr;
 
@@ -10,27 +11,27 @@ use tokio::net::TcpListener;
 use crate::failure::{Exit, Failure};
 use crate::settings::Environment;
 
-/// What the door is opened with.
+/// The settings of the listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CompatLimiter {
     port: u16,
     capacity: u64,
-    /// `10/1s`.
+    /// The refill rate: `10/1s`.
     refill: String,
-    /// Those who say for whom they ask.
+    /// Proxies whose X-Forwarded-For header is trusted.
     pub(super) proxies: Vec<IpAddr>,
 }
 
 impl CompatLimiter {
-    /// As `PORT`, `TOKEN_BUCKET_CAPACITY` and `TOKEN_BUCKET_RATE` say.
+    /// Reads `PORT`, `TOKEN_BUCKET_CAPACITY` and `TOKEN_BUCKET_RATE`.
     pub(crate) fn read(environment: &Environment, proxies: Vec<IpAddr>) -> Result<Self, Failure> {
         let text = |name: &str, default: &str| match environment.get(name) {
             Some(value) => value.to_string_lossy().into_owned(),
             None => default.to_owned(),
         };
         let wrong = |name: &str, value: &str, hint: &str| {
-            let message = format!("`{name}`: `{value}` makes no sense");
-            Failure::new(Exit::Usage, message).hint(format!("{name}={hint}"))
+            let message = format!("`{name}`: `{value}` is not a valid value");
+            Failure::new(Exit::Usage, message).hint(format!("for example {name}={hint}"))
         };
         let port = text("PORT", "3000");
         let port = port.parse().map_err(|_| wrong("PORT", &port, "3000"))?;
@@ -50,7 +51,7 @@ impl CompatLimiter {
         })
     }
 
-    /// Has its limit stand, unless there is one of that name.
+    /// Adds the limit of the listener, unless a limit with its name exists.
     pub(super) fn add_limit(&self, limits: &mut Vec<Limit>) -> Result<(), Failure> {
         if limits.iter().any(|limit| *limit.name == *COMPAT_LIMIT) {
             return Ok(());
@@ -68,18 +69,19 @@ impl CompatLimiter {
         Ok(())
     }
 
-    /// Listens beside the HTTP door.
+    /// Binds the port on the host of the HTTP listener.
     pub(super) async fn bind(&self, http: Option<&HostPort>) -> Result<TcpListener, Failure> {
         let mut listen = http.cloned().unwrap_or_else(|| HostPort::loopback(0));
         listen.port = self.port;
         net::listen_tcp(&listen.to_string()).await.map_err(|error| {
             let message = format!("`PORT`: cannot listen on {listen}: {error}");
-            Failure::new(Exit::Unavailable, message).hint("another port, or any free one: PORT=0")
+            Failure::new(Exit::Unavailable, message)
+                .hint("choose another port; PORT=0 uses any free port")
         })
     }
 }
 
-/// Tokens per second, with up to six digits behind the point, as a rate of whole numbers.
+/// Converts tokens per second, with up to six decimal places, to a rate of whole numbers.
 fn refill(rate: &str) -> Option<String> {
     let (whole, part) = rate.split_once('.').unwrap_or((rate, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Structured logs to the standard error.
+//! Structured logging to the standard error.
 
 use std::fmt::{self as text, Debug, Write};
 use std::io::{IsTerminal, stderr};
@@ -14,7 +14,7 @@ use tracing_subscriber::{Layer, fmt, registry};
 
 use crate::failure::{Exit, Failure};
 
-/// Logs from here on, for the whole process.
+/// Starts logging for the whole process.
 pub(super) fn start(options: &Options, no_color: bool) -> Result<(), Failure> {
     let levels: Targets = options
         .level
@@ -37,11 +37,11 @@ pub(super) fn start(options: &Options, no_color: bool) -> Result<(), Failure> {
     registry()
         .with(lines.with_filter(levels))
         .try_init()
-        .map_err(|error| Failure::new(Exit::Failed, format!("cannot start to log: {error}")))
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot start logging: {error}")))
 }
 
-/// Writes a field of a line for people. Control characters are escaped: what a client sent must neither
-/// begin a line of its own nor steer a terminal.
+/// Writes a field of a text line. Control characters are escaped, so that data of clients can
+/// neither begin a new line nor control a terminal.
 fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> text::Result {
     if field.name() != "message" {
         write!(out, "{}=", field.name())?;

@@ -1,20 +1,20 @@
-//! Memory that a load has left behind.
+//! Returns free memory to the system after a load.
 //!
-//! The allocator keeps what is freed for the next who asks. Each thread has a heap of its own, and
-//! what others free in it comes back only when the thread itself looks: one that rests never does,
-//! and a node that was busy would stay as large as it was.
+//! The allocator keeps freed memory for later allocations. Each thread has its own heap, and memory
+//! that other threads free in it is collected only by the owning thread. An idle thread never
+//! collects it, so an idle node would keep the memory of its last load.
 
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-/// How often a thread looks whether it rests.
+/// Time between two checks for idleness.
 const INTERVAL: Duration = Duration::from_secs(3);
 
-/// A thread that works for less than this share of the time rests.
+/// A thread that works for less than this share (1/20) of the interval is idle.
 const REST_SHARE: u32 = 20;
 
-/// Gives memory back to the system whenever this thread, whose runtime is its own, has rested.
+/// Returns free memory to the system whenever this thread, which has its own runtime, is idle.
 pub(super) async fn tidy() {
     let metrics = Handle::current().metrics();
     let mut before = metrics.worker_total_busy_duration(0);
@@ -28,11 +28,11 @@ pub(super) async fn tidy() {
     }
 }
 
-/// Has the allocator give back whatever this thread's heap, or nobody's, holds and nobody uses.
+/// Makes the allocator return the unused memory of this thread's heap and of abandoned heaps.
 fn give_back() {
     #[expect(unsafe_code, reason = "the allocator's crate does not export it")]
-    // SAFETY: the function of mimalloc, the allocator of this program, as its header declares it; it
-    // may be called at any time from any thread.
+    // SAFETY: the declaration is that of mimalloc's header, and mimalloc is the allocator of this
+    // program; the function may be called at any time from any thread.
     unsafe {
         unsafe extern "C" {
             fn mi_collect(force: bool);

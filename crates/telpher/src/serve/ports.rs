@@ -1,4 +1,4 @@
-//! The world as it is: the system's clocks and randomness.
+//! The node's ports to the real system: clocks and random numbers.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use node::{Clock, Entropy, Ports};
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// The real clock and real randomness.
+/// Returns the system's clock and random numbers.
 pub(super) fn real() -> Ports {
     #[expect(
         clippy::disallowed_methods,
@@ -26,7 +26,7 @@ struct SystemClock {
 
 impl Clock for SystemClock {
     fn now_ns(&self) -> u64 {
-        // 584 years.
+        // Saturates after 584 years.
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
@@ -42,13 +42,13 @@ impl Clock for SystemClock {
     }
 }
 
-/// The system's generator for secrets, read a few hundred bytes at a time.
+/// The system's secure random generator, buffered.
 struct SystemEntropy;
 
 const BUFFER_SIZE: usize = 512;
 
 thread_local! {
-    /// Random bytes, and how many of them are used.
+    /// Random bytes, and the number of used ones.
     static BUFFER: RefCell<([u8; BUFFER_SIZE], usize)> =
         const { RefCell::new(([0; BUFFER_SIZE], BUFFER_SIZE)) };
 }
@@ -57,7 +57,7 @@ impl Entropy for SystemEntropy {
     fn next_u64(&self) -> u64 {
         BUFFER.with_borrow_mut(|(bytes, used)| {
             if *used == BUFFER_SIZE {
-                // Without random bytes every id that acts as a secret could be guessed.
+                // Without random bytes, ids that act as secrets could be guessed.
                 SystemRandom::new()
                     .fill(bytes)
                     .expect("the system gives random bytes");

@@ -1,4 +1,4 @@
-//! The threads that wait for the disk, so that those that serve connections need not.
+//! Threads for blocking disk reads, so that the threads of connections do not block.
 
 use std::io;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use node::ports::offload::{Offload, Overloaded, Work};
 use parking_lot::Mutex;
 
-/// Reads that a disk is given at the same time.
+/// Number of concurrent reads.
 const THREADS: usize = 4;
 
-/// What may wait for one of the threads.
+/// Maximum number of waiting tasks.
 const WAITING_MAX: usize = 1_024;
 
-/// The threads; they end when this is dropped and what waits is done.
+/// The reader threads. On drop they finish the waiting tasks and end.
 pub(super) struct Readers {
     waiting: SyncSender<Work>,
 }
 
 impl Readers {
-    /// Starts them.
+    /// Starts the threads.
     pub(super) fn start() -> io::Result<Self> {
         let (waiting, works) = sync_channel(WAITING_MAX);
         let works = Arc::new(Mutex::new(works));
@@ -41,7 +41,7 @@ impl Offload for Readers {
 
 fn serve(works: &Mutex<Receiver<Work>>) {
     loop {
-        // Whoever waits for work holds the lock; the others wait for that one.
+        // The thread that waits for work holds the lock; the other threads wait for the lock.
         let work = works.lock().recv();
         match work {
             Ok(work) => work(),
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_there_is_no_room_for_is_refused_and_the_rest_is_done() {
+    fn a_full_queue_refuses_work_and_accepted_work_is_done() {
         let readers = Readers::start().unwrap();
         let (gate, shut) = channel::<()>();
         let shut = Arc::new(Mutex::new(shut));
@@ -66,7 +66,7 @@ mod tests {
         let refused = loop {
             let (shut, done) = (shut.clone(), done.clone());
             let work = move || {
-                // It ends with the gate.
+                // Blocks until the gate is dropped.
                 let _ = shut.lock().recv();
                 done.send(()).unwrap();
             };

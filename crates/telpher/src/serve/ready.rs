@@ -1,28 +1,28 @@
-//! What a node says when it is ready, on the standard output.
+//! Prints the addresses of a node to the standard output when it is ready.
 
 use std::path::Path;
 
 use node::config::Config;
 use serde_json::json;
 
-use super::doors::Addresses;
+use super::listeners::Addresses;
 use crate::commands::target::flag_for;
 use crate::failure::Failure;
 use crate::output;
 
-/// Who reads it.
+/// The reader of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Audience {
     /// A person.
     Person,
-    /// A person who tries things on and wants to know what to try.
+    /// A person who runs `telpher serve --dev` and gets commands to try.
     Newcomer,
     /// A program: one line of JSON.
     Program,
 }
 
-/// Says where the node can be reached; clients that connect from now on are served.
-pub(super) fn tell(
+/// Prints the addresses of the node, which serves clients from now on.
+pub(super) fn announce(
     addresses: &Addresses,
     config: &Config,
     audience: Audience,
@@ -57,7 +57,7 @@ impl Urls {
             native: addresses.native.map(|address| format!("{tcp}://{address}")),
             socket: addresses.socket.as_deref().map(unix),
             http: addresses.http.map(|address| format!("{http}://{address}")),
-            // Clients are given no scheme, and told apart whether there is TLS.
+            // Kafka clients take addresses without a scheme; TLS is configured separately.
             kafka: addresses.kafka.map(|address| address.to_string()),
             slim: addresses.slim.map(|address| format!("{http}://{address}")),
             slim_socket: addresses.slim_socket.as_deref().map(unix),
@@ -103,16 +103,16 @@ impl Urls {
         text
     }
 
-    /// Three commands to paste.
+    /// Returns three commands to try.
     fn to_try(&self) -> String {
         let url = self.native.as_ref().or(self.socket.as_ref());
         let flag = url.map_or(String::new(), |url| flag_for(url));
         format!(
-            "\nTry, the first in a terminal of its own:\n  \
+            "\nTry these commands, the first one in another terminal:\n  \
              telpher listen acme/demo/echo --echo{flag}\n  \
              telpher request acme/demo/echo hello{flag}\n  \
              telpher agents{flag}\n\
-             \nEverything is gone when this ends (Ctrl-C).\n"
+             \nCtrl-C ends the node and removes its data.\n"
         )
     }
 }

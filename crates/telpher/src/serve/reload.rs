@@ -1,7 +1,7 @@
-//! What SIGHUP does: certificates, tokens and the limits of quotas are read again.
+//! Reload on SIGHUP: certificates, tokens and the limits of quotas.
 //!
-//! The rest of the configuration is read too, and each option that changed is logged as one that needs
-//! a restart. A file that cannot be used changes nothing.
+//! The rest of the configuration is read too; each changed option is logged as one that needs a
+//! restart. An invalid file changes nothing.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::gate::TokenGate;
 use super::limiter::CompatLimiter;
 use crate::failure::Failure;
 
-/// What is read again, and who is told.
+/// The parts of a node that a reload updates.
 pub(super) struct Reload<'a> {
     pub(super) node: Handle,
     pub(super) gate: Arc<TokenGate>,
@@ -25,20 +25,22 @@ pub(super) struct Reload<'a> {
 }
 
 impl Reload<'_> {
-    /// Reads everything again and logs what came of it.
+    /// Reloads everything and logs the outcome.
     pub(super) fn run(&self) {
-        tracing::info!("SIGHUP: reading certificates, tokens and limits again");
+        tracing::info!("SIGHUP: reloading certificates, tokens and limits");
         self.gate.reload();
         if let Some(identity) = &self.identity {
             match identity.reload() {
-                Ok(()) => tracing::info!("the TLS certificate was read again"),
-                Err(error) => tracing::error!(%error, "the TLS certificate of before stays"),
+                Ok(()) => tracing::info!("the TLS certificate was reloaded"),
+                Err(error) => {
+                    tracing::error!(%error, "cannot reload the TLS certificate; the old one stays");
+                }
             }
         }
         match (self.read)() {
             Ok(loaded) => self.follow(&loaded),
             Err(failure) => {
-                tracing::error!(%failure, "the configuration of before stays");
+                tracing::error!(%failure, "cannot reload the configuration; the old one stays");
             }
         }
     }
@@ -50,12 +52,12 @@ impl Reload<'_> {
             .as_ref()
             .map(|limiter| limiter.add_limit(&mut limits));
         if let Err(failure) = added.transpose() {
-            return tracing::error!(%failure, "the limits of before stay");
+            return tracing::error!(%failure, "cannot reload the limits; the old ones stay");
         }
         match self.node.quotas().follow_configuration(limits) {
             Ok(true) => tracing::info!("the limits of the configuration have changed"),
             Ok(false) => {}
-            Err(error) => tracing::error!(%error, "the limits of before stay"),
+            Err(error) => tracing::error!(%error, "cannot reload the limits; the old ones stay"),
         }
         let (before, now) = (&self.loaded.config, &loaded.config);
         let changed = specs().filter(|spec| spec.text(before) != spec.text(now));

@@ -1,7 +1,7 @@
-//! Ends connections whose token was revoked or changed while they were open.
+//! Closes connections whose token was revoked or changed.
 //!
-//! Requests and streams of the HTTP door hold the pass that was revoked, and end by themselves. A
-//! client that came before the first token was made had none that could be revoked.
+//! Requests and streams of the HTTP listener hold the revoked pass and end by themselves. A client
+//! that connected before the first token was created has no token that could be revoked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,14 @@ use node::{Counter, Facts, Handle};
 
 use super::gate::TokenGate;
 
-/// After this time a connection is open that was admitted by the tokens of before.
+/// Pause before the second check, which covers connections that the old tokens admitted during the
+/// first one.
 const SECOND_LOOK: Duration = Duration::from_millis(300);
 
 /// Enforces revocations for ever.
 pub(super) async fn enforce(gate: Arc<TokenGate>, node: Handle) {
     let mut changes = gate.changes();
-    // The sender is the gate's.
+    // The gate owns the sender, so this does not fail while the gate exists.
     while changes.changed().await.is_ok() {
         dismiss(&gate, &node);
         tokio::time::sleep(SECOND_LOOK).await;
@@ -36,6 +37,9 @@ fn dismiss(gate: &TokenGate, node: &Handle) {
     };
     let count = node.dismiss(ErrorCode::Unauthenticated, reason);
     if count > 0 {
-        tracing::info!(connections = count, "closed: their tokens were revoked");
+        tracing::info!(
+            connections = count,
+            "closed connections with revoked tokens"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! A node with its doors open, in this process.
+//! A running node with its listeners.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::descriptors::Grant;
-use super::doors::{Addresses, Doors, Open, Protocols};
 use super::limiter::CompatLimiter;
+use super::listeners::{Addresses, BoundListeners, OpenListeners, Protocols};
 use super::readers::Readers;
 use super::signals::{self, Signals};
 use super::system::SystemAgent;
@@ -25,59 +25,62 @@ use super::{
 use crate::commands::config::tls_failure;
 use crate::failure::{Exit, Failure};
 
-/// A node that serves while this is held.
+/// A node that serves until it is dropped or shut down.
 pub(crate) struct Running {
     node: Handle,
     addresses: Addresses,
     system: SystemAgent,
-    /// Receives the reason when the journal has failed.
+    /// Receives the reason of a failure of the journal.
     journal_failed: Option<oneshot::Receiver<String>>,
     http: Arc<http::Connections>,
-    /// Whoever accepts clients, and whoever looks after deadlines and revocations.
+    /// The tasks that accept clients, and those for deadlines, revocations and the like.
     tasks: JoinSet<()>,
     slim: edge::slim::Listeners,
 }
 
-/// What a node is given beside its configuration.
-pub(super) struct Means {
+/// The dependencies of a node in addition to its configuration.
+pub(super) struct Dependencies {
     pub(super) gate: Arc<dyn Gate>,
     pub(super) ports: node::Ports,
-    /// What clients are shown where there is TLS.
+    /// The TLS certificate, if TLS is on.
     pub(super) identity: Option<Arc<net::ServerIdentity>>,
     pub(super) limiter: Option<CompatLimiter>,
-    /// File descriptors that the process may use.
+    /// The limit of file descriptors of the process.
     pub(super) grant: Grant,
-    /// Where it keeps what it is told to keep.
-    pub(super) journal: Kept,
+    /// The node's journal.
+    pub(super) journal: NodeJournal,
 }
 
-/// A journal, and how long it waits for the disk.
-pub(super) struct Kept {
+/// A journal with the durations of its syncs.
+pub(super) struct NodeJournal {
     pub(super) journal: Arc<Journal>,
     pub(super) sync_times: Arc<SyncTimes>,
 }
 
 impl Running {
     /// Starts a node on the current runtime, and threads for its connections.
-    pub(super) async fn start(config: &Config, means: Means) -> Result<Self, Failure> {
-        let Means {
+    pub(super) async fn start(
+        config: &Config,
+        dependencies: Dependencies,
+    ) -> Result<Self, Failure> {
+        let Dependencies {
             gate,
             ports,
             identity,
             limiter,
             grant,
             journal,
-        } = means;
+        } = dependencies;
         let tls = identity
             .as_ref()
             .map(|it| it.server_config(None))
             .transpose();
         let tls = tls.map_err(tls_failure)?;
         let budget = SocketBudget::new(grant.sockets(0));
-        let doors = Doors::bind(config, limiter, tls.is_some()).await?;
-        let addresses = doors.addresses.clone();
+        let listeners = BoundListeners::bind(config, limiter, tls.is_some()).await?;
+        let addresses = listeners.addresses.clone();
         let limits = node_limits(config);
-        let Kept {
+        let NodeJournal {
             journal,
             sync_times,
         } = journal;
@@ -119,8 +122,8 @@ impl Running {
         let http = protocols.http.connections.clone();
         let system = SystemAgent::start(&node, &door, source, http.clone()).await?;
         let agents = agents::start(&node, system.client(), config)?;
-        let Open { mut tasks, slim } =
-            doors.open(tls, protocols, workers, node.clone(), gate, &budget);
+        let OpenListeners { mut tasks, slim } =
+            listeners.open(tls, protocols, workers, node.clone(), gate, &budget);
         let (failed, journal_failed) = oneshot::channel();
         tasks.spawn(watch::watch(node.clone(), budget, grant, failed));
         tasks.spawn(agents);
@@ -143,19 +146,19 @@ impl Running {
         })
     }
 
-    /// The node itself.
+    /// Returns a handle of the node.
     pub(super) fn node(&self) -> Handle {
         self.node.clone()
     }
 
-    /// Waits until the journal has failed and returns the reason; never returns if the node is to
-    /// go on then.
+    /// Waits until the journal has failed and returns the reason. Never returns if `is_awaited` is
+    /// false.
     pub(super) async fn journal_failure(&mut self, is_awaited: bool) -> String {
         let failed = match &mut self.journal_failed {
             Some(failed) => failed.await.ok(),
             None => None,
         };
-        // A receiver that has answered is not asked again.
+        // A receiver must not be polled again after it has completed.
         self.journal_failed = None;
         match failed {
             Some(reason) if is_awaited => reason,
@@ -163,17 +166,17 @@ impl Running {
         }
     }
 
-    /// Has something done for as long as it serves.
-    pub(super) fn have_done(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+    /// Runs a task until the node ends.
+    pub(super) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(task);
     }
 
-    /// Where it can be reached.
+    /// Returns the addresses of the node.
     pub(super) fn addresses(&self) -> &Addresses {
         &self.addresses
     }
 
-    /// Ends it as suddenly as a crash would: nobody is told anything.
+    /// Ends the node as suddenly as a crash, without a notice to clients.
     pub(super) async fn crash(self) {
         let Self {
             node,
@@ -183,13 +186,14 @@ impl Running {
             ..
         } = self;
         drop(slim);
-        // It would come back on a connection of its own.
+        // The system agent would reconnect.
         drop(system);
         tasks.shutdown().await;
         node.close_all();
     }
 
-    /// Tells the clients, lets them finish, closes what is left. A second signal skips the waiting.
+    /// Notifies the clients, waits until they have finished, and closes the remaining connections.
+    /// A second signal skips the waiting.
     pub(super) async fn shut_down(self, config: &Config, signals: &mut Signals) {
         let Self {
             node,
@@ -201,25 +205,26 @@ impl Running {
             ..
         } = self;
         signals::end_process_after(config.shutdown.limit);
-        // An application that is told to go comes back at once, and for good only if nobody accepts it.
+        // A SLIM application reconnects at once when its connection ends, so no listener may accept
+        // it.
         slim.close().await;
-        // The node's own connection is nobody to wait for.
+        // The drain must not wait for the node's own connection.
         drop(system);
         drain(&node, &http, config, signals).await;
         shared_quotas::leave(&node).await;
-        // The journal is flushed when everything that was taken is on its way there.
+        // Changes of quotas must be queued before the journal is flushed.
         node.quotas().flush_all();
         for path in [addresses.socket, addresses.slim_socket]
             .into_iter()
             .flatten()
         {
-            // Whoever starts next replaces a socket that nobody answers.
+            // If this fails, the next start replaces the socket.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// What was being streamed when the node went down becomes messages, as far as it had come.
+/// Converts the drafts that the last shutdown interrupted to messages.
 fn finish_drafts(node: &Handle) -> Result<(), Failure> {
     let Some(conversations) = node.conversations() else {
         return Ok(());
@@ -228,14 +233,14 @@ fn finish_drafts(node: &Handle) -> Result<(), Failure> {
     let finished = node.assemble_with(Arc::new(Assembler { sizes }));
     let count = finished.map_err(|refusal| Failure::new(Exit::Failed, refusal.message))?;
     if count > 0 {
-        tracing::info!(count, "interrupted answers are messages now");
+        tracing::info!(count, "interrupted answers were stored as messages");
     }
     Ok(())
 }
 
 pub(super) fn threads_failure(error: std::io::Error) -> Failure {
     Failure::new(Exit::Failed, format!("cannot start a thread: {error}"))
-        .hint("fewer of them: --runtime-workers COUNT")
+        .hint("reduce the number of threads: --runtime-workers COUNT")
 }
 
 fn http_options(config: &Config, identity: Option<Arc<net::ServerIdentity>>) -> http::Options {
@@ -266,7 +271,7 @@ fn node_limits(config: &Config) -> node::Limits {
 fn native_options(config: &Config) -> native::Options {
     let native = &config.native;
     native::Options {
-        // The configuration keeps it below 4 GiB.
+        // The configuration limits it to 1 GiB.
         frame_size_max: u32::try_from(native.frame_size_max.as_u64()).unwrap_or(u32::MAX),
         keepalive: native.keepalive,
         handshake_timeout: native.handshake_timeout,
@@ -274,10 +279,10 @@ fn native_options(config: &Config) -> native::Options {
     }
 }
 
-/// What a client has sent before it hears that the node goes down may take this long to arrive.
+/// Time for data to arrive that clients sent before they received the shutdown notice.
 const ARRIVAL: Duration = Duration::from_millis(100);
 
-/// How often the end of the drain is looked for.
+/// Time between two checks for the end of the drain.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 async fn drain(node: &Handle, http: &http::Connections, config: &Config, signals: &mut Signals) {
@@ -303,17 +308,17 @@ async fn drain(node: &Handle, http: &http::Connections, config: &Config, signals
     };
     let all = async {
         tokio::join!(native, tokio::time::sleep(notice));
-        // Requests that were read are answered, also those that wait for a sync.
+        // Requests that were read are answered, including those that wait for a sync.
         http.close();
         poll_until(|| http.is_idle()).await;
     };
     tokio::select! {
         () = all => {}
         () = tokio::time::sleep(limit) => {
-            tracing::warn!(calls = node.pending_call_count(), "calls are cut off");
+            tracing::warn!(calls = node.pending_call_count(), "shutdown.drain is over; calls are cut off");
         }
         () = signals.next() => {
-            tracing::warn!("second signal: ending at once");
+            tracing::warn!("second signal: the node ends at once");
             return;
         }
     }

@@ -1,4 +1,4 @@
-//! Quotas that several nodes share in a Redis, when the configuration names one.
+//! Connects the quotas of a node to a shared Redis, if one is configured.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use outbound::redis::{Options, Redis};
 
 use crate::failure::{Exit, Failure};
 
-/// How often what is leased is looked after.
+/// Time between two rounds of maintenance of leases.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// It is asked whether it is there every so many times.
-const PROBED: u64 = 20;
+/// The store is probed once in this number of rounds.
+const ROUNDS_PER_PROBE: u64 = 20;
 
-/// How long the end of a node waits until what it has leased is given back.
-const LEAVING: Duration = Duration::from_secs(1);
+/// Maximum time that the end of a node waits until its leases are returned.
+const RETURN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Has the node's quotas lie there. It need not be there yet.
+/// Stores the node's quotas in the configured Redis, which may be unreachable at the start.
 pub(super) fn use_store(node: &Handle, config: &Config) -> Result<(), Failure> {
     let options = &config.quota_store;
     let Some(urls) = &options.redis else {
@@ -36,34 +36,34 @@ pub(super) fn use_store(node: &Handle, config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Looks after what is leased and owed, for ever; without a store there is nothing to do.
+/// Maintains leases and debts for ever; returns at once without a store.
 pub(super) async fn tend(node: Handle) {
     let Some(store) = node.quotas().store() else {
         return;
     };
-    // Whether it is there is told before anybody takes.
+    // The first probe reports the state of the store before the first take.
     let _ = store.probe().await;
     for round in 1_u64.. {
         node.quotas().tend_store().await;
-        if round.is_multiple_of(PROBED) || !store.view().is_connected {
-            // Who asks finds out that it is away, or there again, though nobody takes.
+        if round.is_multiple_of(ROUNDS_PER_PROBE) || !store.view().is_connected {
+            // Without takes, only a probe detects that the store is unreachable or reachable again.
             let _ = store.probe().await;
         }
         tokio::time::sleep(INTERVAL).await;
     }
 }
 
-/// Gives back what is leased.
+/// Returns the leases to the store.
 pub(super) async fn leave(node: &Handle) {
     let quotas = node.quotas();
-    match tokio::time::timeout(LEAVING, quotas.leave_store()).await {
+    match tokio::time::timeout(RETURN_TIMEOUT, quotas.leave_store()).await {
         Ok(Ok(())) => {}
         Ok(Err(away)) => {
             tracing::warn!(
                 reason = away.reason,
-                "what is owed to the store is forgotten"
+                "the store is unreachable; debts to it are lost"
             );
         }
-        Err(_) => tracing::warn!("the store does not take back what is leased in time"),
+        Err(_) => tracing::warn!("the leases could not be returned to the store in time"),
     }
 }

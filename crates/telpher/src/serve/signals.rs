@@ -1,4 +1,4 @@
-//! How a process is told to end.
+//! Signals that end a process or reload its files.
 
 use std::time::Duration;
 
@@ -7,27 +7,28 @@ use tokio::sync::oneshot;
 
 use crate::failure::{Exit, Failure};
 
-/// What a signal asks for.
+/// The action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum SignalAction {
     /// The end of the process.
     End,
-    /// That files are read again.
+    /// A reload of files.
     Reload,
 }
 
-/// SIGTERM and SIGINT, and where it is asked for the end of the standard input.
+/// A receiver of SIGTERM and SIGINT, optionally also of SIGHUP and of the end of the standard
+/// input.
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
-    /// SIGHUP, where it is asked for.
+    /// SIGHUP, if requested.
     hangup: Option<Signal>,
-    /// Ends with the standard input.
+    /// Completes at the end of the standard input, if requested.
     input: Option<oneshot::Receiver<()>>,
 }
 
 impl Signals {
-    /// From here on a signal no longer ends the process by itself.
+    /// Starts to receive SIGTERM and SIGINT, which no longer end the process by themselves.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let listen = |kind| {
             signal(kind).map_err(|error| {
@@ -42,7 +43,7 @@ impl Signals {
         })
     }
 
-    /// From here on SIGHUP does not end the process either.
+    /// Starts to receive SIGHUP, which no longer ends the process by itself.
     pub(crate) fn and_hangup(mut self) -> Result<Self, Failure> {
         let hangup = signal(SignalKind::hangup());
         let failed =
@@ -51,27 +52,27 @@ impl Signals {
         Ok(self)
     }
 
-    /// Waits for one of them or for SIGHUP, and says which it is.
-    pub(super) async fn next_or_hangup(&mut self) -> Wanted {
+    /// Waits for the next signal, including SIGHUP, and returns its action.
+    pub(super) async fn next_or_hangup(&mut self) -> SignalAction {
         let Some(mut hangup) = self.hangup.take() else {
             self.next().await;
-            return Wanted::End;
+            return SignalAction::End;
         };
-        let wanted = tokio::select! {
+        let action = tokio::select! {
             biased;
-            () = self.next() => Wanted::End,
-            _ = hangup.recv() => Wanted::Reload,
+            () = self.next() => SignalAction::End,
+            _ = hangup.recv() => SignalAction::Reload,
         };
         self.hangup = Some(hangup);
-        wanted
+        action
     }
 
-    /// From here on the end of the standard input is a signal too: whoever started the process and
-    /// ends, however that may be, takes it along.
+    /// Treats the end of the standard input as a signal too, so that the process ends with the
+    /// program that started it, however that program ends.
     pub(crate) fn and_end_of_input(mut self) -> Self {
         let (ended, end) = oneshot::channel();
         std::thread::spawn(move || {
-            // An input that cannot be read has ended as well.
+            // An input that cannot be read counts as ended.
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
             let _ = ended.send(());
         });
@@ -79,7 +80,7 @@ impl Signals {
         self
     }
 
-    /// Waits for one of them. The input ends once.
+    /// Waits for the next signal other than SIGHUP. The end of the input counts once.
     pub(crate) async fn next(&mut self) {
         let input = async {
             match &mut self.input {
@@ -95,11 +96,11 @@ impl Signals {
     }
 }
 
-/// Ends the process after `limit`, whatever it is doing then.
+/// Ends the process after `limit` in any case.
 pub(super) fn end_process_after(limit: Duration) {
     std::thread::spawn(move || {
         std::thread::sleep(limit);
-        tracing::error!("the shutdown takes longer than `shutdown.limit`: ending now");
+        tracing::error!("the shutdown exceeds `shutdown.limit`; the process ends now");
         std::process::exit(Exit::Timeout as i32);
     });
 }

@@ -1,4 +1,4 @@
-//! The SLIM door, as it is configured.
+//! Creates the SLIM listener from the configuration.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use rustls::ServerConfig;
 use crate::commands::config::tls_failure;
 use crate::failure::{Exit, Failure};
 
-/// What a client may say in TLS that it speaks: gRPC needs the first, a WebSocket the second.
+/// The ALPN protocols: gRPC needs the first, WebSockets the second.
 const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// Makes the door to a node.
+/// Creates the SLIM protocol of a node.
 pub(super) fn open(node: &Handle, gate: Arc<dyn Gate>, config: &Config) -> Result<Door, Failure> {
     Ok(Door::new(node.clone(), gate, options(config)?))
 }
 
-/// Whether it can be opened as it is configured.
+/// Checks the configuration of the SLIM listener.
 pub(crate) fn check(
     config: &Config,
     identity: Option<&Arc<ServerIdentity>>,
@@ -32,7 +32,7 @@ pub(crate) fn check(
 fn options(config: &Config) -> Result<Options, Failure> {
     let slim = &config.slim;
     Ok(Options {
-        // The configuration keeps it below 4 GiB.
+        // The configuration limits it to 1 GiB.
         message_size_max: u32::try_from(slim.message_size_max.as_u64()).unwrap_or(u32::MAX),
         queue_size_max: slim.queue_size_max.as_usize(),
         subscriptions_max: slim.subscriptions_per_connection_max as usize,
@@ -50,7 +50,7 @@ fn jwt(slim: &slim::Options) -> Result<Option<Jwt>, Failure> {
     let failed = |reason: &dyn std::fmt::Display| {
         let message = format!("`slim.jwt_key`: {}: {reason}", path.display());
         Failure::new(Exit::Usage, message)
-            .hint("a file with a public key as PEM, or with a secret: --slim-jwt-key PATH")
+            .hint("set a file with a public key (PEM) or with a secret: --slim-jwt-key PATH")
     };
     let key = std::fs::read(path).map_err(|error| failed(&error))?;
     let (issuer, audience) = (slim.jwt_issuer.as_deref(), slim.jwt_audience.as_deref());
@@ -74,7 +74,7 @@ fn rules(written: &slim::Rules) -> Rules {
     rules
 }
 
-/// TLS as the door speaks it, if there is TLS.
+/// Returns the TLS configuration of the SLIM listener; `None` without TLS.
 pub(super) fn tls(
     config: &Config,
     identity: Option<&Arc<ServerIdentity>>,

@@ -9,17 +9,17 @@ use node::{AdminError, Handle, StreamRetention, StreamView};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::kept::check_halt;
+use super::mailboxes::check_halt;
 
-/// Time between two looks at the retention of streams.
+/// Time between two applications of the retention.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Asks to delete records of a stream.
+/// The request to delete records of a stream.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Trim {
-    /// `org/namespace/x`.
+    /// The stream's name: `org/namespace/x`.
     pub(crate) name: String,
-    /// Records before this offset are deleted; all of them without.
+    /// Records before this offset are deleted; `None` deletes all.
     pub(crate) before: Option<u64>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Trim {
 pub(super) fn methods(server: Server, node: &Handle) -> Server {
     let server = method(server, node, "trim_stream", |node, trim| {
         let Some(before) = trim.before else {
-            let message = "`before` is missing: the first offset that stays".to_owned();
+            let message = "`before` is missing: the first offset that is kept".to_owned();
             return Err((ErrorCode::InvalidArgument, message));
         };
         node.trim_stream(&trim.name, before)
@@ -50,19 +50,19 @@ fn method(
             let trim: Trim = serde_json::from_slice(&request.body)
                 .map_err(|error| Fault::with_code(ErrorCode::InvalidArgument, error.to_string()))?;
             check_access(&node, request.context().source(), &trim.name)?;
-            // It waits for the disk.
+            // The deletion waits for the disk.
             let done = tokio::task::spawn_blocking(move || answer(&node, trim)).await;
             match done {
                 Ok(Ok(view)) => Ok(stream(&view).to_string()),
                 Ok(Err((code, message))) => Err(Fault::with_code(code, message)),
-                Err(error) => Err(Fault::new(format!("the deletion ended early: {error}"))),
+                Err(error) => Err(Fault::new(format!("the deletion failed: {error}"))),
             }
         }
     })
 }
 
-/// Deleting takes an administrator, or a token that is bound to a pattern with the name, and a client
-/// that is not halted.
+/// Checks that the caller is an administrator, or that its token is bound to a pattern that matches
+/// the name, and that it is not halted.
 fn check_access(node: &Handle, source: Option<&str>, name: &str) -> Result<(), Fault> {
     let facts = source.and_then(|source| node.facts_of_source(source));
     let name = Name::parse(name)
@@ -91,10 +91,10 @@ pub(super) async fn tend(node: Handle, options: Options) {
     }
     loop {
         let node = node.clone();
-        // It reads the disk.
+        // Retention reads from disk.
         let applied = tokio::task::spawn_blocking(move || node.apply_stream_retention(keep)).await;
         if let Ok(Err((_, error))) = applied {
-            tracing::warn!(error, "retention of streams failed and is tried again");
+            tracing::warn!(error, "retention of streams failed; it is retried");
         }
         tokio::time::sleep(INTERVAL).await;
     }

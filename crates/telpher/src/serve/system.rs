@@ -1,36 +1,37 @@
-//! The node's own agents: what it shows of itself, and the routes of the HTTP door, to whoever asks
-//! under a name.
+//! The node's own agents: administration, and the routes of the HTTP listener, under native names.
 //!
-//! They are ordinary agents on an ordinary connection, within the process: it is counted and listed
-//! like every other, and can be told by its name. Names of `telpher/` belong to the node, so nobody
-//! else can answer for it.
+//! They are ordinary agents on a connection within the process, which is counted and listed like
+//! every other. Names that begin with `telpher/` belong to the node, so no client can answer for
+//! it.
 
 use std::sync::Arc;
 
-use client::{Attached, Client, Connecting, Fault, ItemSender, Request, Server, SubscribeOptions};
+use client::{
+    Attachment, Client, Connecting, Fault, ItemSender, Request, Server, SubscribeOptions,
+};
 use edge::Gate;
 use edge::http::{Connections, Local, agents_json, connections_json};
 use edge::native::Door;
 use model::Name;
 use node::Handle;
 
-use super::{backup, kept, streams};
+use super::{backup, mailboxes, streams};
 use crate::failure::{Exit, Failure};
 
-/// Under which name the node answers for itself.
+/// The name of the agent for administration.
 pub(crate) const SYSTEM_AGENT: &str = "telpher/system/node";
 
-/// Under which name the node answers what is asked of its HTTP door.
+/// The name of the agent that serves the routes of the HTTP listener.
 pub(crate) const HTTP_AGENT: &str = "telpher/system/http";
 
-/// Answers while it is held.
+/// The node's own agents, which answer until this is dropped.
 pub(super) struct SystemAgent {
-    _attached: [Attached; 2],
+    _attached: [Attachment; 2],
     client: Client,
 }
 
 impl SystemAgent {
-    /// Subscribes the agent.
+    /// Connects and subscribes the agents.
     pub(super) async fn start(
         node: &Handle,
         door: &Door,
@@ -47,13 +48,13 @@ impl SystemAgent {
         })
     }
 
-    /// Its connection, for the node's own calls.
+    /// Returns the client of the agents' connection, for the node's own calls.
     pub(super) fn client(&self) -> &Client {
         &self.client
     }
 }
 
-async fn attach(server: Server, client: &Client, name: &str) -> Result<Attached, Failure> {
+async fn attach(server: Server, client: &Client, name: &str) -> Result<Attachment, Failure> {
     let name = Name::parse(name).map_err(failed)?;
     let options = SubscribeOptions::new().with_source();
     let attached = server.attach_with(client, &name, options).await;
@@ -61,12 +62,15 @@ async fn attach(server: Server, client: &Client, name: &str) -> Result<Attached,
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {
-    Failure::new(Exit::Failed, format!("the node's own agent: {error}"))
-        .hint("this is a defect: please report it")
+    Failure::new(
+        Exit::Failed,
+        format!("cannot start the node's own agent: {error}"),
+    )
+    .hint("this is a defect: please report it")
 }
 
-/// Connects through a pipe, as nobody outside can. A node that goes down admits no connection, so the
-/// client does not ask for one: that would be logged as a refused client.
+/// Connects through a pipe within the process. A draining node admits no connections, so the client
+/// does not try: the attempt would be logged as a refused client.
 async fn connect(door: &Door, node: &Handle) -> Result<Client, client::ConnectError> {
     let (door, node) = (door.clone(), node.clone());
     let connector = move |_: &net::Address| -> Connecting {
@@ -97,18 +101,18 @@ fn server(node: &Handle, source: backup::Source) -> Server {
             let node = connections.clone();
             off_thread(move || connections_json(&node).to_string())
         });
-    let server = streams::methods(kept::methods(server, node), node);
+    let server = streams::methods(mailboxes::methods(server, node), node);
     backup::method(server, node, source)
 }
 
-/// Makes a list of any length where no connection waits for it.
+/// Runs the making of a list of any length on a thread that serves no connection.
 async fn off_thread(list: impl FnOnce() -> String + Send + 'static) -> Result<String, Fault> {
     let made = tokio::task::spawn_blocking(list).await;
     made.map_err(|error| Fault::new(format!("the list ended early: {error}")))
 }
 
-/// Hands a request to the routes: the head of the answer is the first item, the pieces of its body
-/// are the others.
+/// A server that passes requests to the HTTP routes. The head of the answer is the first item, the
+/// pieces of its body are the following ones.
 fn http_server(node: &Handle, gate: Arc<dyn Gate>, connections: Arc<Connections>) -> Server {
     let local = Local::new(node.clone(), gate, connections);
     Server::new().handle_stream("request", move |request: Request, items: ItemSender| {

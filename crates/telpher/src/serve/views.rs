@@ -1,4 +1,4 @@
-//! The views of conversations: kept in the data directory, and looked after while the node serves.
+//! Options and maintenance of the views of conversations.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use node::Handle;
 use node::config::Config;
 use node::views::{Options, Place};
 
-/// Where they lie in the data directory.
+/// The directory of the views in the data directory.
 const DIRECTORY: &str = "views";
 
-/// How they are kept.
+/// Returns the options of the views.
 pub(super) fn options(config: &Config) -> Options {
     let views = &config.views;
     Options {
@@ -21,14 +21,14 @@ pub(super) fn options(config: &Config) -> Options {
     }
 }
 
-/// Has them catch up every `interval`, for ever.
+/// Updates the views every `interval`, for ever.
 pub(super) async fn tend(node: Handle, interval: Duration) {
     loop {
         let tended = node.clone();
-        // They read from disk: not on a thread that serves.
+        // An update reads from disk, so it must not run on a thread of connections.
         let tending = tokio::task::spawn_blocking(move || tend_all(&tended));
         if tending.await.is_err() {
-            tracing::error!("looking after the views of conversations ended early");
+            tracing::error!("the update of the views of conversations ended unexpectedly");
         }
         tokio::time::sleep(interval).await;
     }
@@ -43,7 +43,7 @@ fn tend_all(node: &Handle) {
             Ok(true) => {}
             Ok(false) => return,
             Err(refusal) => {
-                tracing::warn!(reason = refusal.message, "the views are not up to date");
+                tracing::warn!(reason = refusal.message, "the views could not be updated");
                 return;
             }
         }

@@ -1,5 +1,5 @@
-//! Watches the storage and the sockets of a node: logs what changes, fits the number of sockets to
-//! the descriptors that the journal needs, and reports a journal that has failed.
+//! Watches the storage and the sockets of a node: logs changes, limits the number of sockets to the
+//! descriptors that the journal leaves, and reports a failure of the journal.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::sync::oneshot;
 
 use super::descriptors::Grant;
 
-/// Time between two looks.
+/// Time between two checks.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Watches for ever. `failed` receives the reason when the journal has failed.
+/// Watches for ever. `failed` receives the reason of a failure of the journal.
 pub(super) async fn watch(
     node: Handle,
     budget: SocketBudget,
@@ -36,7 +36,7 @@ pub(super) async fn watch(
             } = event
                 && let Some(failed) = failed.take()
             {
-                // Where nobody waits for it, the node goes on.
+                // Without a receiver the node continues.
                 let _ = failed.send(reason.unwrap_or_default());
             }
         }
@@ -52,32 +52,29 @@ fn log(event: &StorageEvent) {
         StorageEvent::StateChanged { state, reason } => {
             let reason = reason.as_deref().unwrap_or("");
             match state {
-                StorageState::Serving => tracing::info!("the journal takes writes again"),
+                StorageState::Serving => tracing::info!("the journal accepts writes again"),
                 StorageState::FilingRetrying => tracing::warn!(
                     reason,
-                    "filing of the journal failed and is tried again; writes go on while segments are free"
+                    "filing failed and is retried; writes continue while segments are free"
                 ),
                 StorageState::DiskFull => {
-                    tracing::error!("the disk is full: writes are refused until there is room")
+                    tracing::error!("the disk is full: writes are refused until space is freed")
                 }
                 StorageState::FilingFailed => tracing::error!(
                     reason,
-                    "filing of the journal has failed; writes end when no segment is free"
+                    "filing has failed; writes are refused when no segment is free"
                 ),
                 StorageState::Failed => {
-                    tracing::error!(
-                        reason,
-                        "the journal has failed: nothing is written any more"
-                    );
+                    tracing::error!(reason, "the journal has failed: all writes are refused");
                 }
             }
         }
         StorageEvent::Starved => {
-            tracing::warn!("writes wait: no journal segment is free, filing does not keep up");
+            tracing::warn!("writes wait for a free segment: filing is too slow");
         }
-        StorageEvent::Fed => tracing::info!("writes go on: a journal segment is free"),
+        StorageEvent::Fed => tracing::info!("writes continue: a segment is free"),
         StorageEvent::ClockDoubted(true) => tracing::warn!(
-            "the wall clock stepped forward: nothing expires by it until the step is confirmed"
+            "the wall clock jumped forward: expiry is paused until the jump is confirmed"
         ),
         StorageEvent::ClockDoubted(false) => tracing::info!("the wall clock is trusted again"),
     }

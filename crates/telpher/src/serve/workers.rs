@@ -1,7 +1,7 @@
 //! The threads that serve native, Kafka and SLIM connections.
 //!
-//! Each has a runtime of its own and keeps the connections it was given: what a connection reads
-//! is handled, and mostly answered, on the thread that read it, and nothing is stolen or moved.
+//! Each thread has its own runtime and keeps its connections: a request is handled, and mostly
+//! answered, on the thread that has read it. There is no work stealing.
 
 use std::io;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use tokio::sync::oneshot;
 
 use super::memory;
 
-/// The threads; they end when this is dropped.
+/// The worker threads, which end on drop.
 pub(super) struct Workers(Vec<Worker>);
 
 struct Worker {
     handle: Handle,
     connections: Arc<AtomicUsize>,
-    /// Held so that the thread ends with us.
+    /// Ends the thread when it is dropped.
     _stop: oneshot::Sender<()>,
 }
 
-/// A runtime for one thread.
+/// Creates a runtime for one thread.
 pub(super) fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
 impl Workers {
-    /// Starts `count` threads, 0 for one per processor.
+    /// Starts `count` threads; 0 is one per processor.
     pub(super) fn start(count: u32) -> io::Result<Self> {
         let count = match count {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -40,7 +40,7 @@ impl Workers {
         Ok(Self(workers))
     }
 
-    /// Has a connection served by the thread that has the fewest.
+    /// Serves a connection on the thread with the fewest connections.
     fn serve<T, F>(
         &self,
         accepted: Box<dyn FnOnce() -> io::Result<T> + Send>,
@@ -53,17 +53,17 @@ impl Workers {
         let Some(worker) = self.0.iter().min_by_key(load) else {
             return;
         };
-        let place = Place::take(&worker.connections);
+        let count = ConnectionCount::increment(&worker.connections);
         worker.handle.spawn(async move {
-            let _place = place;
+            let _count = count;
             match accepted() {
                 Ok(stream) => serve(stream).await,
-                Err(error) => tracing::debug!(%error, "a connection ended before it began"),
+                Err(error) => tracing::debug!(%error, "cannot set up an accepted connection"),
             }
         });
     }
 
-    /// Has a Kafka connection served.
+    /// Serves a Kafka connection.
     pub(super) fn serve_kafka(&self, door: &kafka::Door, accepted: kafka::Acceptor) {
         let door = door.clone();
         self.serve(accepted, async move |arrived| door.serve(arrived).await);
@@ -79,7 +79,7 @@ fn start_worker(index: usize) -> io::Result<Worker> {
         .spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
-                    // The sender is only ever dropped: either way it is time to end.
+                    // The sender is dropped when the workers end.
                     _ = stopped => {}
                     () = memory::tidy() => {}
                     () = Together::new() => {}
@@ -94,7 +94,7 @@ fn start_worker(index: usize) -> io::Result<Worker> {
     })
 }
 
-/// The native door, behind these threads.
+/// Serves native connections on the worker threads.
 pub(super) struct Native {
     pub(super) workers: Arc<Workers>,
     pub(super) door: native::Door,
@@ -108,7 +108,7 @@ impl Spawn for Native {
     }
 }
 
-/// The SLIM door, behind these threads.
+/// Serves SLIM connections on the worker threads.
 pub(super) struct Slim {
     pub(super) workers: Arc<Workers>,
     pub(super) door: slim::Door,
@@ -122,17 +122,17 @@ impl Spawn for Slim {
     }
 }
 
-/// Counts a connection for as long as it lasts.
-struct Place(Arc<AtomicUsize>);
+/// Counts a connection of a worker until it is dropped.
+struct ConnectionCount(Arc<AtomicUsize>);
 
-impl Place {
-    fn take(connections: &Arc<AtomicUsize>) -> Self {
+impl ConnectionCount {
+    fn increment(connections: &Arc<AtomicUsize>) -> Self {
         connections.fetch_add(1, Ordering::Relaxed);
         Self(connections.clone())
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

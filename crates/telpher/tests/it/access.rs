@@ -1,10 +1,10 @@
-//! The names of a token: what its bearer may claim, subscribe to, take, empty and delete.
+//! Authorization by the names of a token: claims, subscriptions, takes, mailboxes and deletion.
 
 use serde_json::{Value, json};
 
 use crate::support::{Ended, Node, Place, eventually};
 
-/// A node with tokens, and a place for each of their bearers.
+/// A node with tokens, and a directory for each of their bearers.
 struct Home {
     place: Place,
     node: Node,
@@ -55,7 +55,7 @@ impl Home {
         self.bearer("root --role admin")
     }
 
-    /// Asks over HTTP: the status and the body.
+    /// Sends an HTTP request; returns the status and the body.
     fn ask(&self, bearer: &Bearer, method: &str, path: &str, body: Option<Value>) -> (u16, String) {
         let url = format!("{}{path}", self.node.url("http"));
         let mut script = format!(
@@ -198,7 +198,7 @@ fn conversations_topics_and_webhooks_are_deleted_under_their_name() {
     assert_eq!(delete(&pay, agent).0, 204);
     assert_eq!(delete(&pay, "/v1/topics/others").0, 403);
     assert_eq!(delete(&admin, "/v1/topics/others").0, 204);
-    // The same from the command line, which asks over the native door.
+    // The command line uses the same routes over the native protocol.
     mallory.run("conversation delete acme/pay/two").expect(6);
     admin.run("conversation delete acme/pay/two").expect(0);
 }
@@ -372,7 +372,7 @@ fn an_administrator_administers_from_the_command_line_where_tokens_are_required(
     admin.run(&backup).expect(0);
 }
 
-/// As version 0.1.0 wrote it.
+/// A token file of version 0.1.0.
 const EARLIER: &str = include_str!("../../../node/src/tokens/fixtures/version_1.toml");
 const EARLIER_TOKEN: &str = "tlp_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
 

@@ -1,4 +1,4 @@
-//! A node that archives its conversations in a PostgreSQL of the test's own.
+//! A node that archives conversations in a PostgreSQL that the test starts.
 
 use client::{Client, NewMessage};
 use rustix::process::Signal;
@@ -16,7 +16,7 @@ const CONVERSATIONS: usize = 8;
 const BATCH: usize = 200;
 const BATCHES: usize = 500;
 
-/// The node is killed in the middle of each of these.
+/// The node is killed during each of these phases.
 const KILLED: [usize; 4] = [90, 91, 260, 433];
 
 fn serve(place: &Place, postgres: &Postgres, flags: &str) -> Node {
@@ -26,7 +26,7 @@ fn serve(place: &Place, postgres: &Postgres, flags: &str) -> Node {
     ))
 }
 
-/// A batch, which is the same every time.
+/// Returns a batch, which is the same every time.
 fn batch(number: usize) -> (String, Vec<NewMessage>) {
     let messages = (0..BATCH).map(|index| NewMessage {
         id: format!("{number}.{index}"),
@@ -75,7 +75,8 @@ fn a_hundred_thousand_messages_are_archived_once_though_the_node_is_killed() {
     node.stop().expect(0);
 }
 
-/// Appends batches from that one on until all are there or the node is killed; says which is next.
+/// Appends batches from `first` on until all are appended or the node is killed; returns the next
+/// one.
 async fn append(node: &Node, from: usize, kills: &mut Vec<usize>) -> usize {
     let client = Client::connect(node.url("native")).await.unwrap();
     for number in from..BATCHES {
@@ -88,7 +89,7 @@ async fn append(node: &Node, from: usize, kills: &mut Vec<usize>) -> usize {
         }
         kills.remove(0);
         let (appended, ()) = tokio::join!(appending, async { node.signal(Signal::KILL) });
-        // Whether it is there nobody knows: it is said again, under the same ids.
+        // The outcome is unknown, so the batch is appended again with the same ids.
         return number + usize::from(appended.is_ok());
     }
     BATCHES
@@ -113,7 +114,7 @@ fn a_page_that_needs_the_archive_is_a_503_while_it_is_down_and_whole_when_it_is_
     eventually("it is trimmed", || {
         node.metric("telpher_archive_trimmed_total") == 90
     });
-    // The native door reaches there too.
+    // The native protocol reads from the archive too.
     runtime.block_on(async {
         let page = conversation.read(85).await.unwrap();
         let read: Vec<_> = page.messages.iter().map(|it| it.seq).collect();

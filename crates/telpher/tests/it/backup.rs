@@ -1,4 +1,4 @@
-//! `telpher backup`, of a node that is being written to.
+//! `telpher backup` of a node under load.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,8 +9,8 @@ use rustix::process::Signal;
 
 use crate::support::{Node, Place, eventually};
 
-/// Appends to `acme/demo/log` until it is told to end or the node is gone: the record at each
-/// offset is that number.
+/// Appends to `acme/demo/log` until it is stopped or the node is gone; the record at each offset is
+/// the offset as text.
 struct Writer {
     acked: Arc<AtomicU64>,
     is_over: Arc<AtomicBool>,
@@ -76,7 +76,7 @@ impl Drop for Writer {
     }
 }
 
-/// How many records there are, each of them as it was appended.
+/// Checks every record and returns their number.
 fn read_back(node: &Node) -> u64 {
     runtime().block_on(async {
         let client = Client::connect(node.url("native")).await.unwrap();
@@ -116,7 +116,7 @@ fn everything_acknowledged_before_a_backup_is_in_it_though_the_node_is_killed() 
     let restored = place.serve("--data copy");
     let kept = read_back(&restored);
     assert!(kept >= before, "{kept} of {before}");
-    // It goes on where the copy ends.
+    // The restored node continues at the end of the backup.
     runtime().block_on(async {
         let client = Client::connect(restored.url("native")).await.unwrap();
         let stream = client.stream("acme/demo/log").unwrap();
@@ -131,13 +131,13 @@ fn everything_acknowledged_before_a_backup_is_in_it_though_the_node_is_killed() 
 }
 
 #[test]
-fn a_backup_needs_a_place_of_its_own_and_an_administrator() {
+fn a_backup_needs_a_new_directory_and_an_administrator() {
     let place = Place::new();
     let node = place.serve("");
     let url = node.url("native").to_owned();
     std::fs::create_dir(place.path("there")).unwrap();
     let ended = place.run(&format!("backup there --url {url}"));
-    ended.expect(2).tells("is there already", "");
+    ended.expect(2).tells("exists already", "");
     let admin = place
         .run("token add ops --role admin --json")
         .expect(0)
@@ -147,7 +147,7 @@ fn a_backup_needs_a_place_of_its_own_and_an_administrator() {
         let token = token["token"].as_str().unwrap().to_owned();
         place.run(&format!("backup {dir} --url {url} --token {token}"))
     };
-    // The node follows within a second.
+    // The node reads the token within a second.
     let mut tries = 0;
     eventually("the agent is refused", || {
         tries += 1;

@@ -1,4 +1,4 @@
-//! Short benchmarks through the real executable: what they print, what they leave, how they fail.
+//! Short benchmarks: their output, their files and their failures.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{Ended, Place, eventually};
 
-/// The keys of the report that the lines reproduce, in its order.
+/// The keys of the progress lines, in the order of the SLIM report.
 const KEYS: [&str; 13] = [
     "mode",
     "clients",
@@ -26,12 +26,12 @@ const KEYS: [&str; 13] = [
 
 const LATENCIES: [&str; 3] = ["mean_latency_ms", "p50_latency_ms", "p99_latency_ms"];
 
-/// A place in which `taskset` and the like are found.
+/// Returns a directory with the system's `PATH`, for `taskset` and others.
 fn place() -> Place {
     Place::new().with_variable("PATH", &std::env::var("PATH").unwrap())
 }
 
-/// Runs a suite to its end and hands out its results.
+/// Runs a benchmark to its end and returns its results.
 #[track_caller]
 fn results(place: &Place, line: &str) -> (Ended, Value) {
     let ended = place.run(&format!("bench {line} --json --quiet"));
@@ -40,7 +40,7 @@ fn results(place: &Place, line: &str) -> (Ended, Value) {
     (ended, json)
 }
 
-/// The live lines of that name.
+/// Returns the progress lines with a name.
 fn lines<'a>(ended: &'a Ended, name: &str) -> Vec<&'a str> {
     let start = format!("{name} ");
     let lines = ended.stderr.lines();
@@ -56,14 +56,14 @@ fn cases(results: &Value) -> Vec<&Value> {
     results["cases"].as_array().unwrap().iter().collect()
 }
 
-/// The mean of a metric over the runs of a case.
+/// Returns the mean of a metric over the runs of a case.
 #[track_caller]
 fn mean(case: &Value, metric: &str) -> f64 {
     let mean = case["summary"]["metrics"][metric]["mean"].as_f64();
     mean.unwrap_or_else(|| panic!("{metric} is missing: {}", case["summary"]))
 }
 
-/// The one directory that a suite left.
+/// Returns the directory of the results.
 fn left(place: &Place) -> PathBuf {
     let mut entries = fs::read_dir(place.path("bench-out")).unwrap();
     let first = entries.next().unwrap().unwrap().path();
@@ -72,7 +72,7 @@ fn left(place: &Place) -> PathBuf {
 }
 
 #[test]
-fn the_suite_of_three_modes_prints_the_reports_lines_and_leaves_every_file() {
+fn a_benchmark_prints_progress_lines_and_writes_every_file() {
     let place = place();
     let (ended, results) = results(&place, "agent --repeats 2 --duration 200ms");
     let runs = lines(&ended, "BENCHMARK_RESULT");
@@ -144,7 +144,7 @@ fn clients_and_sizes_make_a_matrix() {
 }
 
 #[test]
-fn without_a_rate_every_mode_goes_as_fast_as_it_can() {
+fn without_a_rate_every_mode_is_unpaced() {
     let line = "agent --mode request-reply,fire-and-forget,write,publish --rate 0 --in-flight 4 \
                 --subscribers 3 --duration 150ms --repeats 1 --clients 2";
     let (_, results) = results(&place(), line);
@@ -153,14 +153,15 @@ fn without_a_rate_every_mode_goes_as_fast_as_it_can() {
     for case in &cases {
         assert!(mean(case, "sender_total_messages") > 100.0, "{case}");
     }
-    // A subscriber that was full has lost what it did not take; nothing is counted twice or not at all.
+    // Messages are either received or lost by a full subscriber; none is counted twice or not at
+    // all.
     let lost = cases[3]["summary"]["errors"]["sink.lost"].as_f64();
     let copies = mean(cases[3], "sink_received_messages") + lost.unwrap_or_default();
     assert_eq!(copies, 3.0 * mean(cases[3], "sender_total_messages"));
 }
 
 #[test]
-fn a_sweep_says_its_steps_and_what_it_found() {
+fn a_sweep_prints_its_steps_and_its_result() {
     let line = "agent --mode write --sweep --sweep-start-rate 200 --sweep-max-rate 800 \
                 --duration 100ms --quiet";
     let ended = place().run(&format!("bench {line}"));
@@ -217,7 +218,7 @@ fn calls_go_through_a_node_too() {
     );
 }
 
-/// A program that speaks the contract of the peers and pretends to have measured 1000 calls.
+/// A program with the interface of the peers, which reports 1000 measured calls.
 const PEER: &str = r#"#!/bin/sh
 [ "$1" = echo ] && shift
 if [ "$1" = serve ]; then
@@ -235,7 +236,7 @@ echo
 "#;
 
 #[test]
-fn peers_are_run_beside_us_and_compared_by_rate_and_latency() {
+fn peers_are_compared_by_rate_and_latency() {
     use std::os::unix::fs::PermissionsExt;
     let place = place();
     for name in ["floors", "peer-zmq", "peer-tarpc", "peer-tonic"] {
@@ -249,7 +250,7 @@ fn peers_are_run_beside_us_and_compared_by_rate_and_latency() {
         .iter()
         .map(|case| case["case"]["target"].as_str().unwrap())
         .collect();
-    // Nobody else has a mode of that name: it is compared with their serial one.
+    // The peers have no mode with this name, so it is compared with their serial mode.
     assert_eq!(
         targets,
         ["telpher", "floor", "zmq", "tarpc", "tonic", "telpher"]
@@ -311,7 +312,8 @@ fn a_node_that_dies_is_an_error_and_no_result() {
     assert!(!left(&place).join("results.json").exists());
 }
 
-/// How often the threads of a process have gone to sleep: a paced sender does with every message.
+/// Returns the number of voluntary context switches of a process; a paced sender has one per
+/// message.
 fn sleeps_taken(pid: i32) -> u64 {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return 0;
@@ -325,7 +327,7 @@ fn sleeps_taken(pid: i32) -> u64 {
     statuses.sum()
 }
 
-/// The processes that run in a place, with their command lines.
+/// Returns the processes that run in a directory, with their command lines.
 fn processes_in(place: &Place) -> Vec<(i32, String)> {
     let directory = place.path("").canonicalize().unwrap();
     let is_there = |pid: &i32| {
@@ -343,7 +345,7 @@ fn processes_in(place: &Place) -> Vec<(i32, String)> {
 }
 
 #[test]
-fn what_cannot_be_run_says_what_to_do() {
+fn invalid_benchmarks_fail_with_a_hint() {
     let place = place();
     let run = |line: &str| place.run(&format!("bench {line}"));
     run("rpc --via node --transport inproc")
@@ -370,7 +372,7 @@ fn what_cannot_be_run_says_what_to_do() {
 }
 
 #[test]
-fn strict_fails_what_is_flagged() {
+fn strict_fails_on_flagged_figures() {
     let line = "bench rpc --mode serial --requests 10 --repeats 1 --strict --quiet";
     let ended = place().run(line);
     ended.expect(1).tells("flagged", "run without --strict");

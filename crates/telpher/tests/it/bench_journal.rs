@@ -1,4 +1,4 @@
-//! `telpher bench journal`, in short runs: that it measures what it says, not how fast.
+//! `telpher bench journal` in short runs: the figures are plausible.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ fn metric(case: &Value, key: &str) -> f64 {
 }
 
 #[test]
-fn every_append_is_acknowledged_and_what_it_cost_is_counted() {
+fn appends_are_acknowledged_and_measured() {
     let place = Place::new();
     let ended = place.run(
         "bench journal --writers 4 --threads 1,4 --filing on --size 100 --streams 10 \
@@ -34,7 +34,7 @@ fn every_append_is_acknowledged_and_what_it_cost_is_counted() {
         );
         assert!(completed > 0.0 && rate > 0.0);
         assert_eq!(metric(case, "sender_errors"), 0.0);
-        // Four writers wait for a sync, so no sync serves more than four.
+        // At most four writers wait for a sync, so a sync serves at most four.
         let per_sync = metric(case, "messages_per_sync");
         assert!((0.9..=4.1).contains(&per_sync), "{per_sync}");
         assert!(metric(case, "blocks_per_second") >= metric(case, "syncs_per_second"));
@@ -50,7 +50,7 @@ fn every_append_is_acknowledged_and_what_it_cost_is_counted() {
 }
 
 #[test]
-fn fewer_writers_than_threads_is_nothing_to_run() {
+fn fewer_writers_than_threads_is_an_error() {
     let ended = Place::new().run("bench journal --writers 1 --threads 2 --quiet");
     ended.expect(1).tells("nothing to run", "--threads 1");
 }
@@ -68,7 +68,7 @@ fn a_check_with_kills_finds_everything_that_was_acknowledged() {
 }
 
 #[test]
-fn appends_through_a_node_are_measured_with_what_they_cost_the_node() {
+fn appends_through_a_node_are_measured_with_its_cpu_time() {
     let place = Place::new();
     let ended = place.run(
         "bench journal --via door --shape 2x4 --filing on --size 100 --streams 10 --duration 300ms \

@@ -1,9 +1,9 @@
-//! `telpher bench kafka --idle`, with little of everything: that it measures what it says.
+//! `telpher bench kafka --idle` with small numbers.
 
 use crate::support::Place;
 
 #[test]
-fn what_is_left_alone_is_counted_and_all_of_it_is_there_after_a_kill() {
+fn idle_partitions_are_measured_and_complete_after_a_kill() {
     let place = Place::new();
     let line = "bench kafka --idle 12 --idle-groups 30 --idle-members 3 --idle-log 3MiB --idle-rest 0s --idle-window 200ms --json --quiet";
     let found = place.run(line).expect(0).json();

@@ -1,6 +1,5 @@
-//! `telpher bench quota`, in short runs against a limiter of the test's own: that it counts what it is
-//! answered, and fails when one bucket allows what it must not; not how fast. And every variant once
-//! against nodes.
+//! `telpher bench quota` in short runs against a limiter of the test: it counts answers, and fails
+//! if a bucket allows too much. Every variant also runs once against nodes.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use ::bench::measurement::{Answered, Endpoint};
+use ::bench::measurement::{Answers, Endpoint};
 use ::bench::model::Results;
 
 use crate::support::{Ended, Place};
 
-/// A limiter that allows so many takes and no more; where it listens.
+/// Starts a limiter that allows a number of takes; returns its address.
 fn limiter(takes: u64) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -27,7 +26,7 @@ fn limiter(takes: u64) -> String {
     url
 }
 
-/// Answers what is asked one after the other on a connection.
+/// Answers the requests of a connection.
 fn converse(mut stream: TcpStream, left: &AtomicU64) -> Option<()> {
     let mut text = String::new();
     let mut buffer = [0; 4096];
@@ -59,8 +58,8 @@ fn run(place: &Place, url: &str, line: &str) -> Ended {
     place.run(&format!("bench quota --url {url} {line} --json --quiet"))
 }
 
-/// The answers of the first run of each case.
-fn answers(ended: &Ended) -> Vec<Answered> {
+/// Returns the answers of the first run of each case.
+fn answers(ended: &Ended) -> Vec<Answers> {
     let results = Results::from_json(&ended.stdout).unwrap();
     let first = |case: &::bench::model::CaseResult| {
         let measured = case.runs[0].measured.as_ref().unwrap();
@@ -70,7 +69,7 @@ fn answers(ended: &Ended) -> Vec<Answered> {
 }
 
 #[test]
-fn one_bucket_is_held_to_what_it_must_allow() {
+fn a_bucket_that_allows_too_much_fails_the_run() {
     let place = Place::new();
     let line = "--agents 1 -n 80 -c 8 --warmup 0s --keep-alive on";
     let ended = run(&place, &limiter(80), line);
@@ -78,11 +77,12 @@ fn one_bucket_is_held_to_what_it_must_allow() {
     assert_eq!((answered.must_allow, answered.allowed()), (Some(80), 80));
     assert_eq!(answered.phases.len(), 4);
 
-    // More than it holds are refused, and a bucket that holds too little is found out.
+    // Takes above the capacity are denied, and a bucket with too little capacity is detected.
     let ended = run(&place, &limiter(40), line);
-    ended
-        .expect(1)
-        .tells("the check of the results failed", "telpher bench quota --help");
+    ended.expect(1).tells(
+        "the check of the results failed",
+        "telpher bench quota --help",
+    );
     let miss = "40 takes were allowed in run 1, expected 80 ± 1";
     assert!(ended.stderr.contains(miss), "{}", ended.stderr);
     let answered = &answers(&ended)[0];
@@ -90,7 +90,7 @@ fn one_bucket_is_held_to_what_it_must_allow() {
 }
 
 #[test]
-fn users_ask_every_endpoint_and_their_answers_are_checked() {
+fn virtual_users_send_every_kind_of_request() {
     let place = Place::new();
     let line = "--vus 3 --agents 10 --think 10ms --duration 300ms --warmup 0s";
     let ended = run(&place, &limiter(2), line);
@@ -123,7 +123,7 @@ fn users_ask_every_endpoint_and_their_answers_are_checked() {
 }
 
 #[test]
-fn a_load_on_a_schedule_and_one_that_is_closed_are_told_apart() {
+fn scheduled_and_closed_loads_are_separate_cases() {
     let place = Place::new();
     let url = limiter(u64::MAX);
     let ended = run(&place, &url, "--rate 200 -c 4 --warmup 0s --duration 500ms");
@@ -143,7 +143,7 @@ fn a_load_on_a_schedule_and_one_that_is_closed_are_told_apart() {
     nobody.expect(1).tells("cannot", "benchmark");
 }
 
-/// Runs it against nodes that it starts, and reads what it found.
+/// Runs the benchmark against nodes that it starts, and returns its results.
 fn run_nodes(line: &str) -> Results {
     let place = Place::new();
     let ended = place.run(&format!("bench quota {line} --json --quiet"));
@@ -163,7 +163,7 @@ fn keys(results: &Results) -> Vec<String> {
 }
 
 #[test]
-fn a_node_is_asked_over_both_doors_one_by_one_and_by_many() {
+fn takes_are_measured_over_both_protocols_and_in_batches() {
     let results = run_nodes(
         "--agents 20 -c 2 --pipeline 1,4 --batch 8 --limits 1,6 --door http,native --warmup 20ms --duration 100ms",
     );
@@ -193,7 +193,7 @@ fn a_node_passes_the_tests_of_the_report_and_keeps_a_schedule() {
 }
 
 #[test]
-fn the_memory_of_buckets_is_told() {
+fn memory_per_bucket_is_measured() {
     let place = Place::new();
     let ended = place.run("bench quota --memory 500 --memory-rest 1s --json --quiet");
     let found = ended.expect(0).json();
@@ -205,7 +205,7 @@ fn the_memory_of_buckets_is_told() {
 }
 
 #[test]
-fn nodes_that_share_a_redis_admit_together_what_one_may() {
+fn nodes_that_share_a_redis_admit_the_shared_limit() {
     let results = run_nodes(
         "--store redis --nodes 2 --agents 1,1000 -c 4 --pipeline 4 --batch 8 --door http,native --warmup 20ms \
          --duration 100ms",
@@ -215,7 +215,7 @@ fn nodes_that_share_a_redis_admit_together_what_one_may() {
         measured.answered.as_ref().unwrap().may_allow
     };
     let bounds: Vec<u64> = results.cases.iter().filter_map(may_allow).collect();
-    // Of one agent, over each door.
+    // Takes of one agent, over each protocol.
     assert_eq!((results.cases.len(), bounds.len()), (12, 2));
     assert!(bounds.iter().all(|bound| *bound >= 11_000), "{bounds:?}");
 }

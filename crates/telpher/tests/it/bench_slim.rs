@@ -1,4 +1,4 @@
-//! Short benchmarks of the SLIM door beside SLIM's own node, which is that of `slim-bindings` as PyPI has it.
+//! Short benchmarks of the SLIM listener and of SLIM's own node, from `slim-bindings` of PyPI.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::slim_python::python;
 use crate::support::Place;
 
-/// A directory of peers in which nobody but `peer-slim` is.
+/// Creates a directory of peers that has only `peer-slim`.
 fn with_peers() -> Place {
     let place = Place::new();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/peers/slim/peer_slim.py");
@@ -35,7 +35,7 @@ fn run(place: &Place, line: &str) -> Value {
     ended.expect(0).json()
 }
 
-/// Who sent through which node, and what arrived.
+/// The sender, the node and the received messages of a case.
 fn seen(results: &Value) -> Vec<(String, String, u64)> {
     let cases = results["cases"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -52,9 +52,9 @@ fn seen(results: &Value) -> Vec<(String, String, u64)> {
 }
 
 #[test]
-fn all_that_are_there_send_through_both_nodes_and_over_the_native_protocol() {
+fn all_available_clients_send_through_both_nodes() {
     let place = with_peers();
-    // So slowly that a busy machine keeps the schedule: what is late at the end of it is not sent.
+    // Slow enough that a busy machine keeps the schedule; late messages at its end are not sent.
     let results = run(
         &place,
         "--mode request-reply --rate 10 --duration 3s --repeats 2",
@@ -68,7 +68,8 @@ fn all_that_are_there_send_through_both_nodes_and_over_the_native_protocol() {
         row("telpher", "native"),
     ];
     assert_eq!(seen(&results), rows);
-    // The bindings' sessions may lose what nobody acknowledges: one that ends does not wait for it.
+    // Unreliable sessions of the bindings may lose messages: a session ends without waiting for
+    // them.
     let one_way = run(
         &place,
         "--mode fire-and-forget --slim-clients raw,native --oneway-rate 20 --duration 1500ms --repeats 2",
@@ -97,7 +98,7 @@ fn requests_in_reliable_sessions_are_measured_through_both_nodes() {
     let line = "--slim-clients python-reliable --mode request-reply,write --rate 0 --duration 500ms --repeats 1";
     let results = run(&place, line);
     let seen = seen(&results);
-    // A write is one of any session.
+    // Writes are supported in all sessions.
     assert_eq!(seen.len(), 2);
     for (target, applications, received) in seen {
         assert!(received > 0, "{target}");
@@ -106,12 +107,12 @@ fn requests_in_reliable_sessions_are_measured_through_both_nodes() {
 }
 
 #[test]
-fn raw_clients_send_as_fast_as_they_go() {
+fn raw_clients_send_without_a_rate() {
     let place = with_peers();
     let line = "--slim-clients raw --rate 0 --size 16,16384 --duration 200ms --repeats 1";
     let results = run(&place, line);
     let seen = seen(&results);
-    // Two modes, two sizes, two nodes: without a session nobody acknowledges a write.
+    // Two modes, two sizes, two nodes: without a session no write is acknowledged.
     assert_eq!(seen.len(), 8);
     assert!(
         seen.iter().all(|(_, _, received)| *received > 0),
@@ -120,7 +121,7 @@ fn raw_clients_send_as_fast_as_they_go() {
 }
 
 #[test]
-fn what_a_subscription_takes_is_told_of_both_nodes() {
+fn memory_per_subscription_is_measured_for_both_nodes() {
     let place = with_peers();
     let found = run(&place, "--subscriptions 40 --connections 4");
     let nodes = found.as_array().unwrap();
@@ -135,7 +136,7 @@ fn what_a_subscription_takes_is_told_of_both_nodes() {
 }
 
 #[test]
-fn what_only_slim_has_is_no_question_for_the_native_protocol() {
+fn slim_flags_need_protocol_slim() {
     let place = Place::new();
     for line in ["--subscriptions 5", "--slim-clients raw"] {
         let ended = place.run(&format!("bench agent {line}"));

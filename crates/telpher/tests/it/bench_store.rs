@@ -1,4 +1,4 @@
-//! `telpher bench store`, in short runs: that it measures what it says, not how fast.
+//! `telpher bench store` in short runs: the figures are plausible.
 
 use serde_json::Value;
 
@@ -6,14 +6,14 @@ use crate::support::Place;
 
 const DOORS: [&str; 3] = ["native", "ws", "http"];
 
-/// The mean of a metric over the runs of a case.
+/// Returns the mean of a metric over the runs of a case.
 fn metric(case: &Value, key: &str) -> f64 {
     let mean = &case["summary"]["metrics"][key]["mean"];
     mean.as_f64()
         .unwrap_or_else(|| panic!("no {key}: {case:#}"))
 }
 
-/// What stands in the place.
+/// Lists the files of a directory.
 fn left(place: &Place) -> Vec<String> {
     let entries = place.path("").read_dir().unwrap();
     entries
@@ -22,7 +22,7 @@ fn left(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn messages_over_every_door_are_acknowledged_and_what_they_cost_is_counted() {
+fn messages_over_every_protocol_are_measured() {
     let place = Place::new();
     let line =
         "bench store --vus 3 --pipeline 2 --ramp 100ms --duration 600ms --size 100 --json --quiet";
@@ -39,7 +39,7 @@ fn messages_over_every_door_are_acknowledged_and_what_they_cost_is_counted() {
         assert!(
             metric(case, "p50_latency_ms") > 0.0 && metric(case, "node_cpu_us_per_message") > 0.0
         );
-        // Six wait for a sync, so no sync serves many more.
+        // At most six messages wait for a sync, so a sync serves at most that many.
         let per_sync = metric(case, "messages_per_sync");
         assert!((0.2..=6.3).contains(&per_sync), "{per_sync}");
         let memory = case["runs"][0]["measured"]["memory"].as_array().unwrap();
@@ -70,7 +70,7 @@ fn messages_over_every_door_are_acknowledged_and_what_they_cost_is_counted() {
 }
 
 #[test]
-fn an_agent_answers_beside_the_load() {
+fn an_agent_answers_during_the_load() {
     let place = Place::new();
     let line = "bench store --with-agent --vus 2 --pipeline 1 --ramp 0s --duration 3s --door http --json --quiet";
     let results = place.run(line).expect(0).json();
@@ -114,7 +114,7 @@ fn a_check_with_kills_finds_everything_that_was_acknowledged() {
 }
 
 #[test]
-fn idle_conversations_are_made_left_alone_and_read_back_after_a_start() {
+fn idle_conversations_are_measured_and_read_back() {
     let place = Place::new();
     let line = "bench store --idle 500 --idle-messages 3 --idle-rest 0s --door native --size 50 --json --quiet";
     let found = place.run(line).expect(0).json();
@@ -138,7 +138,7 @@ fn idle_conversations_are_made_left_alone_and_read_back_after_a_start() {
 }
 
 #[test]
-fn a_disk_without_room_is_told_before_anything_is_written() {
+fn a_disk_without_space_is_refused_before_writes() {
     let place = Place::new();
     let lines = [
         "bench store --idle 100000000 --size 65536 --quiet",

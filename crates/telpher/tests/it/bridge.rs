@@ -1,5 +1,4 @@
-//! `telpher bridge slim`, between agents and applications that no one here wrote: `slim-bindings` as
-//! PyPI has it.
+//! `telpher bridge slim` between agents and applications on the original `slim-bindings` of PyPI.
 
 use std::io::{PipeWriter, Write};
 use std::path::Path;
@@ -14,7 +13,7 @@ use crate::tls::write_certificates;
 
 const SECRET: &str = "a-secret-of-at-least-32-characters!!";
 
-/// A node, and a place where everybody knows of it.
+/// A node, with a directory for the bridge and the applications.
 struct Scene {
     node: Node,
     home: Place,
@@ -30,7 +29,7 @@ impl Scene {
         Self::at(Place::new(), flags)
     }
 
-    /// Everybody has to speak TLS, and trusts whoever signed.
+    /// Starts a node with TLS, whose authority is trusted.
     fn with_tls(flags: &str) -> Self {
         let home = Place::new();
         write_certificates(&home, "authority.pem");
@@ -50,7 +49,7 @@ impl Scene {
         Self { node, home, place }
     }
 
-    /// The path of a file that belongs to the node's TLS.
+    /// Returns the path of a file of the node's TLS.
     fn certificate(&self, file: &str) -> String {
         self.home.path(file).display().to_string()
     }
@@ -59,7 +58,7 @@ impl Scene {
         self.node.url("slim")
     }
 
-    /// A bridge that is ready.
+    /// Starts a bridge and waits until it is ready.
     fn bridge(&self, words: &[&str]) -> Running {
         let slim = ["bridge", "slim", "org/ns/agent", "--slim", self.slim()];
         let secret = ["--secret-file", "secret"];
@@ -69,7 +68,7 @@ impl Scene {
         bridge
     }
 
-    /// A bridge from the agents' side to the application.
+    /// Starts a bridge that forwards requests of agents to the application.
     fn outward(&self, words: &[&str]) -> Running {
         let to = ["--to", "org/ns/app", "--as", "org/ns/bridge"];
         self.bridge(&[&to, words].concat())
@@ -86,14 +85,14 @@ impl Scene {
     }
 }
 
-/// An application in a process of its own, which does things by their names.
+/// A SLIM application in a process, which runs actions by name.
 struct Application {
     process: Running,
     input: PipeWriter,
 }
 
 impl Application {
-    /// `shown` is what it shows and trusts.
+    /// `shown` has its credentials and trusted certificates.
     fn start(url: &str, shown: &serde_json::Value, acts: &[&str]) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/bridge/applications.py");
         let (reader, input) = std::io::pipe().unwrap();
@@ -107,7 +106,7 @@ impl Application {
     }
 }
 
-/// What a bridge said at its end.
+/// Ends a bridge and returns its totals.
 #[track_caller]
 fn tally(bridge: Running) -> String {
     let ended = bridge.stop();
@@ -198,7 +197,7 @@ fn a_request_has_a_deadline() {
 }
 
 #[test]
-fn a_message_that_wants_no_answer_gets_none() {
+fn a_one_way_message_gets_no_answer() {
     for flags in [&[][..], &["--one-way"]] {
         let scene = Scene::new();
         let mut agent = scene.place.listen(["org/ns/agent", "--json"]);
@@ -225,7 +224,7 @@ fn a_message_that_wants_no_answer_gets_none() {
 }
 
 #[test]
-fn whoever_is_not_let_in_is_refused_as_the_libraries_understand_it() {
+fn invalid_invitations_are_refused_in_the_libraries_form() {
     let scene = Scene::new();
     let mut bridge = scene.bridge(&[]);
     let said = scene.run(&["refused"]).stderr;
@@ -236,7 +235,7 @@ fn whoever_is_not_let_in_is_refused_as_the_libraries_understand_it() {
 }
 
 #[test]
-fn an_application_that_vanishes_is_nobody_elses_problem() {
+fn a_vanished_application_does_not_affect_others() {
     let scene = Scene::new();
     let exec =
         format!("read word; if [ \"$word\" = wait ]; then {UNTIL_GO}; fi; printf %s \"$word\"");
@@ -253,7 +252,7 @@ fn an_application_that_vanishes_is_nobody_elses_problem() {
 }
 
 #[test]
-fn whoever_is_in_a_session_is_told_of_its_end() {
+fn applications_are_notified_of_the_end_of_a_session() {
     let scene = Scene::new();
     let _agent = scene.place.listen(["org/ns/agent", "--echo", "--quiet"]);
     let bridge = scene.bridge(&[]);
@@ -279,7 +278,7 @@ fn a_session_survives_a_kill_of_the_node() {
     let mut application = scene.application(&["across"]);
     application.process.wait_for_note("heard before");
     let held = scene.node.metric("telpher_subscriptions");
-    // An application that reaches for a node in the very moment of its end gives up for good.
+    // An application that connects at the moment of the node's end gives up for good.
     application.process.signal(Signal::STOP);
     scene.node.signal(Signal::KILL);
     assert_eq!(scene.node.end().status.code(), None);
@@ -325,14 +324,14 @@ fn agents_ask_an_application_in_sessions_of_both_kinds() {
 }
 
 #[test]
-fn an_agent_is_told_what_an_application_did_not_do() {
+fn agents_get_errors_of_applications() {
     let scene = Scene::new();
     let bridge = scene.outward(&["--reliable"]);
     scene
         .place
         .run("request org/ns/agent hello")
         .expect(3)
-        .tells("no_responder: no SLIM application of that name", "");
+        .tells("no_responder: no SLIM application with that name", "");
     let mut application = scene.application(&["echo"]);
     application.process.wait_for_note("listening");
     scene
@@ -372,7 +371,7 @@ fn an_application_that_vanished_and_came_back_is_asked_again() {
     assert_eq!(ask("first").expect(0).stdout, "echo:first");
     application.process.signal(Signal::KILL);
     application.process.end();
-    // The session is with an instance that has gone, and there is no other.
+    // The session is with an instance that is gone, and there is no other instance.
     ask("nobody").expect(3).tells("no_responder", "");
     let mut application = scene.application(&["echo"]);
     application.process.wait_for_note("listening");
@@ -386,7 +385,7 @@ fn the_first_request_after_a_restart_of_the_application_is_answered() {
         let mut application = scene.application(&["echo"]);
         application.process.wait_for_note("listening");
         let bridge = scene.outward(flags);
-        // Many idle sessions, all with the instance that goes.
+        // Many idle sessions, all with the instance that ends.
         let words = ["request", "org/ns/agent", "word", "--deadline", "20s"];
         let asking: Vec<_> = (0..8).map(|_| scene.place.start(words)).collect();
         for asking in asking {
@@ -412,7 +411,7 @@ fn the_first_request_after_a_restart_of_the_application_is_answered() {
 }
 
 #[test]
-fn what_cannot_be_used_is_said_at_once() {
+fn invalid_arguments_fail_at_once() {
     let scene = Scene::new();
     scene.place.write("short", "short");
     let slim = format!("--slim {}", scene.slim());
@@ -427,19 +426,19 @@ fn what_cannot_be_used_is_said_at_once() {
         (
             "--secret-file secret --slim ftp://x:1",
             2,
-            "no address",
+            "is not the address",
             "http://",
         ),
         (
             "--secret-file secret --slim http://x",
             2,
-            "no address",
+            "is not the address",
             "http://",
         ),
         (
             "--secret-file secret --as a/b/c/d",
             2,
-            "names an instance",
+            "has an instance",
             "org/namespace/app",
         ),
         (
@@ -476,7 +475,7 @@ fn what_cannot_be_used_is_said_at_once() {
 }
 
 #[test]
-fn a_node_that_asks_for_a_token_is_shown_one() {
+fn a_bridge_sends_a_token_to_a_node_that_requires_one() {
     let home = Place::new();
     let token = home
         .run("token add bridge --for */*/*")
@@ -498,7 +497,7 @@ fn a_node_that_asks_for_a_token_is_shown_one() {
     tally(bridge);
 }
 
-/// A request each way, through bridges that reach the node with those words.
+/// Makes a request in each direction, through bridges with these flags.
 fn ask_both_ways(scene: &Scene, url: &str, shown: &serde_json::Value, words: &[&str]) {
     let start = |words: &[&str]| {
         let mut bridge = scene.place.start([&bridging(url), words].concat());
@@ -520,7 +519,7 @@ fn ask_both_ways(scene: &Scene, url: &str, shown: &serde_json::Value, words: &[&
     assert!(tally(bridge).starts_with("requests: 1 answered, 0 failed, 0 "));
 }
 
-/// A bridge to the node at `url`.
+/// The words that start a bridge to the node at `url`.
 fn bridging(url: &str) -> [&str; 7] {
     let name = "org/ns/agent";
     [
@@ -543,7 +542,7 @@ fn a_node_behind_tls_is_trusted_by_its_authority_alone() {
     let trusting = ["--slim-authorities", &authority];
     let shown = json!({ "authorities": authority });
     ask_both_ways(&scene, url, &shown, &trusting);
-    // Nobody is trusted without a word, nor for another's.
+    // No authority is trusted by default, and another authority does not help.
     let others = Place::new();
     write_certificates(&others, "other.pem");
     let other = others.path("other.pem").display().to_string();
@@ -551,7 +550,7 @@ fn a_node_behind_tls_is_trusted_by_its_authority_alone() {
         let ended = scene.place.run_words([&bridging(url), words].concat());
         ended.expect(6).tells("certificate", "--slim-authorities");
     }
-    // Plain text gets nowhere.
+    // Plain text is refused.
     let plain = url.replacen("https", "http", 1);
     let ended = scene.place.run_words(bridging(&plain));
     ended
@@ -560,7 +559,7 @@ fn a_node_behind_tls_is_trusted_by_its_authority_alone() {
 }
 
 #[test]
-fn a_node_that_asks_for_a_certificate_is_shown_one() {
+fn a_bridge_sends_a_client_certificate_if_required() {
     let scene = Scene::with_tls("--slim-client-authorities authority.pem");
     let authority = scene.certificate("authority.pem");
     let (chain, key) = (scene.certificate("chain.pem"), scene.certificate("key.pem"));
@@ -570,9 +569,10 @@ fn a_node_that_asks_for_a_certificate_is_shown_one() {
     let ended = scene
         .place
         .run_words([&bridging(url)[..], &trusting].concat());
-    ended
-        .expect(6)
-        .tells("hung up behind the TLS handshake", "--slim-certificate");
+    ended.expect(6).tells(
+        "closed the connection after the TLS handshake",
+        "--slim-certificate",
+    );
     let shown = json!({ "authorities": authority, "certificate": chain, "key": key });
     ask_both_ways(
         &scene,
@@ -583,7 +583,7 @@ fn a_node_that_asks_for_a_certificate_is_shown_one() {
 }
 
 #[test]
-fn a_unix_socket_is_as_good_as_a_port_for_a_bridge() {
+fn a_bridge_works_over_a_unix_socket() {
     let home = Place::new();
     let path = home.path("slim.sock").display().to_string();
     let scene = Scene::at(home, &format!("--slim-socket {path}"));

@@ -1,4 +1,4 @@
-//! Web pages and the HTTP door: foreign ones are kept out, listed ones can use all of it.
+//! Web pages and the HTTP listener: pages of listed origins may use it, others may not.
 
 mod chromium;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use self::chromium::{Chromium, Site};
 use crate::support::{Node, Place};
 
-/// A whole answer: the status, the head in lower case, the body.
+/// An answer: status, head in lower case, body.
 struct Answer {
     status: u16,
     head: String,
@@ -19,7 +19,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// The value of a field; empty for none.
+    /// Returns the value of a field; empty if it is missing.
     fn field(&self, name: &str) -> &str {
         let fields = self.head.lines().filter_map(|line| line.split_once(": "));
         let mut found = fields.filter(|(known, _)| *known == name);
@@ -27,7 +27,7 @@ impl Answer {
     }
 }
 
-/// Sends a request as it is written, with `Connection: close`, to a door of the node.
+/// Sends a request unchanged, with `Connection: close`, to a listener of the node.
 fn send(node: &Node, door: &str, request: &str, body: &str) -> Answer {
     let mut stream = TcpStream::connect(node.address(door)).unwrap();
     stream
@@ -42,7 +42,7 @@ fn send(node: &Node, door: &str, request: &str, body: &str) -> Answer {
         .write_all(format!("{request}{length}\r\n{body}").as_bytes())
         .unwrap();
     let mut bytes = Vec::new();
-    // What is answered before all was read ends by a reset.
+    // An answer before the whole request was read ends with a reset.
     let _ = stream.read_to_end(&mut bytes);
     let text = String::from_utf8_lossy(&bytes);
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
@@ -65,7 +65,7 @@ const JSON: &str = "Content-Type: application/json";
 const TAKE: &str = r#"{"subject":"a/b/c","cost":{"requests":1}}"#;
 const MESSAGE: &str = r#"{"messages":[{"role":"user","content":"hello"}]}"#;
 
-/// Requests to routes of every kind: in front of hyper, behind it, without a token, an upgrade.
+/// Requests to routes of every kind: parsed before hyper, by hyper, without a token, an upgrade.
 fn requests() -> [(&'static str, String, &'static str); 6] {
     [
         ("POST /v1/take", JSON.to_owned(), TAKE),
@@ -258,7 +258,7 @@ fn preflight_is_answered_for_listed_origins_only() {
         (403, "")
     );
 
-    // A page can read why it was refused.
+    // A page can read the reason of the refusal.
     let request = "GET /v1/agents HTTP/1.1\nHost: localhost\nOrigin: https://app.example.com";
     let refused = ask(&node, request, "");
     assert_eq!(refused.status, 401);
@@ -391,7 +391,7 @@ fn body_that_is_delimited_twice_is_refused_behind_other_requests_too() {
 }
 
 #[test]
-fn door_of_the_compatible_limiter_refuses_foreign_pages_too() {
+fn the_compat_limiter_refuses_foreign_pages_too() {
     let place = Place::new().with_variable("PORT", "0");
     let node = place.serve("--compat-limiter --http-origins https://app.example.com");
     let body = r#"{"agentId":"a"}"#;
@@ -413,7 +413,7 @@ fn door_of_the_compatible_limiter_refuses_foreign_pages_too() {
     );
 }
 
-/// What a page of a foreign origin tries against a node.
+/// The requests that a page of a foreign origin makes to a node.
 const ATTACK: &str = r#"
 const body = JSON.stringify({messages: [{role: "user", content: "from a page"}]});
 const halt = JSON.stringify({prefix: "acme", reason: "a page"});
@@ -440,7 +440,7 @@ fn foreign_page_in_chromium_can_neither_read_nor_write() {
         let chromium = Chromium::open(&place, &format!("http://{host}:{port}{page}"));
         let found = site.report();
         drop(chromium);
-        // A page sees of a request with `no-cors` no more than that it was answered.
+        // With `no-cors` a page sees only that the request was answered.
         let expected = json!({"read": "TypeError", "json": "TypeError", "blob": "opaque",
             "halt": "opaque", "socket": "closed", "events": "closed"});
         assert_eq!(found, expected, "{host}");
@@ -449,7 +449,7 @@ fn foreign_page_in_chromium_can_neither_read_nor_write() {
     assert!(!conversations().contains("\"id\""), "{}", conversations());
     assert!(!node.get("/v1/halts", None).1.contains("acme"));
 
-    // The page of an origin that is listed is the same page.
+    // The page of a listed origin is the same page.
     let _chromium = Chromium::open(&place, &format!("http://app.example:{port}{page}"));
     let found = site.report();
     assert_eq!(
@@ -481,7 +481,7 @@ fn page_whose_name_was_rebound_gets_no_answer_in_chromium() {
     );
 }
 
-/// What a page does with a node that requires tokens.
+/// The requests that a page makes to a node that requires tokens.
 const WITH_TOKEN: &str = r#"
 const path = "/v1/conversations/c/messages";
 const authorization = {authorization: "Bearer " + token};

@@ -1,8 +1,8 @@
-//! The one-shot client commands, for people and for programs.
+//! The client commands, with text and with JSON output.
 
 use crate::support::{Node, Place, STUCK};
 
-/// A node, and a place in which client commands find it.
+/// Starts a node, and a directory in which client commands find it.
 fn node() -> (Node, Place, Place) {
     let home = Place::new();
     let node = home.serve("");
@@ -67,10 +67,9 @@ fn a_send_names_a_method() {
 fn a_send_to_nobody_is_not_found() {
     let (node, _home, place) = node();
     let ended = place.run("send acme/demo/nobody hi");
-    ended.expect(3).tells(
-        "nobody is subscribed to `acme/demo/nobody`",
-        "telpher agents",
-    );
+    ended
+        .expect(3)
+        .tells("`acme/demo/nobody` has no subscriber", "telpher agents");
     assert_eq!(ended.stdout, "delivered to 0\n");
     assert_eq!(node.metric("telpher_undeliverable_total"), 1);
 }
@@ -111,7 +110,7 @@ fn any_agent_answers_a_ping() {
 }
 
 #[test]
-fn a_ping_of_nobody_says_so() {
+fn a_ping_without_a_responder_fails() {
     let (_node, _home, place) = node();
     let ended = place.run("ping acme/demo/nobody -c 2 -i 0s");
     ended.expect(3).tells("no_responder", "telpher agents");
@@ -172,8 +171,8 @@ fn what_found_nobody_is_listed_after_its_sender_has_gone() {
         .map(|line| line.split_whitespace().collect())
         .collect();
     let expected = [
-        ["acme/demo/no-one", "native", "(nobody)", "-", "0", "0", "1"],
-        ["acme/demo/nobody", "native", "(nobody)", "-", "0", "0", "2"],
+        ["acme/demo/no-one", "native", "(none)", "-", "0", "0", "1"],
+        ["acme/demo/nobody", "native", "(none)", "-", "0", "0", "2"],
     ];
     assert_eq!(lines, expected, "{table}");
     let json = place.run("agents --json").expect(0).json();
@@ -185,7 +184,7 @@ fn connections_are_listed_with_their_names_and_without_our_own() {
     let (_node, _home, place) = node();
     let _listener = place.listen(["acme/demo/news", "--name", "acme/demo/ada"]);
     let table = place.run("connections").expect(0).stdout.clone();
-    // The listener's, and that of the command itself.
+    // The connection of the listener, and that of the command itself.
     assert_eq!(table.lines().count(), 3, "{table}");
     assert!(
         table.lines().nth(1).unwrap().contains("acme/demo/ada"),
@@ -198,7 +197,7 @@ fn connections_are_listed_with_their_names_and_without_our_own() {
 }
 
 #[test]
-fn a_unix_socket_is_as_good_as_a_port() {
+fn commands_work_over_a_unix_socket() {
     let (node, home, _) = node();
     let path = home.path(node.address("socket"));
     let place = Place::new().with_variable("TELPHER_URL", &format!("unix://{}", path.display()));
@@ -243,7 +242,7 @@ fn an_outcome_that_is_no_reply_has_its_exit_status_and_its_json() {
 }
 
 #[test]
-fn a_node_that_is_not_there_is_unavailable_with_a_way_out() {
+fn an_unreachable_node_is_unavailable_with_a_hint() {
     let place = Place::new();
     let ended = place.run("request acme/demo/echo hi --url tcp://127.0.0.1:1");
     ended
@@ -254,7 +253,7 @@ fn a_node_that_is_not_there_is_unavailable_with_a_way_out() {
 }
 
 #[test]
-fn what_is_wrong_on_the_command_line_is_a_usage_error() {
+fn an_invalid_command_line_is_a_usage_error() {
     let (_node, _home, place) = node();
     for command in ["send", "request", "write"] {
         place

@@ -13,7 +13,7 @@ fn the_file_that_init_prints_is_accepted() {
 }
 
 #[test]
-fn a_file_in_the_working_directory_is_read_by_itself() {
+fn telpher_toml_in_the_working_directory_is_read() {
     let place = Place::new();
     place.write("telpher.toml", "[http]\nlisten = '127.0.0.1:1234'\n");
     let shown = place.run("config show --origin");
@@ -32,7 +32,7 @@ fn a_file_in_the_working_directory_is_read_by_itself() {
 }
 
 #[test]
-fn every_layer_says_where_a_value_is_from() {
+fn the_origin_of_values_of_every_layer_is_shown() {
     let place = Place::new()
         .with_variable("TELPHER_CONFIG", "mine.toml")
         .with_variable("TELPHER_NATIVE_CALLS_MAX", "7");
@@ -53,7 +53,7 @@ fn every_layer_says_where_a_value_is_from() {
 }
 
 #[test]
-fn every_mistake_is_told_at_once_and_nothing_starts() {
+fn all_mistakes_are_reported_at_once() {
     let place = Place::new().with_variable("TELPHER_HTTP_LISTN", "127.0.0.1:1");
     place.write("telpher.toml", "[native]\nlissten = '127.0.0.1:1'\n");
     for command in ["serve", "config check", "config show"] {
@@ -86,7 +86,7 @@ fn every_mistake_is_told_at_once_and_nothing_starts() {
 }
 
 #[test]
-fn a_file_that_was_named_must_be_there() {
+fn a_named_file_must_exist() {
     let place = Place::new();
     place
         .run("config check --config nowhere.toml")
@@ -99,7 +99,7 @@ fn a_file_that_was_named_must_be_there() {
 }
 
 #[test]
-fn check_refuses_what_serve_would_refuse() {
+fn check_makes_the_checks_of_serve() {
     let place = Place::new();
     place
         .run("config check --native-listen 0.0.0.0:7400")
@@ -122,7 +122,7 @@ fn check_refuses_what_serve_would_refuse() {
 }
 
 #[test]
-fn a_variable_that_nothing_reads_is_a_warning() {
+fn an_unknown_variable_is_a_warning() {
     let place = Place::new().with_variable("TELPHER_SERVICE_HOST", "10.0.0.1");
     let ended = place.run("config check --json");
     assert_eq!(ended.expect(0).json()["ok"], true);

@@ -1,5 +1,4 @@
-//! `telpher conversation`: held from the command line, watched while an answer is written, and there
-//! again after a kill.
+//! `telpher conversation`: all commands, streamed answers, and kills of the node.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Node, Place, Running, free_port};
 
-/// A node at addresses that stay the same, and a place for its clients.
+/// A node at fixed addresses, and a directory for its clients.
 struct Home {
     place: Place,
     address: String,
@@ -37,14 +36,14 @@ impl Home {
         self.serve()
     }
 
-    /// What a command prints for programs.
+    /// Runs a command and returns its JSON output.
     #[track_caller]
     fn json(&self, words: &[&str]) -> Value {
         let words = [&["conversation"], words, &["--json"]].concat();
         self.client.run_words(words).expect(0).json()
     }
 
-    /// What a command prints for people.
+    /// Runs a command and returns its text output.
     #[track_caller]
     fn text(&self, words: &[&str]) -> String {
         let words = [&["conversation"], words].concat();
@@ -57,7 +56,7 @@ impl Home {
     }
 }
 
-/// The next event that is printed.
+/// Returns the next printed event.
 #[track_caller]
 fn event(tail: &mut Running) -> Value {
     let line = tail.line();
@@ -96,7 +95,7 @@ fn a_conversation_is_held_from_the_command_line() {
         "--id",
         "m-1",
     ]);
-    assert_eq!(again, "it was there already, as message 1\n");
+    assert_eq!(again, "already stored as message 1\n");
     let answer = home.text(&[
         "append",
         "c-1",
@@ -170,7 +169,9 @@ fn what_is_wrong_with_a_conversation_is_told_with_a_way_on() {
     );
     run("import c-1 bad.jsonl").expect(2).tells("line 2", "");
     run("delete c-1").expect(0);
-    run("append c-1 x").expect(3).tells("gone", "take another");
+    run("append c-1 x")
+        .expect(3)
+        .tells("gone", "choose another");
     let elsewhere = home.client.run("conversation list --url tcp://127.0.0.1:1");
     elsewhere.expect(4).tells("127.0.0.1:1", "telpher serve");
 }
@@ -250,7 +251,7 @@ fn conversations_are_listed_copied_and_carried_over() {
     assert_eq!(without_place(&again), without_place(&exported));
 }
 
-/// An answer that is being streamed: an HTTP request whose body has not ended.
+/// A streamed answer: an HTTP request whose body has not ended.
 struct Answer(TcpStream);
 
 impl Answer {
@@ -274,7 +275,7 @@ impl Answer {
         self.chunk(&json!({ "type": "text-delta", "id": "t", "delta": text }));
     }
 
-    /// What the node says of it.
+    /// Ends the body and returns the node's answer.
     fn end(mut self) -> String {
         self.chunk(&json!({ "type": "finish" }));
         self.0.write_all(b"0\r\n\r\n").unwrap();
@@ -284,7 +285,7 @@ impl Answer {
     }
 }
 
-/// Reads events up to the piece of an answer that says `text`.
+/// Reads events up to the piece of an answer with `text`.
 #[track_caller]
 fn wait_for_delta(tail: &mut Running, text: &str) -> Value {
     loop {
@@ -318,7 +319,7 @@ fn an_answer_is_seen_while_it_is_written() {
     answer.text("It is on");
     let delta = wait_for_delta(&mut tail, "It is on");
     assert_eq!(delta["data"]["mid"], "a-1");
-    // A watcher that comes now is shown what there is of it.
+    // A new watcher gets the part of the answer that exists.
     let mut late = home.tail(&["c-1", "--from", "1", "--count", "1"]);
     wait_for_delta(&mut late, "It is on");
     answer.text(" its way.");
@@ -369,10 +370,10 @@ fn whoever_watches_goes_on_across_a_kill_also_within_an_answer() {
         }
     }
     let node = home.kill(node);
-    tail.wait_for_note("the connection is lost");
+    tail.wait_for_note("connection lost; waiting");
     home.text(&["append", "c-1", "Are you there?", "--id", "m-3"]);
     let _node = home.kill(node);
-    // A retry finds what was acknowledged before the kill.
+    // A retry finds the messages that were acknowledged before the kill.
     let again = home.json(&["append", "c-1", "Are you there?", "--id", "m-3"]);
     assert_eq!(
         (&again["deduplicated"], &again["last_seq"]),

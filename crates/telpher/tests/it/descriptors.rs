@@ -60,7 +60,7 @@ impl Session {
         line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
-    /// Appends a message of about 100 KB; the status.
+    /// Appends a message of about 100 KB; returns the status.
     fn append(&mut self) -> u16 {
         self.append_numbered(0)
     }
@@ -146,7 +146,7 @@ fn idle_connections_take_no_descriptor_from_the_journal() {
     eventually("connections are refused", || {
         session.metric("telpher_sockets_refused_total") > 0
     });
-    // More than the segments that there are at the start.
+    // More data than fits into the segments that exist at the start.
     for _ in 0..120 {
         assert_eq!(session.append(), 201);
     }
@@ -324,7 +324,7 @@ fn a_failed_journal_is_logged_and_ends_the_process() {
     let node = place.serve_under("trap '' XFSZ", "--journal-exit-delay 1s");
     let (mut writer, mut probe) = (Session::open(&node), Session::open(&node));
     assert_eq!(writer.append(), 201);
-    // Writes to files of more than so many bytes fail.
+    // Writes to files above this size fail.
     limit(&node, Resource::Fsize, 8192, 8192);
     assert_eq!(writer.append(), 503, "it is not on disk");
     let (status, body) = probe.ask("GET", "/readyz", "");
@@ -337,7 +337,7 @@ fn a_failed_journal_is_logged_and_ends_the_process() {
 }
 
 #[test]
-fn a_failed_journal_ends_nothing_where_it_is_told_not_to() {
+fn a_failed_journal_does_not_exit_if_configured_so() {
     let place = Place::new();
     let flags = "--journal-exit-on-failure=false";
     let node = place.serve_under("trap '' XFSZ", flags);

@@ -15,7 +15,7 @@ fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
 const FREE_PORTS: &str = "[native]\nlisten = '127.0.0.1:0'\n[http]\nlisten = '127.0.0.1:0'\n";
 
 #[test]
-fn a_place_where_a_node_can_run_is_told_so_and_stays_as_it_was() {
+fn a_suitable_environment_passes_and_is_unchanged() {
     let place = Place::new();
     place.write("telpher.toml", FREE_PORTS);
     let ended = place.run("doctor --json");
@@ -51,7 +51,7 @@ fn a_place_where_a_node_can_run_is_told_so_and_stays_as_it_was() {
 }
 
 #[test]
-fn what_stops_a_node_fails_with_what_to_do_about_it() {
+fn problems_of_a_node_fail_with_hints() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let place = Place::new();
@@ -61,7 +61,7 @@ fn what_stops_a_node_fails_with_what_to_do_about_it() {
     );
     place.write("telpher-data", "a file");
     let ended = place.run("doctor");
-    ended.expect(1).tells("checks failed", "each says");
+    ended.expect(1).tells("checks failed", "see the hint");
     let line = |start: &str| ended.stdout.lines().any(|line| line.starts_with(start));
     assert!(line("fail  native port"), "{}", ended.stdout);
     assert!(
@@ -77,7 +77,7 @@ fn what_stops_a_node_fails_with_what_to_do_about_it() {
 }
 
 #[test]
-fn a_mistake_in_the_configuration_is_one_finding_and_the_rest_is_checked_all_the_same() {
+fn a_configuration_mistake_does_not_stop_the_other_checks() {
     let place = Place::new();
     place.write("telpher.toml", "[native]\nlissten = '127.0.0.1:1'\n");
     let report = place.run("doctor --json --data here").expect(1).json();
@@ -96,7 +96,7 @@ fn a_mistake_in_the_configuration_is_one_finding_and_the_rest_is_checked_all_the
 }
 
 #[test]
-fn a_directory_in_use_names_the_node_and_its_ports_are_no_failure() {
+fn a_running_node_is_recognized_by_its_directory() {
     let place = Place::new();
     let node = place.serve("");
     place.write(
@@ -118,7 +118,7 @@ fn a_directory_in_use_names_the_node_and_its_ports_are_no_failure() {
 }
 
 #[test]
-fn doctor_recognises_a_node_that_runs_elsewhere() {
+fn a_node_with_another_directory_is_recognized_by_its_ports() {
     let elsewhere = Place::new();
     let node = elsewhere.serve("--dev");
     let place = Place::new();

@@ -225,7 +225,7 @@ fn the_conversation_of_the_guide_is_held_as_it_says() {
     }
 }
 
-/// JSON documents, one after the other.
+/// Parses a sequence of JSON documents.
 #[track_caller]
 fn documents(text: &str) -> Vec<Value> {
     let documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
@@ -234,7 +234,7 @@ fn documents(text: &str) -> Vec<Value> {
     documents.collect()
 }
 
-/// The words of a line of shell whose quotes are single.
+/// Splits a line of shell with single quotes into words.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (index, part) in line.split('\'').enumerate() {
@@ -275,7 +275,7 @@ fn is_test(text: &&str) -> bool {
             || *text == "an_unknown_version")
 }
 
-/// Appends the text of every file below `dir` with that extension.
+/// Appends the text of every file with the extension below `dir`.
 fn collect(dir: &Path, extension: &str, text: &mut String) {
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{Ended, Place};
 
-/// The JSON document of a failure, and that the error stands on the standard error, too.
+/// Returns the JSON document of a failure, and checks that the error is also on the standard error.
 #[track_caller]
 fn document(ended: &Ended, exit: i32, code: &str) -> Value {
     ended.expect(exit);

@@ -1,11 +1,11 @@
-//! The routes of the HTTP door under a name, through the executable.
+//! The routes of the HTTP listener under the native name `telpher/system/http`.
 
 use client::{Caller, Client};
 use serde_json::{Value, json};
 
 use crate::support::Place;
 
-/// The head and the body of an answer.
+/// Sends a request and returns the head and the body of the answer.
 async fn ask(caller: &Caller, asked: Value) -> (Value, Vec<u8>) {
     let mut items = caller.stream("request", asked.to_string());
     let head = items.next().await.unwrap().unwrap();
@@ -36,7 +36,7 @@ async fn a_conversation_is_held_and_followed_over_the_native_door() {
     assert_eq!(status, 200);
     let (_, body) = ask(&caller, json!({"method": "GET", "path": path})).await;
     assert_eq!(String::from_utf8(body).unwrap(), page);
-    // A stream of events goes on until nobody wants it.
+    // An event stream continues until it is cancelled.
     let asked = json!({"method": "GET", "path": path, "headers": {"accept": "text/event-stream"}});
     let mut items = caller.stream("request", asked.to_string());
     let head: Value = serde_json::from_slice(&items.next().await.unwrap().unwrap()).unwrap();

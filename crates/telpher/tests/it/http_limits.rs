@@ -1,4 +1,4 @@
-//! The HTTP listener under connections that are held, and on its way down.
+//! Limits of the HTTP listener, and its shutdown and reload.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Node, Place, eventually};
 
-/// Longer than anything here takes.
+/// Time limit of every wait in these tests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn connect(node: &Node) -> TcpStream {
@@ -31,7 +31,7 @@ fn begin(node: &Node, line: &str, fields: &str, body: &str) -> BufReader<TcpStre
     BufReader::new(stream)
 }
 
-/// The status of an answer; 0 if the connection ended without one.
+/// Reads the status of an answer; 0 if the connection ended without one.
 fn status(reader: &mut BufReader<TcpStream>) -> u16 {
     let mut line = String::new();
     let _ = reader.read_line(&mut line);
@@ -40,7 +40,7 @@ fn status(reader: &mut BufReader<TcpStream>) -> u16 {
         .map_or(0, |status| status.parse().unwrap())
 }
 
-/// Reads lines until one is as expected; whether there is one before the end.
+/// Reads lines until one is as expected; false if the connection ends before.
 fn hears(reader: &mut BufReader<TcpStream>, expected: impl Fn(&str) -> bool) -> bool {
     loop {
         let mut line = String::new();
@@ -55,7 +55,7 @@ fn hears(reader: &mut BufReader<TcpStream>, expected: impl Fn(&str) -> bool) -> 
 
 const TAKE: &str = r#"{"subject":"a/b/c","cost":{"requests":1}}"#;
 
-/// Makes the conversation that is followed.
+/// Creates the conversation that is followed.
 fn say(node: &Node, text: &str) {
     let message = format!(r#"{{"messages":[{{"role":"user","content":"{text}"}}]}}"#);
     let path = "POST /v1/conversations/c/messages";
@@ -87,7 +87,8 @@ fn silent_connections_make_room_for_requests() {
 fn busy_connections_leave_health_and_metrics_and_others_get_503() {
     let place = Place::new();
     let node = place.serve("--http-connections-max 4");
-    // Uploads whose bodies do not come are requests under way. They are told to go on once they are.
+    // Uploads without their bodies are open requests. The node sends 100 Continue once they are
+    // open.
     let held: Vec<_> = (0..4)
         .map(|_| {
             let mut stream = connect(&node);
@@ -119,7 +120,7 @@ fn busy_connections_leave_health_and_metrics_and_others_get_503() {
 }
 
 #[test]
-fn event_streams_are_counted_apart() {
+fn event_streams_have_a_limit_of_their_own() {
     let place = Place::new();
     let node = place.serve("--http-connections-max 2 --http-streams-max 3");
     say(&node, "hello");
@@ -143,7 +144,7 @@ fn event_streams_are_counted_apart() {
 }
 
 #[test]
-fn client_that_does_not_read_is_given_up() {
+fn a_client_that_does_not_read_is_closed() {
     let place = Place::new();
     let node = place.serve("--http-write-timeout 200ms");
     let text = "x".repeat(200 << 10);
@@ -181,7 +182,7 @@ fn requests_that_were_read_are_answered_before_the_end() {
 }
 
 #[test]
-fn event_streams_and_sockets_are_told_of_the_shutdown() {
+fn event_streams_and_websockets_are_notified_of_the_shutdown() {
     let place = Place::new();
     let node = place.serve("");
     say(&node, "hello");
@@ -222,7 +223,7 @@ fn readiness_ends_before_the_port_closes() {
 }
 
 #[test]
-fn hangup_reads_certificates_tokens_and_limits_again() {
+fn sighup_reloads_certificates_tokens_and_limits() {
     let place = Place::new();
     let write_certificate = |name: &str| {
         let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
@@ -253,11 +254,11 @@ fn hangup_reads_certificates_tokens_and_limits_again() {
     assert_eq!(code, 0);
     let policies: Value = serde_json::from_str(&policies).unwrap();
     assert_eq!(policies["limits"][0]["capacity"], 7, "{policies}");
-    // A file that cannot be used changes nothing.
+    // An invalid file changes nothing.
     place
         .write("node.toml", "[http]\nlisten = 7\n")
         .write("c.pem", "no certificate");
     node.signal(Signal::HUP);
-    node.wait_for_log("the configuration of before stays");
+    node.wait_for_log("the old one stays");
     node.stop().expect(0);
 }

@@ -1,4 +1,4 @@
-//! `telpher inspect`, over directories that a journal in this process has left.
+//! `telpher inspect` of directories that this process has written.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use crate::support::{Place, eventually};
 const SHARD: ShardId = ShardId(1);
 const STREAM: StreamId = StreamId(1);
 
-/// A data directory with a stream `acme/demo/log` of `count` records, each 1,000 times its own
-/// number; its journal has segments of 64 KiB.
+/// Creates a data directory with a stream `acme/demo/log` of `count` records, each its own number
+/// repeated 1,000 times; its journal has segments of 64 KiB.
 fn written(place: &Place, count: u8) -> PathBuf {
     let data = place.path("data");
     let options = Options {
@@ -44,7 +44,7 @@ fn written(place: &Place, count: u8) -> PathBuf {
     data
 }
 
-/// Every file with its bytes and the time of its last change.
+/// Returns every file with its bytes and its modification time.
 fn contents(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)> {
     let mut all = BTreeMap::new();
     for entry in dir.read_dir().unwrap() {
@@ -60,14 +60,16 @@ fn contents(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)> {
 }
 
 #[test]
-fn a_whole_directory_is_explained_and_left_as_it_was() {
+fn an_undamaged_directory_is_described_and_unchanged() {
     let place = Place::new();
     let data = written(&place, 200);
     let before = contents(&data);
     let ended = place.run("inspect data");
     ended.expect(0);
     assert!(
-        ended.stdout.contains("\nwhole: every page and every block"),
+        ended
+            .stdout
+            .contains("\ncomplete: every page and every block"),
         "{}",
         ended.stdout
     );
@@ -98,7 +100,7 @@ fn a_whole_directory_is_explained_and_left_as_it_was() {
     assert!(contents(&data) == before, "something was changed");
 }
 
-/// Turns one bit over in the first file that holds these bytes, and names the file.
+/// Flips a bit in the first file that contains these bytes, and returns its name.
 fn flip(data: &Path, bytes: &[u8]) -> String {
     for (path, (content, _)) in contents(&data.join("journal")) {
         let name = path
@@ -106,7 +108,7 @@ fn flip(data: &Path, bytes: &[u8]) -> String {
             .unwrap()
             .display()
             .to_string();
-        // What a spare still holds is nobody's.
+        // Old bytes in spare files are unused.
         let is_live = name.starts_with("extents/") || name.ends_with(".seg") && name.contains("/0");
         let found = content
             .windows(bytes.len())
@@ -122,8 +124,8 @@ fn flip(data: &Path, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn damage_is_named_with_the_file_and_the_stream_that_depends_on_it() {
-    // The first record is in an extent, the last but one in the line.
+fn damage_is_reported_with_its_file_and_streams() {
+    // The first record is in an extent, the last but one in the write-ahead log.
     for number in [0, 198] {
         let place = Place::new();
         let data = written(&place, 200);
@@ -157,7 +159,7 @@ fn damage_is_named_with_the_file_and_the_stream_that_depends_on_it() {
 }
 
 #[test]
-fn a_directory_in_use_is_refused_unless_it_is_to_be_read_all_the_same() {
+fn a_directory_in_use_is_refused_without_force_read() {
     let place = Place::new();
     let data = written(&place, 3);
     let lock = node::ports::RealDisk.lock(&data.join("node.lock")).unwrap();
@@ -173,12 +175,12 @@ fn a_directory_in_use_is_refused_unless_it_is_to_be_read_all_the_same() {
 }
 
 #[test]
-fn what_is_no_journal_is_told_so() {
+fn a_directory_without_a_journal_is_refused() {
     let place = Place::new();
     place
         .run("inspect nowhere")
         .expect(3)
-        .tells("there is no directory nowhere", "data directory");
+        .tells("nowhere is not a directory", "data directory");
     std::fs::create_dir(place.path("empty")).unwrap();
     place
         .run("inspect empty")

@@ -1,4 +1,4 @@
-//! The Kafka door, by a client that no one here wrote: kcat, which is librdkafka.
+//! The Kafka listener, with the original kcat (librdkafka).
 
 mod aged;
 mod client;
@@ -11,14 +11,14 @@ use rustix::process::Signal;
 use crate::support::{Ended, Node, Place};
 use crate::tls::write_certificates;
 
-/// Runs kcat against a node, with what it is to read.
+/// Runs kcat against a node, with an input.
 fn kcat(place: &Place, node: &Node, words: &str, input: &str) -> Ended {
     place.write("input", input);
     let broker = node.url("kafka");
     place.shell(&format!("kcat -b {broker} {words} < input"))
 }
 
-/// Everything in a topic, by value.
+/// Returns the values of all records of a topic.
 fn values(place: &Place, node: &Node, flags: &str) -> Vec<String> {
     let words = format!("{flags} -C -t letters -o beginning -e -q -u");
     let ended = kcat(place, node, &words, "");
@@ -28,7 +28,7 @@ fn values(place: &Place, node: &Node, flags: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_after_a_kill() {
+fn acked_records_survive_a_kill() {
     let place = Place::new();
     let node = place.serve("");
     for compression in ["none", "gzip", "snappy", "lz4", "zstd"] {
@@ -45,7 +45,7 @@ fn what_was_acknowledged_is_there_after_a_kill() {
 }
 
 #[test]
-fn a_group_goes_on_where_it_was_after_a_kill() {
+fn a_group_continues_at_its_offsets_after_a_kill() {
     let place = Place::new();
     let node = place.serve("");
     let read = |node: &Node, count: usize| {
@@ -66,7 +66,7 @@ fn a_group_goes_on_where_it_was_after_a_kill() {
 }
 
 #[test]
-fn a_node_that_ends_waits_for_nobody_who_only_listens() {
+fn shutdown_does_not_wait_for_idle_consumers() {
     let place = Place::new();
     let node = place.serve("");
     kcat(&place, &node, "-P -t letters", "a\n").expect(0);
@@ -77,14 +77,14 @@ fn a_node_that_ends_waits_for_nobody_who_only_listens() {
     node.stop().expect(0);
 }
 
-/// A node, and its users as `telpher kafka user` sees them.
+/// A node with users of `telpher kafka user`.
 fn users(place: &Place, node: &Node, words: &str, input: &str) -> Ended {
     let url = node.url("native");
     place.run_with_input(&format!("kafka user {words} --url {url}"), input.as_bytes())
 }
 
 #[test]
-fn a_user_comes_in_by_its_password_and_by_no_other() {
+fn a_user_authenticates_only_with_its_password() {
     let place = Place::new();
     let node = place.serve("");
     kcat(&place, &node, "-P -t letters", "a\n").expect(0);
@@ -126,18 +126,18 @@ fn a_user_comes_in_by_its_password_and_by_no_other() {
 }
 
 #[test]
-fn a_password_is_asked_for_and_is_not_empty() {
+fn an_empty_password_is_refused() {
     let place = Place::new();
     let node = place.serve("");
     users(&place, &node, "add ann", "")
         .expect(2)
-        .tells("no password", "standard input");
+        .tells("the password is empty", "standard input");
     assert_eq!(users(&place, &node, "list", "").expect(0).stdout, "");
     node.stop().expect(0);
 }
 
 #[test]
-fn the_kafka_door_speaks_tls_to_whoever_trusts_the_authority() {
+fn kafka_clients_that_trust_the_authority_can_connect() {
     let place = Place::new();
     write_certificates(&place, "authority.pem");
     let node = place.serve("--tls-certificate chain.pem --tls-key key.pem");
@@ -151,7 +151,7 @@ fn the_kafka_door_speaks_tls_to_whoever_trusts_the_authority() {
     .expect(0);
     let read = values(&place, &node, &format!("{tls}=authority.pem"));
     assert_eq!(read, ["a", "b"]);
-    // Whoever trusts somebody else, or nobody, gets nowhere.
+    // A client that trusts another authority, or none, cannot connect.
     let other = Place::new();
     write_certificates(&other, "other.pem");
     let stranger = std::fs::read_to_string(other.path("other.pem")).unwrap();
@@ -163,7 +163,7 @@ fn the_kafka_door_speaks_tls_to_whoever_trusts_the_authority() {
 }
 
 #[test]
-fn what_kafka_clients_do_is_in_the_metrics() {
+fn requests_of_kafka_clients_are_in_the_metrics() {
     let place = Place::new();
     let node = place.serve("--topics-partitions 1");
     kcat(&place, &node, "-P -t letters", "a\nb\nc\n").expect(0);
@@ -176,7 +176,7 @@ fn what_kafka_clients_do_is_in_the_metrics() {
             .count(),
         3
     );
-    // Behind the end there is nothing.
+    // There are no records after the end.
     kcat(&place, &node, "-C -t letters -p 0 -o 1000 -e -q", "").expect(0);
     let url = node.url("http");
     let text = place.shell(&format!("curl -sf {url}/metrics"));

@@ -1,11 +1,11 @@
-//! What is kept: mailboxes and streams, through the executable, across kills.
+//! Mailboxes and streams, across kills of the node.
 
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::{Node, Place, STUCK, eventually, free_port};
 
-/// A node at an address that stays the same, and a place for its clients.
+/// A node at a fixed address, and a directory for its clients.
 struct Home {
     place: Place,
     address: String,
@@ -31,7 +31,7 @@ impl Home {
         self.place.serve_at(&self.address, flags)
     }
 
-    /// Kills the node without any warning and starts it again.
+    /// Kills the node with SIGKILL and restarts it.
     fn kill(&self, node: Node) -> Node {
         self.kill_and_serve(node, "")
     }
@@ -134,7 +134,7 @@ fn a_killed_subscribers_message_goes_to_the_next_with_its_count() {
     let home = Home::new();
     let _node = home.serve();
     home.client.run("write acme/demo/worker hi").expect(0);
-    // It takes the message and is stuck with it.
+    // The agent receives the message and never answers.
     let mut first = home.client.listen(["acme/demo/worker", "--exec", STUCK]);
     assert!(first.line().contains("hi"), "it was delivered");
     first.signal(Signal::KILL);
@@ -192,7 +192,7 @@ fn a_dead_letter_is_listed_outlives_a_kill_and_is_given_back() {
     let node = home.serve_with(once);
     home.client.run("write acme/demo/worker hi").expect(0);
     home.client.run("write acme/demo/worker ho").expect(0);
-    // It has no use for one of them.
+    // The agent refuses one of the messages.
     let command = "[ \"$(cat)\" = ho ]";
     let worker = home
         .client
@@ -210,11 +210,11 @@ fn a_dead_letter_is_listed_outlives_a_kill_and_is_given_back() {
         (&"hi".into(), &"dead".into(), &"refused".into())
     );
     let retry = format!("mailbox retry acme/demo/worker {}", dead["offset"]);
-    assert_eq!(home.client.run(&retry).expect(0).stdout, "gave back 1\n");
+    assert_eq!(home.client.run(&retry).expect(0).stdout, "redelivered 1\n");
     home.client
         .run(&retry)
         .expect(3)
-        .tells("no dead letter lies at", "peek acme/demo/worker --dead");
+        .tells("has no dead letter at", "peek acme/demo/worker --dead");
     assert_eq!(home.messages("acme/demo/worker").len(), 1);
     let words = ["acme/demo/worker", "--count", "1", "--json"];
     let mut worker = home.client.listen(words);
@@ -246,7 +246,7 @@ fn dead_letters_are_removed_by_hand_and_what_waits_stays() {
     assert_eq!(home.client.run(purge).expect(0).stdout, "removed 1\n");
     assert_eq!(home.messages("acme/demo/worker").len(), 1);
     let all = home.client.run("mailbox retry acme/demo/worker --all");
-    assert_eq!(all.expect(0).stdout, "gave back 0\n");
+    assert_eq!(all.expect(0).stdout, "redelivered 0\n");
     home.client.run("mailbox retry acme/demo/worker").expect(2);
 }
 
@@ -297,7 +297,7 @@ fn a_mailbox_is_looked_at_and_emptied_by_hand() {
     home.client
         .run(&ack)
         .expect(3)
-        .tells("no message at", "telpher mailbox peek");
+        .tells("has no message at offset", "telpher mailbox peek");
     let left = home
         .client
         .run("mailbox peek acme/demo/worker")
@@ -362,7 +362,7 @@ fn records_are_appended_read_and_followed_across_a_kill() {
     assert_eq!(follower.line(), "2 three\n");
     home.client.run("append acme/demo/log four").expect(0);
     assert_eq!(follower.line(), "3 four\n");
-    // It goes on where it was when the node is back.
+    // The follower continues after the restart.
     let _node = home.kill(node);
     home.client.run("append acme/demo/log five").expect(0);
     assert_eq!(follower.line(), "4 five\n");
@@ -379,7 +379,7 @@ fn an_append_that_expects_another_end_is_refused_with_a_way_on() {
     home.client
         .run("append acme/demo/log two --expect 0")
         .expect(1)
-        .tells("conflict: the stream ends at 1", "--from 1");
+        .tells("conflict: the stream ends at 1", "--expect 1");
     home.client
         .run("append acme/demo/log two --expect 1")
         .expect(0);
@@ -434,7 +434,7 @@ fn a_stream_is_trimmed_and_deleted_and_its_offsets_go_on() {
 }
 
 #[test]
-fn records_beyond_the_size_that_a_stream_keeps_are_deleted() {
+fn records_above_stream_retention_size_are_deleted() {
     let place = Place::new();
     let node = place.serve("");
     let append = |node: &Node, body: &str| {

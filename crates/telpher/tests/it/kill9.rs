@@ -1,5 +1,5 @@
-//! A node that is killed under load, over and over in one directory: whatever it acknowledged is
-//! there, once, in order, where it was said to be; and what was read there once stays.
+//! A node that is killed repeatedly under load: everything that it acknowledged is stored once, in
+//! order and at its offset, and data that was read once stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,50 +16,50 @@ use crate::support::{Node, Place};
 
 const KILLS: usize = 20;
 
-/// Half of them append to a stream, half write to a mailbox, each to one of its own.
+/// Number of writers. Half of them append to a stream, half write to a mailbox, each to its own.
 const WRITERS: usize = 8;
 
-/// What is acknowledged, all in all, between a start and a kill.
+/// Maximum number of acknowledgements between a start and a kill.
 const ACKS: Range<usize> = 1..250;
 
-/// Records that are appended at once, at most.
+/// Maximum number of records in an append.
 const BATCH_MAX: u64 = 3;
 
-/// Messages that are asked for at a time.
+/// Number of messages per read.
 const PAGE: u64 = 200;
 
-/// What a writer writes to.
+/// The target of a writer.
 #[derive(Clone, Copy, Debug)]
 enum Kept {
     Stream,
     Mailbox,
 }
 
-/// What one writer knows.
+/// The state of a writer.
 #[derive(Debug)]
 struct Writer {
     id: usize,
     kind: Kept,
-    /// The next number; none is used twice.
+    /// The next number; every number is used once.
     next: u64,
-    /// What must be there: offset to number.
+    /// The numbers that must be stored, by offset.
     kept: BTreeMap<u64, u64>,
-    /// What was under way when the node was killed: it is there as a whole or not at all.
+    /// The open append when the node was killed: it is stored as a whole or not at all.
     unconfirmed: Range<u64>,
-    /// What is certainly not there.
+    /// The numbers that must not be stored.
     refused: BTreeSet<u64>,
 }
 
-/// What must not be.
+/// Counts of violations.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     lost: usize,
     duplicated: usize,
     reordered: usize,
     reused: usize,
-    /// A part of what was to be there as a whole or not at all.
+    /// Appends of which only a part is stored.
     torn: usize,
-    /// Never written, or certainly not there.
+    /// Records that were never written or must not be stored.
     foreign: usize,
 }
 
@@ -79,25 +79,25 @@ impl Writer {
         Name::parse(&format!("acme/kill/w{}", self.id)).unwrap()
     }
 
-    /// Who wrote it and which it is, and more, so that sizes differ and segments fill.
+    /// Returns a body with the writer and the number, of varying size, so that segments fill.
     fn body(&self, number: u64) -> String {
         let padding = "x".repeat((number * 37 % 1500) as usize);
         format!("{} {number} {padding}", self.id)
     }
 
-    /// The number of a body that this writer wrote.
+    /// Returns the number of a body of this writer.
     fn number(&self, body: &str) -> Option<u64> {
         let number = body.split(' ').nth(1)?.parse().ok()?;
         (number < self.next && body == self.body(number)).then_some(number)
     }
 
-    /// A write is known by it, however often it is repeated.
+    /// Returns the id of a write, which is the same for every attempt.
     fn write_id(&self, number: u64) -> [u8; 16] {
         let id = [self.id as u64, number].map(u64::to_le_bytes).concat();
         id.try_into().unwrap()
     }
 
-    /// Takes the next numbers for something that is now under way.
+    /// Returns the numbers of the next append, which is now open.
     fn begin(&mut self) -> Range<u64> {
         let count = match self.kind {
             Kept::Stream => fastrand::u64(1..=BATCH_MAX),
@@ -108,7 +108,7 @@ impl Writer {
         self.unconfirmed.clone()
     }
 
-    /// What was under way is on disk, from this offset on.
+    /// Notes that the open append is on disk, with its first offset.
     fn acked(&mut self, first: u64, found: &mut Found) {
         for (offset, number) in (first..).zip(self.unconfirmed.clone()) {
             let before = self.kept.insert(offset, number);
@@ -117,8 +117,8 @@ impl Writer {
         self.unconfirmed = 0..0;
     }
 
-    /// Compares what is there, in the order in which it was read, with what must be. From now on
-    /// all of it must.
+    /// Compares the stored records, in the order of the read, with the expected ones. From now on
+    /// all of them must be stored.
     fn judge(&mut self, there: &[(u64, String)], found: &mut Found) {
         let mut seen = BTreeMap::new();
         let mut last = None;
@@ -150,7 +150,7 @@ impl Writer {
 type Shared = Arc<Mutex<Writer>>;
 
 #[test]
-fn nothing_acknowledged_is_lost_doubled_or_moved_by_twenty_kills() {
+fn acked_writes_survive_twenty_kills() {
     let place = Place::new();
     let writers: Vec<Shared> = (0..WRITERS)
         .map(|id| Arc::new(Mutex::new(Writer::new(id))))
@@ -175,7 +175,7 @@ fn nothing_acknowledged_is_lost_doubled_or_moved_by_twenty_kills() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_counted() {
+fn every_violation_is_counted() {
     let judged = |there: &[(u64, u64)]| {
         let mut writer = Writer::new(0);
         (writer.next, writer.unconfirmed) = (6, 2..4);
@@ -222,7 +222,7 @@ fn everything_that_is_wrong_is_counted() {
     }
 }
 
-/// Reads everything back; a write whose outcome nobody knows is made again.
+/// Repeats writes with unknown outcome, and reads everything back.
 async fn check(node: &Node, writers: &[Shared], kills: usize) {
     let client = Client::connect(node.url("native")).await.unwrap();
     let mut found = Found::default();
@@ -284,7 +284,7 @@ async fn messages(client: &Client, name: &Name) -> Vec<(u64, String)> {
         let question = serde_json::json!({ "name": name.as_str(), "from": from, "limit": PAGE });
         let answer = match system.call("messages", question.to_string()).await {
             Ok(answer) => answer,
-            // Nothing was ever written to it.
+            // The mailbox has never been written to.
             Err(error) if error.code == ErrorCode::NotFound => return all,
             Err(error) => panic!("{error}"),
         };
@@ -300,7 +300,7 @@ async fn messages(client: &Client, name: &Name) -> Vec<(u64, String)> {
     }
 }
 
-/// Lets all writers write, and kills the node at a moment that chance chooses.
+/// Runs all writers, and kills the node at a random time.
 async fn write_until_killed(node: Node, writers: &[Shared]) {
     let (acks, mut acked) = mpsc::unbounded_channel();
     let mut tasks = Vec::new();
@@ -313,7 +313,7 @@ async fn write_until_killed(node: Node, writers: &[Shared]) {
         acked.recv().await.expect("a writer ended before the kill");
     }
     tokio::time::sleep(Duration::from_micros(fastrand::u64(..3_000))).await;
-    // Nobody begins anything more: this thread is the writers' too.
+    // No writer starts another write, because the writers run on this thread.
     acked.close();
     node.signal(Signal::KILL);
     node.end();
@@ -322,7 +322,7 @@ async fn write_until_killed(node: Node, writers: &[Shared]) {
     }
 }
 
-/// Writes one thing after the other until nobody wants to know any more.
+/// Writes until the receiver of counts is gone.
 async fn write(client: Client, writer: Shared, acks: mpsc::UnboundedSender<()>) {
     let name = writer.lock().name();
     while !acks.is_closed() {
@@ -333,7 +333,7 @@ async fn write(client: Client, writer: Shared, acks: mpsc::UnboundedSender<()>) 
                 let mut found = Found::default();
                 writer.acked(first, &mut found);
                 assert_eq!(found, Found::default(), "offset {first} of {name}");
-                // Whoever counts may have killed the node already.
+                // The counting side may have killed the node already.
                 let _ = acks.send(());
             }
             Err(error) => {
@@ -348,7 +348,7 @@ async fn write(client: Client, writer: Shared, acks: mpsc::UnboundedSender<()>) 
     }
 }
 
-/// The offset of what was written.
+/// Returns the offset of a write.
 async fn write_one(client: &Client, name: &Name, writer: &Shared) -> Result<u64, CallError> {
     let (kind, bodies, id) = {
         let mut writer = writer.lock();

@@ -1,5 +1,5 @@
-//! A node that is killed while several speak in the same conversations, over and over in one
-//! directory: every message that was acknowledged is there, under its number, once.
+//! A node that is killed repeatedly while several writers append to the same conversations: every
+//! acknowledged message is stored once, with its sequence number.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,32 +15,32 @@ use crate::support::{Node, Place};
 const KILLS: usize = 20;
 const CONVERSATIONS: usize = 3;
 
-/// Those who speak in each.
+/// Writers per conversation.
 const WRITERS: usize = 3;
 
-/// Batches that are acknowledged, all in all, between a start and a kill, at most.
+/// Maximum number of acknowledged batches between a start and a kill.
 const ACKS_MAX: usize = 200;
 
-/// Messages that are appended at once, at most.
+/// Maximum number of messages in an append.
 const BATCH_MAX: u64 = 3;
 
-/// What one writer knows.
+/// The state of a writer.
 #[derive(Debug, Default)]
 struct Writer {
     name: String,
     id: usize,
-    /// The next message; none is said twice under another id.
+    /// The next message; no message is appended under two ids.
     next: u64,
-    /// Under which numbers its messages must be.
+    /// The acknowledged sequence numbers of its messages.
     acknowledged: BTreeMap<String, u64>,
-    /// What was under way when the node was killed.
+    /// The append that was open when the node was killed.
     unconfirmed: Vec<NewMessage>,
 }
 
 type Shared = Arc<Mutex<Writer>>;
 
 impl Writer {
-    /// Takes the next messages for something that is now under way.
+    /// Returns the messages of the next append, which is now open.
     fn begin(&mut self) -> Vec<NewMessage> {
         let count = fastrand::u64(1..=BATCH_MAX);
         let messages = (self.next..self.next + count).map(|number| {
@@ -56,7 +56,7 @@ impl Writer {
         self.unconfirmed.clone()
     }
 
-    /// What was under way is there, from this number on.
+    /// Notes that the open append was acknowledged, with its first sequence number.
     fn acknowledged(&mut self, first: u64) {
         for (message, seq) in std::mem::take(&mut self.unconfirmed)
             .into_iter()
@@ -99,7 +99,7 @@ fn every_message_that_was_acknowledged_outlives_any_number_of_kills() {
     assert_eq!(inspected["whole"], true, "{inspected:#}");
 }
 
-/// Says again what nobody knows of, and reads everything back.
+/// Repeats appends with unknown outcome, and reads everything back.
 async fn check(node: &Node, writers: &[Shared], kills: usize) {
     let client = Client::connect(node.url("native")).await.unwrap();
     for writer in writers {
@@ -110,7 +110,7 @@ async fn check(node: &Node, writers: &[Shared], kills: usize) {
         if !again.is_empty() {
             let conversation = client.conversation(&name).unwrap();
             let appended = conversation.append(&again).await.unwrap();
-            // All of it was there, or nothing.
+            // The batch is stored as a whole or not at all.
             let deduplicated = appended.deduplicated as usize;
             assert!(deduplicated == 0 || deduplicated == again.len());
             writer.lock().acknowledged(appended.first);
@@ -132,12 +132,12 @@ async fn check(node: &Node, writers: &[Shared], kills: usize) {
                 );
             }
         }
-        // Nothing else: nothing twice, and nothing that was not said.
+        // No duplicates, and no messages that were never sent.
         assert_eq!(there.len(), said, "{name} after {kills} kills");
     }
 }
 
-/// The ids of all messages, in order; those of a conversation that is not there are none.
+/// Returns the ids of all messages in order; none if the conversation does not exist.
 async fn stored(client: &Client, name: &str) -> Vec<String> {
     let conversation = client.conversation(name).unwrap();
     let mut ids = Vec::new();
@@ -157,7 +157,7 @@ async fn stored(client: &Client, name: &str) -> Vec<String> {
     }
 }
 
-/// Lets everybody speak, and kills the node at a moment that chance chooses.
+/// Runs all writers, and kills the node at a random time.
 async fn speak_until_killed(node: Node, writers: &[Shared]) {
     let (acks, mut acked) = mpsc::unbounded_channel();
     let mut tasks = Vec::new();
@@ -170,7 +170,7 @@ async fn speak_until_killed(node: Node, writers: &[Shared]) {
         acked.recv().await.expect("a writer ended before the kill");
     }
     tokio::time::sleep(Duration::from_micros(fastrand::u64(..3_000))).await;
-    // Nobody begins anything more: this thread is the writers' too.
+    // No writer starts another append, because the writers run on this thread.
     acked.close();
     node.signal(Signal::KILL);
     node.end();
@@ -179,7 +179,7 @@ async fn speak_until_killed(node: Node, writers: &[Shared]) {
     }
 }
 
-/// Says one thing after the other until nobody wants to know any more.
+/// Appends batches until the receiver of counts is gone.
 async fn speak(client: Client, writer: Shared, acks: mpsc::UnboundedSender<()>) {
     let conversation = client.conversation(&writer.lock().name).unwrap();
     while !acks.is_closed() {
@@ -187,7 +187,7 @@ async fn speak(client: Client, writer: Shared, acks: mpsc::UnboundedSender<()>) 
         match conversation.append(&messages).await {
             Ok(appended) => {
                 writer.lock().acknowledged(appended.first);
-                // Whoever counts may have killed the node already.
+                // The counting side may have killed the node already.
                 let _ = acks.send(());
             }
             Err(error) => {

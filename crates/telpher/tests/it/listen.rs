@@ -1,4 +1,4 @@
-//! `telpher listen`: being an agent.
+//! `telpher listen`: acts as an agent.
 
 use std::fs::File;
 
@@ -30,7 +30,7 @@ fn a_message_is_printed_as_json_and_the_count_ends_it() {
 }
 
 #[test]
-fn a_body_cannot_write_over_the_terminal() {
+fn control_characters_of_a_body_are_escaped() {
     let (_node, _home, place) = node();
     let mut listener = place.listen(["acme/demo/news"]);
     place
@@ -40,20 +40,20 @@ fn a_body_cannot_write_over_the_terminal() {
 }
 
 #[test]
-fn an_agent_that_only_listens_says_so_to_whoever_asks() {
+fn an_agent_that_only_prints_refuses_requests() {
     let (_node, _home, place) = node();
     let mut listener = place.listen(["acme/demo/printer"]);
     place
         .run("request acme/demo/printer hi --method greet")
         .expect(1)
-        .tells("handler_error: this agent only listens", "");
+        .tells("handler_error: this agent only prints messages", "");
     let line = listener.line();
     assert!(line.starts_with("request from connection:"), "{line}");
     assert!(line.ends_with(" (greet): hi\n"), "{line}");
 }
 
 #[test]
-fn a_shell_command_answers_and_knows_who_asks() {
+fn a_shell_command_answers_and_gets_the_source() {
     let (_node, _home, place) = node();
     let command =
         "tr a-z A-Z; printf ' %s %s %s' \"$TELPHER_SOURCE\" \"$TELPHER_METHOD\" \"$TELPHER_NAME\"";
@@ -90,7 +90,7 @@ fn a_shell_command_ends_with_its_time_and_everything_it_started() {
     place
         .run("request acme/demo/slow hi")
         .expect(5)
-        .tells("deadline_exceeded: the command was ended", "");
+        .tells("deadline_exceeded: the command was killed", "");
     let pid = std::fs::read_to_string(place.path("pid")).unwrap();
     let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
     crate::support::eventually("the sleep is gone", || {
@@ -103,13 +103,13 @@ fn is_zombie(pid: rustix::process::Pid) -> bool {
     status.is_ok_and(|status| status.contains("State:\tZ"))
 }
 
-/// Answers at once, but for `wait`, which takes until there is a file `go`.
+/// A shell command that answers at once, or for `wait` only once the file `go` exists.
 fn waiter() -> String {
     format!("read word; if [ $word = wait ]; then {UNTIL_GO}; fi; echo $word")
 }
 
 #[test]
-fn a_request_that_takes_long_holds_up_no_other() {
+fn a_slow_request_does_not_delay_others() {
     let (_node, _home, place) = node();
     let mut agent = place.listen(["acme/demo/agent", "--exec", &waiter()]);
     let slow = place.start(["request", "acme/demo/agent", "wait", "--deadline", "1h"]);

@@ -1,4 +1,4 @@
-//! What a node logs of what clients send.
+//! Log lines with data of clients.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -34,7 +34,7 @@ fn refused_name_cannot_forge_a_log_line() {
         .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     socket.write_all(&bytes).unwrap();
-    // It is refused, and logged before the connection ends.
+    // The client is refused, and logged before the connection ends.
     let _ = socket.read_to_end(&mut Vec::new());
     let log = node.stop().expect(0).stderr.clone();
     assert!(log.contains("connection refused"), "{log}");

@@ -1,4 +1,4 @@
-//! Drives the real executable as people and programs do.
+//! Integration tests of the executable.
 
 #![expect(
     clippy::unwrap_used,

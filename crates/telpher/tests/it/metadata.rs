@@ -1,16 +1,16 @@
-//! Metadata of messages as native clients send them, and what HTTP shows of them.
+//! Metadata of messages that native clients send, and their form over HTTP.
 
 use client::{Client, NewMessage};
 use serde_json::{Value, json};
 
 use crate::support::Place;
 
-/// Letters that break JSON, or change it.
+/// Characters that break or change JSON.
 const INSERTED: [char; 14] = [
     '{', '}', '[', ']', '"', ',', ':', '\\', ' ', '\n', '\0', 'é', 'x', '1',
 ];
 
-/// Bytes that are metadata, nearly metadata, or anything.
+/// Returns bytes that are valid metadata, almost valid metadata, or random.
 fn arbitrary(rng: &mut fastrand::Rng) -> String {
     let seeds = [
         r#"{"topic":"billing","deep":{"a":[1,2.5,null,true,"\u00e9\n"]}}"#,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::support::{Node, Place, eventually};
 
-/// The page with an `Accept` header, and its content type.
+/// Returns the page for an `Accept` header, and its content type.
 fn page(place: &Place, node: &Node, accept: &str) -> (String, String) {
     let url = node.url("http");
     let script = format!(
@@ -15,8 +15,8 @@ fn page(place: &Place, node: &Node, accept: &str) -> (String, String) {
     (content_type.to_owned(), text.to_owned())
 }
 
-/// Conventions that `promtool check metrics` checks: every sample belongs to a described family of a
-/// type, counters end with `_total`, nothing else does, no family comes twice.
+/// Checks the conventions of `promtool check metrics`: every sample belongs to a described family
+/// with a type, only counters end with `_total`, and every family occurs once.
 fn lint(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let mut types: HashMap<&str, &str> = HashMap::new();
@@ -58,7 +58,7 @@ fn lint(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn metrics_come_in_the_format_that_is_accepted() {
+fn metrics_have_the_accepted_format() {
     let place = Place::new();
     let node = place.serve("--dev");
     for accept in ["*/*", "text/plain;version=0.0.4"] {

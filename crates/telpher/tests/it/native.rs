@@ -1,5 +1,5 @@
-//! Strangers at the native door of the real executable: each is told what is wrong, is counted,
-//! and harms nobody else.
+//! Invalid clients of the native listener: each gets an error, is counted, and does not affect
+//! others.
 
 pub(crate) mod agent;
 
@@ -19,8 +19,8 @@ fn failures(node: &Node, code: ErrorCode) -> u64 {
     node.metric(&format!("telpher_failures_total{{code=\"{code}\"}}"))
 }
 
-/// A stranger that says this is told `code` and cut off; it is counted; a pair of agents that
-/// talk at the same time notices nothing.
+/// Sends `bytes`, and checks that the client gets `code` and is disconnected and counted, while two
+/// other agents communicate undisturbed.
 fn check_fatal(greet: bool, bytes: &[u8], code: ErrorCode, counter: &str) {
     let place = Place::new();
     let node = place.serve("");
@@ -214,7 +214,7 @@ fn a_connection_too_many_is_refused_and_the_others_stay() {
 }
 
 #[test]
-fn a_wrong_token_is_refused_and_the_right_one_is_not() {
+fn a_wrong_token_is_refused_and_the_right_one_is_accepted() {
     let place = Place::new();
     let added = place.run("token add tester --for */*/* --json");
     let token = added.expect(0).json()["token"].as_str().unwrap().to_owned();

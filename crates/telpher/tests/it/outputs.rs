@@ -1,7 +1,7 @@
 use crate::support::Place;
 
 #[test]
-fn a_command_line_that_is_wrong_is_a_usage_error() {
+fn an_unknown_command_or_flag_is_a_usage_error() {
     let place = Place::new();
     for line in [
         "",
@@ -24,7 +24,7 @@ fn a_command_line_that_is_wrong_is_a_usage_error() {
 }
 
 #[test]
-fn help_is_data_on_the_standard_output() {
+fn help_is_printed_to_the_standard_output() {
     let place = Place::new();
     let ended = place.run("--help");
     assert!(
@@ -63,7 +63,7 @@ fn the_version_is_printed_for_people_and_programs() {
 }
 
 #[test]
-fn explain_knows_every_code_and_helps_with_the_others() {
+fn explain_lists_every_code_and_suggests_similar_ones() {
     let place = Place::new();
     let all = place.run("explain --json").expect(0).json();
     assert_eq!(all.as_array().unwrap().len(), model::ErrorCode::ALL.len());
@@ -90,7 +90,7 @@ fn explain_knows_every_code_and_helps_with_the_others() {
 }
 
 #[test]
-fn nobody_reading_the_output_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let status = Place::new()
@@ -131,7 +131,7 @@ fn the_manual_has_a_page_for_every_command() {
 }
 
 #[test]
-fn an_error_has_no_colours_when_nobody_looks() {
+fn errors_have_no_colours_without_a_terminal() {
     let ended = Place::new().run("explain nonsense");
     assert!(!ended.expect(3).stderr.contains('\x1b'), "{}", ended.stderr);
 }

@@ -1,4 +1,4 @@
-//! The native protocol as `docs/reference/protocol.md` describes it, spoken by a client that knows nothing but the page.
+//! The native protocol, by a client that was written from `docs/reference/protocol.md` alone.
 
 use std::path::Path;
 use std::process::Command;

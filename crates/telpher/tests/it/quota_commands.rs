@@ -1,4 +1,4 @@
-//! `telpher quota`: takes, looks and changes from the command line.
+//! `telpher quota`: all commands.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ every = "never"
 durability = "sync"
 "#;
 
-/// A node with limits, and whoever asks it.
+/// A node with limits, and a client.
 struct Home {
     node: Node,
     client: Place,
@@ -46,7 +46,7 @@ impl Home {
         self.client.run_words([&["quota"], words].concat())
     }
 
-    /// What a command prints for programs.
+    /// Runs a command and returns its JSON output.
     #[track_caller]
     fn json(&self, words: &[&str]) -> Value {
         self.run(&[words, &["--json"]].concat()).expect(0).json()
@@ -59,7 +59,7 @@ impl Home {
 }
 
 #[test]
-fn a_take_is_admitted_or_denied_with_a_status_of_its_own() {
+fn a_denied_take_exits_with_status_7() {
     let home = Home::new();
     let admitted = home.json(&["take", "acme/x/a", "40", "usd_micros=900"]);
     assert_eq!(admitted["allowed"], true);
@@ -69,7 +69,7 @@ fn a_take_is_admitted_or_denied_with_a_status_of_its_own() {
     assert_eq!(left, [json!(60), json!(100)]);
     home.run(&["take", "acme/x/a", "61"]).expect(7).tells(
         "limit `calls` has 60 of the 61 requests left",
-        "it would pass after",
+        "the take can pass after",
     );
     let denied = home.run(&["take", "acme/x/a", "usd_micros=101", "--json"]);
     let denied = denied.expect(7).json();
@@ -153,7 +153,7 @@ fn limits_are_changed_while_the_node_runs() {
         "the same once more",
     ])
     .expect(1)
-    .tells("conflict", "look at them again");
+    .tells("conflict", "read them again");
     let now = home.json(&["policies"]);
     assert_eq!(now["limits"][0]["capacity"], 40);
     assert_eq!(home.left("acme/y/b"), 40);
@@ -162,7 +162,7 @@ fn limits_are_changed_while_the_node_runs() {
 }
 
 #[test]
-fn whoever_watches_sees_denials_and_thresholds_as_they_come() {
+fn watch_prints_denials_and_thresholds_as_they_happen() {
     let home = Home::new();
     let words = ["quota", "watch", "--json", "--limit", "2"];
     let mut watching = home.client.start(words);
@@ -205,7 +205,7 @@ fn views_and_administration_cost_no_sends_and_pass_a_halt() {
     for look in looks {
         client.run(look).expect(0);
     }
-    // The one send that there is was not spent by any of these.
+    // None of these used the only send that the limit allows.
     client.run("send acme/x/nobody hi").expect(3);
     client
         .run("send acme/x/nobody hi")

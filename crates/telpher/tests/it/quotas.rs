@@ -1,4 +1,4 @@
-//! Quotas of a real node: the door of the profile, and what is left of takes after a kill or a stop.
+//! Quotas of a node: state after a kill or a stop, and the compatible limiter.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Node, Place};
 
-/// Nothing comes back, so that what was taken can be counted.
+/// Limits without refill, so that takes can be counted.
 const LIMITS: &str = r#"
 [[limit]]
 name = "calls"
@@ -30,7 +30,7 @@ every = "never"
 durability = "sync"
 "#;
 
-/// A connection on which requests are asked one after the other.
+/// A connection for sequential requests.
 pub(crate) struct Asking(TcpStream);
 
 impl Asking {
@@ -42,7 +42,7 @@ impl Asking {
         Self(stream)
     }
 
-    /// The status and the body, or nothing if the node is gone.
+    /// Sends a request; returns the status and the body, or `None` if the node is gone.
     pub(crate) fn ask(&mut self, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
         let size = body.len();
         let request = format!(
@@ -77,7 +77,7 @@ fn place() -> Place {
     place
 }
 
-/// What is left of a limit.
+/// Returns the remaining amount of a limit.
 fn remaining(node: &Node, limit: &str) -> u64 {
     let mut asking = Asking::open(node.url("http"));
     let (status, seen) = asking.ask("GET", "/v1/quota/acme/load/bot", "").unwrap();
@@ -87,16 +87,16 @@ fn remaining(node: &Node, limit: &str) -> u64 {
     found["remaining"].as_u64().unwrap()
 }
 
-/// Takes of one agent over several connections, each as soon as the last was answered, until the node is gone.
+/// Takes of one agent over several connections in a closed loop, until the node is gone.
 struct Load {
-    /// Takes that were answered: all were admitted.
+    /// Number of answered takes, all of which were admitted.
     admitted: Arc<AtomicU64>,
     taking: Vec<thread::JoinHandle<()>>,
 }
 
 const CONNECTIONS: u64 = 8;
 
-/// Kills in one directory.
+/// Number of kills.
 const KILLS: usize = 3;
 
 impl Load {
@@ -121,7 +121,7 @@ impl Load {
         self.admitted.load(Ordering::SeqCst)
     }
 
-    /// Waits until it has gone on for so many takes.
+    /// Waits for a number of further takes.
     fn goes_on(&self, takes: u64) {
         let until = self.admitted() + takes;
         while self.admitted() < until && self.taking.iter().any(|one| !one.is_finished()) {
@@ -129,15 +129,16 @@ impl Load {
         }
     }
 
-    /// What was admitted all in all. The node is gone.
+    /// Waits for the end and returns the number of admitted takes; the node must be gone.
     fn end(self) -> u64 {
         self.taking.into_iter().for_each(|one| one.join().unwrap());
         self.admitted.load(Ordering::SeqCst)
     }
 }
 
-/// What had been admitted before the journal was told of changes twice and then synced. What it was told
-/// first may have been gathered before we looked; the second time everything is in it.
+/// Returns the number of takes that were admitted before the journal got changes twice and synced.
+/// The first write may have been collected before the count was read; the second one includes all
+/// of it.
 fn kept_so_far(node: &Node, load: &Load) -> u64 {
     let admitted = load.admitted();
     let count = |name| node.metric(name);
@@ -166,7 +167,7 @@ fn a_kill_under_load_forgets_no_take_of_a_sync_limit() {
         let admitted = load.end();
         let node = place.serve("");
         let now = 1_000_000 - remaining(&node, "money");
-        // The last of each connection may be on disk without having been answered.
+        // The last take of each connection may be on disk without an answer.
         let expected = taken + admitted..=taken + admitted + CONNECTIONS;
         assert!(
             admitted >= 100 && expected.contains(&now),
@@ -216,7 +217,7 @@ fn a_stop_forgets_nothing() {
 }
 
 #[test]
-fn the_profile_stands_in_for_a_limiter_on_a_port_of_its_own() {
+fn the_compat_limiter_listens_on_its_own_port() {
     let place = Place::new()
         .with_variable("PORT", "0")
         .with_variable("TOKEN_BUCKET_CAPACITY", "5")
@@ -240,7 +241,7 @@ fn the_profile_stands_in_for_a_limiter_on_a_port_of_its_own() {
         (&json!(0.5), &json!(5)),
         "{quota}"
     );
-    // The HTTP door is its own.
+    // The HTTP listener is separate.
     let mut door = Asking::open(node.url("http"));
     assert_eq!(door.ask("GET", "/health", "").unwrap().0, 404);
     let place = Place::new().with_variable("TOKEN_BUCKET_RATE", "fast");

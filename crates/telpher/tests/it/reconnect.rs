@@ -1,4 +1,4 @@
-//! What clients do when the node goes away.
+//! Clients while the node is down and after its restart.
 
 use std::fs::File;
 
@@ -24,7 +24,7 @@ fn a_listener_survives_the_nodes_death_and_is_subscribed_again() {
     place.run("request acme/demo/echo two").expect(4);
 
     let node = home.serve_at(&address, "");
-    echo.wait_for_note(&format!("connected to tcp://{address} again"));
+    echo.wait_for_note(&format!("reconnected to tcp://{address}"));
     eventually("it is subscribed", || {
         node.metric("telpher_subscriptions") == 3
     });

@@ -1,4 +1,4 @@
-//! A Redis of a test's own: Debian's, in a directory and on a port that nobody else has.
+//! A Redis server for a test, in its own directory and on its own port.
 
 mod cluster;
 
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::support::eventually;
 pub(crate) use cluster::Cluster;
 
-/// A server; it is killed when this is dropped.
+/// A server, killed on drop.
 pub(crate) struct Redis {
     dir: TempDir,
     port: u16,
@@ -42,7 +42,7 @@ impl Redis {
         let port = self.port.to_string();
         let mut command = Command::new("redis-server");
         command.args(["--port", &port, "--bind", "127.0.0.1"]);
-        // What it has answered it does not forget.
+        // Answered writes are on disk.
         command.args(["--appendonly", "yes", "--appendfsync", "always"]);
         command.args(["--save", "", "--dir"]).arg(self.dir.path());
         command.args(self.more);
@@ -51,7 +51,7 @@ impl Redis {
         eventually("the server answers", || self.answers().is_some());
     }
 
-    /// Ends it as a crash would.
+    /// Kills the server.
     pub(crate) fn crash(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();

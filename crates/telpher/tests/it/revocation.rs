@@ -1,5 +1,4 @@
-//! A revoked token ends everything that is open over HTTP: event streams, WebSockets, uploads, and
-//! requests that wait.
+//! The revocation of a token ends open event streams, WebSockets, uploads and waiting requests.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,17 +6,17 @@ use std::time::Duration;
 
 use crate::support::{Node, Place, eventually};
 
-/// Longer than anything here takes: what is not done by then hangs.
+/// Time limit of every wait; a longer wait is a failure.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A request whose answer is read as it comes.
+/// A request whose answer is read in pieces.
 struct Open {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
 impl Open {
-    /// Sends a request with these lines and the beginning of a body.
+    /// Sends a request with these header lines and the beginning of a body.
     fn new(node: &Node, token: &str, request: &str, lines: &[&str], body: &str) -> Self {
         let mut stream = TcpStream::connect(node.address("http")).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -38,7 +37,7 @@ impl Open {
         String::from_utf8_lossy(&self.read).into_owned()
     }
 
-    /// Reads until the text has come; false at the end of the answer.
+    /// Reads until the answer contains a text; false at its end.
     fn read_until(&mut self, text: &str) -> bool {
         let mut chunk = [0; 4096];
         while !self.text().contains(text) {
@@ -60,7 +59,7 @@ impl Open {
 
     /// Reads to the end of the answer.
     fn end(mut self) -> Vec<u8> {
-        // No answer has this.
+        // No answer contains this text.
         assert!(!self.read_until("\u{1}no answer has this\u{1}"));
         self.read
     }
@@ -155,7 +154,7 @@ fn event_streams_end_with_an_error_when_their_token_is_revoked() {
             "{path}: {text}"
         );
     }
-    // The others go on.
+    // Streams of other tokens continue.
     let said = post(
         &home.node,
         &home.stays,
@@ -179,7 +178,7 @@ fn a_websocket_is_closed_with_1008_when_its_token_is_revoked() {
     socket.expect("HTTP/1.1 101").expect("\r\n\r\n");
     home.revoke();
     let read = socket.end();
-    // A close frame that is not masked: its code is the first two bytes.
+    // An unmasked close frame: the first two bytes are the code.
     let closes = read
         .windows(4)
         .any(|it| it[0] == 0x88 && it[2..] == 1008_u16.to_be_bytes());
@@ -207,7 +206,7 @@ fn an_upload_is_cut_off_when_its_token_is_revoked() {
     watcher.expect("said-before");
     home.revoke();
     upload.expect("HTTP/1.1 401");
-    // The connection may be gone by now.
+    // The connection may be closed already.
     let _ = upload.stream.write_all(chunk("said-after").as_bytes());
     drop(upload);
     home.append("c-1");

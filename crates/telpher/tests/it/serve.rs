@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::{Place, eventually, mode};
 
 #[test]
-fn a_node_is_ready_at_every_door_and_ends_cleanly() {
+fn a_node_serves_every_listener_and_ends_cleanly() {
     let place = Place::new();
     let node = place.serve("");
     assert_eq!(node.get("/livez", None).0, 200);
@@ -26,21 +26,21 @@ fn a_node_is_ready_at_every_door_and_ends_cleanly() {
 }
 
 #[test]
-fn a_start_with_the_defaults_warns_of_nothing() {
+fn a_start_with_defaults_logs_no_warning() {
     let place = Place::new();
     let ended = place.serve("").stop();
     assert!(!ended.expect(0).stderr.contains("WARN"), "{}", ended.stderr);
 }
 
 #[test]
-fn more_connections_than_there_are_descriptors_for_are_warned_of_when_they_were_asked_for() {
+fn too_few_descriptors_for_configured_connections_are_logged() {
     let maximum = getrlimit(Resource::Nofile).maximum;
     let wanted = 1_000_000;
     let place = Place::new();
     let ended = place
         .serve(&format!("--native-connections-max {wanted}"))
         .stop();
-    let is_warned_of = ended.expect(0).stderr.contains("fewer descriptors");
+    let is_warned_of = ended.expect(0).stderr.contains("limit of file descriptors");
     assert_eq!(
         is_warned_of,
         maximum.is_some_and(|maximum| maximum < wanted),
@@ -50,7 +50,7 @@ fn more_connections_than_there_are_descriptors_for_are_warned_of_when_they_were_
 }
 
 #[test]
-fn an_interrupt_ends_it_too() {
+fn sigint_ends_a_node() {
     let place = Place::new();
     let node = place.serve("");
     node.signal(Signal::INT);
@@ -58,7 +58,7 @@ fn an_interrupt_ends_it_too() {
 }
 
 #[test]
-fn a_killed_node_leaves_nothing_that_stops_the_next() {
+fn a_killed_node_can_be_restarted() {
     let place = Place::new();
     let node = place.serve("");
     node.signal(Signal::KILL);
@@ -68,7 +68,7 @@ fn a_killed_node_leaves_nothing_that_stops_the_next() {
 }
 
 #[test]
-fn doors_can_be_shut() {
+fn listeners_can_be_disabled() {
     let place = Place::new();
     let line = "serve --json --native-listen none --http-listen none --kafka-listen none \
                 --slim-listen none";
@@ -82,7 +82,7 @@ fn doors_can_be_shut() {
 }
 
 #[test]
-fn a_port_in_use_is_named_with_a_way_out() {
+fn a_port_in_use_is_reported_with_a_hint() {
     let place = Place::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
@@ -107,8 +107,8 @@ fn a_port_in_use_is_named_with_a_way_out() {
 }
 
 #[test]
-fn an_address_of_another_machine_is_refused_with_a_way_out() {
-    // Reserved for documentation (RFC 5737): no machine has it.
+fn an_address_of_another_machine_is_refused_with_a_hint() {
+    // The address is reserved for documentation (RFC 5737), so no machine has it.
     let line = "serve --insecure --http-listen 127.0.0.1:0 --native-listen 192.0.2.1:7400";
     Place::new()
         .run(line)
@@ -146,7 +146,7 @@ fn a_data_directory_that_cannot_be_made_is_refused() {
 }
 
 #[test]
-fn a_door_for_other_machines_is_refused_without_tls_and_tokens() {
+fn a_public_listener_is_refused_without_tls_and_tokens() {
     let place = Place::new();
     let ended = place.run("serve --native-listen 0.0.0.0:0 --http-listen [::]:0");
     ended
@@ -163,7 +163,7 @@ fn a_door_for_other_machines_is_refused_without_tls_and_tokens() {
 }
 
 #[test]
-fn a_socket_path_that_is_no_socket_is_left_alone() {
+fn a_file_at_the_socket_path_is_not_replaced() {
     let place = Place::new();
     place.write("precious", "data");
     let line = "serve --native-listen 127.0.0.1:0 --http-listen 127.0.0.1:0 \
@@ -171,7 +171,7 @@ fn a_socket_path_that_is_no_socket_is_left_alone() {
     place
         .run(line)
         .expect(1)
-        .tells("precious is there and is no socket", "--native-socket");
+        .tells("precious exists and is not a socket", "--native-socket");
     assert_eq!(
         std::fs::read_to_string(place.path("precious")).unwrap(),
         "data"
@@ -199,7 +199,7 @@ fn tls_is_on_when_there_are_a_certificate_and_its_key() {
 }
 
 #[test]
-fn a_dev_node_says_what_to_try_and_leaves_nothing_behind() {
+fn a_dev_node_prints_commands_and_removes_its_data() {
     let place = Place::new();
     let temporary = place.path("tmp");
     std::fs::create_dir(&temporary).unwrap();

@@ -1,5 +1,5 @@
-//! Quotas that several nodes share in a Redis of the test's own: killed and started again under load,
-//! as the nodes are.
+//! Quotas that several nodes share in a Redis that the test starts; Redis and nodes are killed and
+//! restarted under load.
 
 mod cluster;
 
@@ -16,7 +16,7 @@ use crate::redis::Redis;
 use crate::support::{Node, Place, eventually};
 
 const NODES: u64 = 3;
-/// Of each node.
+/// Connections of each node.
 const CONNECTIONS: u64 = 2;
 
 fn place(capacity: u64, refill: &str, on_unreachable: &str) -> Place {
@@ -47,7 +47,7 @@ fn serve_with(place: &Place, urls: &str, name: &str, flags: &str) -> Node {
     ))
 }
 
-/// Takes on several connections of one node until it is told to stop, or its node is gone.
+/// Takes on several connections of one node until it is stopped or the node is gone.
 struct Load {
     stop: Arc<AtomicBool>,
     counts: Arc<Counts>,
@@ -111,7 +111,7 @@ impl Load {
         self.counts.unavailable.load(Ordering::SeqCst)
     }
 
-    /// What was admitted all in all.
+    /// Stops and returns the total of admitted takes.
     fn end(self) -> u64 {
         self.stop.store(true, Ordering::SeqCst);
         self.takers.into_iter().for_each(|one| one.join().unwrap());
@@ -178,7 +178,7 @@ fn a_node_that_is_killed_forgets_what_it_had_leased_and_nothing_else() {
         remaining(&b) == Some(0) && remaining(&c) == Some(0) && remaining(&again) == Some(0)
     });
     let admitted: u64 = loads.into_iter().chain([more]).map(Load::end).sum();
-    // A lease, and takes whose answers nobody heard.
+    // At most a lease and the takes without an answer are lost.
     let lost = CAPACITY / (4 * NODES) + CONNECTIONS;
     let expected = CAPACITY - lost..=CAPACITY;
     assert!(expected.contains(&admitted), "{admitted}, not {expected:?}");
@@ -231,12 +231,12 @@ fn with_a_refill_three_nodes_admit_the_capacity_and_what_came_back() {
     let admitted: u64 = loads.into_iter().map(Load::end).sum();
     let there = 300 + begin.elapsed().as_millis() as u64 * 300 / 1_000 + 1;
     assert!(admitted <= there, "{admitted} of {there}");
-    // What is leased lies still for a moment: most of what comes back is admitted all the same.
+    // Leased credit is idle for a moment, but most of the refill is admitted.
     let at_least = took.as_millis() as u64 * 300 / 1_000 * 6 / 10;
     assert!(admitted >= at_least, "{admitted}, not {at_least}");
 }
 
-/// Takes of one agent: the status, and whether it was decided without the store.
+/// Takes for one agent; returns the status and whether the store was not used.
 fn take(node: &Node, cost: &Value) -> (u16, bool) {
     let body = json!({"subject": "acme/load/hot", "cost": cost}).to_string();
     let mut asking = Asking::open(node.url("http"));
@@ -252,7 +252,7 @@ fn while_redis_is_away_a_node_gives_its_share_of_the_refill_and_owes_it() {
         node.metric("telpher_quota_store_connected") == 1
     });
     redis.crash();
-    // A third of the refill, and no more than a third of the capacity.
+    // A third of the refill, and at most a third of the capacity.
     eventually("its share has come back", || {
         let (status, is_degraded) = take(&node, &json!(100));
         assert!(is_degraded);
@@ -308,7 +308,7 @@ every = "never"
 }
 
 #[test]
-fn the_profile_tells_of_its_redis() {
+fn the_compat_limiter_reports_its_redis() {
     let mut redis = Redis::started();
     let place = Place::new().with_variable("PORT", "0");
     let node = serve(&place, &redis, "a", "--compat-limiter");
@@ -345,7 +345,7 @@ fn with_time(seen: &Value, status: &str, redis: &str) -> Value {
 }
 
 #[test]
-fn what_gives_less_stands_at_the_node_that_is_asked_and_what_gives_more_is_refused() {
+fn overrides_may_reduce_a_limit_on_one_node_but_not_raise_it() {
     let (redis, place) = (Redis::started(), place(10, "0/s", "deny"));
     let [node, other] = ["a", "b"].map(|name| serve(&place, &redis, name, ""));
     let mut asking = Asking::open(node.url("http"));
@@ -367,7 +367,7 @@ fn what_gives_less_stands_at_the_node_that_is_asked_and_what_gives_more_is_refus
     let resumed = place.run(&format!("quota resume acme --reason a-test --url {url}"));
     assert_eq!(
         resumed.expect(0).stdout,
-        "done, at this node and at none that shares its buckets; the limits are of version 1\n"
+        "done on this node, not on the nodes that share its buckets; the limits have version 1\n"
     );
     let change = |field: &str, value: u64| {
         let mut change = json!({
@@ -413,7 +413,7 @@ fn what_gives_less_stands_at_the_node_that_is_asked_and_what_gives_more_is_refus
         );
     }
     assert_eq!((remaining(&node), remaining(&other)), (Some(5), Some(14)));
-    // Who takes of less keeps nothing beyond that: what was granted and not taken is gone.
+    // A reduced limit drops unused leases above it.
     assert_eq!(ask("POST", "/v1/take", take).0, 200);
     assert_eq!((remaining(&node), remaining(&other)), (Some(4), Some(9)));
     for node in [node, other] {

@@ -1,4 +1,4 @@
-//! How a node goes down while a call is in flight.
+//! Shutdown of a node with a call in flight.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ const CALL: Correlation = Correlation {
     generation: 1,
 };
 
-/// A client that knows no more of the protocol than is needed here.
+/// A minimal client of the native protocol.
 struct Peer {
     socket: TcpStream,
     inbox: Inbox,
@@ -58,7 +58,7 @@ impl Peer {
         self.socket.write_all(&bytes).unwrap();
     }
 
-    /// The correlation of the next frame of that kind; `None` when the connection ends before.
+    /// Returns the correlation of the next frame of a kind; `None` if the connection ends before.
     fn hear(&mut self, kind: Kind) -> Option<Correlation> {
         loop {
             while let Some((found, correlation)) = self.frames.pop_front() {
@@ -87,7 +87,7 @@ impl Peer {
     }
 }
 
-/// A caller, a responder, and the responder's number of the call between them.
+/// Returns a caller, a responder, and the responder's correlation of the call between them.
 fn call_in_flight(node: &Node) -> (Peer, Peer, Correlation) {
     let mut responder = Peer::greet(node);
     let name = "test/shutdown/slow";

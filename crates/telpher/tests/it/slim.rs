@@ -1,4 +1,4 @@
-//! The SLIM door, by applications that no one here wrote: `slim-bindings` as PyPI has it.
+//! The SLIM listener, with applications on the original `slim-bindings` of PyPI.
 
 use std::io::{PipeWriter, Write};
 use std::path::Path;
@@ -11,14 +11,14 @@ use crate::slim_python::python;
 use crate::support::{Node, Place, Running, eventually, free_port};
 use crate::tls::write_certificates;
 
-/// Applications in a process of their own, which runs sessions by their names.
+/// SLIM applications in a process, which runs sessions by name.
 struct Applications {
     process: Running,
     input: PipeWriter,
 }
 
 impl Applications {
-    /// `shown` is what they show and trust.
+    /// `shown` has their credentials and trusted certificates.
     fn start(url: &str, shown: &serde_json::Value, names: &[&str]) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../edge/tests/slim/sessions.py");
         let (reader, input) = std::io::pipe().unwrap();
@@ -82,7 +82,7 @@ fn a_session_survives_a_kill_of_the_node() {
     survive(&url, &place, &flags, node);
 }
 
-/// Kills a node that applications have a session at; it is there again with those flags.
+/// Kills a node at which applications have a session, and restarts it with these flags.
 fn survive(url: &str, place: &Place, flags: &str, node: Node) {
     let mut applications = Applications::start(url, &open(), &["survives"]);
     applications.wait_for("end the node");
@@ -97,7 +97,7 @@ fn survive(url: &str, place: &Place, flags: &str, node: Node) {
     applications.end();
 }
 
-/// Ends a node again and again while ten applications are connected, which all come back every time.
+/// Ends a node repeatedly while ten applications are connected, which reconnect every time.
 fn come_back(place: &Place, flags: &str, url: impl Fn(&Node) -> String, signals: &[Signal]) {
     let mut node = place.serve(flags);
     let mut applications = Applications::start(&url(&node), &open(), &["present"]);
@@ -156,7 +156,7 @@ fn applications_on_websockets_come_back() {
 }
 
 #[test]
-fn a_stopped_subscriber_keeps_nobody_from_calling_others() {
+fn a_stopped_subscriber_does_not_block_calls_to_others() {
     let place = Place::new();
     let node = place.serve("--slim-queue-size-max 64KiB");
     let mut applications = Applications::start(node.url("slim"), &open(), &["stopped"]);
@@ -170,7 +170,7 @@ fn a_stopped_subscriber_keeps_nobody_from_calling_others() {
 }
 
 #[test]
-fn a_message_above_the_limit_is_counted_and_costs_nothing_else() {
+fn a_message_above_the_limit_is_skipped_and_counted() {
     let place = Place::new();
     let node = place.serve("--slim-message-size-max 64KiB");
     run(&node, &open(), &["oversize"]);
@@ -193,7 +193,7 @@ fn what_found_nobody_is_counted_by_name_and_shown() {
 }
 
 #[test]
-fn subscribers_are_shown_with_what_they_got() {
+fn subscribers_are_listed_with_delivery_counts() {
     let place = Place::new();
     let node = place.serve("");
     let mut applications = Applications::start(node.url("slim"), &open(), &["survives"]);
@@ -217,13 +217,13 @@ fn subscribers_are_shown_with_what_they_got() {
     applications.end();
 }
 
-/// The same port, asked for a WebSocket.
+/// Returns the URL of the listener for WebSockets.
 fn websocket(node: &Node) -> String {
     node.url("slim").replacen("http", "ws", 1)
 }
 
 #[test]
-fn a_websocket_is_as_good_as_grpc() {
+fn sessions_work_over_a_websocket() {
     let place = Place::new();
     let node = place.serve("");
     let kinds = [
@@ -270,7 +270,7 @@ fn a_unix_socket_is_as_good_as_a_port() {
 }
 
 #[test]
-fn inside_tls_a_client_may_have_to_show_a_certificate_of_its_own() {
+fn a_client_certificate_can_be_required() {
     let place = Place::new();
     write_certificates(&place, "authority.pem");
     let file = |name: &str| place.path(name).display().to_string();
@@ -321,7 +321,7 @@ fn token_for(place: &Place, name: &str, names: &str) -> (String, String) {
 }
 
 #[test]
-fn a_token_of_the_node_lets_in_as_bearer_and_as_password() {
+fn a_token_is_accepted_as_bearer_and_as_password() {
     let place = Place::new();
     let (token, token_file) = token(&place, "billing");
     let node = place.serve("");
@@ -365,7 +365,7 @@ fn metric_with(node: &Node, token: &str, name: &str) -> u64 {
 const SECRET: &str = "a-secret-of-at-least-32-characters!!";
 
 #[test]
-fn where_there_is_a_key_for_jwts_nobody_comes_in_without() {
+fn with_a_jwt_key_every_client_needs_a_jwt_or_token() {
     let place = Place::new();
     place.write("jwt.key", SECRET);
     let claims = "--slim-jwt-issuer us --slim-jwt-audience slim";
@@ -398,7 +398,7 @@ fn rules_say_who_may_subscribe_and_who_may_send() {
 }
 
 #[test]
-fn what_cannot_be_used_is_said_before_a_door_is_opened() {
+fn an_invalid_slim_configuration_is_refused_at_the_start() {
     let place = Place::new();
     place.write("short.key", "short");
     for (flags, error, hint) in [

@@ -1,4 +1,4 @@
-//! Peers that do not read: they cost their own traffic, and nobody else's.
+//! Clients that do not read: they lose their own traffic only.
 
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -12,9 +12,9 @@ use crate::support::{Node, Place, eventually};
 
 const BODY_SIZE: usize = 16 << 10;
 
-/// One subscriber is stopped for good while a publisher goes on to it and to a healthy one. The
-/// healthy one gets everything, the node stays small, and other traffic is answered. The times of
-/// that traffic, with and without the stopped subscriber, are printed side by side.
+/// One of two subscribers is stopped while a publisher continues to send to both. The other one
+/// gets everything, the node's memory stays small, and other traffic is answered. The latencies of
+/// that traffic with and without the stopped subscriber are printed.
 #[test]
 fn a_stopped_subscriber_costs_nobody_else_anything() {
     let place = Place::new();
@@ -45,7 +45,7 @@ fn a_stopped_subscriber_costs_nobody_else_anything() {
     pair.exchange();
 }
 
-/// `telpher listen`, to be stopped; killed when it is dropped.
+/// A `telpher listen` that can be stopped; killed on drop.
 struct Sleeper(Child);
 
 impl Sleeper {
@@ -73,20 +73,20 @@ impl Sleeper {
 
 impl Drop for Sleeper {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// 99th percentiles.
+/// The 99th percentiles of latencies.
 struct Percentiles {
     message: Duration,
     call: Duration,
 }
 
-/// Publishes 4,000 messages to everybody, checks that the healthy subscriber gets each in order, and
-/// calls the pair in between. Both are timed.
+/// Publishes 4,000 messages to all subscribers, checks that the reading subscriber gets them in
+/// order, and makes calls in between. Both are timed.
 fn publish(publisher: &mut Agent, healthy: &mut Agent, pair: &mut Pair) -> Percentiles {
     const MESSAGES: u32 = 4000;
     let (mut messages, mut calls) = (Vec::new(), Vec::new());
@@ -123,8 +123,8 @@ fn p99(times: &mut [Duration]) -> Duration {
     times[(times.len() - 1) * 99 / 100]
 }
 
-/// A client grants itself a huge window, subscribes and never reads: copies to it are dropped above
-/// what the node queues for one connection.
+/// A client announces a huge window, subscribes and never reads: copies to it are dropped above the
+/// limit of the node's queue for one connection.
 #[test]
 fn a_subscriber_that_never_reads_is_bounded_by_its_queue() {
     let place = Place::new();
@@ -152,7 +152,7 @@ fn a_subscriber_that_never_reads_is_bounded_by_its_queue() {
     assert!(grown_kib < 32 << 10, "the node grew by {grown_kib} KiB");
 }
 
-/// A caller asks and asks and never reads the answers: the node stops reading from it.
+/// A caller sends requests and never reads the answers: the node stops reading from it.
 #[test]
 fn a_caller_that_never_reads_is_not_read_from() {
     const BATCH: u32 = 1000;
@@ -176,7 +176,7 @@ fn a_caller_that_never_reads_is_not_read_from() {
         }
         greedy.try_write(&bytes)
     };
-    // What the sockets hold is much less than all of these.
+    // The sockets' buffers are much smaller than all requests.
     while asked < 10_000_000 && is_taken(asked, &mut greedy) {
         asked += BATCH;
         if asked.is_multiple_of(100 * BATCH) {
@@ -195,8 +195,8 @@ fn a_caller_that_never_reads_is_not_read_from() {
     pair.exchange();
 }
 
-/// A caller asks a thousand times and reads none of the answers, which are large: the node gives it
-/// up, and whoever answers goes on.
+/// A caller sends a thousand requests and reads none of the large answers: the node closes its
+/// connection, and the responder continues.
 #[test]
 fn a_caller_that_leaves_its_answers_unread_is_closed() {
     let place = Place::new();
@@ -212,8 +212,8 @@ fn a_caller_that_leaves_its_answers_unread_is_closed() {
     for slot in 0..1000 {
         greedy.message(Kind::REQUEST, Flags::NONE, 1, tag(slot), b"");
     }
-    // All are taken before the first is answered: what a connection asked for and what has not gone
-    // out yet ends with it.
+    // All requests are delivered before the first is answered, because a closed connection ends its
+    // requests and drops its queued answers.
     let requests: Vec<_> = (0..1000).map(|_| responder.next().unwrap()).collect();
     let body = vec![0; 64 << 10];
     for request in requests {

@@ -1,4 +1,4 @@
-//! What `/metrics` says of the journal.
+//! The metrics of the journal.
 
 use crate::support::{Place, eventually};
 
@@ -17,7 +17,7 @@ fn the_journal_is_in_the_metrics_with_its_state_and_the_length_of_its_syncs() {
     let syncs = node.metric("telpher_journal_syncs_total");
     assert!(syncs > 0 && node.metric("telpher_journal_blocks_total") >= syncs);
     assert!(node.metric("telpher_journal_bytes_total") > 0);
-    // Every sync that was counted was timed; one may be under way.
+    // Every counted sync was timed; one may be in progress.
     eventually("syncs are timed", || {
         node.metric("telpher_journal_sync_seconds_count") >= syncs
     });

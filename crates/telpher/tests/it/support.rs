@@ -1,4 +1,4 @@
-//! Runs the executable in a directory and an environment of its own, for a bounded time.
+//! Runs the executable in its own directory and environment, with a time limit.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,19 +13,19 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Longer than anything here takes: what is not done by then hangs.
+/// Time limit of every wait; a longer wait is a failure.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a node keeps in a test fits into little.
+/// Options for small files, because test nodes store little.
 const SMALL: &str = "--journal-segment-size 1MiB --journal-reserve 0B";
 
-/// A directory in which the executable runs, and variables that it sees.
+/// A directory in which the executable runs, and its environment variables.
 pub(crate) struct Place {
     dir: TempDir,
     variables: Vec<(&'static str, String)>,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
@@ -54,7 +54,7 @@ impl Place {
         self
     }
 
-    /// A command that has not been started.
+    /// Returns a command that has not been started.
     pub(crate) fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_telpher"));
         command
@@ -66,17 +66,17 @@ impl Place {
         command
     }
 
-    /// Runs the command line, whose words are separated by blanks, to its end.
+    /// Runs a command line, split at blanks, to its end.
     pub(crate) fn run(&self, line: &str) -> Ended {
         self.run_words(line.split_whitespace())
     }
 
-    /// The same, with words that may have blanks in them.
+    /// Runs a command line, given as words, to its end.
     pub(crate) fn run_words<A: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = A>) -> Ended {
         self.start(words).end()
     }
 
-    /// The same, with something on the standard input.
+    /// Runs a command line, split at blanks, with an input to its end.
     pub(crate) fn run_with_input(&self, line: &str, input: &[u8]) -> Ended {
         let (reader, mut writer) = std::io::pipe().unwrap();
         let mut command = self.command(line.split_whitespace());
@@ -92,19 +92,19 @@ impl Place {
         Running::spawn(&mut self.command(words))
     }
 
-    /// Runs lines of shell to their end. They find what the system has, `curl` for one.
+    /// Runs lines of shell to their end, with the system's `PATH`.
     pub(crate) fn shell(&self, script: &str) -> Ended {
         self.start_shell(script).end()
     }
 
-    /// The same, without waiting.
+    /// Starts lines of shell without waiting for their end.
     pub(crate) fn start_shell(&self, script: &str) -> Running {
         let mut command = Command::new("sh");
         let command = command.args(["-c", script]).current_dir(self.dir.path());
         Running::spawn(command.stdin(Stdio::null()))
     }
 
-    /// Starts `telpher listen` with these words and waits until it listens.
+    /// Starts `telpher listen` with these words and waits until it is subscribed.
     pub(crate) fn listen<A: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = A>) -> Running {
         let mut command = self.command(["listen"]);
         let mut running = Running::spawn(command.args(words));
@@ -112,18 +112,18 @@ impl Place {
         running
     }
 
-    /// Starts a node on free ports, with more flags, and waits until it is ready.
+    /// Starts a node on free ports with further flags, and waits until it is ready.
     pub(crate) fn serve(&self, flags: &str) -> Node {
         self.serve_at("127.0.0.1:0", flags)
     }
 
-    /// The same, with the native door at an address.
+    /// Starts a node with its native listener at `address`, and waits until it is ready.
     pub(crate) fn serve_at(&self, native: &str, flags: &str) -> Node {
         let executable = Command::new(env!("CARGO_BIN_EXE_telpher"));
         self.serve_through(executable, native, flags)
     }
 
-    /// The same, by a command that is given the words of the command line.
+    /// Starts a node by a command that gets the words of the command line.
     pub(crate) fn serve_through(&self, mut command: Command, native: &str, flags: &str) -> Node {
         let slim = match flags.contains("--slim-listen") {
             true => "",
@@ -158,7 +158,7 @@ impl Ended {
             .unwrap_or_else(|| panic!("{}: {}", self.status, self.stderr))
     }
 
-    /// Checks the exit status and hands out what was printed.
+    /// Checks the exit status and returns the outcome.
     #[track_caller]
     pub(crate) fn expect(&self, code: i32) -> &Self {
         assert_eq!(
@@ -177,7 +177,8 @@ impl Ended {
             .unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
     }
 
-    /// Checks that the standard error has a line that begins so, and one with a hint.
+    /// Checks that the standard error has an `error:` line with `error` and a `hint:` line with
+    /// `hint`.
     #[track_caller]
     pub(crate) fn tells(&self, error: &str, hint: &str) -> &Self {
         let has = |start: &str, text: &str| {
@@ -199,7 +200,7 @@ impl Ended {
     }
 }
 
-/// A process, and what it prints; killed when it is dropped.
+/// A process with its output, killed on drop.
 pub(crate) struct Running {
     child: Child,
     stdout: mpsc::Receiver<String>,
@@ -219,12 +220,12 @@ impl Running {
         }
     }
 
-    /// The next line of the standard output, empty when there is none.
+    /// Returns the next line of the standard output; empty at its end.
     pub(crate) fn line(&mut self) -> String {
         self.stdout.recv_timeout(PATIENCE).unwrap_or_default()
     }
 
-    /// Waits for a line of the standard error that begins so, and hands it out.
+    /// Waits for a line of the standard error that begins with `start`, and returns it.
     #[track_caller]
     pub(crate) fn wait_for_note(&mut self, start: &str) -> String {
         let mut seen = String::new();
@@ -237,7 +238,7 @@ impl Running {
         }
     }
 
-    /// Waits for the end of the process and of all that it prints.
+    /// Waits for the end of the process and of its output.
     pub(crate) fn end(mut self) -> Ended {
         let deadline = Instant::now() + PATIENCE;
         let rest = |lines: &mpsc::Receiver<String>| {
@@ -252,7 +253,7 @@ impl Running {
             }
         };
         let (stdout, stderr) = (rest(&self.stdout), rest(&self.stderr));
-        // Both its outputs have ended: so will the process.
+        // Both outputs have ended, so the process will end.
         Ended {
             status: self.child.wait().unwrap(),
             stdout,
@@ -264,7 +265,7 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Ends it as a person does, and waits.
+    /// Ends the process with SIGINT, and waits.
     pub(crate) fn stop(self) -> Ended {
         self.signal(Signal::TERM);
         self.end()
@@ -273,13 +274,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Reads on a thread of its own, so that a full pipe stops nobody.
+/// Reads on a separate thread, so that the process never blocks on a full pipe.
 fn lines_of(output: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -294,14 +295,14 @@ fn lines_of(output: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     receiver
 }
 
-/// A node that is ready.
+/// A running node.
 pub(crate) struct Node {
     running: Option<Running>,
     pub(crate) ready: Value,
 }
 
 impl Node {
-    /// An address as the node said it: `native`, `socket` or `http`, without its scheme.
+    /// Returns a printed address (`native`, `socket` or `http`) without its scheme.
     pub(crate) fn address(&self, door: &str) -> &str {
         self.ready[door]
             .as_str()
@@ -311,12 +312,12 @@ impl Node {
             .1
     }
 
-    /// An address as clients take it, with its scheme.
+    /// Returns a printed address with its scheme.
     pub(crate) fn url(&self, door: &str) -> &str {
         self.ready[door].as_str().unwrap()
     }
 
-    /// A counter or gauge, from `/metrics`.
+    /// Returns a counter or gauge from `/metrics`.
     #[track_caller]
     pub(crate) fn metric(&self, name: &str) -> u64 {
         let (status, text) = self.get("/metrics", None);
@@ -328,7 +329,7 @@ impl Node {
         line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
-    /// Resident memory, in KiB.
+    /// Returns the resident memory in KiB.
     pub(crate) fn resident_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmRSS:"));
@@ -348,7 +349,7 @@ impl Node {
         self.running.as_ref().unwrap().signal(signal);
     }
 
-    /// Waits for a line of its log with a text in it, and hands out the log up to that line.
+    /// Waits for a log line that contains `text`; returns the log up to that line.
     #[track_caller]
     pub(crate) fn wait_for_log(&mut self, text: &str) -> String {
         let running = self.running.as_mut().unwrap();
@@ -366,18 +367,18 @@ impl Node {
         }
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the node.
     pub(crate) fn end(mut self) -> Ended {
         self.running.take().unwrap().end()
     }
 
-    /// Ends it as an orchestrator does.
+    /// Ends the node with SIGTERM.
     pub(crate) fn stop(self) -> Ended {
         self.signal(Signal::TERM);
         self.end()
     }
 
-    /// Asks the HTTP door; the status and the body.
+    /// Sends a request to the HTTP listener; returns the status and the body.
     pub(crate) fn get(&self, path: &str, token: Option<&str>) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address("http")).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -396,16 +397,16 @@ impl Node {
     }
 }
 
-/// A shell command that takes as long as the agent that started it is there. An agent that is gone
-/// before the shell has begun left it to process 1.
+/// A shell command that runs until its parent agent is gone. If the agent ends before the shell
+/// starts, the parent is process 1.
 pub(crate) const STUCK: &str = "while [ $PPID != 1 ] && [ -d /proc/$PPID ]; do sleep 0.05; done";
 
-/// A shell command that takes until there is a file `go` in its directory.
+/// A shell command that runs until the file `go` exists in its directory.
 pub(crate) const UNTIL_GO: &str =
     "while [ $PPID != 1 ] && [ -d /proc/$PPID ] && [ ! -e go ]; do sleep 0.01; done";
 
-/// A port that is free now and that the system gives to nobody by itself, so that it is still free
-/// when a node comes back to it.
+/// Finds a free port outside the range of ports that the system assigns, so that it is still free
+/// when a node is restarted on it.
 pub(crate) fn free_port() -> u16 {
     let mut ports = std::iter::repeat_with(|| fastrand::u16(10_000..30_000));
     let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
@@ -422,7 +423,7 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// The mode bits of a file.
+/// Returns the permission bits of a file.
 pub(crate) fn mode(path: &Path) -> u32 {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777

@@ -1,4 +1,4 @@
-//! TLS on both doors, with a certificate authority of our own.
+//! TLS on the native and HTTP listeners, with the test's own certificate authority.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 
 use crate::support::{Node, Place};
 
-/// An authority, and a certificate for 127.0.0.1 that it signed.
+/// Creates an authority, and a certificate for 127.0.0.1 that it signed.
 pub(crate) fn write_certificates(place: &Place, authority_file: &str) {
     let authority = authority();
     let key = KeyPair::generate().unwrap();
@@ -25,7 +25,7 @@ pub(crate) fn write_certificates(place: &Place, authority_file: &str) {
 
 fn authority() -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
-    // OpenSSL takes a certificate that is called like its issuer for one that signed itself.
+    // OpenSSL treats a certificate with the name of its issuer as self-signed.
     params
         .distinguished_name
         .push(rcgen::DnType::CommonName, "authority");
@@ -38,7 +38,7 @@ fn serve(place: &Place) -> Node {
 }
 
 #[test]
-fn the_native_door_speaks_tls_to_whoever_trusts_the_authority() {
+fn native_clients_that_trust_the_authority_can_connect() {
     let home = Place::new();
     write_certificates(&home, "authority.pem");
     let node = serve(&home);
@@ -75,7 +75,7 @@ fn an_authority_that_did_not_sign_is_refused() {
     .expect(0);
 }
 
-/// A self-signed certificate as `openssl req -x509` makes it: marked as an authority.
+/// Creates a self-signed certificate like `openssl req -x509`: marked as an authority.
 fn write_self_signed(place: &Place, days: std::ops::Range<i64>) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -98,14 +98,14 @@ fn write_self_signed(place: &Place, days: std::ops::Range<i64>) {
 }
 
 #[test]
-fn a_self_signed_certificate_is_trusted_where_it_is_given() {
+fn a_given_self_signed_certificate_is_trusted() {
     let home = Place::new();
     write_self_signed(&home, -1..30);
     let node = serve(&home);
     let url = node.url("native");
     let own = format!("agents --url {url} --tls-authorities chain.pem");
     home.run(&own).expect(0);
-    // Another self-signed certificate of the same name is not.
+    // Another self-signed certificate with the same name is not trusted.
     let other = Place::new();
     write_self_signed(&other, -1..30);
     let stranger = format!("agents --url {url} --tls-authorities chain.pem");
@@ -144,7 +144,7 @@ fn plain_text_at_a_tls_door_gets_nowhere_and_harms_nobody() {
 }
 
 #[test]
-fn the_http_door_speaks_tls_and_asks_for_the_token() {
+fn the_http_listener_requires_tls_and_the_token() {
     let home = Place::new();
     write_certificates(&home, "authority.pem");
     let token = home
@@ -159,7 +159,7 @@ fn the_http_door_speaks_tls_and_asks_for_the_token() {
     assert_eq!(get(&home, &node, "/metrics", &token), 200);
 }
 
-/// The status of a request inside TLS.
+/// Sends a request over TLS and returns the status.
 fn get(place: &Place, node: &Node, path: &str, token: &str) -> u16 {
     let config = net::client_config(Some(&place.path("authority.pem"))).unwrap();
     let name = ServerName::try_from("127.0.0.1").unwrap();

@@ -40,14 +40,14 @@ fn a_token_lives_from_add_to_revoke() {
     assert_eq!(revoked["tokens_left"], 0);
     let listed = place.run("token list");
     assert!(
-        listed.expect(0).stderr.contains("no token is left"),
+        listed.expect(0).stderr.contains("all tokens were revoked"),
         "{}",
         listed.stderr
     );
 }
 
 #[test]
-fn a_token_command_that_fails_says_how_to_go_on() {
+fn a_failed_token_command_has_a_hint() {
     let place = Place::new();
     place.run("token add builder").expect(0);
     place
@@ -94,7 +94,7 @@ fn damaged_tokens_let_nobody_in() {
 }
 
 #[test]
-fn a_running_node_follows_its_tokens() {
+fn a_running_node_applies_changes_of_tokens() {
     let place = Place::new();
     let node = place.serve("");
     let status = |token: Option<&str>| node.get("/v1/agents", token).0;
@@ -121,7 +121,8 @@ fn who_came_with_a_token_goes_with_it_and_the_others_stay() {
         added.expect(0).stdout.trim().to_owned()
     };
     let (doomed, kept) = (add("doomed"), add("kept"));
-    // Until the first token is known a client is let in without one, and has none that is revoked.
+    // Until the node has read the first token, a client without a token is accepted, and has none
+    // that could be revoked.
     eventually("tokens are asked for", || {
         node.get("/v1/agents", None).0 == 401
     });

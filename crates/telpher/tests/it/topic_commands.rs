@@ -1,10 +1,10 @@
-//! `telpher topic`: topics from the command line, the same that kcat sees.
+//! `telpher topic`: the same topics from the command line and from kcat.
 
 use serde_json::{Value, json};
 
 use crate::support::{Ended, Node, Place};
 
-/// A node and somebody at a command line.
+/// A node and a client.
 struct Home {
     place: Place,
     node: Node,
@@ -31,7 +31,7 @@ impl Home {
         self.run(words, "").expect(0).stdout.clone()
     }
 
-    /// What is printed for programs, line by line.
+    /// Runs a command and returns its JSON lines.
     #[track_caller]
     fn lines(&self, words: &[&str]) -> Vec<Value> {
         let words = [words, &["--json"]].concat();
@@ -44,7 +44,7 @@ impl Home {
 }
 
 #[test]
-fn a_topic_is_made_filled_read_and_deleted_from_the_command_line() {
+fn a_topic_is_created_produced_to_consumed_and_deleted() {
     let home = Home::new();
     let made = home.text(&[
         "create",
@@ -127,7 +127,7 @@ fn a_topic_is_made_filled_read_and_deleted_from_the_command_line() {
     assert_eq!(home.text(&["delete", "orders"]), "deleted orders\n");
     home.run(&["describe", "orders"], "").expect(3).tells(
         "not_found: there is no topic `orders`",
-        "`telpher topic list` lists them; `telpher topic create orders` makes this one",
+        "`telpher topic list` lists the topics; `telpher topic create orders` creates this one",
     );
     home.node.stop().expect(0);
 }
@@ -150,7 +150,7 @@ fn what_the_command_line_produces_kcat_consumes_and_the_other_way_round() {
         lines
     };
     assert_eq!(sorted(&seen.expect(0).stdout), sorted(&lines));
-    // Its own partitioner says the same: what comes behind is where the rest of its key is.
+    // kcat's partitioner agrees: later records are in the partition of their key.
     home.place.write("more", "k3\tbehind\n");
     let more = "-P -t numbers -K '\t' -X topic.partitioner=murmur2_random -z zstd < more";
     home.place
@@ -169,7 +169,7 @@ fn what_the_command_line_produces_kcat_consumes_and_the_other_way_round() {
 }
 
 #[test]
-fn records_are_followed_as_they_come() {
+fn new_records_are_followed() {
     let home = Home::new();
     home.run(&["produce", "t", "before"], "").expect(0);
     let url = home.node.url("native");
@@ -187,28 +187,25 @@ fn records_are_followed_as_they_come() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_what_to_do() {
+fn errors_have_a_hint() {
     let home = Home::new();
     home.run(&["create", "t"], "").expect(0);
     home.run(&["create", "t"], "").expect(1).tells(
         "conflict: topic `t` is there already",
-        "`telpher topic describe t` shows it",
+        "`telpher topic describe t` shows the topic",
     );
     home.run(&["consume", "t", "--from", "7"], "")
         .expect(2)
-        .tells(
-            "an offset is one of a partition",
-            "--partition N says of which one",
-        );
+        .tells("an offset needs a partition", "--partition N selects one");
     home.run(&["produce", "t", "--key-separator"], "no tab\n")
         .expect(2)
         .tells(
-            "no separator \"\\t\" in the line \"no tab\"",
-            "--key-separator=TEXT says what stands between key and value",
+            "the line \"no tab\" has no separator \"\\t\"",
+            "--key-separator=TEXT sets the text between key and value",
         );
     home.run(&["consume", "tt"], "").expect(3).tells(
         "not_found: there is no topic `tt`; is `t` meant?",
-        "`telpher topic list` lists them; `telpher topic create tt` makes this one",
+        "`telpher topic list` lists the topics; `telpher topic create tt` creates this one",
     );
     home.node.stop().expect(0);
 }

@@ -1,4 +1,4 @@
-//! Agents that the node calls: real ones, on this machine, which the tests are themselves.
+//! Webhooks: the tests act as the agents that the node calls.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 
 use crate::support::{Node, Place, eventually};
 
-/// Longer than anything here takes.
+/// Time limit of every wait in these tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An agent: what it is asked comes out here.
+/// An agent, which hands out the calls that it gets.
 struct Agent {
     url: String,
     asked: Receiver<Asked>,
 }
 
-/// A call, and the way to answer it.
+/// A call, with the means to answer it.
 struct Asked {
     head: String,
     body: Value,
@@ -37,7 +37,7 @@ impl Agent {
             for socket in listener.incoming() {
                 let sender = sender.clone();
                 thread::spawn(move || {
-                    // A connection that ends before it asks is that of a node that was killed.
+                    // A killed node closes the connection before its request.
                     if let Some(asked) = read_call(socket.unwrap()) {
                         let _ = sender.send(asked);
                     }
@@ -59,7 +59,7 @@ fn read_call(socket: TcpStream) -> Option<Asked> {
     Some(Asked { head, body, socket })
 }
 
-/// The head of a call, in lower case, and its body; `None` if the connection ends before.
+/// Reads the head of a call, in lower case, and its body; `None` if the connection ends before.
 pub(crate) fn read_request(reader: &mut impl BufRead) -> Option<(String, Value)> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -81,7 +81,7 @@ impl Asked {
             "HTTP/1.1 {status} Said\r\ncontent-type: {content_type}\r\nconnection: close\r\n\
              content-length: {size}\r\n\r\n"
         );
-        // A node that was killed does not hear it.
+        // Fails if the node was killed.
         let _ = self.socket.write_all((head + body).as_bytes());
     }
 
@@ -95,7 +95,7 @@ impl Asked {
     }
 }
 
-/// Asks the node's HTTP door; the status and the body.
+/// Sends a request to the node's HTTP listener; returns the status and the body.
 fn ask(node: &Node, method: &str, path: &str, body: &Value) -> (u16, String) {
     let mut stream = TcpStream::connect(node.address("http")).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -124,7 +124,7 @@ pub(crate) fn expect(node: &Node, method: &str, path: &str, body: &Value, status
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// A node and the conversation `c`, which the agent answers as these settings say.
+/// Starts a node with the conversation `c`, which the agent answers with these settings.
 fn set_up(node: &Node, agent: &Agent, settings: Value) {
     let mut settings = settings;
     settings["url"] = agent.url.clone().into();
@@ -195,7 +195,7 @@ fn an_agent_is_asked_with_the_window_and_its_answer_is_a_message() {
     assert!(!shown.to_string().contains(secret));
     let listed = expect(&node, "GET", "/v1/webhooks", &Value::Null, 200);
     assert_eq!(listed["agents"][0]["name"], "default/default/bot");
-    // A plain text is an answer too, and its own answers do not call it again.
+    // Plain text is an answer too, and the agent's own answers do not call it again.
     say(&node, "sure?");
     let asked = agent.next();
     assert_eq!(asked.seqs(), (3, 3));
@@ -221,7 +221,7 @@ fn what_fails_is_tried_again_then_listed_and_called_again_by_hand() {
         (asked.id(), &asked.body["attempt"]),
         (id.clone(), &json!(2))
     );
-    // Broken off: nobody knows whether it did anything.
+    // The connection breaks: the outcome is unknown.
     drop(asked);
     let asked = agent.next();
     asked.answer(404, "text/plain", "what?");
@@ -278,7 +278,7 @@ fn a_streamed_answer_of_which_nothing_is_right_leaves_no_message_and_its_id_is_f
     let (node, agent) = (place.serve(""), Agent::start());
     set_up(&node, &agent, json!({"debounce_ms": 0, "pause_ms": 10}));
     say(&node, "hello");
-    // It ends before it has begun: it is called again.
+    // The answer ends before it has begun, so the agent is called again.
     agent.next().answer(200, TYPE, "");
     let asked = agent.next();
     let id = asked.id();
@@ -320,7 +320,7 @@ fn an_answer_is_there_once_whenever_the_node_is_killed() {
         node.signal(Signal::KILL);
         node.end();
         node = place.serve("");
-        // It may have to be asked again; under the same id.
+        // The call may be repeated, with the same id.
         eventually("the answer is there", || {
             while let Ok(again) = agent.asked.try_recv() {
                 assert_eq!(again.id(), id);
@@ -370,7 +370,7 @@ fn a_streamed_answer_is_watched_as_it_comes_and_a_newer_message_interrupts_it() 
     first.socket.write_all(begun).unwrap();
     assert!(watched("once upon").contains(&first.id()));
     say(&node, "a short one");
-    // The node hangs up, and what had come is a message.
+    // The node closes the connection, and the part of the answer becomes a message.
     first.socket.set_read_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(first.socket.read(&mut [0; 1]).unwrap_or(0), 0);
     watched("\"status\":\"stopped\"");

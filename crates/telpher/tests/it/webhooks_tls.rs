@@ -1,4 +1,4 @@
-//! Agents that are called over TLS, with a certificate of an authority of our own.
+//! Webhooks over TLS, with certificates of the test's own authority.
 
 use std::io::{BufReader, Write};
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ use crate::webhooks::{PATIENCE, expect, messages, read_request, say, text};
 
 const ANSWER: &str = r#"{"content": "in private"}"#;
 
-/// An agent behind TLS: its URL, and what it was asked. Each call is answered.
+/// Starts an agent behind TLS that answers each call; returns its URL and the received calls.
 fn start(place: &Place) -> (String, Receiver<Value>) {
     let chain = CertificateDer::pem_file_iter(place.path("chain.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_file(place.path("key.pem")).unwrap();
@@ -36,7 +36,7 @@ fn start(place: &Place) -> (String, Receiver<Value>) {
         for socket in listener.incoming() {
             let connection = ServerConnection::new(config.clone()).unwrap();
             let mut reader = BufReader::new(StreamOwned::new(connection, socket.unwrap()));
-            // Whoever does not trust the certificate hangs up.
+            // A node that does not trust the certificate closes the connection.
             let Some((_, body)) = read_request(&mut reader) else {
                 continue;
             };
@@ -59,7 +59,7 @@ fn start(place: &Place) -> (String, Receiver<Value>) {
 fn an_agent_whose_certificate_is_not_trusted_is_a_dead_letter_that_says_so() {
     let place = Place::new();
     write_certificates(&place, "another.pem");
-    // The agent's is of the authority that comes last.
+    // The certificate of the agent is issued by the last authority.
     write_certificates(&place, "authority.pem");
     let (url, asked) = start(&place);
     let node = place.serve("--webhook-authorities another.pem");

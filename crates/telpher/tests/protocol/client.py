@@ -1,7 +1,7 @@
 """A client of the native protocol, written from docs/reference/protocol.md with the standard library alone.
 
-`client.py HOST:PORT` goes through every part of the page that a client needs, and fails at the first
-answer that is not as the page says.
+`client.py HOST:PORT` tests every part of the page that a client needs, and fails at the first answer
+that differs from the page.
 """
 
 import json
@@ -69,7 +69,7 @@ class Frame:
         return code, reader.text16(), reader.data
 
     def body(self):
-        """What stands behind the deadline and the metadata block."""
+        """Returns the payload after the deadline and the metadata block."""
         reader = Reader(self.payload)
         if self.flags & DEADLINE:
             reader.take("I")
@@ -107,7 +107,7 @@ class Client:
         return data
 
     def next(self):
-        """The next frame; answers pings, and remembers what routes towards us are."""
+        """Returns the next frame; answers pings, and stores the routes that the node binds."""
         while True:
             length, kind, flags, route, slot, generation = struct.unpack("<IBBHII", self.exactly(16))
             frame = Frame(kind, flags, route, (slot, generation), self.exactly(length))
@@ -121,7 +121,7 @@ class Client:
                 return frame
 
     def call(self):
-        """A correlation: the lowest slot that is free, and how often it was used."""
+        """Returns a correlation: the lowest free slot and its use count."""
         if self.free:
             slot = self.free.pop()
         else:
@@ -131,7 +131,7 @@ class Client:
         return slot, self.generations[slot]
 
     def answer(self, call):
-        """The last frame of a call."""
+        """Returns the last frame of a call."""
         frame = self.next()
         assert frame.call == call, (frame, call)
         assert not frame.flags & MORE, frame
@@ -189,16 +189,16 @@ def calls(address):
     failed(caller.answer(call), "cancelled")
     cancel = responder.next()
     assert (cancel.kind, cancel.call) == (CANCEL, request.call), cancel
-    # A late answer is nobody's problem.
+    # A late answer is ignored.
     responder.send(REPLY, b"late", call=request.call)
     streamed(caller, responder, route)
     assert responder.ask(UNSUBSCRIBE, text16(full)).kind == REPLY
-    # A name of one part lies below default/default.
+    # A name of one part is below default/default.
     assert responder.subscribe("nope").startswith("default/default/nope/")
 
 
 def streamed(caller, responder, route):
-    """300 items, with credit for 64 at a time."""
+    """Streams 300 items, with credit for 64 at a time."""
     call = caller.call()
     caller.send(REQUEST, b"count", STREAM, route, call)
     request = responder.next()
@@ -377,7 +377,7 @@ def limits(address):
     client.send(REQUEST, bytes(too_large), 0, route, call)
     failed(client.answer(call), "too_large")
     failed(client.ask(REQUEST, b"", route=route), "no_responder")
-    # A kind with bit 7 that nobody knows is skipped; one without ends the connection.
+    # An unknown kind with bit 7 is skipped; one without it ends the connection.
     client.send(0xFE, b"later")
     failed(client.ask(REQUEST, b"", route=route), "no_responder")
     client.send(0x7E, b"unknown")

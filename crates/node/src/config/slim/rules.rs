@@ -1,37 +1,37 @@
-//! Who may subscribe to which names of the SLIM door, and who may send to them.
+//! Access rules of the SLIM listener: which clients may subscribe to a name or send to it.
 
 use std::fmt;
 
 use crate::config::value::{NONE, Value};
 
-/// What a rule is about.
+/// The operation that a rule allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// To subscribe to a name.
+    /// Subscribing to a name.
     Subscribe,
-    /// To send to it.
+    /// Sending to a name.
     Send,
 }
 
 /// A rule, as it is written: `subscribe acme/pay billing,ops`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What it is about.
+    /// The operation that the rule allows.
     pub act: Act,
-    /// One to three components with which names begin.
+    /// The first one to three components of the names that the rule covers.
     pub begin: Vec<String>,
-    /// Whom it lets; `None` is anybody.
+    /// The clients that the rule allows; `None` is every client.
     pub who: Option<Vec<String>>,
 }
 
-/// The rules; there may be none.
+/// The list of rules; it may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules(pub Vec<Rule>);
 
-/// The word for anybody.
+/// The word for every client.
 const ANYBODY: &str = "*";
 
-/// The word for nobody.
+/// The word for no client.
 const NOBODY: &str = "nobody";
 
 impl Value for Rules {
@@ -47,7 +47,7 @@ impl Value for Rules {
         for (index, rule) in rules.iter().enumerate() {
             let is_same = |other: &Rule| (other.act, &other.begin) == (rule.act, &rule.begin);
             if rules[..index].iter().any(is_same) {
-                return Err(format!("`{rule}` is the second rule about the same"));
+                return Err(format!("`{rule}` is the second rule for these names"));
             }
         }
         Ok(Self(rules))
@@ -76,14 +76,14 @@ fn rule(line: &str) -> Result<Rule, String> {
         "send" => Act::Send,
         _ => {
             return Err(format!(
-                "`{act}` of `{line}` is neither `subscribe` nor `send`"
+                "`{line}` begins with `{act}`, which is neither `subscribe` nor `send`"
             ));
         }
     };
     let begin: Vec<_> = begin.split('/').map(str::to_owned).collect();
     if begin.len() > 3 || begin.iter().any(String::is_empty) {
         return Err(format!(
-            "`{line}`: a name begins with one to three parts: `org/namespace/agent`"
+            "`{line}`: write one to three parts of a name, like `org/namespace/agent`"
         ));
     }
     let who = match who {
@@ -92,7 +92,7 @@ fn rule(line: &str) -> Result<Rule, String> {
         names => Some(names.split(',').map(str::to_owned).collect()),
     };
     if who.iter().flatten().any(String::is_empty) {
-        return Err(format!("`{line}` has an empty name in its list"));
+        return Err(format!("`{line}`: the list of clients has an empty name"));
     }
     Ok(Rule { act, begin, who })
 }

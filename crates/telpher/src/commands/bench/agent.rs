@@ -1,4 +1,4 @@
-//! `telpher bench agent`.
+//! `telpher bench agent`: messages between agents.
 
 mod subscriptions;
 
@@ -8,62 +8,62 @@ use bench::sweep::SweepOptions;
 use bench::workload::agent::{self, AgentMode, Applications, Matrix};
 use clap::ValueEnum;
 
-use super::outcome::{Outcome, Place, Style};
+use super::outcome::{Outcome, PlacementArg, Style};
 use crate::failure::{Exit, Failure};
 use crate::settings::parse_duration;
 
 const ABOUT: &str = "\
-Messages between agents through a node of its own, as the SLIM suite measures them.
+Messages between agents through a node that the benchmark starts, measured like the SLIM suite.
 
-Lists, separated by commas, make a matrix. Each client has a connection and a destination of its own \
-and its share of the rate. At a rate, latency counts from when a message left (service) and from when \
-it was meant to leave (response); the throughput is then the schedule's. At rate 0 messages are sent as \
-fast as the node takes them; what a full subscriber then does not take is counted as lost.
+Comma-separated lists make a matrix of cases. Each client has its own connection and destination and \
+its share of the rate. At a fixed rate, latency is measured from the time when a message was sent \
+(service) and from its scheduled time (response); the throughput is that of the schedule. At rate 0 \
+messages are sent as fast as the node accepts them; messages that a full subscriber drops count as lost.
 
-With --protocol slim SLIM's own applications send and receive, through this node and through SLIM's in turns, one \
-message at a time; our own do the same over the native protocol beside them. slimctl sends as fast as it can and \
-is left out where there is a rate.";
+With --protocol slim, SLIM's own applications send and receive one message at a time, through this node \
+and through SLIM's node in turn; native clients do the same for comparison. slimctl has no rate limit \
+and is omitted from cases with a rate.";
 
 const EXAMPLES: &str = "\
 Examples:
   telpher bench agent --repeats 25
-      the smoke run of the SLIM suite: 100 requests, 1000 messages, 1000 writes per second
+      smoke run of the SLIM suite: 100 requests, 1000 messages, 1000 writes per second
   telpher bench agent --clients 1,10,50 --size 16,128,1024,10240 --mode fire-and-forget
-      its matrix
+      matrix of the SLIM suite
   telpher bench agent --mode request-reply --rate 0 --in-flight 1,10,64
-      as many requests as can be
+      maximum rate of requests
   telpher bench agent --mode publish --subscribers 1,10
-      one to many; counted is what the subscribers receive together
+      one sender, many subscribers; counts the messages that all subscribers receive
   telpher bench agent --sweep --mode fire-and-forget --size 16384
-      the capacity: the rate grows until the throughput does not
+      capacity: increases the rate until the throughput stops growing
   telpher bench agent --protocol slim --peers bench/peers/bin --size 16,1024,16384 --rate 0,100
-      SLIM's applications through this node and through SLIM's own, in turns
+      SLIM applications through this node and through SLIM's node
   telpher bench agent --protocol slim --peers bench/peers/bin --subscriptions 10000
-      what a subscription takes of a node's memory, here and there";
+      memory per subscription, in this node and in SLIM's node";
 
 /// Measure messages between agents
 #[derive(Debug, clap::Args)]
 #[command(long_about = ABOUT, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What the agents speak; `slim` is SLIM's own applications, through this node and SLIM's
+    /// Protocol of the agents; `slim` uses SLIM's own applications
     #[arg(long, value_enum, value_name = "PROTOCOL", default_value = "native")]
     protocol: Protocol,
 
-    /// Whose applications send and receive with --protocol slim; unless given, all that are there
+    /// Applications that send and receive with --protocol slim [default: all that are available]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST")]
     slim_clients: Vec<SlimClients>,
 
-    /// With --protocol slim: subscribe to so many names, and tell what one takes of memory
+    /// With --protocol slim: subscribe to this number of names, and measure memory per subscription
     #[arg(long, value_name = "N", conflicts_with_all = ["slim_clients", "mode", "clients", "sweep"],
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     subscriptions: Option<u32>,
 
-    /// Over how many connections; a node for each number
+    /// Connections for --subscriptions; each number is measured with a new node
     #[arg(long, value_delimiter = ',', value_name = "LIST", requires = "subscriptions",
         default_value = "100,1000", value_parser = clap::value_parser!(u32).range(2..=10_000))]
     connections: Vec<u32>,
 
-    /// Ways of exchanging messages
+    /// Modes of messaging
     #[arg(
         long,
         value_enum,
@@ -73,7 +73,7 @@ pub(crate) struct Args {
     )]
     mode: Vec<Mode>,
 
-    /// Clients that send at once
+    /// Number of concurrent clients
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     clients: Vec<u32>,
@@ -82,7 +82,7 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "16")]
     size: Vec<u64>,
 
-    /// Requests per second of all clients together; 0: as fast as possible
+    /// Requests per second of all clients together; 0 is as fast as possible
     #[arg(
         long,
         value_delimiter = ',',
@@ -91,20 +91,20 @@ pub(crate) struct Args {
     )]
     rate: Vec<u64>,
 
-    /// One-way messages per second; unless given, 1000, or 0 with --rate 0
+    /// One-way messages per second [default: 1000, or 0 with --rate 0]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     oneway_rate: Vec<u64>,
 
-    /// Writes per second; unless given, 1000, or 0 with --rate 0
+    /// Writes per second [default: 1000, or 0 with --rate 0]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     write_rate: Vec<u64>,
 
-    /// Requests or writes each client keeps in flight at rate 0
+    /// Requests or writes that each client keeps in flight at rate 0
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=16_000))]
     in_flight: Vec<u32>,
 
-    /// Subscribers of what is published
+    /// Number of subscribers in publish mode
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     subscribers: Vec<u32>,
@@ -117,9 +117,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
 
-    /// On which CPUs the processes run
+    /// CPUs of the processes
     #[arg(long, value_enum, default_value = "unpinned")]
-    placement: Place,
+    placement: PlacementArg,
 
     #[command(flatten)]
     sweep: Sweep,
@@ -128,12 +128,12 @@ pub(crate) struct Args {
     outcome: Outcome,
 }
 
-/// How a capacity is looked for: the rate grows until the throughput stops improving, then the gap
-/// between the last rate that helped and the first that did not is halved.
+/// The search for the capacity: the rate grows until the throughput stops improving; then the gap
+/// between the last rate that improved it and the first that did not is halved.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Capacity")]
 struct Sweep {
-    /// Look for the capacity of each case; its rates are then the sweep's
+    /// Search for the capacity of each case, in place of --rate
     #[arg(long)]
     sweep: bool,
 
@@ -145,11 +145,11 @@ struct Sweep {
     #[arg(long, value_name = "RATE", requires = "sweep")]
     sweep_max_rate: Option<u64>,
 
-    /// By how much the rate grows
+    /// Factor of the rate from step to step
     #[arg(long, value_name = "FACTOR", default_value_t = 2.0, requires = "sweep")]
     sweep_growth: f64,
 
-    /// Gain, in percent, below which a step has not improved
+    /// Gain in percent below which a step counts as no improvement
     #[arg(
         long,
         value_name = "PERCENT",
@@ -158,32 +158,32 @@ struct Sweep {
     )]
     sweep_plateau: f64,
 
-    /// Steps without improvement that end the growth
+    /// Number of steps without improvement that end the growth
     #[arg(long, value_name = "N", default_value_t = 2, requires = "sweep")]
     sweep_plateau_steps: u32,
 
-    /// Steps of growth at most
+    /// Maximum number of growth steps
     #[arg(long, value_name = "N", default_value_t = 8, requires = "sweep")]
     sweep_steps: u32,
 
-    /// Halvings at most
+    /// Maximum number of halvings
     #[arg(long, value_name = "N", default_value_t = 4, requires = "sweep")]
     sweep_refine: u32,
 
-    /// Gap below which halving ends
+    /// Gap between rates below which halving ends
     #[arg(long, value_name = "RATE", default_value_t = 250, requires = "sweep")]
     sweep_min_delta: u64,
 
-    /// Runs of each step
+    /// Number of runs of each step
     #[arg(long, value_name = "N", default_value_t = 1, requires = "sweep")]
     sweep_repeats: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Protocol {
-    /// This node's own
+    /// The native protocol
     Native,
-    /// SLIM's data plane; a write is what a receiving session acknowledges
+    /// SLIM's data plane; a write is a message that the receiving session acknowledges
     Slim,
 }
 
@@ -191,13 +191,13 @@ enum Protocol {
 enum SlimClients {
     /// SLIM's bindings for Python
     Python,
-    /// SLIM's bindings for Python, requests in reliable sessions; taken only if they are named
+    /// SLIM's bindings for Python, requests in reliable sessions; only if named
     PythonReliable,
-    /// `slimctl bench`, in Rust; never on a schedule
+    /// `slimctl bench`, in Rust; only without a rate
     Slimctl,
-    /// Our own, over SLIM's data plane without its sessions; no write mode
+    /// Telpher's client on SLIM's data plane, without sessions and without write mode
     Raw,
-    /// Our own, over the native protocol, through this node only
+    /// Telpher's client on the native protocol, only through this node
     Native,
 }
 
@@ -205,11 +205,11 @@ enum SlimClients {
 enum Mode {
     /// Each message is answered
     RequestReply,
-    /// One way, to receivers that count
+    /// One-way messages to receivers that count them
     FireAndForget,
-    /// Into the node, which acknowledges it; nobody receives
+    /// Writes that the node acknowledges, without a receiver
     Write,
-    /// One way to several subscribers, never paced
+    /// One-way messages to several subscribers, without a rate
     Publish,
 }
 
@@ -231,7 +231,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 impl Args {
-    /// What only SLIM's applications have is no question for ours.
+    /// Refuses flags of SLIM applications with the native protocol.
     fn check(&self) -> Result<(), Failure> {
         let flag = match (self.subscriptions.is_some(), self.slim_clients.is_empty()) {
             (true, _) => "--subscriptions",
@@ -241,7 +241,7 @@ impl Args {
         match self.protocol {
             Protocol::Slim => Ok(()),
             Protocol::Native => {
-                let message = format!("{flag} is about SLIM's applications");
+                let message = format!("{flag} needs --protocol slim");
                 Err(Failure::new(Exit::Usage, message).hint("add --protocol slim"))
             }
         }

@@ -1,4 +1,4 @@
-//! `telpher bench compare`.
+//! `telpher bench compare`: compares two results of one benchmark.
 
 use std::path::PathBuf;
 
@@ -10,32 +10,32 @@ use crate::failure::{Exit, Failure};
 use crate::output::print_text;
 
 const EXAMPLES: &str = "\
-A rule fails when the mean over the runs changed by more than it allows and the runs show that it is no \
-accident (Welch's test). A change beyond the limit that the runs do not show is unclear: more repeats \
-tell.
+A rule fails if the mean over the runs changed by more than the rule allows and the change is \
+statistically significant (Welch's test). A larger change that is not significant is unclear: use more \
+repeats.
 
 Examples:
   telpher bench compare old.json new.json
   telpher bench compare old.json new.json --fail-if 'p99 > +10%' --fail-if 'throughput < -5%'
   telpher bench compare old.json new.json --fail-if 'node_cpu_us_per_message > +5%' --strict
 
-Exit status: 0 no rule failed, 1 one did";
+Exit status: 0 if no rule failed, 1 if a rule failed";
 
-/// Compare two results of one suite
+/// Compare two results of the same benchmark
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The results.json to compare with
+    /// The results.json of the baseline
     old: PathBuf,
 
-    /// The results.json that is judged
+    /// The results.json to judge
     new: PathBuf,
 
-    /// A change that is a failure: METRIC, > or <, and percent
+    /// Change that is a failure: METRIC, > or <, and percent
     #[arg(long, value_name = "RULE")]
     fail_if: Vec<Rule>,
 
-    /// Fail as well when a rule cannot be decided
+    /// Fail also if a rule is unclear
     #[arg(long)]
     strict: bool,
 }
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let changes = compare::changes(&old, &new);
     if changes.is_empty() {
         return Err(
-            Failure::new(Exit::NotFound, "the results have no case in common")
+            Failure::new(Exit::NotFound, "the two results have no case in common")
                 .hint("compare two runs of the same command"),
         );
     }
@@ -63,9 +63,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     match judgements.iter().filter(|one| is_failed(one)).count() {
         0 => Ok(()),
         count => {
-            let message = format!("{count} of {} judgements failed", judgements.len());
+            let message = format!("{count} of {} rules failed", judgements.len());
             Err(Failure::new(Exit::Failed, message)
-                .hint("run both again on a quiet machine before believing it"))
+                .hint("repeat both runs on an idle machine to confirm it"))
         }
     }
 }

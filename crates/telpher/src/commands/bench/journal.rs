@@ -1,4 +1,4 @@
-//! `telpher bench journal`.
+//! `telpher bench journal`: durable appends.
 
 mod kill;
 mod restart;
@@ -14,42 +14,43 @@ use crate::failure::Failure;
 use crate::settings::parse_duration;
 
 const ABOUT: &str = "\
-Appends that are on disk when they are acknowledged.
+Durable appends: an append is acknowledged when it is on disk.
 
-Lists, separated by commas, make a matrix. Writers append within the journal's own process, each waiting \
-for its append; or connections append through a node's native door, with several in flight. One sync serves \
-all who wait. With --peers the floors do the same in the same run: as many writers on one file of zeros, one \
-sync for all who wait and nothing else; as many connections to an echo that syncs before it answers. A ratio \
-to them means something while the median sync takes at most 0.5 ms; else the case is flagged slow-disk.
+Comma-separated lists make a matrix of cases. Writers append within the journal's process, each waiting \
+for its append, or connections append through a node's native listener with several appends in flight. \
+One sync serves all waiting appends. With --peers the floors do the same work in the same run: the same \
+number of writers on a file of zeros with group commit, and the same number of connections to an echo \
+that syncs before it answers. A ratio to them is meaningful only if the median sync takes at most \
+0.5 ms; otherwise the case is flagged slow-disk.
 
-With --kill-9-check nothing is measured: a node is killed over and over under load, and everything it \
-acknowledged is read back.
+--kill-9-check does not measure: it kills a node repeatedly under load, and reads everything that was \
+acknowledged back.
 
-With --restart nothing is appended against time: many streams are written, and the journal is started with \
-all of them in the unfiled line and again with all of them filed.";
+--restart measures starts: it writes many streams, and starts the journal with all records unfiled in \
+the write-ahead log, and again with all of them filed.";
 
 const EXAMPLES: &str = "\
 Examples:
   telpher bench journal
-      one writer and 128, of 256 bytes, with filing and without, five runs of two seconds
+      1 and 128 writers, records of 256 bytes, with and without filing, five runs of two seconds
   telpher bench journal --peers bench/peers/bin
-      beside the disk floor
+      compared with the disk floor
   telpher bench journal --writers 128 --threads 128 --dir /var/lib --duration 5s
       a thread for each writer, on another disk
   telpher bench journal --via door --shape 1x128,16x8,128x1 --peers bench/peers/bin
-      through a node, beside the durable echo
+      through a node, compared with the durable echo
   telpher bench journal --size 64,4096 --streams 1000000
-      other records, over many streams
+      other record sizes, over many streams
   telpher bench journal --kill-9-check 20
-      twenty kills; fails if anything that was acknowledged is lost, doubled or out of order
+      20 kills; fails if an acknowledged record is lost, duplicated or reordered
   telpher bench journal --restart --streams 1000000 --records 10 --size 16
-      how long a start takes, and what a stream that nobody uses costs";
+      duration of a start, and memory per unused stream";
 
 /// Measure durable appends
 #[derive(Debug, clap::Args)]
 #[command(long_about = ABOUT, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Who appends
+    /// Source of the appends
     #[arg(
         long,
         value_enum,
@@ -57,19 +58,19 @@ pub(crate) struct Args {
         value_name = "LIST",
         default_value = "process"
     )]
-    via: Vec<Through>,
+    via: Vec<AppendPath>,
 
-    /// Connections, and appends that each has in flight, for --via door
+    /// For --via door: connections x appends in flight per connection
     #[arg(long, value_delimiter = ',', value_name = "CxF,...", default_value = "1x1,1x128,16x8,128x1",
         value_parser = parse_shape)]
     shape: Vec<(u32, u32)>,
 
-    /// Writers that wait at the same time, for --via process
+    /// For --via process: number of concurrent writers
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1,128",
         value_parser = clap::value_parser!(u32).range(1..=4096))]
     writers: Vec<u32>,
 
-    /// Threads that stand for them; a number above the writers makes no case
+    /// Number of threads of the writers; numbers above that of the writers are skipped
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1,128",
         value_parser = clap::value_parser!(u32).range(1..=4096))]
     threads: Vec<u32>,
@@ -79,11 +80,11 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     size: Vec<u64>,
 
-    /// Streams that are appended to in turn
+    /// Number of streams, appended to in turn
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     streams: u64,
 
-    /// Whether segments are filed meanwhile
+    /// Filing of segments during the run
     #[arg(
         long,
         value_enum,
@@ -91,7 +92,7 @@ pub(crate) struct Args {
         value_name = "LIST",
         default_value = "on,off"
     )]
-    filing: Vec<Filed>,
+    filing: Vec<FilingArg>,
 
     /// Length of a run
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
@@ -105,19 +106,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 
-    /// Kill a node so often under load, and read back everything that it acknowledged
+    /// Kill a node this number of times under load, and read all acknowledged data back
     #[arg(long = "kill-9-check", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     kill_9_check: Option<u32>,
 
-    /// What the moments of the kills follow from [default: another each time]
+    /// Seed of the times of the kills [default: random]
     #[arg(long, value_name = "N", requires = "kill_9_check")]
     seed: Option<u64>,
 
-    /// Write the streams and measure what it takes to start with them
+    /// Write the streams and measure starts with them
     #[arg(long, conflicts_with = "kill_9_check")]
     restart: bool,
 
-    /// Records in each stream, for --restart
+    /// Number of records in each stream, for --restart
     #[arg(long, value_name = "N", default_value_t = 10, requires = "restart",
         value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     records: u64,
@@ -127,29 +128,29 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Through {
+enum AppendPath {
     /// Writers within the journal's process
     Process,
     /// Connections to a node
     Door,
 }
 
-/// `16x8`: sixteen connections with eight appends in flight each.
+/// Parses a shape: `16x8` is sixteen connections with eight appends in flight each.
 fn parse_shape(text: &str) -> Result<(u32, u32), String> {
     let numbers = text.split_once('x').and_then(|(connections, in_flight)| {
         Some((connections.parse().ok()?, in_flight.parse().ok()?))
     });
     match numbers {
         Some(shape @ (1..=4096, 1..=4096)) => Ok(shape),
-        _ => Err("connections x in flight, like 16x8, each from 1 to 4096".to_owned()),
+        _ => Err("write CONNECTIONSxINFLIGHT, like 16x8, each from 1 to 4096".to_owned()),
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Filed {
-    /// Small segments: some are filed all the time
+enum FilingArg {
+    /// Small segments, which are filed during the run
     On,
-    /// Segments so large that none is full before the run ends
+    /// Large segments, of which none is filed during the run
     Off,
 }
 
@@ -160,13 +161,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if args.restart {
         return restart::run(args);
     }
-    let via = |through: &Through| match through {
-        Through::Process => Via::Process,
-        Through::Door => Via::Door,
+    let via = |through: &AppendPath| match through {
+        AppendPath::Process => Via::Process,
+        AppendPath::Door => Via::Door,
     };
-    let filing = |filed: &Filed| match filed {
-        Filed::On => Filing::On,
-        Filed::Off => Filing::Off,
+    let filing = |filed: &FilingArg| match filed {
+        FilingArg::On => Filing::On,
+        FilingArg::Off => Filing::Off,
     };
     let matrix = Matrix {
         vias: args.via.iter().map(via).collect(),

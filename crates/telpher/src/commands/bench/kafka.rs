@@ -1,4 +1,4 @@
-//! `telpher bench kafka`.
+//! `telpher bench kafka`: messages to topics over the Kafka protocol.
 
 mod idle;
 
@@ -18,54 +18,55 @@ use crate::failure::{Exit, Failure};
 use crate::settings::parse_duration;
 
 const ABOUT: &str = "\
-Messages to topics over the Kafka protocol, on any broker that speaks it.
+Messages to topics over the Kafka protocol, with any broker that implements it.
 
-Without -b a node is started, and with --peers Apache Kafka beside it, if it is in that directory, with its \
-defaults and with flush.messages=1, and the floors: a raw sync, and an echo that syncs before it answers. The \
-brokers are started once, every run has a topic of its own, and the runs take turns. With -b the broker that runs \
-there is measured, whatever it is; its CPU time is not known then.
+Without -b the benchmark starts a node. With --peers it also measures Apache Kafka, with its defaults and \
+with flush.messages=1, and the floors: a raw sync, and an echo that syncs before it answers. Brokers \
+are started once, every run has a topic of its own, and the runs are interleaved. With -b it measures a \
+running broker; its CPU time is unknown then.
 
-produce is chronik-bench's test, with its flags: producers that each send the next message when they have the ack \
-of the last, over one connection that makes batches of what waits, as librdkafka does. connections gives each \
-producer a connection. bulk keeps eight connections full (1 KiB messages, linger 5 ms, 64 KiB batches). consume \
-reads a topic over and over that was filled before. end-to-end sends one message at a time to a consumer that waits \
-for it.
+Mode produce is the test of chronik-bench, with its flags: producers that each send a message after the \
+ack of the last one, over one connection that batches waiting messages, as librdkafka does. connections \
+gives each producer a connection. bulk keeps eight connections busy (1 KiB messages, linger 5 ms, 64 KiB \
+batches). consume reads a filled topic repeatedly. end-to-end sends one message at a time to a waiting \
+consumer.
 
-The client is our own, on this repository's codec of the protocol; it tries nothing again. Every latency is \
-recorded, the clock stops with the last ack, an ack without an offset is a failure. Behind the window all that was \
-acknowledged is read back, and a run that has lost, doubled or moved a message fails.
+The client is Telpher's own, with this repository's codec of the protocol; it does not retry. Every \
+latency is recorded, the clock stops with the last ack, and an ack without an offset is a failure. After \
+the window all acknowledged messages are read back; a run that has lost, duplicated or moved a message \
+fails.
 
-With --idle a node is given many partitions and groups, and left alone: what they cost in memory and CPU time. \
-Then a log is written, if one is wanted, and the node is killed behind the last ack and started: how long until a \
-fetch is answered, and whether every message and every offset is there.";
+--idle creates many partitions and groups and measures their memory and CPU time without load. Then it \
+writes a log if --idle-log is given, kills the node after the last ack and starts it again: it measures \
+the time to the first answered fetch, and checks every message and every offset.";
 
 const EXAMPLES: &str = "\
 Examples:
   telpher bench kafka -c 128 -s 256 -d 30s --acks 1,all
-      Chronik's test, against a node of ours
+      the test of Chronik with a Telpher node
   telpher bench kafka -d 5s --repeats 5 --durability disk,memory --peers bench/peers/bin
-      beside Apache Kafka and the floors, with intervals
+      compared with Apache Kafka and the floors, with intervals
   telpher bench kafka -b localhost:9092 -c 128 -s 256 -d 30s -w 5s --acks all -t bench --create-topic -p 3
       another broker
   telpher bench kafka --mode bulk,consume --peers bench/peers/bin
-      how much goes through
+      maximum throughput
   telpher bench kafka --mode end-to-end --acks all --repeats 5 --peers bench/peers/bin
-      how long a message takes to a consumer
+      latency from producer to consumer
   telpher bench kafka --rate-limit 20000 --acks all
-      latencies at a rate
+      latencies at a fixed rate
   telpher bench kafka --idle 1000 --idle-log 5GiB
-      1,000 partitions and 10,000 groups left alone, then 5 GiB, a kill and a start";
+      1,000 idle partitions and 10,000 groups, then a log of 5 GiB, a kill and a start";
 
 /// Measure topics: messages over the Kafka protocol
 #[derive(Debug, clap::Args)]
 #[command(long_about = ABOUT, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A broker that runs already [default: a node that is started]
+    /// Running broker to measure [default: a new node]
     #[arg(long, short, visible_alias = "broker", value_name = "HOST:PORT",
         value_parser = parse_address)]
     bootstrap_servers: Option<String>,
 
-    /// What is done
+    /// Modes to measure
     #[arg(
         long,
         short,
@@ -76,7 +77,7 @@ pub(crate) struct Args {
     )]
     mode: Vec<Mode>,
 
-    /// Producers that each wait for the ack of their message
+    /// Number of producers, each with one message in flight
     #[arg(long, short, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     concurrency: u32,
 
@@ -89,23 +90,23 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     duration: Duration,
 
-    /// What comes before it and is not counted
+    /// Warm-up before the run, which is not counted
     #[arg(long, short, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
     warmup_duration: Duration,
 
-    /// Messages of a run at most; 0 is as many as there is time for
+    /// Maximum number of messages of a run; 0 is no limit
     #[arg(long, short = 'n', value_name = "N", default_value_t = 0)]
     message_count: u64,
 
-    /// Messages per second of all producers, on a schedule; 0 is as fast as they are acknowledged
+    /// Messages per second of all producers together; 0 is as fast as they are acknowledged
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=10_000_000))]
     rate_limit: u64,
 
-    /// What an ack waits for: nothing, the leader, all replicas; each is a case
+    /// Acks: 0 (none), 1 (leader) or all (replicas); each is a case
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1,all", value_parser = parse_acks)]
     acks: Vec<Acks>,
 
-    /// How batches are compressed; each is a case
+    /// Compression of batches; each is a case
     #[arg(
         long,
         value_enum,
@@ -115,27 +116,27 @@ pub(crate) struct Args {
     )]
     compression: Vec<Compression>,
 
-    /// How long a batch waits for further messages
+    /// Time that a batch waits for further messages
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=60_000))]
     linger_ms: u64,
 
-    /// Bytes of a batch
+    /// Maximum bytes of a batch
     #[arg(long, value_name = "BYTES", default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(1..=64 << 20))]
     batch_size: u64,
 
-    /// Requests under way on a connection
+    /// Maximum number of requests in flight per connection
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     max_in_flight: u64,
 
-    /// What keys are
+    /// Pattern of keys
     #[arg(long, value_enum, value_name = "PATTERN", default_value = "random")]
     key_pattern: Keys,
 
-    /// What payloads are, behind 16 bytes that tell a message from all others
+    /// Pattern of payloads, after 16 bytes that identify the message
     #[arg(long, value_enum, value_name = "PATTERN", default_value = "random")]
     payload_pattern: Payloads,
 
-    /// What an ack of a node means; each is a case
+    /// Durability of acknowledged messages in a node; each is a case
     #[arg(
         long,
         value_enum,
@@ -144,38 +145,38 @@ pub(crate) struct Args {
         default_value = "disk",
         conflicts_with = "bootstrap_servers"
     )]
-    durability: Vec<Durable>,
+    durability: Vec<DurabilityArg>,
 
-    /// Partitions of a topic
+    /// Number of partitions of a topic
     #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..=10_000))]
     partitions: i32,
 
-    /// Replicas of each
+    /// Number of replicas of a partition
     #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(i16).range(1..=100))]
     replication_factor: i16,
 
-    /// A topic for all runs [default: one for each run, removed behind it]
+    /// Topic of all runs [default: a new topic for each run, deleted afterwards]
     #[arg(long, short, value_name = "NAME", requires = "bootstrap_servers")]
     topic: Option<String>,
 
-    /// Make that topic, if it is not there
+    /// Create the topic if it does not exist
     #[arg(long, requires = "topic")]
     create_topic: bool,
 
-    /// Remove that topic in the end
+    /// Delete the topic at the end
     #[arg(long, requires = "topic")]
     delete_topic_after: bool,
 
-    /// Whether what was acknowledged is read back
+    /// Read acknowledged messages back
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
         num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     verify: bool,
 
-    /// Write a line for each run, with chronik-bench's columns
+    /// Write a CSV line for each run, with the columns of chronik-bench
     #[arg(long, value_name = "FILE")]
     csv_output: Option<PathBuf>,
 
-    /// Write an object for each run, with chronik-bench's fields
+    /// Write a JSON object for each run, with the fields of chronik-bench
     #[arg(long, value_name = "FILE")]
     json_output: Option<PathBuf>,
 
@@ -186,7 +187,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
 
-    /// Directory on the disk to measure, for brokers that are started; what is written in it is removed
+    /// Directory on the disk to measure, for started brokers; their data is removed at the end
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 
@@ -196,22 +197,22 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
-    /// Producers over one connection that batches
+    /// Producers that share one batching connection
     Produce,
     /// A connection for each producer
     Connections,
-    /// As much as goes through
+    /// Maximum throughput
     Bulk,
-    /// Reading
+    /// Reads of a filled topic
     Consume,
-    /// From a producer to a consumer that waits
+    /// Latency from a producer to a waiting consumer
     #[value(alias = "round-trip")]
     EndToEnd,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Compression {
-    /// Not at all
+    /// No compression
     None,
     /// gzip
     Gzip,
@@ -229,7 +230,7 @@ enum Keys {
     Random,
     /// `key-` and the numbers from 0
     Sequential,
-    /// One for all messages
+    /// The same key for all messages
     Fixed,
 }
 
@@ -244,10 +245,10 @@ enum Payloads {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Durable {
+enum DurabilityArg {
     /// The message is on disk
     Disk,
-    /// It is in memory
+    /// The message is in memory
     Memory,
 }
 
@@ -256,17 +257,17 @@ fn parse_acks(text: &str) -> Result<Acks, String> {
         "0" => Ok(Acks::None),
         "1" => Ok(Acks::One),
         "all" | "-1" => Ok(Acks::All),
-        _ => Err("0, 1 or all".to_owned()),
+        _ => Err("write 0, 1 or all".to_owned()),
     }
 }
 
-/// The first of several brokers: it tells the others.
+/// Parses a list of brokers and returns the first, from which the client learns the others.
 fn parse_address(text: &str) -> Result<String, String> {
     let first = text.split(',').next().unwrap_or_default().trim();
     let port = first.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
     match port {
         Some(Ok(_)) => Ok(first.to_owned()),
-        _ => Err("not of the form HOST:PORT".to_owned()),
+        _ => Err("write HOST:PORT".to_owned()),
     }
 }
 
@@ -286,8 +287,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             Ok(results)
         });
     written?;
-    // What is lost is worse than what was refused, and told first.
-    let hint = "the tables say what was read back; `telpher bench kafka --help` says what must be";
+    // Lost messages are worse than refused ones, so they are reported first.
+    let hint = "see the tables, and `telpher bench kafka --help` for the checks";
     check(&misses, hint)?;
     outcome
 }
@@ -327,7 +328,7 @@ impl Args {
         }
     }
 
-    /// The files of chronik-bench, where they are wanted.
+    /// Writes the requested files in the formats of chronik-bench.
     fn write(&self, results: &Results) -> Result<(), Failure> {
         if let Some(path) = &self.csv_output {
             write(path, &report::csv(results))?;
@@ -345,7 +346,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
             Exit::Failed,
             format!("cannot write {}: {error}", path.display()),
         )
-        .hint("everything that was measured is in the directory of the results as well")
+        .hint("the results are also in the results directory")
     })
 }
 
@@ -393,11 +394,11 @@ impl From<Payloads> for PayloadPattern {
     }
 }
 
-impl From<Durable> for Durability {
-    fn from(durable: Durable) -> Self {
+impl From<DurabilityArg> for Durability {
+    fn from(durable: DurabilityArg) -> Self {
         match durable {
-            Durable::Disk => Self::Disk,
-            Durable::Memory => Self::Memory,
+            DurabilityArg::Disk => Self::Disk,
+            DurabilityArg::Memory => Self::Memory,
         }
     }
 }
@@ -417,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_brokers_the_first_is_asked() {
+    fn the_first_of_several_brokers_is_used() {
         assert_eq!(parse_address("a:1, b:2"), Ok("a:1".to_owned()));
         assert!(parse_address("localhost").is_err());
     }

@@ -1,4 +1,4 @@
-//! What all benchmarks have in common: where they run, and where their results go.
+//! Common parts of all benchmarks: placement of processes, and output of results.
 
 use std::path::{Path, PathBuf};
 
@@ -16,51 +16,51 @@ use serde::Serialize;
 use crate::failure::{Exit, Failure};
 use crate::output::{Format, note, print, print_text};
 
-/// Where results go.
+/// The arguments for the output of results.
 #[derive(Debug, clap::Args)]
 pub(super) struct Outcome {
-    /// Directory for the results; each suite gets one of its own in it
+    /// Directory for the results; each run of a benchmark gets a subdirectory
     #[arg(long, value_name = "DIR", default_value = "bench-out")]
     out: PathBuf,
 
-    /// Print the results as JSON, for programs
+    /// Print the results as JSON
     #[arg(long, conflicts_with = "style")]
     json: bool,
 
-    /// No progress, only the live lines
+    /// Print less progress
     #[arg(long, short)]
     quiet: bool,
 
-    /// Fail when any figure is flagged
+    /// Fail if any figure is flagged
     #[arg(long)]
     strict: bool,
 
-    /// Which reports to print; unless given, tables, and for calls every run and the speed-ups
+    /// Reports to print [default: tables; for calls also every run and the speed-ups]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STYLE")]
     style: Vec<Style>,
 
-    /// Run floors and peers from this directory beside ours
+    /// Also measure the floors and other systems in this directory
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
 
-    /// The commit that is measured, for the results
+    /// Commit that is measured, for the results
     #[arg(long, value_name = "HASH", hide = true)]
     commit: Option<String>,
 }
 
-/// Fails if anything was missed.
+/// Fails if `misses` is not empty.
 pub(super) fn check(misses: &[String], hint: &str) -> Result<(), Failure> {
     if misses.is_empty() {
         return Ok(());
     }
-    let message = format!("not as it must be\n  {}", misses.join("\n  "));
+    let message = format!("the check of the results failed\n  {}", misses.join("\n  "));
     Err(Failure::new(Exit::Failed, message).hint(hint))
 }
 
-/// A row of a report that is counts: its name, the count, and what it is.
+/// A row of a report of counts: its name, the count, and its description.
 pub(super) type Count = (&'static str, u64, &'static str);
 
-/// Such a report for people.
+/// Formats a report of counts as a table.
 pub(super) fn count_table(rows: &[Count]) -> String {
     let line = |(name, count, words): &Count| {
         let line = format!("{name:<12} {count:>12}  {words}");
@@ -69,31 +69,31 @@ pub(super) fn count_table(rows: &[Count]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// A report.
+/// A style of reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Style {
     /// Tables for a terminal
     Table,
     /// One page of Markdown with everything
     Markdown,
-    /// Live lines, summary and technical report as the SLIM suite has them
+    /// Progress lines, summary and technical report in the style of the SLIM suite
     Slim,
-    /// Every run of the call modes, averages and speed-ups, as UVRPC reports them
+    /// Every run of the call modes, averages and speed-ups in the style of UVRPC
     Uvrpc,
-    /// Throughput, CPU and memory of a durable store, as FleetLM reports them
+    /// Throughput, CPU and memory of a durable store in the style of FleetLM
     Fleetlm,
-    /// Answers by status, latencies, endpoints and thresholds, as the rate limiter's report has them
+    /// Answers by status, latencies, endpoints and thresholds in the style of the rate limiter
     Limiter,
-    /// Throughput, bandwidth and latencies for each ack, as Chronik reports them
+    /// Throughput, bandwidth and latencies per ack mode in the style of Chronik
     Chronik,
-    /// All of them
+    /// All styles
     All,
 }
 
-/// Where the processes run.
+/// The CPUs on which the processes run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Place {
-    /// Wherever the kernel puts them
+pub(super) enum PlacementArg {
+    /// Chosen by the kernel
     Unpinned,
     /// All on CPU 0
     SameCpu,
@@ -101,18 +101,18 @@ pub(super) enum Place {
     TwoCpus,
 }
 
-impl From<Place> for Placement {
-    fn from(place: Place) -> Self {
+impl From<PlacementArg> for Placement {
+    fn from(place: PlacementArg) -> Self {
         match place {
-            Place::Unpinned => Self::Unpinned,
-            Place::SameCpu => Self::SameCpu,
-            Place::TwoCpus => Self::TwoCpus,
+            PlacementArg::Unpinned => Self::Unpinned,
+            PlacementArg::SameCpu => Self::SameCpu,
+            PlacementArg::TwoCpus => Self::TwoCpus,
         }
     }
 }
 
 impl Style {
-    /// What is printed, without repetition.
+    /// Prints the reports of the styles, each once.
     pub(super) fn print(styles: &[Self], results: &Results) -> Result<(), Failure> {
         let wanted = |style: &report::Style| {
             let name = match style {
@@ -136,14 +136,14 @@ impl Style {
 }
 
 impl Outcome {
-    /// Tells how far a check is that kills a node.
+    /// Prints progress of a check that kills a node.
     pub(super) fn killed(&self, done: u32, kills: u32) {
         if !self.is_quiet() && (done.is_multiple_of(10) || done == kills) {
             note(&format!("killed {done} times of {kills}"));
         }
     }
 
-    /// Prints what such a check has found, and fails if it is not as it must be.
+    /// Prints the report of a check that kills a node, and fails if it has found an error.
     pub(super) fn judged(
         &self,
         report: &impl Serialize,
@@ -156,15 +156,14 @@ impl Outcome {
         match is_clean {
             true => Ok(()),
             false => {
-                let message = "what was acknowledged is not what is there";
-                let hint = format!("the moments of the kills are those of --seed {seed}");
+                let message = "the stored data differs from the acknowledged data";
+                let hint = format!("--seed {seed} repeats the times of the kills");
                 Err(Failure::new(Exit::Failed, message).hint(hint))
             }
         }
     }
 
-    /// Runs a suite and puts its results everywhere they belong. `styles` are printed unless others
-    /// were asked for.
+    /// Runs a benchmark, and writes and prints its results. `styles` are the default styles.
     pub(super) fn of(
         &self,
         name: &str,
@@ -192,17 +191,17 @@ impl Outcome {
         }
     }
 
-    /// How a result is printed that is none of a suite.
+    /// The format of results that are not a benchmark's.
     pub(super) fn format(&self) -> Format {
         Format { json: self.json }
     }
 
-    /// Whether progress is told.
+    /// True if progress is not printed.
     pub(super) fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Where to run what takes part.
+    /// The executables of the processes.
     pub(super) fn surroundings(&self) -> Result<Surroundings, Failure> {
         Ok(Surroundings {
             executable: std::env::current_exe().map_err(failure)?,
@@ -211,7 +210,7 @@ impl Outcome {
     }
 
     fn environment(&self) -> Environment {
-        // Not part of what one would type.
+        // The hidden flag is not part of the command that a user would type.
         let mut arguments: Vec<String> = std::env::args().collect();
         if let Some(at) = arguments.iter().position(|one| one == "--commit") {
             arguments.drain(at..(at + 2).min(arguments.len()));
@@ -227,8 +226,9 @@ impl Outcome {
     }
 }
 
-/// Fails when a message of ours failed: what others lose is in the tables, and so is what a full
-/// subscriber did not take of a flood, which is the answer to what was asked.
+/// Fails if a message of a Telpher case failed. Losses of other systems are only in the tables, and
+/// so are messages that a full subscriber dropped in an unpaced case, because that loss is the
+/// measured quantity.
 fn judge(results: &Results) -> Result<(), Failure> {
     let ours = results.cases.iter().filter(|one| one.case.target == OURS);
     let failed: Vec<String> = ours
@@ -247,14 +247,13 @@ fn judge(results: &Results) -> Result<(), Failure> {
         false => {
             let message = format!("messages failed\n  {}", failed.join("\n  "));
             Err(Failure::new(Exit::Failed, message).hint(
-                "the figures leave them out; `telpher explain` says what the codes mean, and less \
-                 load tells whether it was the load",
+                "the figures exclude them; see `telpher explain` for the codes, and try a lower load",
             ))
         }
     }
 }
 
-/// An error of the bench, whose last lines may say what to do.
+/// Converts an error of the `bench` crate, whose `hint:` lines become hints.
 pub(super) fn failure(error: impl std::fmt::Display) -> Failure {
     let text = error.to_string();
     let message: Vec<_> = text
@@ -262,8 +261,8 @@ pub(super) fn failure(error: impl std::fmt::Display) -> Failure {
         .filter(|line| !line.starts_with("hint: "))
         .collect();
     let hints = text.lines().filter_map(|line| line.strip_prefix("hint: "));
-    let told = Failure::new(Exit::Failed, message.join("\n"));
-    hints.fold(told, Failure::hint)
+    let base = Failure::new(Exit::Failed, message.join("\n"));
+    hints.fold(base, Failure::hint)
 }
 
 /// Reads a `results.json`.
@@ -273,13 +272,13 @@ pub(super) fn read(path: &Path) -> Result<Results, Failure> {
             Exit::NotFound,
             format!("cannot read {}: {error}", path.display()),
         )
-        .hint("a suite leaves results.json in its directory in bench-out")
+        .hint("a benchmark writes results.json to its subdirectory of bench-out")
     })?;
     Results::from_json(&text).map_err(|error| {
-        let told = failure(format!("{}: {error}", path.display()));
+        let base = failure(format!("{}: {error}", path.display()));
         Failure {
             exit: Exit::Usage,
-            ..told
+            ..base
         }
     })
 }
@@ -289,9 +288,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hints_are_told_apart_from_what_happened() {
-        let told = failure("cannot start: no\nnot at all\nhint: try again\nhint: or not");
-        assert_eq!(told.errors[0].message, "cannot start: no\nnot at all");
-        assert_eq!(told.errors[0].hints, ["try again", "or not"]);
+    fn hints_are_separated_from_the_message() {
+        let base = failure("cannot start: no\nnot at all\nhint: try again\nhint: or not");
+        assert_eq!(base.errors[0].message, "cannot start: no\nnot at all");
+        assert_eq!(base.errors[0].hints, ["try again", "or not"]);
     }
 }

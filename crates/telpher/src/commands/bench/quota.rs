@@ -1,4 +1,4 @@
-//! `telpher bench quota`.
+//! `telpher bench quota`: takes from quotas.
 
 mod memory;
 
@@ -13,50 +13,51 @@ use crate::failure::Failure;
 use crate::settings::parse_duration;
 
 const ABOUT: &str = "\
-Takes from agents' quotas, over HTTP or the native protocol, and what is answered.
+Takes from agents' quotas over HTTP or the native protocol.
 
-Without --vus, -n or --rate every connection asks for a take as soon as the last was answered. --vus lets \
-virtual users ask several things in turn and think, -n asks for a number of takes as Apache Bench does, --rate \
-asks on a schedule whatever the server does. A refused take is an answer and no error. With one agent and -n \
-the number that must be allowed follows from the clock, 100 + 10 for each second, and a run that allows more \
+Without --vus, -n or --rate every connection sends a take as soon as the last one was answered. With \
+--vus virtual users send several kinds of requests in turn, with pauses. -n sends a number of takes, as \
+Apache Bench does. --rate sends on a schedule, regardless of the answers. A denied take is not an error. \
+With one agent and -n the number of allowed takes must be 100 plus 10 per second; a run that allows more \
 or fewer fails.
 
-With --peers an HTTP server that decides nothing, a limiter on Express and Redis, and throttlecrab do the same in \
-the same run, as far as they are in that directory; the runs take turns, and every run has a server of its \
-own. With --store redis nodes share a redis-server: the rate of takes from what they lease stands beside that of \
-a call for each take, by a node and without one, and a run in which they admit more than they share fails. With --url a server that runs already takes the place of the node: its CPU time is not known then.";
+With --peers an HTTP server without limits, a rate limiter on Express and Redis, and throttlecrab do the \
+same work in the same run, if they are in that directory; the runs are interleaved, and every run starts \
+its own server. With --store redis several nodes share a redis-server; takes from leases are compared \
+with one Redis call per take, with and without a node, and a run that admits more than the shared limit \
+fails. --url measures a running server in place of the node; its CPU time is unknown then.";
 
 const EXAMPLES: &str = "\
 Examples:
   telpher bench quota --vus 50 --agents 10000 --duration 30s --mix health,request,quota,test --think 500ms
       the k6 test of the rate limiter's report
   telpher bench quota --agents 1 -n 1000 -c 50
-      its Apache Bench test, with keep-alive and without
+      its Apache Bench test, with and without keep-alive
   telpher bench quota --peers bench/peers/bin --repeats 5 --duration 5s
-      closed loop, 10,000 agents, beside others
+      closed loop, 10,000 agents, compared with other systems
   telpher bench quota --agents 10000,1 --batch 100 --pipeline 1,16
-      one agent instead of many, many takes in a request, many requests under way
+      one agent and many, batches of takes, many requests in flight
   telpher bench quota --door http,native --pipeline 1,16 --batch 100
-      over the native protocol beside HTTP
+      the native protocol compared with HTTP
   telpher bench quota --store redis --nodes 1,3 --agents 1,1000000 --door http,native --pipeline 16
-      nodes that share a Redis: one agent, of which they lease, and so many that each take is a call
+      nodes that share a Redis: one agent (leases), and so many that each take is a Redis call
   telpher bench quota --rate 5000,20000
-      on a schedule
+      at fixed rates
   telpher bench quota --url http://127.0.0.1:3000 --vus 50
-      another server of the same surface
+      another server with the same API
   telpher bench quota --memory 1000000
-      what a bucket takes of memory";
+      memory per bucket";
 
 /// Measure quotas: takes over HTTP and the native protocol
 #[derive(Debug, clap::Args)]
 #[command(long_about = ABOUT, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Agents that take part; each number is a case
+    /// Number of agents; each number is a case
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "10000",
         value_parser = clap::value_parser!(u32).range(1..=99_999_999))]
     agents: Vec<u32>,
 
-    /// Connections
+    /// Number of connections
     #[arg(long, short, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
     connections: u32,
 
@@ -64,45 +65,45 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
     duration: Duration,
 
-    /// What comes before it and is not counted
+    /// Warm-up before the run, which is not counted
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
     warmup: Duration,
 
-    /// Requests under way on each connection; each number is a case
+    /// Requests in flight per connection; each number is a case
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=256))]
     pipeline: Vec<u32>,
 
-    /// Takes in a request, where the server knows such requests; each number is a case
+    /// Takes per request, if the server supports batches; each number is a case
     #[arg(long, value_delimiter = ',', value_name = "LIST",
         value_parser = clap::value_parser!(u32).range(2..=1000))]
     batch: Vec<u32>,
 
-    /// Limits that cover each take of a batch: 1, or 6 of three tiers by two units; each number is a case
+    /// Limits that cover each take of a batch: 1, or 6 (three tiers, two units); each is a case
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1", requires = "batch",
         value_parser = parse_limits)]
     limits: Vec<Limits>,
 
-    /// Doors that takes come through to a node; cases for each
+    /// Protocols of the takes; each is a case
     #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST", default_value = "http",
         conflicts_with_all = ["vus", "requests", "rate", "url", "memory"])]
-    door: Vec<Through>,
+    door: Vec<Protocol>,
 
-    /// Let nodes share a store; needs `redis-server`
+    /// Store that the nodes share; needs `redis-server`
     #[arg(long, value_enum, conflicts_with_all = ["vus", "requests", "rate", "limits", "url", "memory"])]
     store: Option<Store>,
 
-    /// How many nodes share it; cases for each number
+    /// Number of nodes that share the store; each number is a case
     #[arg(long, value_delimiter = ',', value_name = "LIST", requires = "store", default_value = "1,3",
         value_parser = clap::value_parser!(u32).range(1..=16))]
     nodes: Vec<u32>,
 
-    /// Virtual users
+    /// Number of virtual users
     #[arg(long, value_name = "N", conflicts_with_all = ["requests", "rate", "batch"],
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     vus: Option<u32>,
 
-    /// What each of them asks in turn
+    /// Requests that each virtual user sends in turn
     #[arg(
         long,
         value_enum,
@@ -111,18 +112,18 @@ pub(crate) struct Args {
         requires = "vus",
         default_value = "health,request,quota,test"
     )]
-    mix: Vec<Asked>,
+    mix: Vec<RequestKind>,
 
-    /// How long each thinks then
+    /// Pause of a virtual user after each round
     #[arg(long, value_name = "DURATION", requires = "vus", default_value = "500ms", value_parser = parse_duration)]
     think: Duration,
 
-    /// Ask for so many takes
+    /// Number of takes to send
     #[arg(long, short = 'n', value_name = "N", conflicts_with_all = ["rate", "batch"],
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     requests: Option<u64>,
 
-    /// Whether those keep their connection
+    /// Keep-alive of the connections for --requests
     #[arg(
         long,
         value_enum,
@@ -133,21 +134,21 @@ pub(crate) struct Args {
     )]
     keep_alive: Vec<KeepAlive>,
 
-    /// Ask on a schedule for so many takes a second; each number is a case
+    /// Takes per second on a schedule; each number is a case
     #[arg(long, value_delimiter = ',', value_name = "LIST", conflicts_with = "batch",
         value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     rate: Vec<u64>,
 
-    /// Ask a server that runs already
+    /// Running server to measure
     #[arg(long, value_name = "URL", value_parser = parse_url)]
     url: Option<String>,
 
-    /// Ask once for each of so many agents, and tell what a bucket takes of memory
+    /// Send one take for each of this number of agents, and measure the memory per bucket
     #[arg(long, value_name = "N", conflicts_with_all = ["vus", "requests", "rate", "batch", "url"],
         value_parser = clap::value_parser!(u64).range(1..=99_999_999))]
     memory: Option<u64>,
 
-    /// How long a server is left alone before its memory is read
+    /// Idle time before the memory of a server is measured
     #[arg(long, value_name = "DURATION", default_value = "30s", requires = "memory", value_parser = parse_duration)]
     memory_rest: Duration,
 
@@ -155,7 +156,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
 
-    /// Directory on the disk for what servers keep; what is written in it is removed
+    /// Directory for the data of servers; it is removed at the end
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 
@@ -164,7 +165,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Asked {
+enum RequestKind {
     /// GET /health
     Health,
     /// POST /api/request
@@ -176,24 +177,24 @@ enum Asked {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Through {
+enum Protocol {
     /// HTTP/1.1
     Http,
-    /// The native protocol, with our own client
+    /// The native protocol
     Native,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Store {
-    /// A redis-server that each run starts
+    /// A redis-server, started for each run
     Redis,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum KeepAlive {
-    /// A connection for each
+    /// A new connection for each request
     Off,
-    /// One after the other on a connection
+    /// All requests of a client on one connection
     On,
 }
 
@@ -201,11 +202,11 @@ fn parse_limits(text: &str) -> Result<Limits, String> {
     match text {
         "1" => Ok(Limits::One),
         "6" => Ok(Limits::Six),
-        _ => Err("1, or 6".to_owned()),
+        _ => Err("write 1 or 6".to_owned()),
     }
 }
 
-/// `http://HOST:PORT`, with or without what is around it.
+/// Parses `http://HOST:PORT`; the scheme and a trailing slash are optional.
 fn parse_url(text: &str) -> Result<String, String> {
     let address = text.strip_prefix("http://").unwrap_or(text);
     let address = address.strip_suffix('/').unwrap_or(address);
@@ -214,7 +215,7 @@ fn parse_url(text: &str) -> Result<String, String> {
         .map(|(_, port)| port.parse::<u16>());
     match port {
         Some(Ok(_)) => Ok(address.to_owned()),
-        _ => Err("not of the form http://HOST:PORT".to_owned()),
+        _ => Err("write http://HOST:PORT".to_owned()),
     }
 }
 
@@ -231,7 +232,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             misses = quota::misses(&results);
             Ok(results)
         })?;
-    let hint = "the tables say what was answered; `telpher bench quota --help` says what must be";
+    let hint = "see the tables, and `telpher bench quota --help` for the checks";
     check(&misses, hint)
 }
 
@@ -255,7 +256,7 @@ impl Args {
         match (self.vus, self.requests, self.rate.is_empty()) {
             (Some(vus), _, _) => Work::Mix {
                 vus,
-                steps: self.mix.iter().map(|asked| (*asked).into()).collect(),
+                steps: self.mix.iter().map(|step| (*step).into()).collect(),
                 think: self.think,
                 window,
             },
@@ -293,22 +294,22 @@ impl Args {
     }
 }
 
-impl From<Asked> for Step {
-    fn from(asked: Asked) -> Self {
-        match asked {
-            Asked::Health => Self::Health,
-            Asked::Request => Self::Request,
-            Asked::Quota => Self::Quota,
-            Asked::Test => Self::Test,
+impl From<RequestKind> for Step {
+    fn from(kind: RequestKind) -> Self {
+        match kind {
+            RequestKind::Health => Self::Health,
+            RequestKind::Request => Self::Request,
+            RequestKind::Quota => Self::Quota,
+            RequestKind::Test => Self::Test,
         }
     }
 }
 
-impl From<Through> for Door {
-    fn from(through: Through) -> Self {
+impl From<Protocol> for Door {
+    fn from(through: Protocol) -> Self {
         match through {
-            Through::Http => Self::Http,
-            Through::Native => Self::Native,
+            Protocol::Http => Self::Http,
+            Protocol::Native => Self::Native,
         }
     }
 }
@@ -327,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_limits_for_one_and_for_three_tiers() {
+    fn limits_are_1_or_6() {
         assert_eq!(parse_limits("1"), Ok(Limits::One));
         assert_eq!(parse_limits("6"), Ok(Limits::Six));
         assert!(parse_limits("2").is_err());

@@ -1,4 +1,4 @@
-//! `telpher bench report`.
+//! `telpher bench report`: prints the reports of stored results.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,14 @@ Examples:
   telpher bench report bench-out/20260626T080147Z-agent/results.json --style slim
   telpher bench report bench/results/rpc-same-cpu/results.json --style uvrpc";
 
-/// Write the reports of a results.json again
+/// Print the reports of a results.json
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The results.json of a suite
+    /// The results.json of a benchmark
     results: PathBuf,
 
-    /// Which reports
+    /// Reports to print
     #[arg(
         long,
         value_enum,

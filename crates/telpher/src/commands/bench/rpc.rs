@@ -1,42 +1,41 @@
-//! `telpher bench rpc`.
+//! `telpher bench rpc`: calls.
 
 use std::time::Duration;
 
 use bench::workload::rpc::{self, Amount, Matrix, RpcMode, Transport, Via};
 use clap::ValueEnum;
 
-use super::outcome::{Outcome, Place, Style};
+use super::outcome::{Outcome, PlacementArg, Style};
 use crate::failure::Failure;
 use crate::settings::parse_duration;
 
 const ABOUT: &str = "\
-Calls to an echo, directly or through a node, in every way there is to make them.
+Calls to an echo responder, directly or through a node, in all call modes.
 
-Lists, separated by commas, make a matrix. Caller and callee are processes with one thread each, but for \
-inproc, where they share one. The modes of a repeat take turns. With --peers the same is done by the \
-floor of the machine (raw blocking sockets, or what a system without any features would need) and by other \
-systems, in the same run.";
+Comma-separated lists make a matrix of cases. Caller and callee are processes with one thread each; with \
+inproc they share one. The modes of a repeat are interleaved. With --peers the floors (raw blocking \
+sockets, or a minimal event loop) and other systems do the same work in the same run.";
 
 const EXAMPLES: &str = "\
 Examples:
   telpher bench rpc
-      three modes, 10 in flight, 128 bytes, five runs of a second
+      three modes, 10 calls in flight, 128 bytes, five runs of one second
   telpher bench rpc --requests 100
-      the run of the UVRPC report: too short to mean much, and flagged so
+      run of the UVRPC report; flagged as too short
   telpher bench rpc --concurrency 10,64,256,1000,10000 --mode callback
-      deep windows
+      many calls in flight
   telpher bench rpc --transport tcp,unix,inproc --mode serial,blocking
-      what the transport costs
+      cost of the transport
   telpher bench rpc --peers bench/peers/bin --placement same-cpu --concurrency 10,64,256
-      beside the floor, ZeroMQ, tarpc and tonic, all on one CPU
+      compared with the floor, ZeroMQ, tarpc and tonic, all on one CPU
   telpher bench rpc --via direct,node --size 16
-      what a node costs";
+      cost of a node";
 
 /// Measure calls
 #[derive(Debug, clap::Args)]
 #[command(long_about = ABOUT, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Ways of making calls
+    /// Call modes
     #[arg(
         long,
         value_enum,
@@ -46,7 +45,7 @@ pub(crate) struct Args {
     )]
     mode: Vec<Mode>,
 
-    /// Calls in flight, in the modes that have several
+    /// Calls in flight, in the modes that allow several
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "10",
         value_parser = clap::value_parser!(u32).range(1..=16_000))]
     concurrency: Vec<u32>,
@@ -60,7 +59,7 @@ pub(crate) struct Args {
     )]
     size: Vec<u64>,
 
-    /// Calls of a run; auto: as many as --duration holds
+    /// Number of calls of a run; auto: as many as fit into --duration
     #[arg(long, value_name = "auto|N", default_value = "auto", value_parser = parse_requests)]
     requests: Requests,
 
@@ -72,7 +71,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
 
-    /// What is between caller and callee
+    /// Path between caller and callee
     #[arg(
         long,
         value_enum,
@@ -80,9 +79,9 @@ pub(crate) struct Args {
         value_name = "LIST",
         default_value = "direct"
     )]
-    via: Vec<Between>,
+    via: Vec<CallPath>,
 
-    /// How they are connected
+    /// Transport between them
     #[arg(
         long,
         value_enum,
@@ -90,9 +89,9 @@ pub(crate) struct Args {
         value_name = "LIST",
         default_value = "tcp"
     )]
-    transport: Vec<Connected>,
+    transport: Vec<TransportArg>,
 
-    /// On which CPUs the processes run
+    /// CPUs of the processes
     #[arg(
         long,
         value_enum,
@@ -100,7 +99,7 @@ pub(crate) struct Args {
         value_name = "LIST",
         default_value = "unpinned"
     )]
-    placement: Vec<Place>,
+    placement: Vec<PlacementArg>,
 
     #[command(flatten, next_help_heading = "Results")]
     outcome: Outcome,
@@ -114,20 +113,20 @@ enum Mode {
     Blocking,
     /// A sliding window, replies in order
     Concurrent,
-    /// A sliding window, a function for the replies
+    /// A sliding window, a callback for each reply
     Callback,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Between {
-    /// Nothing
+enum CallPath {
+    /// A direct connection
     Direct,
-    /// A node
+    /// Through a node
     Node,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Connected {
+enum TransportArg {
     /// TCP on loopback
     Tcp,
     /// A Unix socket
@@ -145,7 +144,7 @@ enum Requests {
 fn parse_requests(text: &str) -> Result<Requests, String> {
     match (text, text.parse()) {
         ("auto", _) => Ok(Requests::Auto),
-        (_, Ok(0)) | (_, Err(_)) => Err("neither `auto` nor a number from 1".to_owned()),
+        (_, Ok(0)) | (_, Err(_)) => Err("write `auto` or a number from 1".to_owned()),
         (_, Ok(count)) => Ok(Requests::Count(count)),
     }
 }
@@ -167,14 +166,14 @@ impl Args {
             Mode::Concurrent => RpcMode::Concurrent,
             Mode::Callback => RpcMode::Callback,
         };
-        let via = |via: &Between| match via {
-            Between::Direct => Via::Direct,
-            Between::Node => Via::Node,
+        let via = |via: &CallPath| match via {
+            CallPath::Direct => Via::Direct,
+            CallPath::Node => Via::Node,
         };
-        let transport = |transport: &Connected| match transport {
-            Connected::Tcp => Transport::Tcp,
-            Connected::Unix => Transport::Unix,
-            Connected::Inproc => Transport::Inproc,
+        let transport = |transport: &TransportArg| match transport {
+            TransportArg::Tcp => Transport::Tcp,
+            TransportArg::Unix => Transport::Unix,
+            TransportArg::Inproc => Transport::Inproc,
         };
         Matrix {
             modes: self.mode.iter().map(mode).collect(),
@@ -197,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_a_number_or_as_many_as_fit() {
+    fn requests_are_auto_or_a_positive_number() {
         assert_eq!(parse_requests("auto"), Ok(Requests::Auto));
         assert_eq!(parse_requests("100"), Ok(Requests::Count(100)));
         for text in ["0", "many", "-1", ""] {

@@ -1,4 +1,4 @@
-//! `telpher bench store`.
+//! `telpher bench store`: durable messages in conversations.
 
 mod idle;
 mod kill;
@@ -17,55 +17,55 @@ use crate::settings::parse_duration;
 const ABOUT: &str = "\
 Messages appended to conversations, each acknowledged when it is on disk.
 
-Virtual users join one after the other over the ramp; each keeps messages in flight on a conversation of its \
-own. Counted is what is begun and acknowledged in the steady window after that. With --peers the floors do the \
-least of the same in the same run (a raw sync, group commit within one process, an echo that syncs before it \
-answers), and so do those of PostgreSQL, Redis and durable-streams that are in that directory; the runs take \
-turns, and every run has a server and a directory of its own.
+Virtual users start one after the other during the ramp; each keeps messages in flight on its own \
+conversation. Messages that are sent and acknowledged in the following steady window are counted. With \
+--peers the floors (a raw sync, group commit within one process, an echo that syncs before it answers) \
+do the same in the same run, and so do PostgreSQL, Redis and durable-streams, if they are in that \
+directory; the runs are interleaved, and every run has its own server and directory.
 
-With --kill-9-check nothing is measured: a node is killed over and over while messages are appended, and \
-everything it acknowledged is read back. With --idle many conversations are made and left alone: what each \
-costs in memory, and how long a node that holds them takes to start. With --soak the load is kept up, on one conversation \
-after the other, and memory must stay where it is. Both look for room on the disk first.";
+--kill-9-check does not measure: it kills a node repeatedly while messages are appended, and reads \
+everything that was acknowledged back. --idle creates many conversations and measures their memory and \
+the duration of a start. --soak runs the load for a long time, on one conversation after the other, and \
+fails if memory grows. --idle and --soak check the free disk space first.";
 
 const EXAMPLES: &str = "\
 Examples:
   telpher bench store
-      30 users with 5 messages in flight each, over every door: the load of FleetLM's report
+      30 users with 5 messages in flight each, over every protocol: the load of FleetLM's report
   telpher bench store --ramp 1s --duration 5s --repeats 5 --peers bench/peers/bin
-      short runs beside floors and peers, with intervals
+      short runs compared with floors and other systems, with intervals
   telpher bench store --vus 1 --pipeline 1 --door native --ramp 0s --duration 5s --repeats 5 --peers bench/peers/bin
-      one message at a time, beside a raw sync and a raw round trip
+      one message at a time, compared with a raw sync and a raw round trip
   telpher bench store --with-agent --door http
-      beside an agent that answers, as in that report's set-up
+      with an agent that answers, as in FleetLM's set-up
   telpher bench store --kill-9-check 20
-      twenty kills; fails if anything that was acknowledged is lost, doubled, moved or answered otherwise
+      20 kills; fails if an acknowledged message is lost, duplicated, moved or answered differently
   telpher bench store --idle 1000000 --size 64
-      a million conversations of 10 messages
+      memory of a million conversations of 10 messages
   telpher bench store --soak 5m --door native
-      five minutes";
+      constant load for five minutes";
 
-/// Measure conversations: durable messages over every door
+/// Measure conversations: durable messages over every protocol
 #[derive(Debug, clap::Args)]
 #[command(long_about = ABOUT, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Virtual users, each with a conversation of its own
+    /// Number of virtual users, each with its own conversation
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
     vus: u32,
 
-    /// Messages that each has in flight
+    /// Messages in flight per user
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pipeline: u32,
 
-    /// Time over which the users join
+    /// Time over which the users start
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     ramp: Duration,
 
-    /// Length of the steady window behind it
+    /// Length of the steady window after the ramp
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     duration: Duration,
 
-    /// Doors that the users come through
+    /// Protocols of the users; each is a case
     #[arg(
         long,
         value_enum,
@@ -73,7 +73,7 @@ pub(crate) struct Args {
         value_name = "LIST",
         default_value = "native,ws,http"
     )]
-    door: Vec<Through>,
+    door: Vec<Protocol>,
 
     /// Bytes of a message's text
     #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=64 << 10))]
@@ -83,42 +83,42 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
 
-    /// Have a mock webhook agent called for every conversation; it answers at once
+    /// Call a mock webhook agent for every conversation; it answers at once
     #[arg(long, conflicts_with_all = ["kill_9_check", "idle", "soak"])]
     with_agent: bool,
 
-    /// Directory on the disk to measure; what is written in it is removed
+    /// Directory on the disk to measure; the data in it is removed at the end
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 
-    /// Kill a node so often under load, and read back everything that it acknowledged
+    /// Kill a node this number of times under load, and read all acknowledged data back
     #[arg(long = "kill-9-check", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     kill_9_check: Option<u32>,
 
-    /// Make so many conversations, leave them alone, and start the node again
+    /// Create this number of conversations, leave them idle, and restart the node
     #[arg(long, value_name = "N", conflicts_with = "kill_9_check",
         value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     idle: Option<u64>,
 
-    /// Messages in each of those
+    /// Number of messages in each idle conversation
     #[arg(long, value_name = "N", default_value_t = 10, requires = "idle",
         value_parser = clap::value_parser!(u64).range(1..=256))]
     idle_messages: u64,
 
-    /// How long those are left alone before their memory is read
+    /// Idle time before memory is measured
     #[arg(long, value_name = "DURATION", default_value = "30s", requires = "idle", value_parser = parse_duration)]
     idle_rest: Duration,
 
-    /// Keep up the load so long, and fail unless memory stays where it is
+    /// Run the load for this time, and fail if memory grows
     #[arg(long, value_name = "DURATION", conflicts_with_all = ["kill_9_check", "idle"], value_parser = parse_duration)]
     soak: Option<Duration>,
 
-    /// Messages after which a user goes on with another conversation then
+    /// Number of messages after which a user starts another conversation
     #[arg(long, value_name = "N", default_value_t = 1000, requires = "soak",
         value_parser = clap::value_parser!(u64).range(1..))]
     soak_messages: u64,
 
-    /// What the moments of the kills follow from [default: another each time]
+    /// Seed of the times of the kills [default: random]
     #[arg(long, value_name = "N", requires = "kill_9_check")]
     seed: Option<u64>,
 
@@ -127,7 +127,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Through {
+enum Protocol {
     /// The native protocol
     Native,
     /// HTTP/1.1, a request for each message
@@ -136,12 +136,12 @@ enum Through {
     Ws,
 }
 
-impl From<Through> for Door {
-    fn from(through: Through) -> Self {
+impl From<Protocol> for Door {
+    fn from(through: Protocol) -> Self {
         match through {
-            Through::Native => Self::Native,
-            Through::Http => Self::Http,
-            Through::Ws => Self::Ws,
+            Protocol::Native => Self::Native,
+            Protocol::Http => Self::Http,
+            Protocol::Ws => Self::Ws,
         }
     }
 }

@@ -1,14 +1,13 @@
-//! `telpher bridge slim`: an agent that SLIM applications call, or a SLIM application that agents
-//! call.
+//! `telpher bridge slim`: lets SLIM applications call an agent, or agents call a SLIM application.
 
 mod inward;
 mod line;
+mod messages;
 mod node;
 mod outward;
 mod running;
 mod sessions;
 mod tally;
-mod terms;
 mod tls;
 
 use std::path::PathBuf;
@@ -30,18 +29,18 @@ Examples:
   telpher bridge slim acme/pay/billing --as org/ns/billing --slim http://10.0.0.7:46357 ..
   telpher bridge slim acme/pay/ledger --to org/ns/ledger --reliable --secret-file slim.secret
 
-Without --to, NAME is an agent. SLIM applications that hold the secret open point-to-point sessions \
-with it, and each message they publish is a request to the agent; its reply is published back, with \
-the metadata of the message, so that replies can be told apart. A reply with the metadata \
-`telpher-error` is no reply: the entry is the error's code, the payload says what happened. The \
-metadata `telpher-method` names a method, and `telpher-one-way` (`true`) wants no reply.
+Without --to, NAME is an agent. SLIM applications that know the secret open point-to-point sessions \
+with the bridge. Each message that they publish is a request to the agent; its reply is published \
+with the metadata of the request, which identifies it. A reply with the metadata `telpher-error` is an \
+error: the entry is the error code, the payload is the message. The metadata `telpher-method` selects \
+a method, and `telpher-one-way` (`true`) suppresses the reply.
 
-With --to, NAME is what agents call, and this is who answers: each request is published to the SLIM \
-application in a session of its own, kept for the next one, and the next message in the session \
-answers it. One-way messages are published, and that is all.
+With --to, agents call NAME and the SLIM application answers. Each request is published to the \
+application in its own session, and the next message in the session is the reply. Sessions are reused \
+for later requests. One-way messages are published without waiting for a reply.
 
-The sessions are unencrypted ones (no MLS), reliable if whoever begins one says so. The file of the \
-secret holds at least 32 bytes; a line break at its end is none of them.
+Sessions are unencrypted (no MLS), and reliable if the side that opens them requests it. The secret has \
+at least 32 bytes; a line break at the end of the file is not part of it.
 
 SIGINT or SIGTERM ends it gracefully: open requests are answered, and peers are notified. A second \
 one ends it at once.
@@ -57,42 +56,42 @@ pub(crate) struct Args {
     #[arg(value_name = "NAME")]
     agent: String,
 
-    /// The SLIM application that answers what agents send to NAME
+    /// SLIM application that answers the requests of agents to NAME
     #[arg(long, value_name = "ORG/NAMESPACE/APP")]
     to: Option<String>,
 
-    /// Our own name in SLIM; NAME if it is not given
+    /// Name of the bridge in SLIM [default: NAME]
     #[arg(long = "as", value_name = "ORG/NAMESPACE/APP")]
     slim_name: Option<String>,
 
-    /// The file that holds the secret which the applications share
+    /// File with the secret that the SLIM applications share
     #[arg(long, value_name = "FILE")]
     secret_file: PathBuf,
 
-    /// Where the SLIM node is, or a node with a SLIM door: http://, https:// or unix://
+    /// Address of a SLIM node, or of a Telpher node's SLIM listener: http://, https:// or unix://
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:46357")]
     slim: String,
 
-    /// Bearer token, when the SLIM node asks for one [env: TELPHER_SLIM_TOKEN]
+    /// Bearer token, if the SLIM node requires one [env: TELPHER_SLIM_TOKEN]
     #[arg(long, value_name = "TOKEN")]
     slim_token: Option<String>,
 
     #[command(flatten)]
     slim_tls: tls::Tls,
 
-    /// How long a request may take; with --to the caller's own deadline may end it before
+    /// Time limit of a request; with --to an earlier deadline of the caller applies
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     deadline: Duration,
 
-    /// Send what applications publish to the agent one way, and answer nothing
+    /// Send the messages of applications to the agent one way, without replies
     #[arg(long, conflicts_with = "to")]
     one_way: bool,
 
-    /// Have the application acknowledge each message, and say it again until it does
+    /// Require an acknowledgement of each message by the application, and repeat it until then
     #[arg(long, requires = "to")]
     reliable: bool,
 
-    /// SLIM sessions at the same time
+    /// Maximum number of open SLIM sessions
     #[arg(
         long,
         value_name = "N",
@@ -101,7 +100,7 @@ pub(crate) struct Args {
     )]
     sessions_max: u32,
 
-    /// Requests at the same time, waiting ones included; further ones are answered `busy`
+    /// Maximum number of open requests, including waiting ones; further ones are answered `busy`
     #[arg(
         long,
         value_name = "N",
@@ -154,27 +153,27 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
     })
 }
 
-/// Who is who.
+/// The names of the bridge and of the two sides.
 struct Names {
     agent: Name,
     slim_name: Name,
     to: Option<Name>,
 }
 
-/// A name as SLIM has them: three parts.
+/// Parses the name of a SLIM application, which has three parts.
 fn application(text: &str) -> Result<Name, Failure> {
     let name = agent_name(text)?;
     match name.instance() {
         None => Ok(name),
         Some(_) => Err(Failure::new(
             Exit::Usage,
-            format!("`{text}` names an instance: SLIM gives each its number by itself"),
+            format!("`{text}` has an instance, which SLIM assigns itself"),
         )
-        .hint("a SLIM name is org/namespace/app")),
+        .hint("write org/namespace/app")),
     }
 }
 
-/// The three parts of a name.
+/// Returns the three parts of a name.
 fn parts(name: &Name) -> [&str; 3] {
     [name.org(), name.namespace(), name.agent()]
 }
@@ -183,8 +182,8 @@ fn identity(args: &Args, slim_name: &Name) -> Result<Identity, Failure> {
     let path = args.secret_file.display();
     let unusable = |problem: &dyn std::fmt::Display| {
         Failure::new(Exit::Usage, format!("the secret in {path}: {problem}")).hint(
-            "--secret-file FILE holds the secret of the SLIM applications, as \
-             `create_app_with_secret` takes it",
+            "--secret-file FILE has the secret of the SLIM applications, in the form that \
+             `create_app_with_secret` takes",
         )
     };
     let bytes = std::fs::read(&args.secret_file).map_err(|error| unusable(&error))?;
@@ -195,7 +194,7 @@ fn identity(args: &Args, slim_name: &Name) -> Result<Identity, Failure> {
     Identity::new(slim_name.base(), secret, &entropy).map_err(|error| unusable(&error))
 }
 
-/// Random bytes of the system's.
+/// Fills `bytes` with random bytes of the system.
 fn fill(bytes: &mut [u8]) -> Result<(), Failure> {
     let random = ring::rand::SystemRandom::new();
     ring::rand::SecureRandom::fill(&random, bytes)

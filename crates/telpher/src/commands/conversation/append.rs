@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::ask::{Node, Question};
+use super::http::{HttpRequest, Node};
 use super::{conversation_name, path_of, print_answer};
 use crate::commands::body;
 use crate::commands::target::{Target, block_on};
@@ -15,13 +15,13 @@ const EXAMPLES: &str = "\
 Examples:
   telpher conversation append support-42 'Where is my parcel?' --from alice
   telpher conversation append support-42 - --role assistant < answer.txt
-                                             the standard input
+                                             read the text from the standard input
   telpher conversation append support-42 hello --id m-7
-                                             once, however often it is repeated
+                                             append once, even if the command is repeated
   telpher conversation append support-42 hello --expect 41
-                                             only if the newest message is 41
+                                             append only if the newest message is 41
   telpher conversation append support-42 --parts '[{\"type\":\"text\",\"text\":\"hi\"}]'
-                                             parts of the AI SDK, of OpenAI or of Anthropic";
+                                             parts in the form of the AI SDK, OpenAI or Anthropic";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -29,35 +29,35 @@ pub(crate) struct Args {
     /// Name of the conversation: org/namespace/x, or x
     conversation: String,
 
-    /// What is said, or `-` for the standard input
+    /// Text of the message, or `-` for the standard input
     #[arg(required_unless_present = "parts", conflicts_with = "parts")]
     text: Option<String>,
 
-    /// What is said as an array of parts in JSON, or `-` for the standard input
+    /// Parts of the message as a JSON array, or `-` for the standard input
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     parts: Option<String>,
 
-    /// What the author is in the conversation
+    /// Role of the author
     #[arg(long, value_name = "ROLE", default_value = "user")]
     role: String,
 
-    /// Who says it
+    /// Name of the author
     #[arg(long, value_name = "WHO")]
     from: Option<String>,
 
-    /// What the author calls the message: a second one with this id is not appended
+    /// Id of the message; a second message with the same id is not appended
     #[arg(long, value_name = "ID")]
     id: Option<String>,
 
-    /// Append only if this is the newest message's number; 0 for an empty conversation
+    /// Append only if the newest message has this number; 0 for an empty conversation
     #[arg(long, value_name = "SEQ")]
     expect: Option<u64>,
 
-    /// What it costs a model; estimated unless it is said
+    /// Size of the message in tokens of a model; estimated if not given
     #[arg(long, value_name = "N")]
     tokens: Option<u32>,
 
-    /// An object that is kept with the message
+    /// JSON object that is stored with the message
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
 
@@ -94,12 +94,12 @@ struct Message<'a> {
 
 pub(super) fn run(args: &Args, environment: &Environment) -> Result<(), Failure> {
     let name = conversation_name(&args.conversation)?;
-    let content = args.text.as_deref().map(said).transpose()?;
-    let parts = args.parts.as_deref().map(said).transpose()?;
-    let parts = parts.map(|text| json_of("--parts", text)).transpose()?;
+    let content = args.text.as_deref().map(read_text).transpose()?;
+    let parts = args.parts.as_deref().map(read_text).transpose()?;
+    let parts = parts.map(|text| parse_json("--parts", text)).transpose()?;
     let metadata = args.metadata.clone();
     let metadata = metadata
-        .map(|text| json_of("--metadata", text))
+        .map(|text| parse_json("--metadata", text))
         .transpose()?;
     let batch = Batch {
         expect: args.expect,
@@ -115,41 +115,42 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<(), Failure>
     };
     block_on(async {
         let node = Node::connect(&args.target, environment).await?;
-        let asked = async {
+        let exchange = async {
             let path = format!("{}/messages", path_of(&name));
-            node.ask(&Question::new("POST", path).body(&batch)?).await
+            node.ask(&HttpRequest::new("POST", path).body(&batch)?)
+                .await
         };
-        let answer = asked.await;
-        let answer = answer.map_err(|trouble| trouble.tell(args.format, Some(&name)))?;
+        let answer = exchange.await;
+        let answer = answer.map_err(|error| error.report(args.format, Some(&name)))?;
         print_answer(args.format, &answer, |appended| {
             let verb = match appended["deduplicated"].as_u64() {
                 Some(0) | None => "appended as",
-                Some(_) => "it was there already, as",
+                Some(_) => "already stored as",
             };
             format!("{verb} message {}\n", appended["last_seq"])
         })
     })
 }
 
-/// A text as it was given, or the standard input without its last line's end.
-fn said(text: &str) -> Result<String, Failure> {
+/// Reads the text: the argument, or the standard input without its last line break.
+fn read_text(text: &str) -> Result<String, Failure> {
     let bytes = body::read(text)?;
     let is_input = text == "-";
-    let mut said = String::from_utf8(bytes).map_err(|_| {
-        Failure::new(Exit::Usage, "what is said is not text (UTF-8)")
-            .hint("a file goes into a part: --parts '[{\"type\":\"file\",…}]'")
+    let mut content = String::from_utf8(bytes).map_err(|_| {
+        Failure::new(Exit::Usage, "the message is not UTF-8 text")
+            .hint("use a file part for other data: --parts '[{\"type\":\"file\",…}]'")
     })?;
-    if is_input && said.ends_with('\n') {
-        said.pop();
+    if is_input && content.ends_with('\n') {
+        content.pop();
     }
-    Ok(said)
+    Ok(content)
 }
 
-/// JSON that goes to the node byte for byte.
-pub(super) fn json_of(flag: &str, text: String) -> Result<Box<RawValue>, Failure> {
+/// Parses JSON that is sent to the node unchanged.
+pub(super) fn parse_json(flag: &str, text: String) -> Result<Box<RawValue>, Failure> {
     RawValue::from_string(text).map_err(|error| {
         Failure::new(Exit::Usage, format!("{flag} is not JSON: {error}"))
-            .hint("in a shell, single quotes around it keep the double ones")
+            .hint("in a shell, write single quotes around the JSON")
     })
 }
 
@@ -158,10 +159,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_stays_as_it_is_and_what_is_none_is_told() {
-        let kept = json_of("--metadata", "{ \"a\": 1.0 }".to_owned()).unwrap();
+    fn json_is_unchanged_and_invalid_json_is_refused() {
+        let kept = parse_json("--metadata", "{ \"a\": 1.0 }".to_owned()).unwrap();
         assert_eq!(kept.get(), "{ \"a\": 1.0 }");
-        let failure = json_of("--metadata", "{a:1}".to_owned()).unwrap_err();
+        let failure = parse_json("--metadata", "{a:1}".to_owned()).unwrap_err();
         assert_eq!(failure.exit, Exit::Usage);
         assert!(
             failure.errors[0]

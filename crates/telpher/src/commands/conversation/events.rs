@@ -1,30 +1,31 @@
-//! Server-sent events, as they come in pieces.
+//! A parser of server-sent events that arrive in pieces.
 //!
-//! Of the [format](https://html.spec.whatwg.org/multipage/server-sent-events.html) what the node
-//! writes: fields with one blank behind the colon, comments, lines that end with a line feed.
+//! It supports the part of the
+//! [format](https://html.spec.whatwg.org/multipage/server-sent-events.html) that the node writes:
+//! fields with one blank after the colon, comments, and lines that end with a line feed.
 
-/// What happened.
+/// A server-sent event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::commands) struct Event {
-    /// Where the reader has arrived with it.
+    /// The position after the event.
     pub(in crate::commands) id: String,
-    /// What kind of thing.
+    /// The type of the event.
     pub(in crate::commands) kind: String,
-    /// About it: JSON.
+    /// The data of the event, as JSON.
     pub(in crate::commands) data: String,
 }
 
-/// Cuts bytes into events.
+/// Splits bytes into events.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct Reader {
-    /// A line that has no end yet.
+    /// An incomplete line.
     rest: Vec<u8>,
-    /// An event that has no end yet.
+    /// An incomplete event.
     event: Event,
 }
 
 impl Reader {
-    /// Takes a piece; hands out the events that end in it.
+    /// Adds a piece and returns the events that it completes.
     pub(in crate::commands) fn feed(&mut self, piece: &[u8]) -> Vec<Event> {
         let mut events = Vec::new();
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
@@ -52,7 +53,7 @@ impl Reader {
                 }
                 self.event.data.push_str(value);
             }
-            // A comment, or a field of a later version.
+            // A comment, or a field that a later version added.
             _ => {}
         }
         None
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn events_come_out_however_they_are_cut() {
+    fn events_are_parsed_from_pieces_of_any_size() {
         for size in 1..=TEXT.len() {
             let mut reader = Reader::default();
             let pieces = TEXT.as_bytes().chunks(size);
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_without_its_end_is_none() {
+    fn an_incomplete_event_is_not_returned() {
         let mut reader = Reader::default();
         assert_eq!(reader.feed(b"event: head\ndata: {}\n"), []);
         assert_eq!(reader.feed(b"\n").len(), 1);

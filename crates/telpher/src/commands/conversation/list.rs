@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::ask::{Node, Question, Trouble, encode, query};
+use super::http::{HttpError, HttpRequest, Node, encode, query};
 use super::{print_answer, render};
 use crate::commands::agents::{rows, text};
 use crate::commands::target::{Target, block_on};
@@ -14,20 +14,20 @@ use crate::settings::Environment;
 
 const LIST_EXAMPLES: &str = "\
 Examples:
-  telpher conversation list                            of default/default, the newest activity first
+  telpher conversation list                            those of default/default, most recent first
   telpher conversation list --in acme/support --metadata user=alice --metadata tier=gold
   telpher conversation list --archived any --limit 1000";
 
 const INBOX_EXAMPLES: &str = "\
 Examples:
-  telpher conversation inbox alice                     what alice takes part in
-  telpher conversation inbox alice --unread            where she has something to read
+  telpher conversation inbox alice                     conversations in which alice takes part
+  telpher conversation inbox alice --unread            only those with unread messages
   telpher conversation inbox alice --in acme/support";
 
-/// A page that is asked for.
+/// The arguments of commands that read lists in pages.
 #[derive(Debug, clap::Args)]
 struct Paging {
-    /// The namespace: org/namespace
+    /// Namespace: org/namespace
     #[arg(
         long = "in",
         value_name = "NAMESPACE",
@@ -35,11 +35,11 @@ struct Paging {
     )]
     namespace: String,
 
-    /// Archived ones too: false, true (those and no others) or any
+    /// Archived conversations: false (exclude), true (only these) or any (include)
     #[arg(long, value_name = "WHICH", default_value = "false", default_missing_value = "true", num_args = 0..=1)]
     archived: String,
 
-    /// Conversations, at most
+    /// Maximum number of conversations
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
 }
@@ -47,7 +47,7 @@ struct Paging {
 #[derive(Debug, clap::Args)]
 #[command(after_help = LIST_EXAMPLES)]
 pub(crate) struct ListArgs {
-    /// Those whose metadata has this value under this key; several must all hold
+    /// Only conversations with this value in their metadata; if repeated, all must match
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     metadata: Vec<(String, String)>,
 
@@ -64,10 +64,10 @@ pub(crate) struct ListArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = INBOX_EXAMPLES)]
 pub(crate) struct InboxArgs {
-    /// The participant: whoever is named in settings, wrote a message or has a read mark
-    who: String,
+    /// Participant: named in the settings, author of a message, or with a read mark
+    participant: String,
 
-    /// Those with something unread, and no others
+    /// Only conversations with unread messages
     #[arg(long)]
     unread: bool,
 
@@ -87,10 +87,10 @@ fn pair(text: &str) -> Result<(String, String), String> {
     pair.ok_or_else(|| "write KEY=VALUE".to_owned())
 }
 
-/// Entries of a page, at most.
+/// Maximum number of entries in a page.
 const PAGE: usize = 1_000;
 
-/// A page as the node answers it, with each entry as it is.
+/// A page of the node's answer, with the entries as raw JSON.
 #[derive(Deserialize)]
 struct Page {
     #[serde(alias = "conversations", alias = "lines")]
@@ -101,8 +101,8 @@ struct Page {
 pub(super) fn run(args: &ListArgs, environment: &Environment) -> Result<(), Failure> {
     let filter = args.metadata.iter();
     let filter = filter.map(|(key, value)| (format!("metadata.{key}"), value.clone()));
-    let asked = Asked {
-        what: "conversations".to_owned(),
+    let request = ListRequest {
+        path: "conversations".to_owned(),
         filter: filter.collect(),
         paging: &args.paging,
         format: args.format,
@@ -112,7 +112,7 @@ pub(super) fn run(args: &ListArgs, environment: &Environment) -> Result<(), Fail
         conversations: Vec<Box<RawValue>>,
     }
     block_on(async {
-        let conversations = asked.entries(&args.target, environment).await?;
+        let conversations = request.entries(&args.target, environment).await?;
         let document = document(&Document { conversations })?;
         print_answer(args.format, &document, |value| {
             let line = |it: &Value| {
@@ -129,8 +129,8 @@ pub(super) fn run_inbox(args: &InboxArgs, environment: &Environment) -> Result<(
     let unread = args
         .unread
         .then(|| ("unread".to_owned(), "true".to_owned()));
-    let asked = Asked {
-        what: format!("inbox/{}", encode(&args.who)),
+    let request = ListRequest {
+        path: format!("inbox/{}", encode(&args.participant)),
         filter: unread.into_iter().collect(),
         paging: &args.paging,
         format: args.format,
@@ -140,7 +140,7 @@ pub(super) fn run_inbox(args: &InboxArgs, environment: &Environment) -> Result<(
         lines: Vec<Box<RawValue>>,
     }
     block_on(async {
-        let lines = asked.entries(&args.target, environment).await?;
+        let lines = request.entries(&args.target, environment).await?;
         let document = document(&Document { lines })?;
         print_answer(args.format, &document, |value| {
             let line = |it: &Value| {
@@ -165,16 +165,16 @@ fn document(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
     serde_json::to_vec(value).map_err(|error| Failure::new(Exit::Failed, error))
 }
 
-/// Whatever comes in pages.
-struct Asked<'a> {
-    what: String,
+/// A request for a list that is answered in pages.
+struct ListRequest<'a> {
+    path: String,
     filter: Vec<(String, String)>,
     paging: &'a Paging,
     format: Format,
 }
 
-impl Asked<'_> {
-    /// Page after page, as many entries as are wanted.
+impl ListRequest<'_> {
+    /// Reads pages until the limit or the end is reached.
     async fn entries(
         &self,
         target: &Target,
@@ -185,14 +185,14 @@ impl Asked<'_> {
         while entries.len() < self.paging.limit {
             let left = self.paging.limit - entries.len();
             let page = self.page(&node, left.min(PAGE), after).await;
-            let page = page.map_err(|trouble| trouble.tell(self.format, None))?;
+            let page = page.map_err(|error| error.report(self.format, None))?;
             entries.extend(page.entries);
             after = page.next;
             if after.is_none() {
                 return Ok(entries);
             }
         }
-        output::note("there are more: --limit N shows more of them");
+        output::note("there are more entries: --limit N shows more");
         Ok(entries)
     }
 
@@ -201,7 +201,7 @@ impl Asked<'_> {
         node: &Node,
         limit: usize,
         after: Option<String>,
-    ) -> Result<Page, Trouble> {
+    ) -> Result<Page, HttpError> {
         let mut pairs: Vec<(&str, Option<String>)> = vec![
             ("archived", Some(self.paging.archived.clone())),
             ("limit", Some(limit.to_string())),
@@ -212,14 +212,14 @@ impl Asked<'_> {
         let path = format!(
             "/v1/{}/{}{}",
             self.paging.namespace,
-            self.what,
+            self.path,
             query(&pairs)
         );
-        let answer = node.ask(&Question::get(path)).await?;
+        let answer = node.ask(&HttpRequest::get(path)).await?;
         serde_json::from_slice(&answer).map_err(|error| {
             let message = format!("the node's answer is not a page: {error}");
             let failure = Failure::new(Exit::Failed, message);
-            Trouble::Told(failure.hint("compare the versions of the two sides"))
+            HttpError::Local(failure.hint("compare the versions of the command and the node"))
         })
     }
 }
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_one_of_either_kind() {
+    fn pages_of_both_kinds_are_parsed() {
         for text in [
             r#"{"conversations":[{"a":1.0}],"next":"x"}"#,
             r#"{"lines":[{"a":1.0}]}"#,

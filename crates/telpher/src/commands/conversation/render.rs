@@ -1,17 +1,17 @@
-//! Messages for people: who said it, and what, without anything that could move a terminal's cursor.
+//! Formats messages for a terminal; control characters are escaped.
 
 use serde_json::Value;
 
 use crate::commands::agents::{rows, text};
 use crate::output::one_line;
 
-/// What stands before a line that goes on.
+/// Indentation of continued lines.
 const INDENT: &str = "    ";
 
-/// Characters of a tool's input or output, at most.
+/// Maximum number of characters of a tool's input or output.
 const TOOL_LENGTH_MAX: usize = 200;
 
-/// A message: a line, and more of them if it has more.
+/// Formats a message on one or more lines.
 pub(super) fn message(message: &Value) -> String {
     let mut out = format!("{}:", head(message));
     let parts = rows(message, "parts");
@@ -33,7 +33,7 @@ pub(super) fn message(message: &Value) -> String {
     out
 }
 
-/// Which message, and whose.
+/// Formats the head of a message: number, role, author and status.
 pub(super) fn head(message: &Value) -> String {
     let mut head = text(&message["role"]);
     if let Some(seq) = message["seq"].as_u64() {
@@ -50,7 +50,7 @@ pub(super) fn head(message: &Value) -> String {
     head
 }
 
-/// The text of a message, without its other parts.
+/// Returns the text parts of a message, without the others.
 pub(super) fn plain(message: &Value) -> String {
     let texts = rows(message, "parts").iter().filter(|part| is_text(part));
     texts
@@ -78,7 +78,7 @@ fn part_text(part: &Value) -> String {
     }
 }
 
-/// AI-SDK's tool parts, OpenAI's calls, Anthropic's uses and results.
+/// True for tool parts of the AI SDK, calls of OpenAI, and uses and results of Anthropic.
 fn is_tool(part: &Value) -> bool {
     let kind = part["type"].as_str().unwrap_or_default();
     kind.starts_with("tool-")
@@ -110,7 +110,7 @@ fn tool(kind: &str, part: &Value) -> String {
     out
 }
 
-/// A value on one line, not too long.
+/// Formats a value on one line, shortened to [`TOOL_LENGTH_MAX`].
 pub(super) fn brief(value: &Value) -> String {
     let line = text(value);
     match line.char_indices().nth(TOOL_LENGTH_MAX) {
@@ -125,7 +125,7 @@ fn bracketed(kind: &str, values: &[&Value]) -> String {
     format!("[{kind}{values}]")
 }
 
-/// Text with its lines, and nothing else that a terminal acts upon.
+/// Escapes the control characters of a text, except line feeds.
 pub(super) fn lines(text: &str) -> String {
     let lines: Vec<_> = text.split('\n').map(one_line).collect();
     lines.join("\n")
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_a_line_or_more() {
+    fn further_lines_of_a_message_are_indented() {
         check(
             json!([{ "type": "text", "text": "one" }]),
             "2 user al\\u{1b}ice: one\n",
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_told_in_brief() {
+    fn tools_are_shortened() {
         check(
             json!([{ "type": "tool-weather", "input": { "city": "Ulm" }, "output": "x".repeat(300) }]),
             &format!(
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_told_and_the_text_is_what_was_said() {
+    fn the_head_has_the_status_and_plain_has_only_text() {
         let value = json!({
             "seq": 3, "role": "assistant", "status": "interrupted",
             "parts": [{ "type": "text", "text": "On its" }, { "type": "reasoning", "text": "hm" }],

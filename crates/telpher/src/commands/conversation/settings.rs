@@ -1,11 +1,11 @@
-//! `telpher conversation put`, `fork` and `delete`: what a conversation is.
+//! `telpher conversation put`, `fork` and `delete`.
 
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::append::json_of;
-use super::ask::{Node, Question};
+use super::append::parse_json;
+use super::http::{HttpRequest, Node};
 use super::show::about;
 use super::{conversation_name, path_of, print_answer, short};
 use crate::commands::target::{Target, block_on};
@@ -17,20 +17,20 @@ const PUT_EXAMPLES: &str = "\
 Examples:
   telpher conversation put support-42 --metadata '{\"user\":\"alice\",\"tier\":\"gold\"}'
   telpher conversation put support-42 --merge --metadata '{\"tier\":null}'
-                                             without it; the rest stays
+                                             remove `tier`, keep the rest
   telpher conversation put support-42 --ttl 86400
-                                             erased a day after its last message
+                                             erase it one day after its last message
   telpher conversation put support-42 --context '{\"budget\":8000,\"drop_first\":[\"tool_output\"]}'
-                                             how its windows are cut
+                                             the defaults of its context windows
   telpher conversation put support-42 --archived true
-                                             read only
+                                             make it read-only
 
-What is not said stays as it is.";
+Settings that are not given stay unchanged.";
 
 const FORK_EXAMPLES: &str = "\
 Examples:
-  telpher conversation fork support-42 support-42-b          all of it
-  telpher conversation fork support-42 support-42-b --at 7   its first seven messages";
+  telpher conversation fork support-42 support-42-b          copy the whole conversation
+  telpher conversation fork support-42 support-42-b --at 7   copy its first seven messages";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = PUT_EXAMPLES)]
@@ -38,39 +38,39 @@ pub(crate) struct PutArgs {
     /// Name of the conversation: org/namespace/x, or x
     conversation: String,
 
-    /// An object about the conversation; lists can be asked for by it
+    /// JSON object about the conversation; `list --metadata` searches it
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
 
-    /// Merge the metadata into what is there (RFC 7396), and create nothing
+    /// Merge the metadata into the stored metadata (RFC 7396); do not create the conversation
     #[arg(long)]
     merge: bool,
 
-    /// Seconds after the last message until the conversation is erased; 0 for never
+    /// Seconds after the last message until the conversation is erased; 0 means never
     #[arg(long, value_name = "SECONDS")]
     ttl: Option<u64>,
 
-    /// So many of its newest messages are kept, older ones are let go of; 0 for all of them
+    /// Number of newest messages that are kept; 0 keeps all
     #[arg(long, value_name = "N")]
     keep_last: Option<u64>,
 
-    /// So many bytes of its newest messages are kept; 0 for all of them
+    /// Bytes of newest messages that are kept; 0 keeps all
     #[arg(long, value_name = "BYTES")]
     keep_bytes: Option<u64>,
 
-    /// The webhook that answers it; empty for none
+    /// Webhook agent that answers the conversation; empty for none
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
 
-    /// Who takes part, whether he writes or not; in place of those named before
+    /// Participant, whether it writes or not; replaces the participants named before
     #[arg(long, value_name = "WHO")]
     participant: Vec<String>,
 
-    /// How its windows are cut: an object, see `telpher conversation context`
+    /// Defaults of context windows, as a JSON object; see `telpher conversation context`
     #[arg(long, value_name = "JSON")]
     context: Option<String>,
 
-    /// Whether it is read only
+    /// True makes the conversation read-only
     #[arg(long, value_name = "true|false")]
     archived: Option<bool>,
 
@@ -87,10 +87,10 @@ pub(crate) struct ForkArgs {
     /// Name of the conversation: org/namespace/x, or x
     conversation: String,
 
-    /// The copy's id, in the same namespace
+    /// Id of the copy, in the same namespace
     id: String,
 
-    /// The last message that is copied; the newest unless it is said
+    /// Number of the last message to copy [default: the newest]
     #[arg(long, value_name = "SEQ")]
     at: Option<u64>,
 
@@ -137,7 +137,7 @@ pub(super) fn run(args: &PutArgs, environment: &Environment) -> Result<(), Failu
     let name = conversation_name(&args.conversation)?;
     let json = |flag: &str, text: &Option<String>| {
         let text = text.clone();
-        text.map(|text| json_of(flag, text)).transpose()
+        text.map(|text| parse_json(flag, text)).transpose()
     };
     let settings = Settings {
         metadata: json("--metadata", &args.metadata)?,
@@ -152,12 +152,12 @@ pub(super) fn run(args: &PutArgs, environment: &Environment) -> Result<(), Failu
     let method = if args.merge { "PATCH" } else { "PUT" };
     block_on(async {
         let node = Node::connect(&args.target, environment).await?;
-        let asked = async {
-            let question = Question::new(method, path_of(&name)).body(&settings)?;
-            node.ask(&question).await
+        let exchange = async {
+            let request = HttpRequest::new(method, path_of(&name)).body(&settings)?;
+            node.ask(&request).await
         };
-        let answer = asked.await;
-        let answer = answer.map_err(|trouble| trouble.tell(args.format, Some(&name)))?;
+        let answer = exchange.await;
+        let answer = answer.map_err(|error| error.report(args.format, Some(&name)))?;
         print_answer(args.format, &answer, about)
     })
 }
@@ -170,12 +170,12 @@ pub(super) fn run_fork(args: &ForkArgs, environment: &Environment) -> Result<(),
     }
     block_on(async {
         let node = Node::connect(&args.target, environment).await?;
-        let asked = async {
+        let exchange = async {
             let path = format!("{}/fork", path_of(&name));
-            node.ask(&Question::new("POST", path).body(&fork)?).await
+            node.ask(&HttpRequest::new("POST", path).body(&fork)?).await
         };
-        let answer = asked.await;
-        let answer = answer.map_err(|trouble| trouble.tell(args.format, Some(&name)))?;
+        let answer = exchange.await;
+        let answer = answer.map_err(|error| error.report(args.format, Some(&name)))?;
         print_answer(args.format, &answer, about)
     })
 }
@@ -184,8 +184,8 @@ pub(super) fn run_delete(args: &DeleteArgs, environment: &Environment) -> Result
     let name = conversation_name(&args.conversation)?;
     block_on(async {
         let node = Node::connect(&args.target, environment).await?;
-        let asked = node.ask(&Question::new("DELETE", path_of(&name))).await;
-        asked.map_err(|trouble| trouble.tell(args.format, Some(&name)))?;
+        let exchange = node.ask(&HttpRequest::new("DELETE", path_of(&name))).await;
+        exchange.map_err(|error| error.report(args.format, Some(&name)))?;
         let human = format!("{} is erased\n", short(&name));
         output::print(args.format, &json!({ "erased": name.as_str() }), &human)
     })

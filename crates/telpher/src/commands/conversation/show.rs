@@ -1,10 +1,10 @@
-//! `telpher conversation show` and `context`: what is there, and what a model is shown of it.
+//! `telpher conversation show` and `context`.
 
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::ask::{Node, Question, Trouble, query};
+use super::http::{HttpError, HttpRequest, Node, query};
 use super::{conversation_name, path_of, print_answer, render};
 use crate::commands::agents::{rows, text};
 use crate::commands::target::{Target, block_on};
@@ -14,22 +14,22 @@ use crate::settings::Environment;
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
-  telpher conversation show support-42             what it is, and its newest 20 messages
-  telpher conversation show support-42 --last 3    and its newest 3
+  telpher conversation show support-42             its settings and its newest 20 messages
+  telpher conversation show support-42 --last 3    its settings and its newest 3 messages
   telpher conversation show support-42 --after 40 --limit 10
-                                                   and messages 41 to 50
+                                                   its settings and messages 41 to 50
   telpher conversation show support-42 --json | jq -r '.messages[].parts[0].text'";
 
 const CONTEXT_EXAMPLES: &str = "\
 Examples:
   telpher conversation context support-42 --budget 8000
-                                             as much as fits, newest first, in whole turns
+                                             the newest turns that fit into 8000 tokens
   telpher conversation context support-42 --budget 8000 --reserve 1000 --drop-first tool_output
-                                             old outputs of tools make room first
+                                             drop old outputs of tools first
   telpher conversation context support-42 --policy last_n --n 20
   telpher conversation context support-42 --json | jq .messages
 
-What is not said here is as the conversation's own settings have it.";
+Options that are not given default to the conversation's settings.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SHOW_EXAMPLES)]
@@ -37,19 +37,19 @@ pub(crate) struct ShowArgs {
     /// Name of the conversation: org/namespace/x, or x
     conversation: String,
 
-    /// The newest messages, that many: 20 unless it is said
+    /// Number of newest messages to show [default: 20]
     #[arg(long, value_name = "N", conflicts_with_all = ["after", "before", "limit"])]
     last: Option<u64>,
 
-    /// The oldest messages behind this number
+    /// Show the messages after this number
     #[arg(long, value_name = "SEQ", conflicts_with = "before")]
     after: Option<u64>,
 
-    /// The newest messages before this number
+    /// Show the newest messages before this number
     #[arg(long, value_name = "SEQ")]
     before: Option<u64>,
 
-    /// Messages, at most
+    /// Maximum number of messages
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 
@@ -66,35 +66,35 @@ pub(crate) struct ContextArgs {
     /// Name of the conversation: org/namespace/x, or x
     conversation: String,
 
-    /// Tokens that the window costs at most, together with --reserve
+    /// Maximum number of tokens of the window, including --reserve
     #[arg(long, value_name = "TOKENS")]
     budget: Option<u64>,
 
-    /// Tokens of the budget that are left for the answer
+    /// Tokens of the budget that stay free for the answer
     #[arg(long, value_name = "TOKENS")]
     reserve: Option<u64>,
 
-    /// How it is cut: budget, last_n, skip_parts or manual
+    /// Policy of the window: budget, last_n, skip_parts or manual
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
 
-    /// Of last_n and skip_parts: messages, at most
+    /// Maximum number of messages for last_n and skip_parts
     #[arg(long, value_name = "N")]
     n: Option<u64>,
 
-    /// Roles whose messages stay however old they are, with commas between them
+    /// Roles whose messages are always kept, separated by commas
     #[arg(long, value_name = "ROLES")]
     keep: Option<String>,
 
-    /// Kinds of parts that make room first: reasoning, tool_call, tool_output, file, source, data, other
+    /// Kinds of parts to drop first: reasoning, tool_call, tool_output, file, source, data, other
     #[arg(long, value_name = "KINDS")]
     drop_first: Option<String>,
 
-    /// The newest turns with tools in them keep the parts that would be dropped
+    /// Number of newest turns with tools that keep all their parts
     #[arg(long, value_name = "N")]
     keep_tool_turns: Option<u64>,
 
-    /// How far the cut moves at once, as a part of the budget: 0 to 0.5
+    /// Step by which the start of the window moves, as a share of the budget: 0 to 0.5
     #[arg(long, value_name = "PART")]
     step: Option<f64>,
 
@@ -105,10 +105,10 @@ pub(crate) struct ContextArgs {
     target: Target,
 }
 
-/// Messages unless it is said how many.
+/// Default number of messages.
 const LAST: u64 = 20;
 
-/// What `--json` prints: each as the node answered it.
+/// The JSON output; both members are the node's answers, unchanged.
 #[derive(Serialize)]
 struct Shown<'a> {
     conversation: &'a RawValue,
@@ -129,18 +129,18 @@ pub(super) fn run(args: &ShowArgs, environment: &Environment) -> Result<(), Fail
     ]);
     block_on(async {
         let node = Node::connect(&args.target, environment).await?;
-        let asked = async {
+        let exchange = async {
             let path = path_of(&name);
-            let conversation = node.ask(&Question::get(&path)).await?;
+            let conversation = node.ask(&HttpRequest::get(&path)).await?;
             let page = node
-                .ask(&Question::get(format!("{path}/messages{page}")))
+                .ask(&HttpRequest::get(format!("{path}/messages{page}")))
                 .await?;
-            Ok::<_, Trouble>((conversation, page))
+            Ok::<_, HttpError>((conversation, page))
         };
-        let asked = asked.await;
+        let exchange = exchange.await;
         let (conversation, page) =
-            asked.map_err(|trouble| trouble.tell(args.format, Some(&name)))?;
-        print_answer(args.format, &together(&conversation, &page)?, |shown| {
+            exchange.map_err(|error| error.report(args.format, Some(&name)))?;
+        print_answer(args.format, &join_answers(&conversation, &page)?, |shown| {
             let messages = rows(shown, "messages").iter().map(render::message);
             let about = about(&shown["conversation"]);
             match rows(shown, "messages").is_empty() {
@@ -151,7 +151,7 @@ pub(super) fn run(args: &ShowArgs, environment: &Environment) -> Result<(), Fail
     })
 }
 
-fn together(conversation: &[u8], page: &[u8]) -> Result<Vec<u8>, Failure> {
+fn join_answers(conversation: &[u8], page: &[u8]) -> Result<Vec<u8>, Failure> {
     #[derive(serde::Deserialize)]
     struct Page<'a> {
         #[serde(borrow)]
@@ -162,7 +162,7 @@ fn together(conversation: &[u8], page: &[u8]) -> Result<Vec<u8>, Failure> {
             Exit::Failed,
             format!("the node's answer is not a page: {error}"),
         )
-        .hint("compare the versions of the two sides")
+        .hint("compare the versions of the command and the node")
     };
     let Page { messages } = serde_json::from_slice(page).map_err(json)?;
     let conversation = serde_json::from_slice(conversation).map_err(json)?;
@@ -173,7 +173,7 @@ fn together(conversation: &[u8], page: &[u8]) -> Result<Vec<u8>, Failure> {
     serde_json::to_vec(&shown).map_err(json)
 }
 
-/// What a conversation is, but for what is nothing.
+/// Formats the settings of a conversation, without empty ones.
 pub(super) fn about(conversation: &Value) -> String {
     let is_said = |value: &Value| match value {
         Value::Null | Value::Bool(false) => false,
@@ -224,8 +224,8 @@ pub(super) fn run_context(args: &ContextArgs, environment: &Environment) -> Resu
     block_on(async {
         let node = Node::connect(&args.target, environment).await?;
         let path = format!("{}/context{how}", path_of(&name));
-        let answer = node.ask(&Question::get(path)).await;
-        let answer = answer.map_err(|trouble| trouble.tell(args.format, Some(&name)))?;
+        let answer = node.ask(&HttpRequest::get(path)).await;
+        let answer = answer.map_err(|error| error.report(args.format, Some(&name)))?;
         print_answer(args.format, &answer, window)
     })
 }
@@ -259,11 +259,11 @@ fn window(window: &Value) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::super::ask::parse;
+    use super::super::http::parse;
     use super::*;
 
     #[test]
-    fn a_window_begins_with_what_it_costs() {
+    fn a_window_begins_with_its_token_count() {
         let value = json!({
             "messages": [{ "seq": 2, "role": "user", "parts": [{ "type": "text", "text": "hi" }] }],
             "tokens": 7, "budget": 10, "from_seq": 2, "head_seq": 2, "summary_seq": 1,
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nothing_is_not_shown() {
+    fn empty_settings_are_not_shown() {
         let value = json!({
             "name": "a/b/c", "head_seq": 0, "archived": false, "metadata": {}, "cursors": {},
         });
@@ -285,11 +285,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_answered_is_put_together_byte_for_byte() {
+    fn answers_are_joined_byte_for_byte() {
         let page = br#"{"messages":[{"n":1.0}],"head_seq":1}"#;
-        let together = together(br#"{"metadata": {"x":1e2}}"#, page).unwrap();
+        let joined = join_answers(br#"{"metadata": {"x":1e2}}"#, page).unwrap();
         let expected = r#"{"conversation":{"metadata": {"x":1e2}},"messages":[{"n":1.0}]}"#;
-        assert_eq!(String::from_utf8(together).unwrap(), expected);
+        assert_eq!(String::from_utf8(joined).unwrap(), expected);
         assert!(parse(expected.as_bytes()).is_ok());
     }
 }

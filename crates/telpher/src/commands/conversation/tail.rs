@@ -1,7 +1,7 @@
-//! `telpher conversation tail`: the newest messages, and those that come.
+//! `telpher conversation tail`: the newest messages, and new ones with `--follow`.
 //!
-//! What comes is a stream of events, each with the position behind it; after a lost connection it
-//! goes on there, also within an answer.
+//! New messages arrive as events, each with the position after it. After a lost connection the
+//! command continues at the last position, even within a streamed answer.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::ask::{Node, Problem, Question, Trouble, parse};
 use super::events::{Event, Reader};
+use super::http::{HttpError, HttpRequest, Node, Problem, parse};
 use super::{conversation_name, path_of, render};
 use crate::commands::target::{Target, block_on};
 use crate::failure::{Exit, Failure};
@@ -21,12 +21,12 @@ use crate::settings::Environment;
 
 const EXAMPLES: &str = "\
 Examples:
-  telpher conversation tail support-42             the newest 10 messages
-  telpher conversation tail support-42 --follow    and those that come; answers while they are written
+  telpher conversation tail support-42             print the newest 10 messages
+  telpher conversation tail support-42 --follow    also new messages and streamed answers
   telpher conversation tail support-42 -n 0 -f --json
-                                                   what comes, an event a line, for a program
+                                                   only new events, one JSON line each
   telpher conversation tail support-42 --from 42:7.17 --follow
-                                                   behind a position, as --json prints it";
+                                                   continue after a position that --json printed";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -34,19 +34,19 @@ pub(crate) struct Args {
     /// Name of the conversation: org/namespace/x, or x
     conversation: String,
 
-    /// The newest messages, that many
+    /// Number of newest messages to print
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
     last: u64,
 
-    /// Wait for what comes
+    /// Wait for new messages and print them
     #[arg(short, long)]
     follow: bool,
 
-    /// Everything behind this position instead: a message's number, or what --json printed
+    /// Start after this position: a message's number, or a position that --json printed
     #[arg(long, value_name = "POSITION", conflicts_with = "last")]
     from: Option<String>,
 
-    /// End after this many messages
+    /// End after this number of messages
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     target: Target,
 }
 
-/// Between attempts to go on.
+/// Pause before the connection is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) fn run(args: &Args, environment: &Environment) -> Result<(), Failure> {
@@ -74,14 +74,14 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<(), Failure>
         };
         tokio::select! {
             shown = tail.run(args) => {
-                shown.map_err(|trouble| trouble.tell(args.format, Some(&name)))
+                shown.map_err(|error| error.report(args.format, Some(&name)))
             }
             () = signals.next() => Ok(()),
         }
     })
 }
 
-/// A page, with each message as it is.
+/// A page with the messages as raw JSON.
 #[derive(Deserialize)]
 struct Page<'a> {
     #[serde(borrow)]
@@ -93,14 +93,14 @@ struct Tail<'a> {
     node: &'a Node,
     path: String,
     screen: Screen,
-    /// Messages that are still wanted.
+    /// Number of messages still to print.
     left: u64,
-    /// Whether what is there is enough.
+    /// True without `--follow`: the command ends at the newest message.
     ends_at_head: bool,
 }
 
 impl Tail<'_> {
-    async fn run(&mut self, args: &Args) -> Result<(), Trouble> {
+    async fn run(&mut self, args: &Args) -> Result<(), HttpError> {
         let mut position = match &args.from {
             Some(position) => position.clone(),
             None => self.newest(args.last).await?,
@@ -110,20 +110,21 @@ impl Tail<'_> {
         }
         loop {
             match self.follow(&mut position).await {
-                Err(Trouble::Call(error)) if is_passing(error.code) => self.wait().await?,
+                Err(HttpError::Call(error)) if is_transient(error.code) => self.wait().await?,
                 ended => return ended,
             }
         }
     }
 
-    /// Shows the newest messages; where what follows begins.
-    async fn newest(&mut self, last: u64) -> Result<String, Trouble> {
-        // An empty page is none: of one message everything but its number is passed over.
-        let question = Question::get(format!("{}?last={}", self.path, last.max(1)));
-        let page = self.node.ask(&question).await?;
+    /// Prints the newest messages and returns the position after them.
+    async fn newest(&mut self, last: u64) -> Result<String, HttpError> {
+        // A page has at least one message; with `-n 0` it is only used for its position.
+        let request = HttpRequest::get(format!("{}?last={}", self.path, last.max(1)));
+        let page = self.node.ask(&request).await?;
         let page: Page<'_> = serde_json::from_slice(&page).map_err(|error| {
             let message = format!("the node's answer is not a page: {error}");
-            Failure::new(Exit::Failed, message).hint("compare the versions of the two sides")
+            Failure::new(Exit::Failed, message)
+                .hint("compare the versions of the command and the node")
         })?;
         let wanted = usize::try_from(last.min(self.left)).unwrap_or(usize::MAX);
         for data in page.messages.iter().take(wanted) {
@@ -138,12 +139,12 @@ impl Tail<'_> {
         self.screen.message(position, message, data)
     }
 
-    /// Shows what comes behind the position, until nothing more is wanted.
-    async fn follow(&mut self, position: &mut String) -> Result<(), Trouble> {
-        let question = Question::get(&self.path)
+    /// Prints the events after the position until the requested number of messages is reached.
+    async fn follow(&mut self, position: &mut String) -> Result<(), HttpError> {
+        let request = HttpRequest::get(&self.path)
             .header("accept", "text/event-stream")
             .header("last-event-id", &position);
-        let mut pieces = self.node.open(&question).await?;
+        let mut pieces = self.node.open(&request).await?;
         let mut reader = Reader::default();
         while let Some(piece) = pieces.next().await? {
             for event in reader.feed(&piece) {
@@ -154,36 +155,36 @@ impl Tail<'_> {
             }
         }
         let code = ErrorCode::Unavailable;
-        Err(Trouble::Call(client::CallError::new(
+        Err(HttpError::Call(client::CallError::new(
             code,
             "the node ended the stream",
         )))
     }
 
-    /// Whether nothing more is wanted.
-    fn event(&mut self, event: &Event) -> Result<bool, Trouble> {
+    /// Handles an event; true if the command is done.
+    fn event(&mut self, event: &Event) -> Result<bool, HttpError> {
         let data = parse(event.data.as_bytes())?;
         match &event.kind[..] {
             "message" => self.message(&event.id, &data, &event.data)?,
             "head" if self.ends_at_head => return Ok(true),
-            "error" => return Err(Trouble::Refused(Problem::of(data))),
+            "error" => return Err(HttpError::Refused(Problem::of(data))),
             kind => self.screen.other(kind, &event.id, &data, &event.data)?,
         }
         Ok(self.left == 0)
     }
 
-    /// Waits for a node to go on with.
+    /// Waits until the client is connected again.
     async fn wait(&mut self) -> Result<(), Failure> {
         self.screen.end_line()?;
-        output::note("the connection is lost; it goes on when there is a node again");
+        output::note("connection lost; waiting for the node");
         tokio::time::sleep(PAUSE).await;
         self.node.wait_for_connection().await;
         Ok(())
     }
 }
 
-/// Whether it may be another time.
-fn is_passing(code: ErrorCode) -> bool {
+/// True for errors that a later attempt may not have.
+fn is_transient(code: ErrorCode) -> bool {
     matches!(
         code,
         ErrorCode::Unconfirmed
@@ -193,11 +194,11 @@ fn is_passing(code: ErrorCode) -> bool {
     )
 }
 
-/// What is printed, and how far an answer that is being written is on it.
+/// The output, with the state of the streamed answer on its last line.
 #[derive(Debug)]
 struct Screen {
     format: Format,
-    /// Whose text stands on the last line, and all of it.
+    /// The id of the streamed answer on the last line, and its text so far.
     running: Option<(String, String)>,
 }
 
@@ -227,7 +228,7 @@ impl Screen {
         }
     }
 
-    /// An event that is no message.
+    /// Prints an event that is not a message.
     fn other(
         &mut self,
         kind: &str,
@@ -243,7 +244,7 @@ impl Screen {
             "stop" => {
                 self.end_line()?;
                 let id = data["mid"].as_str().unwrap_or_default();
-                output::print_text(&format!("~ {}: is asked to stop\n", one_line(id)))
+                output::print_text(&format!("~ {}: stop requested\n", one_line(id)))
             }
             _ => Ok(()),
         }
@@ -270,7 +271,7 @@ impl Screen {
         output::print_text(&render::lines(delta))
     }
 
-    /// Ends the line on which a text stands.
+    /// Ends the line of a streamed answer.
     fn end_line(&mut self) -> Result<(), Failure> {
         match self.running.take() {
             Some(_) => output::print_text("\n"),
@@ -278,7 +279,7 @@ impl Screen {
         }
     }
 
-    /// An event for programs, with its data as they are.
+    /// Prints an event as a JSON line, with its data unchanged.
     fn line(&self, kind: &str, position: &str, data: &str) -> Result<(), Failure> {
         let (kind, position) = (json!(kind), json!(position));
         let data = data.replace('\n', " ");

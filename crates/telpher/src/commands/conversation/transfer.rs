@@ -1,4 +1,4 @@
-//! `telpher conversation export` and `import`: all of a conversation as JSON lines.
+//! `telpher conversation export` and `import`: a whole conversation as JSON lines.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::ask::{Node, Problem, Question, Trouble, parse};
+use super::http::{HttpError, HttpRequest, Node, Problem, parse};
 use super::{conversation_name, path_of};
 use crate::commands::target::{Target, block_on};
 use crate::failure::{Exit, Failure};
@@ -19,16 +19,16 @@ Examples:
   telpher conversation export support-42 | telpher conversation import copy-of-42
   telpher conversation export support-42 | jq -r 'select(.seq) | .role + \": \" + .parts[0].text'
 
-The first line is what the conversation is, each other one a message, byte for byte as it was written. \
-If the exit status is not 0 it is not whole.";
+The first line has the settings of the conversation, every other line is a message, byte for byte as \
+it was written. If the exit status is not 0, the export is incomplete.";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
   telpher conversation import support-42 support-42.jsonl
   telpher conversation import support-42 < support-42.jsonl
 
-Messages keep their ids, so an import that was interrupted is simply repeated. What the first line \
-says of the conversation is so at the end.";
+Messages keep their ids, so an interrupted import can be repeated. The settings of the first line are \
+applied at the end.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXPORT_EXAMPLES)]
@@ -46,7 +46,7 @@ pub(crate) struct ImportArgs {
     /// Name of the conversation: org/namespace/x, or x
     conversation: String,
 
-    /// The JSON lines; the standard input unless it is said
+    /// File with the JSON lines [default: the standard input]
     file: Option<PathBuf>,
 
     #[command(flatten)]
@@ -56,24 +56,24 @@ pub(crate) struct ImportArgs {
     target: Target,
 }
 
-/// Bytes of lines that are sent together, about.
+/// Approximate size of the lines that are sent in one request, in bytes.
 const PIECE_SIZE: usize = 1 << 20;
 
 pub(super) fn run_export(args: &ExportArgs, environment: &Environment) -> Result<(), Failure> {
     let name = conversation_name(&args.conversation)?;
     block_on(async {
         let node = Node::connect(&args.target, environment).await?;
-        let asked = async {
+        let exchange = async {
             let path = format!("{}/export", path_of(&name));
-            let mut pieces = node.open(&Question::get(path)).await?;
+            let mut pieces = node.open(&HttpRequest::get(path)).await?;
             while let Some(piece) = pieces.next().await? {
                 output::print_piece(&piece)?;
             }
-            Ok::<_, Trouble>(())
+            Ok::<_, HttpError>(())
         };
         let for_people = Format { json: false };
-        let asked = asked.await;
-        asked.map_err(|trouble| trouble.tell(for_people, Some(&name)))
+        let exchange = exchange.await;
+        exchange.map_err(|error| error.report(for_people, Some(&name)))
     })
 }
 
@@ -83,53 +83,54 @@ pub(super) fn run_import(args: &ImportArgs, environment: &Environment) -> Result
     block_on(async {
         let node = Node::connect(&args.target, environment).await?;
         let path = format!("{}/import", path_of(&name));
-        let mut done = Done::default();
-        let asked = async {
+        let mut done = ImportTotals::default();
+        let exchange = async {
             let head = lines.head()?;
             while let Some((first, piece)) = lines.piece()? {
                 done.add(&send(&node, &path, first, piece).await?);
             }
-            // It may say that the conversation is archived, or read to its end.
+            // The settings may make the conversation read-only or set read marks, so they come
+            // last.
             if let Some(head) = head {
                 done.add(&send(&node, &path, 0, head).await?);
             }
-            Ok::<_, Trouble>(())
+            Ok::<_, HttpError>(())
         };
-        let asked = asked.await;
-        asked.map_err(|trouble| trouble.tell(args.format, Some(&name)))?;
+        let exchange = exchange.await;
+        exchange.map_err(|error| error.report(args.format, Some(&name)))?;
         output::print(args.format, &done.document(), &done.human())
     })
 }
 
-/// Has the node import lines; `first` lines of the file come before them.
-async fn send(node: &Node, path: &str, first: u64, lines: String) -> Result<Value, Trouble> {
-    let answer = node.ask(&Question::new("POST", path).lines(lines)).await;
-    let answer = answer.map_err(|trouble| located(trouble, first))?;
+/// Sends lines to the node; `first` is the number of lines of the file before them.
+async fn send(node: &Node, path: &str, first: u64, lines: String) -> Result<Value, HttpError> {
+    let answer = node.ask(&HttpRequest::new("POST", path).lines(lines)).await;
+    let answer = answer.map_err(|error| located(error, first))?;
     Ok(parse(&answer)?)
 }
 
-/// The line of the file, where the node tells that of the piece.
-fn located(trouble: Trouble, first: u64) -> Trouble {
-    match trouble {
-        Trouble::Refused(mut problem) => {
+/// Converts the line number within the piece, in the node's answer, to that within the file.
+fn located(error: HttpError, first: u64) -> HttpError {
+    match error {
+        HttpError::Refused(mut problem) => {
             let Problem { detail, extra, .. } = &mut problem;
             if let Some(line) = extra.get("line").and_then(Value::as_u64) {
                 let line = first + line;
                 extra.insert("line".to_owned(), line.into());
                 *detail = format!("line {line}: {detail}");
             }
-            Trouble::Refused(problem)
+            HttpError::Refused(problem)
         }
         other => other,
     }
 }
 
-/// Lines of a file, or of the standard input, in pieces.
+/// Reads the lines of a file or of the standard input in pieces.
 struct Lines {
     input: Box<dyn BufRead>,
-    /// A line that was looked at and is still to be handed out.
+    /// A line that was read ahead.
     ahead: String,
-    /// Lines before the next one that is read.
+    /// Number of lines read so far.
     read: u64,
 }
 
@@ -154,7 +155,7 @@ impl Lines {
         }
     }
 
-    /// The first line, if it says what the conversation is.
+    /// Reads the first line; returns it if it has the settings of the conversation.
     fn head(&mut self) -> Result<Option<String>, Failure> {
         let mut line = String::new();
         self.line(&mut line)?;
@@ -166,7 +167,7 @@ impl Lines {
         Ok(None)
     }
 
-    /// Appends the next line; whether there was one.
+    /// Appends the next line to `text`; false at the end of the input.
     fn line(&mut self, text: &mut String) -> Result<bool, Failure> {
         match self.input.read_line(text) {
             Ok(0) => Ok(false),
@@ -182,7 +183,7 @@ impl Lines {
         }
     }
 
-    /// How many lines came before, and the next ones; `None` at the end.
+    /// Returns the number of lines before, and the next lines; `None` at the end.
     fn piece(&mut self) -> Result<Option<(u64, String)>, Failure> {
         let mut piece = std::mem::take(&mut self.ahead);
         let first = self.read - u64::from(!piece.is_empty());
@@ -191,15 +192,15 @@ impl Lines {
     }
 }
 
-/// What an import did.
+/// Totals of an import.
 #[derive(Debug, Default)]
-struct Done {
+struct ImportTotals {
     appended: u64,
     deduplicated: u64,
     head_seq: u64,
 }
 
-impl Done {
+impl ImportTotals {
     fn add(&mut self, answer: &Value) {
         let number = |member: &str| answer[member].as_u64().unwrap_or(0);
         self.appended += number("appended");
@@ -222,8 +223,8 @@ impl Done {
         match deduplicated {
             0 => format!("{appended} appended; the newest message is {head_seq}\n"),
             _ => format!(
-                "{appended} appended, {deduplicated} were there already; the newest message is \
-                 {head_seq}\n"
+                "{appended} appended, {deduplicated} skipped because they exist; the newest \
+                 message is {head_seq}\n"
             ),
         }
     }
@@ -234,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_in_pieces_and_are_counted() {
+    fn lines_are_read_in_pieces_and_counted() {
         let line = format!("{}\n", "x".repeat(PIECE_SIZE / 2));
         let text = format!("{line}{line}{line}last");
         let mut lines = Lines::of(Box::new(io::Cursor::new(text.into_bytes())));
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_that_says_what_it_is_stands_apart() {
+    fn the_settings_line_is_returned_separately() {
         let text = "{\"conversation\":{}}\n{\"role\":\"user\"}\n";
         let mut lines = Lines::of(Box::new(io::Cursor::new(text)));
         assert_eq!(lines.head().unwrap().unwrap(), "{\"conversation\":{}}\n");
@@ -260,11 +261,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_a_piece_is_a_line_of_the_file() {
+    fn line_numbers_of_a_piece_become_those_of_the_file() {
         let document = json!({ "code": "invalid_argument", "detail": "no", "line": 3 });
-        let trouble = located(Trouble::Refused(Problem::of(document)), 10);
-        let Trouble::Refused(problem) = trouble else {
-            panic!("{trouble:?}")
+        let error = located(HttpError::Refused(Problem::of(document)), 10);
+        let HttpError::Refused(problem) = error else {
+            panic!("{error:?}")
         };
         assert_eq!(
             (&problem.detail[..], &problem.extra["line"]),

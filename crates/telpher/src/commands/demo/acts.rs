@@ -1,4 +1,4 @@
-//! What happens, a scene at a time.
+//! The scenes of the demo.
 
 use std::time::Duration;
 
@@ -8,22 +8,24 @@ use tokio::time::Instant;
 use super::agents::{CalculatorClient, Crew, FACTS, subscribe};
 use super::sleeper::Sleeper;
 use super::stage::{Stage, short};
-use super::{broken, desk};
+use super::{broken, demo_name};
 use crate::failure::Failure;
 use crate::serve::Embedded;
 
 fn caller(crew: &Crew, agent: &str) -> Result<Caller, Failure> {
-    crew.planner.caller(desk(agent)?.as_str()).map_err(broken)
+    crew.planner
+        .caller(demo_name(agent)?.as_str())
+        .map_err(broken)
 }
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// One name, two instances.
+/// Scene: calls are distributed to two instances of one name.
 pub(super) async fn anycast(stage: &Stage, crew: &Crew) -> Result<(), Failure> {
     stage
-        .scene("One name, two instances: calls go to them in turn")
+        .scene("One name, two instances: calls go to each in turn")
         .await?;
     let researcher = caller(crew, "researcher")?;
     for (topic, _) in FACTS {
@@ -31,16 +33,16 @@ pub(super) async fn anycast(stage: &Stage, crew: &Crew) -> Result<(), Failure> {
         stage.says("planner", "researcher", &what).await?;
         let answer = researcher.call("look_up", topic).await.map_err(broken)?;
         let answer = text(&answer);
-        let (who, fact) = answer.split_once(": ").unwrap_or(("somebody", &answer));
+        let (who, fact) = answer.split_once(": ").unwrap_or(("researcher", &answer));
         stage.says(who, "planner", fact).await?;
     }
     Ok(())
 }
 
-/// A Rust trait as the contract.
+/// Scene: typed calls with a Rust trait as the interface.
 pub(super) async fn typed_calls(stage: &Stage, crew: &Crew) -> Result<(), Failure> {
     stage
-        .scene("Typed calls: a Rust trait is the contract")
+        .scene("Typed calls: a Rust trait is the interface")
         .await?;
     let calculator = CalculatorClient::new(caller(crew, "calculator")?);
     stage.says("planner", "calculator", "add(19, 23)").await?;
@@ -53,7 +55,7 @@ pub(super) async fn typed_calls(stage: &Stage, crew: &Crew) -> Result<(), Failur
     stage.says("calculator", "planner", &brief(&error)).await
 }
 
-/// Any number of replies.
+/// Scene: a call with any number of replies.
 pub(super) async fn streaming(stage: &Stage, crew: &Crew) -> Result<(), Failure> {
     stage
         .scene("Streaming: any number of replies to one call")
@@ -67,17 +69,17 @@ pub(super) async fn streaming(stage: &Stage, crew: &Crew) -> Result<(), Failure>
     Ok(())
 }
 
-/// To all who listen.
+/// Scene: a message to every subscriber.
 pub(super) async fn multicast(stage: &Stage, crew: &mut Crew) -> Result<(), Failure> {
     stage
-        .scene("Multicast: one send, a copy for everybody")
+        .scene("Multicast: one send, a copy for every subscriber")
         .await?;
     stage.says("planner", "news", "tea is ready").await?;
-    let news = desk("news")?;
+    let news = demo_name("news")?;
     let sending = crew.planner.send_reported(&news, Cast::All, "tea is ready");
     let receipt = sending.await.map_err(broken)?;
     for (name, reader) in &mut crew.readers {
-        let what = format!("heard: {}", next(reader).await?);
+        let what = format!("received: {}", next(reader).await?);
         stage.remarks(name, &what).await?;
     }
     let what = format!(
@@ -87,14 +89,14 @@ pub(super) async fn multicast(stage: &Stage, crew: &mut Crew) -> Result<(), Fail
     stage.says("node", "planner", &what).await
 }
 
-/// What the node keeps.
+/// Scene: durable writes.
 pub(super) async fn write(stage: &Stage, crew: &mut Crew) -> Result<(), Failure> {
     stage
         .scene("Write: on disk before it is acknowledged, with or without a subscriber")
         .await?;
     for (agent, body) in [("archive", "minutes of the meeting"), ATTIC] {
         stage.says("planner", agent, body).await?;
-        let name = desk(agent)?;
+        let name = demo_name(agent)?;
         let start = Instant::now();
         let written = crew.planner.write(&name, body).await.map_err(broken)?;
         let took = short(start.elapsed());
@@ -104,17 +106,17 @@ pub(super) async fn write(stage: &Stage, crew: &mut Crew) -> Result<(), Failure>
         );
         stage.says("node", "planner", &what).await?;
     }
-    let kept = format!("keeps: {}", take(&mut crew.archive).await?);
+    let kept = format!("received: {}", take(&mut crew.archive).await?);
     stage.remarks("archive", &kept).await
 }
 
-/// What is written while nobody is there to take it.
+/// The agent and the body of a write without a subscriber.
 const ATTIC: (&str, &str) = ("attic", "an old hat");
 
-/// What was written before the node went.
+/// Scene: a message that was written before the node's crash is delivered.
 pub(super) async fn still_there(stage: &Stage, node: &Embedded) -> Result<(), Failure> {
     stage
-        .scene("What was written before that is there for whoever comes now")
+        .scene("A message that was written before the crash is delivered to a new subscriber")
         .await?;
     let (agent, body) = ATTIC;
     let mut attic = subscribe(&node.unix, agent).await?;
@@ -122,13 +124,13 @@ pub(super) async fn still_there(stage: &Stage, node: &Embedded) -> Result<(), Fa
     if kept != body {
         return Err(broken(format!("{agent} was given: {kept}")));
     }
-    stage.remarks(agent, &format!("keeps: {kept}")).await
+    stage.remarks(agent, &format!("received: {kept}")).await
 }
 
-/// What is told at once.
-pub(super) async fn nobody_there(stage: &Stage, crew: &Crew) -> Result<(), Failure> {
+/// Scene: errors that are reported at once.
+pub(super) async fn no_responder(stage: &Stage, crew: &Crew) -> Result<(), Failure> {
     stage
-        .scene("Nobody there: told at once, not by a timeout")
+        .scene("No responder: reported at once, not by a timeout")
         .await?;
     for (agent, method) in [("oracle", ""), ("writer", "haikoo")] {
         let what = match method {
@@ -152,14 +154,14 @@ pub(super) async fn nobody_there(stage: &Stage, crew: &Crew) -> Result<(), Failu
 
 const CALLS: usize = 3;
 
-/// What becomes of calls when who answers them dies.
+/// Scene: the outcome of calls whose responder is killed.
 pub(super) async fn killed_agent(
     stage: &Stage,
     crew: &Crew,
     node: &Embedded,
 ) -> Result<(), Failure> {
     stage
-        .scene("An agent dies in the middle of its work: its calls end, and say what is not known")
+        .scene("An agent is killed: its calls end as unconfirmed")
         .await?;
     let sleeper = Sleeper::start(&node.tcp).await?;
     let what = format!("{CALLS} calls in flight (it is process {})", sleeper.pid());
@@ -180,24 +182,24 @@ pub(super) async fn killed_agent(
         }
         stage.says("node", "planner", &brief(&error)).await?;
     }
-    let what = format!("{took} after the kill; each may have been executed, or not");
+    let what = format!("{took} after the kill; each call may have been executed or not");
     stage.remarks("demo", &what).await
 }
 
-/// Everybody connects again.
+/// Scene: agents reconnect after a crash of the node.
 pub(super) async fn restarted_node(
     stage: &Stage,
     crew: &Crew,
     node: &mut Embedded,
 ) -> Result<(), Failure> {
     stage
-        .scene("The node goes without a word and comes back: agents subscribe again by themselves")
+        .scene("The node crashes and restarts: agents reconnect and subscribe again")
         .await?;
     node.crash().await;
-    // A call before that would be one more that is unconfirmed.
+    // A call before the connection is lost would end as unconfirmed.
     let is_lost = |state: &ConnectionState| !matches!(state, ConnectionState::Connected { .. });
     crew.planner.events().wait_for(is_lost).await;
-    stage.remarks("node", "gone").await?;
+    stage.remarks("node", "crashed").await?;
     let researcher = caller(crew, "researcher")?;
     stage
         .says(
@@ -208,7 +210,7 @@ pub(super) async fn restarted_node(
         .await?;
     let start = Instant::now();
     let asking = tokio::spawn(async move {
-        // Until a researcher is back too.
+        // Retried until a researcher has reconnected as well.
         let policy = RetryPolicy::attempts(1000).pauses(Duration::from_millis(2), MS_50);
         let answer = researcher.call("look_up", "tapirs").retry(policy).await;
         answer.map(|answer| (answer, start.elapsed()))
@@ -218,8 +220,8 @@ pub(super) async fn restarted_node(
     stage.remarks("node", &what).await?;
     let (answer, took) = asking.await.map_err(broken)?.map_err(broken)?;
     let (answer, took) = (text(&answer), short(took));
-    let (who, fact) = answer.split_once(": ").unwrap_or(("somebody", &answer));
-    let what = format!("{fact} ({took} after it was asked)");
+    let (who, fact) = answer.split_once(": ").unwrap_or(("researcher", &answer));
+    let what = format!("{fact} ({took} after the call)");
     stage.says(who, "planner", &what).await
 }
 
@@ -228,7 +230,7 @@ const MS_50: Duration = Duration::from_millis(50);
 const WARM_UP: usize = 200;
 const ROUND_TRIPS: usize = 2000;
 
-/// One round trip after the other.
+/// Scene: the latency of sequential round trips.
 pub(super) async fn how_fast(stage: &Stage, crew: &Crew) -> Result<(), Failure> {
     stage.scene("How fast was that?").await?;
     let researcher = caller(crew, "researcher/ada")?;
@@ -252,7 +254,7 @@ pub(super) async fn how_fast(stage: &Stage, crew: &Crew) -> Result<(), Failure> 
     stage.remarks("planner", &what).await
 }
 
-/// Waits until the planner has that many calls under way.
+/// Waits until the planner has `count` calls in flight.
 async fn in_flight(crew: &Crew, count: usize) {
     while crew.planner.in_flight() < count {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -265,7 +267,7 @@ async fn next(subscription: &mut Subscription) -> Result<String, Failure> {
     Ok(text(&envelope.body))
 }
 
-/// The next message of a mailbox, which is done with.
+/// Returns the next message of a mailbox and acknowledges it.
 async fn take(subscription: &mut Subscription) -> Result<String, Failure> {
     let envelope = subscription.next().await;
     let envelope = envelope.ok_or_else(|| broken("a subscription ended"))?;
@@ -276,7 +278,7 @@ async fn take(subscription: &mut Subscription) -> Result<String, Failure> {
 
 fn expect_error<T>(outcome: Result<T, CallError>) -> Result<CallError, Failure> {
     match outcome {
-        Ok(_) => Err(broken("a call succeeded that cannot")),
+        Ok(_) => Err(broken("a call succeeded that should have failed")),
         Err(error) => Ok(error),
     }
 }

@@ -1,28 +1,28 @@
-//! Who plays: agents that are tasks of this process, each on a connection of its own.
+//! The agents of the demo: tasks of this process, each with a connection of its own.
 
 use std::time::Duration;
 
 use client::{
-    Attached, Client, Context, Fault, Request, Server, SubscribeOptions, Subscription, service,
+    Attachment, Client, Context, Fault, Request, Server, SubscribeOptions, Subscription, service,
 };
 
-use super::{broken, desk};
+use super::{broken, demo_name};
 use crate::failure::Failure;
 use crate::serve::Embedded;
 
-/// Everybody but the one who is killed.
+/// The agents of the demo, except the one that is killed.
 pub(super) struct Crew {
-    /// Who does all the asking.
+    /// The agent that makes all calls.
     pub(super) planner: Client,
-    /// Who is subscribed to the news.
+    /// The subscribers of the news.
     pub(super) readers: Vec<(&'static str, Subscription)>,
-    /// Who keeps what is written.
+    /// The agent that receives writes.
     pub(super) archive: Subscription,
-    _serving: Vec<Attached>,
+    _serving: Vec<Attachment>,
 }
 
 impl Crew {
-    /// Connects all of them; every other one by the Unix socket.
+    /// Connects all agents, some by TCP and some by the Unix socket.
     pub(super) async fn start(node: &Embedded) -> Result<Self, Failure> {
         let (tcp, unix) = (node.tcp.as_str(), node.unix.as_str());
         let mut readers = Vec::new();
@@ -44,43 +44,42 @@ impl Crew {
 }
 
 async fn connect(url: &str, agent: &str) -> Result<Client, Failure> {
-    let builder = Client::builder().name(desk(agent)?.as_str());
+    let builder = Client::builder().name(demo_name(agent)?.as_str());
     let connecting = builder.map_err(broken)?.connect(url);
     connecting.await.map_err(broken)
 }
 
-async fn serve(url: &str, agent: &str, server: Server) -> Result<Attached, Failure> {
+async fn serve(url: &str, agent: &str, server: Server) -> Result<Attachment, Failure> {
     let client = connect(url, agent).await?;
-    let attached = server.attach(&client, &desk(agent)?).await;
+    let attached = server.attach(&client, &demo_name(agent)?).await;
     attached.map_err(broken)
 }
 
-/// An agent that takes what it is sent and what is written to it.
+/// Subscribes an agent that receives messages and writes.
 pub(super) async fn subscribe(url: &str, agent: &str) -> Result<Subscription, Failure> {
     let client = connect(url, agent).await?;
     let options = SubscribeOptions::new().with_source();
-    let subscription = client.subscribe_with(&desk(agent)?, options).await;
+    let subscription = client.subscribe_with(&demo_name(agent)?, options).await;
     subscription.map_err(broken)
 }
 
-/// Thinking takes a moment.
+/// Simulated working time of an agent.
 const THOUGHT: Duration = Duration::from_millis(25);
 
-/// Looks things up; and echoes, to be measured.
+/// A server that looks facts up, and echoes for the latency measurement.
 fn researcher(name: &'static str) -> Server {
     Server::new()
         .handle("look_up", move |request: Request| async move {
             tokio::time::sleep(THOUGHT).await;
             let topic = std::str::from_utf8(&request.body)?;
             let found = FACTS.iter().find(|(known, _)| *known == topic);
-            let (_, fact) =
-                found.ok_or_else(|| Fault::new(format!("{topic}: never heard of it")))?;
+            let (_, fact) = found.ok_or_else(|| Fault::new(format!("no fact about {topic}")))?;
             Ok(format!("{name}: {fact}"))
         })
         .handle_sync("echo", |request: Request| Ok(request.body))
 }
 
-/// What researchers know.
+/// The facts of the researchers.
 pub(super) const FACTS: [(&str, &str); 4] = [
     ("tides", "twice a day, by the moon"),
     ("telphers", "carry loads along a line, by themselves"),
@@ -91,9 +90,9 @@ pub(super) const FACTS: [(&str, &str); 4] = [
 service! {
     /// Sums and quotients.
     pub(super) trait Calculator, client CalculatorClient {
-        /// `a` and `b` together.
+        /// Returns the sum of `a` and `b`.
         async fn add(a: i64, b: i64) -> i64;
-        /// How often `b` is in `a`.
+        /// Returns the quotient of `a` and `b`.
         async fn divide(a: i64, b: i64) -> i64;
     }
 }
@@ -117,7 +116,7 @@ const VERSE: [&str; 3] = [
     "nobody carries",
 ];
 
-/// Answers with one line after the other.
+/// A server that streams the lines of a poem.
 fn writer() -> Server {
     Server::new().handle_stream("haiku", |_, lines| async move {
         for line in VERSE {

@@ -1,4 +1,4 @@
-//! The agent that is killed: it takes requests and never answers, in a process of its own.
+//! The agent that is killed: a process that takes requests and never answers them.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -7,17 +7,17 @@ use client::{Client, ConnectionState, SubscribeOptions};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 
-use super::{broken, desk};
+use super::{broken, demo_name};
 use crate::commands::target::{Target, call_failure};
 use crate::failure::Failure;
 use crate::settings::Environment;
 
 const AGENT: &str = "sleeper";
 
-/// What it does: takes requests until its connection is lost.
+/// Runs the agent: takes requests until its connection is lost.
 pub(super) async fn run(url: &str, environment: &Environment) -> Result<(), Failure> {
     let client: Client = Target::at(url).connect(environment).await?;
-    let name = desk(AGENT)?;
+    let name = demo_name(AGENT)?;
     let mut requests = client
         .subscribe_with(&name, SubscribeOptions::new())
         .await
@@ -33,13 +33,13 @@ pub(super) async fn run(url: &str, environment: &Environment) -> Result<(), Fail
     Ok(())
 }
 
-/// The process, from the outside; killed with this.
+/// A handle of the agent's process, which is killed on drop.
 pub(super) struct Sleeper {
     child: Child,
 }
 
 impl Sleeper {
-    /// Starts it, and waits until it is subscribed.
+    /// Starts the process and waits until the agent is subscribed.
     pub(super) async fn start(url: &str) -> Result<Self, Failure> {
         let executable = std::env::current_exe().map_err(broken)?;
         let mut child = command(&executable, url).spawn().map_err(broken)?;
@@ -55,7 +55,7 @@ impl Sleeper {
         self.child.id().unwrap_or_default()
     }
 
-    /// As `kill -9` does.
+    /// Kills the process with SIGKILL.
     pub(super) async fn kill(mut self) -> Result<(), Failure> {
         self.child.kill().await.map_err(broken)
     }

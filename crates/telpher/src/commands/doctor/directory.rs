@@ -1,4 +1,4 @@
-//! The data directory: who uses it, what it is on, how much room there is.
+//! Checks of the data directory: lock, permissions, file system and free space.
 
 use std::path::{Path, PathBuf};
 
@@ -6,15 +6,15 @@ use rustix::fs::statvfs;
 use serde_json::json;
 
 use super::{Finding, bytes, mounts};
-use crate::data_lock::{self, Use};
+use crate::data_lock::{self, DirectoryUse};
 
-/// Less than this, and a node cannot even prepare its first segments.
+/// Free bytes below which a node cannot allocate its first segments.
 const FREE_FAIL: u64 = 512 << 20;
 
-/// Less than this is soon used up.
+/// Free bytes below which a warning is given.
 const FREE_WARN: u64 = 4 << 30;
 
-/// Whether a node runs with the directory: then its ports are taken, and rightly so.
+/// Tells if a node runs with the directory. If so, its ports are in use by that node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InUse {
     Yes,
@@ -23,27 +23,26 @@ pub(super) enum InUse {
 
 pub(super) fn check_use(dir: &Path) -> (Finding, InUse) {
     const CHECK: &str = "lock";
-    match data_lock::look(dir) {
-        Ok(Use::Free(guard)) => {
-            // A node may begin to while the rest is checked.
+    match data_lock::check(dir) {
+        Ok(DirectoryUse::Free(guard)) => {
+            // A node may start while the other checks run.
             drop(guard);
             (Finding::ok(CHECK, "no node uses the directory"), InUse::No)
         }
-        Ok(Use::Held { pid }) => {
+        Ok(DirectoryUse::Held { pid }) => {
             let detail = format!("{} uses the directory", data_lock::holder(pid));
-            let hint =
-                "that is a running node; a second one needs a directory of its own: --data PATH";
+            let hint = "a node is running; a second node needs its own directory: --data PATH";
             (Finding::warn(CHECK, detail, hint), InUse::Yes)
         }
         Err(error) => {
-            let detail = format!("cannot look at the lock of {}: {error}", dir.display());
-            let hint = "the node must run as the user that the directory belongs to";
+            let detail = format!("cannot check the lock of {}: {error}", dir.display());
+            let hint = "run as the user that owns the directory";
             (Finding::fail(CHECK, detail, hint), InUse::No)
         }
     }
 }
 
-/// The directory, or the one above it that would hold it.
+/// Returns the directory, or its nearest existing parent.
 pub(super) fn nearest(dir: &Path) -> PathBuf {
     let exists = dir.ancestors().find(|one| one.is_dir());
     match exists {
@@ -73,13 +72,11 @@ fn check_directory(dir: &Path, place: &Path) -> Finding {
             Finding::fail(
                 CHECK,
                 detail,
-                "choose a directory that this user may write to: --data PATH",
+                "choose a directory that is writable for this user: --data PATH",
             )
         }
-        Ok(_) if dir.is_dir() => {
-            Finding::ok(CHECK, format!("{shown} is there and can be written to"))
-        }
-        Ok(_) => Finding::ok(CHECK, format!("{shown} is not there yet and can be made")),
+        Ok(_) if dir.is_dir() => Finding::ok(CHECK, format!("{shown} exists and is writable")),
+        Ok(_) => Finding::ok(CHECK, format!("{shown} does not exist and can be created")),
     }
 }
 
@@ -88,8 +85,8 @@ fn check_file_system(place: &Path) -> Finding {
     let Some(mount) = mounts::of(place) else {
         return Finding::warn(
             CHECK,
-            format!("the mount of {} is not known", place.display()),
-            "/proc/self/mountinfo cannot be read: is /proc mounted?",
+            format!("the mount of {} is unknown", place.display()),
+            "cannot read /proc/self/mountinfo: check that /proc is mounted",
         );
     };
     let detail = format!(
@@ -114,17 +111,17 @@ fn check_file_system(place: &Path) -> Finding {
         mounts::Nature::Memory => Finding::warn(
             CHECK,
             format!("{detail}: memory"),
-            "nothing there survives a restart of the machine, whatever was acknowledged",
+            "all data is lost when the machine restarts, even acknowledged data",
         ),
-        mounts::Nature::Elsewhere => Finding::warn(
+        mounts::Nature::Remote => Finding::warn(
             CHECK,
-            format!("{detail}: another machine or program keeps it"),
-            "a sync is worth what that side makes of it; a local disk is the safe choice",
+            format!("{detail}: network or user-space file system"),
+            "a sync may not reach a disk there; use a local disk",
         ),
         mounts::Nature::Layered => Finding::warn(
             CHECK,
-            format!("{detail}: a container's own layer"),
-            "it goes with the container: mount a volume for --data",
+            format!("{detail}: writable layer of a container"),
+            "data is lost with the container: mount a volume for --data",
         ),
     };
     finding.figures(figures)
@@ -135,8 +132,8 @@ fn check_room(place: &Path) -> Finding {
     let stat = match statvfs(place) {
         Ok(stat) => stat,
         Err(error) => {
-            let detail = format!("cannot ask how much room {} has: {error}", place.display());
-            return Finding::warn(CHECK, detail, "look with `df`");
+            let detail = format!("cannot read the free space of {}: {error}", place.display());
+            return Finding::warn(CHECK, detail, "check it with `df`");
         }
     };
     let unit = stat.f_frsize.max(1);
@@ -144,12 +141,13 @@ fn check_room(place: &Path) -> Finding {
         stat.f_bavail.saturating_mul(unit),
         stat.f_blocks.saturating_mul(unit),
     );
-    let no_names = stat.f_files > 0 && stat.f_favail == 0;
+    let is_out_of_inodes = stat.f_files > 0 && stat.f_favail == 0;
     let detail = format!("{} free of {}", bytes(free), bytes(size));
-    let hint =
-        "make room, or choose another disk with --data: when it is full, appends are refused";
+    let hint = "free space, or choose another disk with --data: appends are refused on a full disk";
     let finding = match free {
-        _ if no_names => Finding::fail(CHECK, "no inode is free", "remove files that nobody needs"),
+        _ if is_out_of_inodes => {
+            Finding::fail(CHECK, "no inode is free", "remove files you do not need")
+        }
         0..FREE_FAIL => Finding::fail(CHECK, detail, hint),
         FREE_FAIL..FREE_WARN => Finding::warn(CHECK, detail, hint),
         _ => Finding::ok(CHECK, detail),
@@ -162,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_is_not_there_is_judged_by_the_one_that_will_hold_it() {
+    fn a_missing_directory_is_checked_by_its_existing_parent() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(nearest(&dir.path().join("a/b")), dir.path());
         assert_eq!(
@@ -172,7 +170,7 @@ mod tests {
         let missing = dir.path().join("a/b");
         let finding = check_directory(&missing, &nearest(&missing));
         assert!(
-            finding.detail.ends_with("can be made"),
+            finding.detail.ends_with("can be created"),
             "{}",
             finding.detail
         );

@@ -1,4 +1,4 @@
-//! What a path is on, as the kernel lists it in `/proc/self/mountinfo` (proc(5)).
+//! The mount of a path, as the kernel lists it in `/proc/self/mountinfo` (proc(5)).
 
 use std::path::{Path, PathBuf};
 
@@ -8,21 +8,21 @@ pub(super) struct Mount {
     pub(super) point: PathBuf,
     /// `ext4`, `tmpfs`, ...
     pub(super) kind: String,
-    /// What is mounted: a device, a server's path.
+    /// The mounted device or the server's path.
     pub(super) source: String,
     pub(super) read_only: bool,
 }
 
-/// What a sync on it is worth.
+/// The kind of storage behind a mount, which decides if a sync makes data durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Nature {
     /// A disk of this machine.
     Disk,
     /// Memory.
     Memory,
-    /// A server, or a program that plays a file system.
-    Elsewhere,
-    /// A layer over others.
+    /// A network file system, or one in user space.
+    Remote,
+    /// A layer of an overlay.
     Layered,
 }
 
@@ -31,16 +31,16 @@ impl Mount {
         match self.kind.as_str() {
             "tmpfs" | "ramfs" | "devtmpfs" => Nature::Memory,
             "nfs" | "nfs4" | "cifs" | "smb3" | "9p" | "virtiofs" | "ceph" | "glusterfs" => {
-                Nature::Elsewhere
+                Nature::Remote
             }
-            kind if kind == "fuse" || kind.starts_with("fuse.") => Nature::Elsewhere,
+            kind if kind == "fuse" || kind.starts_with("fuse.") => Nature::Remote,
             "overlay" | "aufs" => Nature::Layered,
             _ => Nature::Disk,
         }
     }
 }
 
-/// The mount that holds a path.
+/// Returns the mount that contains a path.
 pub(super) fn of(path: &Path) -> Option<Mount> {
     let path = path.canonicalize().ok()?;
     find(
@@ -49,7 +49,8 @@ pub(super) fn of(path: &Path) -> Option<Mount> {
     )
 }
 
-/// The longest mount point above the path; of several at one place the last covers the others.
+/// Returns the mount with the longest mount point above the path. If several are mounted at the
+/// same point, the last one covers the others.
 fn find(mounts: &str, path: &Path) -> Option<Mount> {
     let all = mounts.lines().filter_map(parse);
     let above = all.filter(|mount| path.starts_with(&mount.point));
@@ -73,7 +74,7 @@ fn parse(line: &str) -> Option<Mount> {
     })
 }
 
-/// Blanks and the like are three octal digits behind a backslash.
+/// Decodes escapes: a backslash and three octal digits.
 fn unescape(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -121,13 +122,13 @@ mod tests {
         assert!(data.read_only);
         assert_eq!(
             (data.nature(), data.source.as_str()),
-            (Nature::Elsewhere, "host:/x")
+            (Nature::Remote, "host:/x")
         );
         assert_eq!(find("nonsense\n\n - \n", Path::new("/")), None);
     }
 
     #[test]
-    fn this_machine_knows_what_its_directories_are_on() {
+    fn the_mount_of_the_current_directory_is_found() {
         let here = of(Path::new(".")).unwrap();
         assert!(
             Path::new(".")

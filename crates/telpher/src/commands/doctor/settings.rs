@@ -1,4 +1,4 @@
-//! Whether the configuration holds together, and whether `serve` would accept it.
+//! Check of the configuration: would `telpher serve` accept it.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::settings::{DataArgs, Environment};
 
 const CHECK: &str = "configuration";
 
-/// The findings, and the configuration that the other checks look at: that of a node with every
-/// default if there is a mistake in it; none if not even the directory makes sense.
+/// Returns the findings, and the configuration for the other checks: the defaults if the
+/// configuration has mistakes, `None` if not even the data directory is valid.
 pub(super) fn check(data: &DataArgs, environment: &Environment) -> (Vec<Finding>, Option<Loaded>) {
     match data.load(environment) {
         Ok(loaded) => (check_loaded(&loaded), Some(loaded)),
@@ -23,7 +23,7 @@ pub(super) fn check(data: &DataArgs, environment: &Environment) -> (Vec<Finding>
             let mut findings = Finding::of_failure(CHECK, failure);
             let loaded = data.load_defaults().ok();
             if loaded.is_some() {
-                let detail = "what follows is checked with the defaults";
+                let detail = "the following checks use the defaults";
                 findings.push(Finding::new(CHECK, Verdict::Warn, detail));
             }
             (findings, loaded)
@@ -61,7 +61,7 @@ fn warning(mistake: &config::Mistake) -> Finding {
     }
 }
 
-/// What `serve` would refuse before it opens a door.
+/// Makes the checks of `telpher serve` before it opens a listener.
 fn refuse(loaded: &Loaded) -> Result<(), Failure> {
     let dir = &loaded.config.data.dir;
     let tokens = TokenStore::open(Arc::new(RealDisk), dir).map_err(store_failure)?;

@@ -1,4 +1,4 @@
-//! How long the disk takes to make a write durable, measured as the journal's line does it.
+//! Measurement of sync latency, with the same writes as the write-ahead log.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,18 +19,18 @@ const FILE_SIZE: u64 = 8 << 20;
 /// Bytes of a write: a block of a few small records.
 const WRITE_SIZE: usize = 512;
 
-/// As long as this is measured, or as often, whatever comes first.
+/// The measurement ends after this time or this number of syncs.
 const WINDOW_NS: u64 = 1_000_000_000;
 const SYNCS_MAX: u64 = 20_000;
 
-/// Above it a group commit's latency is the disk's.
+/// Above this latency the disk dominates the latency of group commits.
 const SLOW_NS: u64 = 500_000;
 
-/// Above it one write after the other is painfully slow.
+/// Above this latency sequential writes are very slow.
 const VERY_SLOW_NS: u64 = 20_000_000;
 
-/// A sync that takes less reached no medium that survives a loss of power, unless a cache with a
-/// battery of its own stands before it.
+/// A faster sync has not reached a medium that survives a loss of power, unless the disk has a
+/// battery-backed cache.
 const INCREDIBLE_NS: u64 = 15_000;
 
 pub(super) fn check(place: &Path) -> Finding {
@@ -39,7 +39,7 @@ pub(super) fn check(place: &Path) -> Finding {
         Err(error) => Finding::fail(
             CHECK,
             format!("cannot write and sync in {}: {error}", place.display()),
-            "a node would stop at the first write: is the disk full or failing? `dmesg` knows",
+            "a node would fail at its first write: check `df` and `dmesg`",
         ),
         Ok(syncs) => judge(&syncs),
     }
@@ -63,24 +63,24 @@ fn judge(syncs: &Histogram) -> Finding {
         0..INCREDIBLE_NS => Finding::warn(
             CHECK,
             detail,
-            "too fast for a disk: memory, or a write cache that a loss of power empties",
+            "too fast for a disk: memory, or a write cache that loses data without power",
         ),
         INCREDIBLE_NS..SLOW_NS => Finding::ok(CHECK, detail),
         SLOW_NS..VERY_SLOW_NS => Finding::warn(
             CHECK,
             detail,
-            "slower than 0.5 ms: writes that wait share a sync, but one alone waits this long",
+            "slower than 0.5 ms: concurrent writes share a sync, but a single write waits this long",
         ),
         _ => Finding::warn(
             CHECK,
             detail,
-            "very slow: a disk of its own, or one that is not a spinning one, helps most",
+            "very slow: use an SSD, or a disk that is not shared with other programs",
         ),
     };
     finding.figures(figures)
 }
 
-/// Nanoseconds of each sync.
+/// Measures the duration of syncs, in nanoseconds.
 fn measure(place: &Path) -> io::Result<Histogram> {
     let zeroed = Zeroed::create(place)?;
     let block = [0xA5; WRITE_SIZE];
@@ -101,7 +101,7 @@ fn measure(place: &Path) -> io::Result<Histogram> {
     Ok(syncs)
 }
 
-/// A file full of zeros on the disk; removed when it is dropped.
+/// A file of zeros, removed on drop.
 struct Zeroed {
     file: File,
     path: PathBuf,
@@ -128,7 +128,7 @@ impl Zeroed {
 
 impl Drop for Zeroed {
     fn drop(&mut self) {
-        // What cannot be removed now could not be removed by anybody here.
+        // There is no other way to remove it.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_decides() {
+    fn the_median_decides_the_verdict() {
         assert_eq!(of(1_000).verdict, Verdict::Warn);
         assert_eq!(of(200_000).verdict, Verdict::Ok);
         assert_eq!(of(2_000_000).verdict, Verdict::Warn);

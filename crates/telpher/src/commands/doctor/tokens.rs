@@ -1,4 +1,4 @@
-//! Tokens whose bearers may use every name.
+//! Check for tokens that may use every name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use super::Finding;
 
 const CHECK: &str = "tokens";
 
-/// Nothing where there are no tokens, or where they cannot be read: another check tells of that.
+/// Returns no finding if there are no tokens, or if they cannot be read, which another check
+/// reports.
 pub(super) fn check(dir: &Path) -> Vec<Finding> {
     let Ok(store) = TokenStore::open(Arc::new(RealDisk), dir) else {
         return Vec::new();
@@ -29,7 +30,7 @@ pub(super) fn check(dir: &Path) -> Vec<Finding> {
         findings.push(Finding::warn(
             CHECK,
             format!(
-                "{} may use every name until the next version",
+                "{} may use every name until the next version of Telpher",
                 titles(&earlier)
             ),
             "bind each to its names: telpher token bind NAME --for 'org/namespace/*'",
@@ -42,8 +43,8 @@ pub(super) fn check(dir: &Path) -> Vec<Finding> {
                 "{} may use every name, those of other agents too",
                 titles(&free)
             ),
-            "limits and halts bind a token that has narrower names: telpher token bind NAME --for \
-             'org/namespace/*'",
+            "bind each to its names, so that limits and halts apply to it: telpher token bind NAME \
+             --for 'org/namespace/*'",
         ));
     }
     if findings.is_empty() {

@@ -1,4 +1,4 @@
-//! What was found, for a person.
+//! Formats an inspection as text.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use journal::{ShardId, StreamId};
 use super::names::Names;
 use crate::output::table;
 
-/// Streams that are listed unless all are wanted.
+/// Number of streams that are listed without `--streams`.
 const STREAMS_SHOWN: usize = 10;
 
-/// Everything as text.
+/// Formats the whole inspection.
 pub(super) fn text(path: &Path, found: &Inspection, names: &Names, all_streams: bool) -> String {
     let mut text = summary(path, found);
     text.push_str(&files(found));
@@ -46,16 +46,16 @@ fn summary(path: &Path, found: &Inspection) -> String {
             ),
         ),
         (
-            "line",
+            "log",
             format!(
-                "{} blocks with {} records not yet filed; ends at {}, known durable up to {}; {torn}",
+                "{} blocks with {} unfiled records; ends at {}, durable up to {}; {torn}",
                 line.blocks, line.records, line.end.0, line.durable.0
             ),
         ),
         (
             "extents",
             format!(
-                "{} files, {} bytes; the line is filed up to {}",
+                "{} files, {} bytes; the log is filed up to {}",
                 extents.len(),
                 extents.iter().map(|one| one.size).sum::<u64>(),
                 found.filed.0
@@ -71,7 +71,7 @@ fn summary(path: &Path, found: &Inspection) -> String {
         (
             "spares",
             format!(
-                "{} files, {} bytes; {} bytes kept back for a full disk",
+                "{} files, {} bytes; {} bytes reserved for a full disk",
                 found.spares.count, found.spares.bytes, found.reserve_bytes
             ),
         ),
@@ -83,13 +83,13 @@ fn summary(path: &Path, found: &Inspection) -> String {
     if found.strays.count > 0 {
         let strays = found.strays;
         text.push_str(&format!(
-            "strays   {} files, {} bytes: left by a stop, removed by the next start\n",
+            "strays   {} files, {} bytes: unused files that the next start removes\n",
             strays.count, strays.bytes
         ));
     }
     if line.lost_bytes > 0 {
         text.push_str(&format!(
-            "lost     {} bytes of the line, which was accepted\n",
+            "lost     {} bytes of the log; the loss was accepted\n",
             line.lost_bytes
         ));
     }
@@ -215,14 +215,14 @@ fn streams(found: &Inspection, names: &Names, all: bool) -> String {
     let rest = found.streams.len() - rows.len();
     let more = match rest {
         0 => String::new(),
-        _ => format!("and {rest} smaller ones: --streams\n"),
+        _ => format!("and {rest} smaller streams; --streams lists all\n"),
     };
     format!("\n{}{more}", table(head, &rows))
 }
 
 fn verdict(found: &Inspection, names: &Names) -> String {
     if found.is_whole() && found.missing.is_empty() {
-        return "whole: every page and every block is what was written\n".to_owned();
+        return "complete: every page and every block is undamaged\n".to_owned();
     }
     let mut text = String::new();
     for damage in &found.damage {
@@ -233,10 +233,8 @@ fn verdict(found: &Inspection, names: &Names) -> String {
     }
     if found.damage.is_empty() {
         text.push_str(match found.is_loss_accepted {
-            true => {
-                "whole, but for what is missing: that was lost earlier, and its loss accepted\n"
-            }
-            false => "nothing is damaged, and yet records are missing: please report it\n",
+            true => "undamaged; the missing records were lost earlier, and the loss was accepted\n",
+            false => "nothing is damaged, but records are missing: please report this defect\n",
         });
     }
     text
@@ -268,7 +266,7 @@ fn dependent_words(dependent: &Dependent, names: &Names) -> String {
         .map_or(String::new(), |first| format!(", from offset {first}"));
     let evidence = match dependent.evidence {
         Evidence::Index => "",
-        Evidence::Claim => ", as the damaged bytes say",
+        Evidence::Claim => ", according to the damaged bytes",
     };
     format!("{who}{from}{evidence}")
 }

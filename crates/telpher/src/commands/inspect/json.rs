@@ -1,4 +1,4 @@
-//! What was found, for programs. Keys are only ever added.
+//! Formats an inspection as JSON. Keys are never renamed or removed.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::explain::state_name;
 use super::names::Names;
 
-/// Everything as JSON.
+/// Returns the whole inspection as JSON.
 pub(super) fn value(path: &Path, found: &Inspection, names: &Names) -> Value {
     let line = &found.line;
     json!({

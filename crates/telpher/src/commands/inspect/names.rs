@@ -1,4 +1,4 @@
-//! What streams are called, by the node's own directory of them.
+//! Names of streams, from the node's directory of names.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use journal::inspect::Inspection;
 use journal::{ShardId, StreamId};
 use node::NamedStream;
 
-/// The names that could be read.
+/// The names of streams that could be read.
 pub(super) struct Names(HashMap<(ShardId, StreamId), Name>);
 
-/// What a stream is for, and its name.
+/// The kind of a stream and its name.
 pub(super) struct Name {
     pub(super) kind: &'static str,
     pub(super) name: String,
@@ -29,7 +29,7 @@ impl Names {
         let mut names: HashMap<_, _> = found.kept.iter().filter_map(name).collect();
         let directory = Name {
             kind: "directory",
-            name: "the names of all streams".to_owned(),
+            name: "names of all streams".to_owned(),
         };
         names.insert(node::DIRECTORY, directory);
         Self(names)
@@ -39,7 +39,7 @@ impl Names {
         self.0.get(&(shard, stream))
     }
 
-    /// The stream in words.
+    /// Describes a stream.
     pub(super) fn words(&self, shard: ShardId, stream: StreamId) -> String {
         let number = format!("stream {} of shard {}", stream.0, shard.0);
         match self.get(shard, stream) {

@@ -1,25 +1,25 @@
-//! `telpher kafka user`: who comes in by a password.
+//! `telpher kafka user`: users of the Kafka listener.
 //!
-//! The node salts and hashes a password; it is in no command line and in no file.
+//! The node salts and hashes a password. Passwords are never on the command line or in a file.
 
 use std::io::{BufRead, IsTerminal, Read, Write};
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 
-use crate::commands::conversation::ask::{Node, Question, Trouble, encode, parse};
+use crate::commands::conversation::http::{HttpError, HttpRequest, Node, encode, parse};
 use crate::commands::target::{Target, block_on};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format};
 use crate::settings::Environment;
 
-/// Bytes of a password, and the end of its line.
+/// Maximum bytes of a password and its line break.
 const INPUT_SIZE_MAX: u64 = 1_026;
 
 const ADD: &str = "\
 Examples:
   telpher kafka user add ann                         asks for a password
-  pass show ann | telpher kafka user add ann         takes it from a pipe";
+  pass show ann | telpher kafka user add ann         reads the password from a pipe";
 
 const LIST: &str = "\
 Examples:
@@ -32,20 +32,20 @@ Example:
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Add a user, or give one another password: the first line of the standard input
+    /// Add a user or change its password; the password is the first line of the standard input
     #[command(after_help = ADD)]
     Add(OneArgs),
-    /// List the users: their names, never their passwords
+    /// List the names of the users
     #[command(after_help = LIST)]
     List(ListArgs),
-    /// Let a user in no more; who is in stays until its connection ends
+    /// Delete a user; its open connections stay
     #[command(after_help = DELETE)]
     Delete(OneArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct OneArgs {
-    /// Its name
+    /// Name of the user
     user: String,
 
     #[command(flatten)]
@@ -68,20 +68,20 @@ pub(super) fn run(command: Command, environment: &Environment) -> Result<(), Fai
     match command {
         Command::Add(args) => {
             let password = password()?;
-            let question = Question::new("PUT", path(&args.user)).body(&json!({
+            let request = HttpRequest::new("PUT", path(&args.user)).body(&json!({
                 "password": password,
             }));
-            add(&args, question, environment)
+            add(&args, request, environment)
         }
         Command::List(args) => list(&args, environment),
         Command::Delete(args) => {
-            let question = Ok(Question::new("DELETE", path(&args.user)));
-            delete(&args, question, environment)
+            let request = Ok(HttpRequest::new("DELETE", path(&args.user)));
+            delete(&args, request, environment)
         }
     }
 }
 
-/// Printed behind the first user.
+/// Printed after the first user was added.
 const FIRST: &str = "note: this is the first user: from now on Kafka clients have to authenticate; \
                      new connections without credentials are refused\n";
 
@@ -91,18 +91,18 @@ fn path(name: &str) -> String {
 
 fn add(
     args: &OneArgs,
-    question: Result<Question, Trouble>,
+    request: Result<HttpRequest, HttpError>,
     environment: &Environment,
 ) -> Result<(), Failure> {
     let user = &args.user;
-    let telling = |trouble| tell(args.format, trouble);
-    let question = question.map_err(telling)?;
+    let to_failure = |error| report(args.format, error);
+    let request = request.map_err(to_failure)?;
     block_on(async {
         let node = Node::connect(&args.target, environment).await?;
-        let users = node.ask(&Question::get("/v1/kafka/users")).await;
-        let users = parse(&users.map_err(telling)?)?;
+        let users = node.ask(&HttpRequest::get("/v1/kafka/users")).await;
+        let users = parse(&users.map_err(to_failure)?)?;
         let is_first = users["users"].as_array().is_some_and(Vec::is_empty);
-        node.ask(&question).await.map_err(telling)?;
+        node.ask(&request).await.map_err(to_failure)?;
         let value = json!({"name": user, "is": "added", "is_first": is_first});
         let note = if is_first { FIRST } else { "" };
         output::print(args.format, &value, &format!("user `{user}` added\n{note}"))
@@ -111,15 +111,15 @@ fn add(
 
 fn delete(
     args: &OneArgs,
-    question: Result<Question, Trouble>,
+    request: Result<HttpRequest, HttpError>,
     environment: &Environment,
 ) -> Result<(), Failure> {
     let user = &args.user;
-    let telling = |trouble| tell(args.format, trouble);
-    let question = question.map_err(telling)?;
+    let to_failure = |error| report(args.format, error);
+    let request = request.map_err(to_failure)?;
     block_on(async {
         let node = Node::connect(&args.target, environment).await?;
-        node.ask(&question).await.map_err(telling)?;
+        node.ask(&request).await.map_err(to_failure)?;
         let value = json!({"name": user, "is": "deleted"});
         output::print(args.format, &value, &format!("user `{user}` deleted\n"))
     })
@@ -128,8 +128,8 @@ fn delete(
 fn list(args: &ListArgs, environment: &Environment) -> Result<(), Failure> {
     block_on(async {
         let node = Node::connect(&args.target, environment).await?;
-        let answer = node.ask(&Question::get("/v1/kafka/users")).await;
-        let answer = parse(&answer.map_err(|trouble| tell(args.format, trouble))?)?;
+        let answer = node.ask(&HttpRequest::get("/v1/kafka/users")).await;
+        let answer = parse(&answer.map_err(|error| report(args.format, error))?)?;
         let users = answer["users"].as_array().into_iter().flatten();
         let lines: String = users.map(line).collect();
         output::print(args.format, &answer, &lines)
@@ -143,10 +143,10 @@ fn line(user: &Value) -> String {
     format!("{name}  {}\n", mechanisms.join(" "))
 }
 
-/// Why there is no answer, as a person reads it; for programs also as JSON.
-fn tell(format: Format, trouble: Trouble) -> Failure {
-    match trouble {
-        Trouble::Refused(problem) => match problem.print(format) {
+/// Converts an error to a failure; with `--json`, also prints it to the standard output.
+fn report(format: Format, error: HttpError) -> Failure {
+    match error {
+        HttpError::Refused(problem) => match problem.print(format) {
             Ok(()) => {
                 let message = format!("{}: {}", problem.code, problem.detail);
                 Failure::new(Exit::from(problem.code), message)
@@ -154,15 +154,15 @@ fn tell(format: Format, trouble: Trouble) -> Failure {
             }
             Err(unprinted) => unprinted,
         },
-        other => other.tell(format, None),
+        other => other.report(format, None),
     }
 }
 
-/// The first line of the standard input; of a person it is asked for, and not shown.
+/// Reads a password: the first line of the standard input. On a terminal it prompts, without echo.
 fn password() -> Result<String, Failure> {
     let input = std::io::stdin();
     let unreadable =
-        |error| Failure::new(Exit::Usage, format!("the password cannot be read: {error}"));
+        |error| Failure::new(Exit::Usage, format!("cannot read the password: {error}"));
     let mut line = String::new();
     let mut read = || {
         let mut limited = std::io::BufReader::new(input.lock().take(INPUT_SIZE_MAX));
@@ -170,30 +170,30 @@ fn password() -> Result<String, Failure> {
     };
     let read = match std::io::stdin().is_terminal() {
         false => read().map(drop),
-        true => unseen(read),
+        true => read_without_echo(read),
     };
     read.map_err(unreadable)?;
     let password = line.trim_end_matches(['\r', '\n']);
     match password.is_empty() {
         false => Ok(password.to_owned()),
-        true => Err(Failure::new(Exit::Usage, "there is no password")
-            .hint("it is the first line of the standard input")),
+        true => Err(Failure::new(Exit::Usage, "the password is empty")
+            .hint("the password is the first line of the standard input")),
     }
 }
 
-/// Reads while the terminal shows nothing of it.
-fn unseen(read: impl FnOnce() -> std::io::Result<usize>) -> std::io::Result<()> {
+/// Reads with the echo of the terminal off.
+fn read_without_echo(read: impl FnOnce() -> std::io::Result<usize>) -> std::io::Result<()> {
     let mut prompt = std::io::stderr();
     write!(prompt, "Password: ")?;
     prompt.flush()?;
-    let shown = Echo::off()?;
+    let echo = Echo::off()?;
     let read = read();
-    drop(shown);
+    drop(echo);
     writeln!(prompt)?;
     read.map(drop)
 }
 
-/// The terminal shows again what is typed when this is dropped.
+/// Restores the echo of the terminal on drop.
 struct Echo(Termios);
 
 impl Echo {
@@ -208,7 +208,7 @@ impl Echo {
 
 impl Drop for Echo {
     fn drop(&mut self) {
-        // There is nobody to tell.
+        // The error has no receiver.
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, &self.0);
     }
 }

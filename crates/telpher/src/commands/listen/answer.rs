@@ -1,4 +1,4 @@
-//! What becomes of one message: it is shown, and answered if its sender waits.
+//! Handling of a message: it is printed, and answered if the sender waits for a reply.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use crate::commands::{body, ping};
 use crate::failure::Failure;
 use crate::output;
 
-/// Shows and answers messages as it was asked for.
+/// Prints and answers messages as the arguments say.
 #[derive(Clone)]
 pub(super) struct Answering {
     args: Arc<Args>,
 }
 
-/// Whether it only wants to know if we are there.
+/// True for a request of `telpher ping`.
 pub(super) fn is_ping(envelope: &Envelope) -> bool {
     envelope.method() == ping::METHOD && envelope.wants_reply()
 }
 
-/// Answers that we are.
+/// Answers a request of `telpher ping`.
 pub(super) fn pong(envelope: Envelope) {
-    tell_unanswered(envelope.reply(""));
+    note_undelivered(envelope.reply(""));
 }
 
 impl Answering {
@@ -31,7 +31,7 @@ impl Answering {
         Self { args }
     }
 
-    /// Shows the message, and answers it at once or with what is returned.
+    /// Prints the message, and answers it at once or by the returned future.
     pub(super) fn begin(
         &self,
         envelope: Envelope,
@@ -42,13 +42,13 @@ impl Answering {
         }
         if self.args.echo {
             let body = envelope.body.clone();
-            tell_unanswered(envelope.reply(body));
+            note_undelivered(envelope.reply(body));
         } else if envelope.delivery().is_some() {
-            // It was shown: that is all there is to do with it.
-            tell_unanswered(envelope.reply(""));
+            // A write without --exec or --echo is done once it is printed.
+            note_undelivered(envelope.reply(""));
         } else if envelope.wants_reply() {
-            let message = "this agent only listens: start it with --echo or --exec";
-            tell_unanswered(envelope.refuse(Fault::new(message)));
+            let message = "this agent only prints messages; --echo or --exec makes it answer";
+            note_undelivered(envelope.refuse(Fault::new(message)));
         }
         Ok(None)
     }
@@ -57,11 +57,11 @@ impl Answering {
         let command = self.args.exec.as_deref().unwrap_or_default();
         let outcome = shell::run(command, &envelope, self.args.timeout).await;
         match (outcome, envelope.wants_reply()) {
-            (Ok(bytes), true) => tell_unanswered(envelope.reply(bytes)),
+            (Ok(bytes), true) => note_undelivered(envelope.reply(bytes)),
             (Ok(bytes), false) => output::print_bytes(&bytes)?,
             (Err(fault), true) => {
                 output::note(&fault.message);
-                tell_unanswered(envelope.refuse(fault));
+                note_undelivered(envelope.refuse(fault));
             }
             (Err(fault), false) => output::note(&fault.message),
         }
@@ -79,8 +79,8 @@ impl Answering {
     }
 }
 
-/// A caller that has gone misses the answer: there is nobody to be told but whoever watches.
-fn tell_unanswered(answered: Result<(), CallError>) {
+/// Notes an answer that could not be delivered, because the caller has gone.
+fn note_undelivered(answered: Result<(), CallError>) {
     if let Err(error) = answered {
         output::note(&format!("not answered: {}", error.message));
     }
@@ -98,7 +98,7 @@ fn kind(envelope: &Envelope) -> &'static str {
 
 fn sentence(envelope: &Envelope) -> String {
     let kind = kind(envelope);
-    let source = envelope.source().unwrap_or("somebody");
+    let source = envelope.source().unwrap_or("an unnamed client");
     let method = match envelope.method() {
         "" => String::new(),
         method => format!(" ({})", output::one_line(method)),

@@ -1,7 +1,7 @@
-//! A shell command as an agent: the body is its input, its output the answer.
+//! A shell command as an agent: the body is its input, its output is the answer.
 //!
-//! Bounded in time and in output; when either is exceeded, or nobody waits any more, the command and
-//! everything that it started end.
+//! Time and output are bounded. If a bound is exceeded, or the caller has gone, the command and all
+//! processes that it started are killed.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// Runs the command for one message; `timeout` or the caller's deadline ends it, what is earlier.
+/// Runs the command for a message. The earlier of `timeout` and the caller's deadline ends it.
 pub(super) async fn run(
     command: &str,
     envelope: &Envelope,
@@ -27,7 +27,7 @@ pub(super) async fn run(
         .env("TELPHER_NAME", envelope.name())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        // Of its own, so that all of it can be ended.
+        // A process group of its own, so that all its processes can be killed.
         .process_group(0)
         .spawn()
         .map_err(|error| Fault::new(format!("cannot run sh: {error}")))?;
@@ -36,12 +36,12 @@ pub(super) async fn run(
     let outcome = match tokio::time::timeout(timeout, working).await {
         Ok(outcome) => outcome,
         Err(_) => {
-            let message = format!("the command was ended after {timeout:.1?}");
+            let message = format!("the command was killed after {timeout:.1?}");
             Err(Fault::with_code(ErrorCode::DeadlineExceeded, message))
         }
     };
     if child.id().is_none() {
-        // It has been waited for: its number may be somebody else's by now.
+        // The process was reaped, so its id may already belong to another process.
         group.release();
     }
     outcome
@@ -72,13 +72,13 @@ async fn read(stdout: Option<ChildStdout>) -> Result<Vec<u8>, Fault> {
         stdout.take(limit + 1).read_to_end(&mut output).await?;
     }
     if output.len() as u64 > limit {
-        let message = format!("the command's output is above {limit} bytes");
+        let message = format!("the command's output exceeds the limit of {limit} bytes");
         return Err(Fault::with_code(ErrorCode::TooLarge, message));
     }
     Ok(output)
 }
 
-/// The command's processes: ended with this, unless they have ended by themselves.
+/// The command's process group, killed on drop unless the command has ended.
 struct Group(Option<Pid>);
 
 impl Group {
@@ -95,7 +95,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(pid) = self.0 {
-            // Nobody is left to be told that nobody was left.
+            // An error means that the group has already ended.
             let _ = kill_process_group(pid, Signal::KILL);
         }
     }

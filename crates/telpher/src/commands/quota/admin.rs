@@ -1,17 +1,18 @@
-//! Changes of limits: by an administrator, for a reason, on disk when they are told.
+//! Commands that change limits. A change needs an administrator and a reason, and is on disk when
+//! the command returns.
 
 use std::io::Read;
 
 use serde_json::{Map, Value, json};
 
-use super::tell;
-use crate::commands::conversation::ask::{Node, Question, Trouble, encode, parse, query};
+use super::report;
+use crate::commands::conversation::http::{HttpError, HttpRequest, Node, encode, parse, query};
 use crate::commands::target::{Target, block_on};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format};
 use crate::settings::Environment;
 
-/// Bytes of limits that are read from a file.
+/// Maximum bytes of a file with limits.
 const FILE_SIZE_MAX: u64 = 1 << 20;
 
 #[derive(Debug, clap::Args)]
@@ -19,26 +20,26 @@ pub(crate) struct SetArgs {
     /// Name of the limit
     limit: String,
 
-    /// For whom: as many parts as the limit's pattern has
+    /// Prefix, with as many parts as the limit's pattern
     prefix: String,
 
-    /// What there is at most, instead
+    /// Capacity in place of the limit's
     #[arg(long, value_name = "COUNT", required_unless_present_any = ["refill", "grant"])]
     capacity: Option<u64>,
 
-    /// What comes back, instead: 50/s, 40000/min (or /m), 5/90s, 100/d
+    /// Refill in place of the limit's: 50/s, 40000/min (or /m), 5/90s, 100/d
     #[arg(long, value_name = "RATE")]
     refill: Option<String>,
 
-    /// Given once, now, beyond what there is
+    /// Amount to add once, now
     #[arg(long, value_name = "COUNT")]
     grant: Option<u64>,
 
-    /// For how long; for good unless it is said
+    /// Duration of the change; permanent if not given
     #[arg(long = "for", value_name = "DURATION")]
     lasting: Option<String>,
 
-    /// Why: it is remembered
+    /// Reason, stored in the audit log
     #[arg(long)]
     reason: String,
 
@@ -54,10 +55,10 @@ pub(crate) struct UnsetArgs {
     /// Name of the limit
     limit: String,
 
-    /// For whom
+    /// Prefix of the override
     prefix: String,
 
-    /// Why: it is remembered
+    /// Reason, stored in the audit log
     #[arg(long)]
     reason: String,
 
@@ -70,14 +71,15 @@ pub(crate) struct UnsetArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResetArgs {
-    /// Whose own buckets: org/namespace/agent; with --limit, the prefix of one bucket
+    /// Subject whose own buckets are reset: org/namespace/agent; with --limit, the prefix of one
+    /// bucket
     subject: String,
 
-    /// Only the bucket of that limit
+    /// Reset only the bucket of this limit
     #[arg(long, value_name = "NAME")]
     limit: Option<String>,
 
-    /// Why: it is remembered
+    /// Reason, stored in the audit log
     #[arg(long)]
     reason: String,
 
@@ -93,14 +95,14 @@ pub(crate) struct FactorArgs {
     /// Name of the limit
     limit: String,
 
-    /// A number like 0.5, or a ratio like 1/3; 1 is the limit itself
+    /// Factor: a number like 0.5 or a ratio like 1/3; 1 restores the limit
     factor: String,
 
-    /// For how long; for good unless it is said
+    /// Duration of the change; permanent if not given
     #[arg(long = "for", value_name = "DURATION")]
     lasting: Option<String>,
 
-    /// Why: it is remembered
+    /// Reason, stored in the audit log
     #[arg(long)]
     reason: String,
 
@@ -113,10 +115,10 @@ pub(crate) struct FactorArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct HaltArgs {
-    /// org, org/namespace or org/namespace/agent
+    /// Prefix: org, org/namespace or org/namespace/agent
     prefix: String,
 
-    /// Why: it is remembered
+    /// Reason, stored in the audit log
     #[arg(long)]
     reason: String,
 
@@ -129,15 +131,15 @@ pub(crate) struct HaltArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct PoliciesArgs {
-    /// Replace the limits by those of this file, or of `-`: JSON as it is printed without this
+    /// Replace the limits by those in this JSON file (`-` is the standard input)
     #[arg(long, value_name = "FILE", requires = "reason")]
     set: Option<String>,
 
-    /// Only if the limits are of that version; that of the file if it has one
+    /// Replace only if the limits have this version [default: the version in the file]
     #[arg(long, value_name = "VERSION", requires = "set")]
     expect: Option<u64>,
 
-    /// Why: it is remembered
+    /// Reason, stored in the audit log
     #[arg(long, requires = "set")]
     reason: Option<String>,
 
@@ -158,8 +160,8 @@ pub(super) fn run_set(args: &SetArgs, environment: &Environment) -> Result<(), F
         ("for", args.lasting.as_ref().map(|lasting| json!(lasting))),
         ("reason", Some(json!(args.reason))),
     ]);
-    let question = Question::new("PUT", "/v1/overrides").body(&document);
-    change(&args.target, args.format, environment, question)
+    let request = HttpRequest::new("PUT", "/v1/overrides").body(&document);
+    change(&args.target, args.format, environment, request)
 }
 
 pub(super) fn run_unset(args: &UnsetArgs, environment: &Environment) -> Result<(), Failure> {
@@ -168,8 +170,8 @@ pub(super) fn run_unset(args: &UnsetArgs, environment: &Environment) -> Result<(
         ("prefix", Some(args.prefix.clone())),
         ("reason", Some(args.reason.clone())),
     ]);
-    let question = Question::new("DELETE", format!("/v1/overrides{which}"));
-    change(&args.target, args.format, environment, Ok(question))
+    let request = HttpRequest::new("DELETE", format!("/v1/overrides{which}"));
+    change(&args.target, args.format, environment, Ok(request))
 }
 
 pub(super) fn run_reset(args: &ResetArgs, environment: &Environment) -> Result<(), Failure> {
@@ -177,8 +179,8 @@ pub(super) fn run_reset(args: &ResetArgs, environment: &Environment) -> Result<(
         None => json!({ "subject": args.subject, "reason": args.reason }),
         Some(limit) => json!({ "limit": limit, "prefix": args.subject, "reason": args.reason }),
     };
-    let question = Question::new("POST", "/v1/reset").body(&document);
-    change(&args.target, args.format, environment, question)
+    let request = HttpRequest::new("POST", "/v1/reset").body(&document);
+    change(&args.target, args.format, environment, request)
 }
 
 pub(super) fn run_factor(args: &FactorArgs, environment: &Environment) -> Result<(), Failure> {
@@ -188,8 +190,8 @@ pub(super) fn run_factor(args: &FactorArgs, environment: &Environment) -> Result
         ("reason", Some(json!(args.reason))),
     ]);
     let path = format!("/v1/factors/{}", encode(&args.limit));
-    let question = Question::new("PUT", path).body(&document);
-    change(&args.target, args.format, environment, question)
+    let request = HttpRequest::new("PUT", path).body(&document);
+    change(&args.target, args.format, environment, request)
 }
 
 pub(super) fn run_halt(
@@ -198,8 +200,8 @@ pub(super) fn run_halt(
     environment: &Environment,
 ) -> Result<(), Failure> {
     let document = json!({ "prefix": args.prefix, "reason": args.reason });
-    let question = Question::new("POST", format!("/v1/{verb}")).body(&document);
-    change(&args.target, args.format, environment, question)
+    let request = HttpRequest::new("POST", format!("/v1/{verb}")).body(&document);
+    change(&args.target, args.format, environment, request)
 }
 
 pub(super) fn run_policies(args: &PoliciesArgs, environment: &Environment) -> Result<(), Failure> {
@@ -212,18 +214,18 @@ pub(super) fn run_policies(args: &PoliciesArgs, environment: &Environment) -> Re
         Value::Object(mut members) => members.remove("limits").unwrap_or_default(),
         limits => limits,
     };
-    let limits = without_what_is_shown(limits);
+    let limits = without_read_only_members(limits);
     let document = json!({ "limits": limits, "reason": args.reason });
-    let question = Question::new("PUT", "/v1/policies").body(&document);
-    let question = question.map(|question| match version {
-        Some(version) => question.header("if-match", format!("\"{version}\"")),
-        None => question,
+    let request = HttpRequest::new("PUT", "/v1/policies").body(&document);
+    let request = request.map(|request| match version {
+        Some(version) => request.header("if-match", format!("\"{version}\"")),
+        None => request,
     });
-    change(&args.target, args.format, environment, question)
+    change(&args.target, args.format, environment, request)
 }
 
-/// Limits are shown with the factor that stands now: that is nobody's to write.
-fn without_what_is_shown(mut limits: Value) -> Value {
+/// Removes the current factor of each limit, which is printed but cannot be set.
+fn without_read_only_members(mut limits: Value) -> Value {
     for limit in limits.as_array_mut().into_iter().flatten() {
         if let Some(members) = limit.as_object_mut() {
             members.remove("factor_now");
@@ -232,41 +234,41 @@ fn without_what_is_shown(mut limits: Value) -> Value {
     limits
 }
 
-/// JSON for people too: it is what `--set` takes.
+/// Prints the limits, always as JSON, the form that `--set` takes.
 fn show_policies(args: &PoliciesArgs, environment: &Environment) -> Result<(), Failure> {
     block_on(async {
         let node = Node::connect(&args.target, environment).await?;
-        let answer = node.ask(&Question::get("/v1/policies")).await;
-        let answer = answer.map_err(|trouble| tell(args.format, trouble))?;
+        let answer = node.ask(&HttpRequest::get("/v1/policies")).await;
+        let answer = answer.map_err(|error| report(args.format, error))?;
         output::print_text(&format!("{:#}\n", parse(&answer)?))
     })
 }
 
-/// Asks for a change, and says of which version the limits are then.
+/// Requests a change and prints the new version of the limits.
 fn change(
     target: &Target,
     format: Format,
     environment: &Environment,
-    question: Result<Question, Trouble>,
+    request: Result<HttpRequest, HttpError>,
 ) -> Result<(), Failure> {
-    let question = question.map_err(|trouble| tell(format, trouble))?;
+    let request = request.map_err(|error| report(format, error))?;
     block_on(async {
         let node = Node::connect(target, environment).await?;
-        let answer = node.ask(&question).await;
-        let answer = parse(&answer.map_err(|trouble| tell(format, trouble))?)?;
+        let answer = node.ask(&request).await;
+        let answer = parse(&answer.map_err(|error| report(format, error))?)?;
         let version = &answer["version"];
         let human = match answer["here_alone"] == json!(true) {
             true => format!(
-                "done, at this node and at none that shares its buckets; the limits are of version \
-                 {version}\n"
+                "done on this node, not on the nodes that share its buckets; the limits have \
+                 version {version}\n"
             ),
-            false => format!("done; the limits are of version {version}\n"),
+            false => format!("done; the limits have version {version}\n"),
         };
         output::print(format, &answer, &human)
     })
 }
 
-/// The members that are there.
+/// Returns a document of the members that are set.
 fn document(members: &[(&str, Option<Value>)]) -> Value {
     let there = members
         .iter()
@@ -283,9 +285,9 @@ fn read(file: &str) -> Result<Value, Failure> {
         path => std::fs::File::open(path)
             .and_then(|file| file.take(FILE_SIZE_MAX).read_to_string(&mut text)),
     };
-    read.map_err(|error| Failure::new(Exit::Usage, format!("`{file}` cannot be read: {error}")))?;
+    read.map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{file}`: {error}")))?;
     serde_json::from_str(&text).map_err(|error| {
         Failure::new(Exit::Usage, format!("`{file}` is not JSON: {error}"))
-            .hint("`telpher quota policies` prints limits as they are written")
+            .hint("`telpher quota policies` prints limits in this form")
     })
 }

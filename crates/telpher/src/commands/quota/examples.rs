@@ -1,13 +1,13 @@
-//! Examples for the help of each `telpher quota` command.
+//! Examples in the help of the `telpher quota` commands.
 
 pub(super) const TAKE: &str = "\
 Examples:
-  telpher quota take acme/search/bot 1                       one of `requests`
-  telpher quota take acme/search/bot tokens=1200 --hold 60s  reserved until it is settled
-  telpher quota take 'acme/search/bot?run=7' 1 --wait 10s    waits until the limits let it pass";
+  telpher quota take acme/search/bot 1                       take 1 of the unit `requests`
+  telpher quota take acme/search/bot tokens=1200 --hold 60s  reserve until settled
+  telpher quota take 'acme/search/bot?run=7' 1 --wait 10s    wait until the limits admit it";
 
 pub(super) const SETTLE: &str = "\
-Example, with the hold that a take has printed:
+Example, with the hold that `take --hold` has printed:
   telpher quota settle \"$hold\" tokens=734";
 
 pub(super) const PEEK: &str = "\
@@ -28,7 +28,7 @@ Example:
   telpher quota reset acme/search/bot --reason 'a bug took too much'";
 
 pub(super) const FACTOR: &str = "\
-Example, half of what `agent-rps` gives:
+Example, half of the limit `agent-rps`:
   telpher quota factor agent-rps 0.5 --for 10m --reason 'the provider is slow'";
 
 pub(super) const HALT: &str = "\
@@ -37,7 +37,7 @@ Example, every agent of a namespace:
 
 pub(super) const RESUME: &str = "\
 Example:
-  telpher quota resume acme/search --reason 'mended'";
+  telpher quota resume acme/search --reason 'repaired'";
 
 pub(super) const TOP: &str = "\
 Examples:

@@ -1,8 +1,8 @@
-//! Takes, the end of holds, and how limits stand.
+//! `telpher quota take`, `settle` and `peek`.
 
 use std::time::Duration;
 
-use client::quota::{Admitted, Denied, Outcome, Standing, Take};
+use client::quota::{Admitted, Denied, LimitState, Outcome, Take};
 use client::{CallError, RetryPolicy};
 use serde_json::{Value, json};
 
@@ -12,31 +12,31 @@ use crate::failure::{Exit, Failure};
 use crate::output::{self, Format, table};
 use crate::settings::{Environment, parse_duration};
 
-/// Attempts of whatever may be repeated.
+/// Maximum number of attempts of a request.
 const ATTEMPTS: u32 = 5;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TakeArgs {
-    /// Who takes: org/namespace/agent, with ?run=... behind it or not
+    /// Subject: org/namespace/agent, optionally with ?run=...
     subject: String,
 
-    /// How much: UNIT=COUNT, or COUNT of `requests`
+    /// Cost: UNIT=COUNT, or COUNT of the unit `requests`
     #[arg(required = true, value_name = "COST", value_parser = parse_cost)]
     costs: Vec<(String, u64)>,
 
-    /// Reserve it until `telpher quota settle` says what it cost, for at most that long: 90s, 5m, 1d
+    /// Reserve the cost until `telpher quota settle`, for at most this time: 90s, 5m, 1d
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     hold: Option<Duration>,
 
-    /// Wait until it passes, for at most that long: 500ms, 2s, 5m
+    /// Wait until the limits admit the take, for at most this time: 500ms, 2s, 5m
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     wait: Option<Duration>,
 
-    /// Go before those of lower priority that wait
+    /// Priority among waiting takes; higher goes first
     #[arg(long, value_name = "N", default_value_t = 0, requires = "wait")]
     priority: u8,
 
-    /// What the take is called: one that was taken before under the same id takes nothing
+    /// Id of the take; a repeated take with the same id takes nothing
     #[arg(long, value_name = "ID")]
     id: Option<String>,
 
@@ -49,15 +49,15 @@ pub(crate) struct TakeArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SettleArgs {
-    /// The hold, as `telpher quota take --hold` prints it
+    /// Hold, as `telpher quota take --hold` prints it
     #[arg(value_parser = parse_hold)]
     hold: u128,
 
-    /// What it truly cost: UNIT=COUNT; units that are not named cost what was reserved
+    /// True cost: UNIT=COUNT; units that are not given keep the reserved cost
     #[arg(value_name = "COST", value_parser = parse_cost)]
     costs: Vec<(String, u64)>,
 
-    /// It cost nothing: give everything back
+    /// Return the whole reserved cost
     #[arg(long, conflicts_with = "costs")]
     cancel: bool,
 
@@ -70,7 +70,7 @@ pub(crate) struct SettleArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct PeekArgs {
-    /// Whose limits: org/namespace/agent, with ?run=... behind it or not
+    /// Subject: org/namespace/agent, optionally with ?run=...
     subject: String,
 
     #[command(flatten)]
@@ -122,7 +122,7 @@ pub(super) fn run_settle(args: &SettleArgs, environment: &Environment) -> Result
         let was_held = settled.map_err(|error| call_failure(args.format, &error))?;
         let human = match was_held {
             true => "settled\n",
-            false => "it had ended before\n",
+            false => "the hold had already ended\n",
         };
         output::print(args.format, &json!({ "settled": was_held }), human)
     })
@@ -135,7 +135,7 @@ pub(super) fn run_peek(args: &PeekArgs, environment: &Environment) -> Result<(),
         let limits = quota.peek(&args.subject).await;
         let limits = limits.map_err(|error| call_failure(args.format, &error))?;
         let value = json!({ "subject": args.subject, "limits": shown(&limits) });
-        output::print(args.format, &value, &told(&limits))
+        output::print(args.format, &value, &limits_table(&limits))
     })
 }
 
@@ -144,14 +144,14 @@ fn admitted_shown(admitted: &Admitted) -> (Value, String) {
     let hold = hold.map(|hold| (format!("{:032x}", hold.id()), hold.ends_after()));
     let mut value = json!({ "allowed": true });
     let mut human = match admitted.is_repeat {
-        true => "was admitted before\n".to_owned(),
+        true => "already admitted\n".to_owned(),
         false => "admitted\n".to_owned(),
     };
     if let Some((hold, ends_after)) = hold {
         human.push_str(&format!("hold {hold}\n"));
         value["hold"] = json!(hold);
         if let Some(ends_after) = ends_after {
-            human.push_str(&format!("it ends by itself in {}\n", seconds(ends_after)));
+            human.push_str(&format!("the hold expires in {}\n", seconds(ends_after)));
             value["hold_ends_ms"] = json!(milliseconds(ends_after));
         }
     }
@@ -162,12 +162,12 @@ fn admitted_shown(admitted: &Admitted) -> (Value, String) {
         value["degraded"] = json!(true);
     }
     value["limits"] = shown(&admitted.limits);
-    human.push_str(&told(&admitted.limits));
+    human.push_str(&limits_table(&admitted.limits));
     (value, human)
 }
 
-/// Limits for programs.
-fn shown(limits: &[Standing]) -> Value {
+/// Formats limits as JSON.
+fn shown(limits: &[LimitState]) -> Value {
     let limits = limits.iter().map(|standing| {
         let mut value = json!({
             "name": &*standing.limit,
@@ -187,10 +187,10 @@ fn shown(limits: &[Standing]) -> Value {
     limits.collect()
 }
 
-/// Limits for people.
-fn told(limits: &[Standing]) -> String {
+/// Formats limits as a table.
+fn limits_table(limits: &[LimitState]) -> String {
     if limits.is_empty() {
-        return "no limit covers it\n".to_owned();
+        return "no limit covers the subject\n".to_owned();
     }
     let rows: Vec<_> = limits
         .iter()
@@ -234,17 +234,17 @@ fn tell_denied(format: Format, denied: &Denied) -> Failure {
     let failure = Failure::new(Exit::OverLimit, denied);
     match (denied.retry_after, denied.would_pass()) {
         (Some(pause), _) => failure.hint(format!(
-            "it would pass after {}; --wait DURATION waits for it",
+            "the take can pass after {}; --wait DURATION waits for it",
             seconds(pause)
         )),
         (None, 0) => {
-            failure.hint("nothing comes back by itself: `telpher quota set --grant` gives some")
+            failure.hint("the limit does not refill; `telpher quota set --grant` adds an amount")
         }
-        (None, some) => failure.hint(format!("{some} would pass")),
+        (None, some) => failure.hint(format!("a take of {some} can pass")),
     }
 }
 
-/// Never early: what is left of a millisecond is waited for, too.
+/// Returns the duration in milliseconds, rounded up, so that a retry is never too early.
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
@@ -259,11 +259,11 @@ fn parse_cost(text: &str) -> Result<(String, u64), String> {
     let is_whole = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
     match count.parse() {
         Ok(count) if is_whole && !unit.is_empty() => Ok((unit.to_owned(), count)),
-        _ => Err("a cost is UNIT=COUNT, or COUNT of `requests`".to_owned()),
+        _ => Err("a cost is UNIT=COUNT, or COUNT of the unit `requests`".to_owned()),
     }
 }
 
-/// 32 digits, or 16 of a hold that an older version took.
+/// Parses a hold: 32 hexadecimal digits, or 16 of an older version.
 fn parse_hold(text: &str) -> Result<u128, String> {
     let is_one = matches!(text.len(), 16 | 32) && text.bytes().all(|it| it.is_ascii_hexdigit());
     let number = u128::from_str_radix(text, 16).ok().filter(|_| is_one);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_never_told_too_short() {
+    fn a_pause_is_rounded_up() {
         assert_eq!(seconds(Duration::from_nanos(1)), "0.001s");
         assert_eq!(seconds(Duration::from_millis(61_500)), "61.500s");
     }

@@ -2,20 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{pair, path_of, tell};
+use super::{pair, path_of, report};
 use crate::commands::agents::{rows, text};
-use crate::commands::conversation::ask::{Node, Question, Trouble, parse, query};
+use crate::commands::conversation::http::{HttpError, HttpRequest, Node, parse, query};
 use crate::commands::target::{Target, block_on};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format, table};
 use crate::settings::Environment;
 
-/// Topics that are asked for at a time.
+/// Number of topics per request.
 const PAGE: &str = "1000";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListArgs {
-    /// Only names that begin with this
+    /// Prefix of names to list
     #[arg(default_value = "", hide_default_value = true)]
     prefix: String,
 
@@ -43,11 +43,11 @@ pub(crate) struct CreateArgs {
     /// Name of the topic: letters, digits and . _ -
     topic: String,
 
-    /// How many partitions it has; as many as the node's options say if this is not said
+    /// Number of partitions [default: the node's topics.partitions]
     #[arg(long, value_name = "N")]
     partitions: Option<u32>,
 
-    /// A value of its configuration, as Kafka calls it: retention.ms, cleanup.policy, …
+    /// Topic configuration with Kafka's keys: retention.ms, cleanup.policy, …
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     config: Vec<(String, String)>,
 
@@ -63,15 +63,15 @@ pub(crate) struct AlterArgs {
     /// Name of the topic
     topic: String,
 
-    /// How many partitions it has from now on, in all
+    /// New total number of partitions
     #[arg(long, value_name = "N")]
     partitions: Option<u32>,
 
-    /// A value to set
+    /// Configuration to set
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     config: Vec<(String, String)>,
 
-    /// A value that is to be the default again
+    /// Configuration key to reset to its default
     #[arg(long, value_name = "KEY")]
     reset: Vec<String>,
 
@@ -86,7 +86,7 @@ pub(super) fn run_list(args: &ListArgs, environment: &Environment) -> Result<(),
     block_on(async {
         let node = Node::connect(&args.target, environment).await?;
         let topics = list(&node, &args.prefix).await;
-        let topics = topics.map_err(|trouble| tell(args.format, &args.prefix, trouble))?;
+        let topics = topics.map_err(|error| report(args.format, &args.prefix, error))?;
         let line = |topic: &Value| {
             let [name, partitions] = ["name", "partitions"].map(|key| text(&topic[key]));
             [name, partitions, configs(&topic["configs"])]
@@ -97,8 +97,8 @@ pub(super) fn run_list(args: &ListArgs, environment: &Environment) -> Result<(),
     })
 }
 
-/// All of them, page after page.
-async fn list(node: &Node, prefix: &str) -> Result<Vec<Value>, Trouble> {
+/// Reads the whole list, page by page.
+async fn list(node: &Node, prefix: &str) -> Result<Vec<Value>, HttpError> {
     let (mut topics, mut after) = (Vec::new(), None);
     loop {
         let query = query(&[
@@ -107,7 +107,7 @@ async fn list(node: &Node, prefix: &str) -> Result<Vec<Value>, Trouble> {
             ("after", after),
         ]);
         let page = node
-            .ask(&Question::get(format!("/v1/topics{query}")))
+            .ask(&HttpRequest::get(format!("/v1/topics{query}")))
             .await?;
         let page = parse(&page)?;
         topics.extend_from_slice(rows(&page, "topics"));
@@ -121,7 +121,7 @@ async fn list(node: &Node, prefix: &str) -> Result<Vec<Value>, Trouble> {
 pub(super) fn run_describe(args: &NameArgs, environment: &Environment) -> Result<(), Failure> {
     ask(
         &args.topic,
-        Ok(Question::get(path_of(&args.topic))),
+        Ok(HttpRequest::get(path_of(&args.topic))),
         args.format,
         &args.target,
         environment,
@@ -136,61 +136,49 @@ pub(super) fn run_create(args: &CreateArgs, environment: &Environment) -> Result
     if let Some(partitions) = args.partitions {
         new.insert("partitions".to_owned(), partitions.into());
     }
-    let question = Question::new("POST", "/v1/topics").body(&new);
-    ask(
-        &args.topic,
-        question,
-        args.format,
-        &args.target,
-        environment,
-    )
+    let request = HttpRequest::new("POST", "/v1/topics").body(&new);
+    ask(&args.topic, request, args.format, &args.target, environment)
 }
 
 pub(super) fn run_alter(args: &AlterArgs, environment: &Environment) -> Result<(), Failure> {
     let mut configs = object(&args.config);
     configs.extend(args.reset.iter().map(|key| (key.clone(), Value::Null)));
     if configs.is_empty() && args.partitions.is_none() {
-        let failure = Failure::new(Exit::Usage, "nothing is to change");
-        return Err(failure.hint("--partitions N, --config KEY=VALUE or --reset KEY says what"));
+        let failure = Failure::new(Exit::Usage, "no change was given");
+        return Err(failure.hint("give --partitions N, --config KEY=VALUE or --reset KEY"));
     }
     let mut change = Map::from_iter([("configs".to_owned(), json!(configs))]);
     if let Some(partitions) = args.partitions {
         change.insert("partitions".to_owned(), partitions.into());
     }
-    let question = Question::new("PATCH", path_of(&args.topic)).body(&change);
-    ask(
-        &args.topic,
-        question,
-        args.format,
-        &args.target,
-        environment,
-    )
+    let request = HttpRequest::new("PATCH", path_of(&args.topic)).body(&change);
+    ask(&args.topic, request, args.format, &args.target, environment)
 }
 
 pub(super) fn run_delete(args: &NameArgs, environment: &Environment) -> Result<(), Failure> {
     block_on(async {
         let node = Node::connect(&args.target, environment).await?;
-        let question = Question::new("DELETE", path_of(&args.topic));
-        let answer = node.ask(&question).await;
-        answer.map_err(|trouble| tell(args.format, &args.topic, trouble))?;
+        let request = HttpRequest::new("DELETE", path_of(&args.topic));
+        let answer = node.ask(&request).await;
+        answer.map_err(|error| report(args.format, &args.topic, error))?;
         let deleted = json!({ "deleted": args.topic });
         output::print(args.format, &deleted, &format!("deleted {}\n", args.topic))
     })
 }
 
-/// Asks what is answered with a topic, and shows it.
+/// Sends a request whose answer is a topic, and prints the topic.
 fn ask(
     topic: &str,
-    question: Result<Question, Trouble>,
+    request: Result<HttpRequest, HttpError>,
     format: Format,
     target: &Target,
     environment: &Environment,
 ) -> Result<(), Failure> {
-    let question = question.map_err(|trouble| tell(format, topic, trouble))?;
+    let request = request.map_err(|error| report(format, topic, error))?;
     block_on(async {
         let node = Node::connect(target, environment).await?;
-        let answer = node.ask(&question).await;
-        let answer = answer.map_err(|trouble| tell(format, topic, trouble))?;
+        let answer = node.ask(&request).await;
+        let answer = answer.map_err(|error| report(format, topic, error))?;
         let shown = parse(&answer)?;
         output::print(format, &shown, &describe(&shown))
     })
@@ -203,17 +191,17 @@ fn object(pairs: &[(String, String)]) -> Map<String, Value> {
         .collect()
 }
 
-/// A topic for people.
+/// Formats a topic.
 fn describe(topic: &Value) -> String {
     let [name, id, created_at] = ["name", "id", "created_at"].map(|key| text(&topic[key]));
     let configs = configs(&topic["configs"]);
     let line = |it: &Value| ["partition", "start", "end", "size"].map(|key| text(&it[key]));
     let lines: Vec<_> = rows(topic, "state").iter().map(line).collect();
     let partitions = table(["PARTITION", "START", "END", "BYTES"], &lines);
-    format!("{name}\n  id {id}, made {created_at}\n  configuration: {configs}\n\n{partitions}")
+    format!("{name}\n  id {id}, created {created_at}\n  configuration: {configs}\n\n{partitions}")
 }
 
-/// What is configured, on one line.
+/// Formats a topic's configuration on one line.
 fn configs(configs: &Value) -> String {
     let configs = configs.as_object();
     let configs = configs.into_iter().flatten();

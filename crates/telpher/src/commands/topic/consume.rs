@@ -1,4 +1,4 @@
-//! `telpher topic consume`: records of one partition, or of all of them.
+//! `telpher topic consume`: prints the records of one partition or of all partitions.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -7,9 +7,9 @@ use client::ReadLimit;
 use client::topic::{FollowRecords, Partition, Record};
 use serde_json::{Map, Value};
 
-use super::{path_of, tell};
+use super::{path_of, report};
 use crate::commands::body;
-use crate::commands::conversation::ask::{Node, Question, Trouble, parse};
+use crate::commands::conversation::http::{HttpError, HttpRequest, Node, parse};
 use crate::commands::target::{Target, block_on};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format};
@@ -18,13 +18,13 @@ use crate::settings::Environment;
 
 const EXAMPLES: &str = "\
 Examples:
-  telpher topic consume orders               every record there is, partition after partition
+  telpher topic consume orders               all records, partition after partition
   telpher topic consume orders --from latest --follow
-                                             what comes from now on
+                                             only new records
   telpher topic consume orders --partition 2 --from 100 --max 10
-  telpher topic consume orders --raw         values and nothing else, each on a line
+  telpher topic consume orders --raw         only the values, one per line
   telpher topic consume orders --raw --key-separator
-                                             key, tab and value: what `produce` takes";
+                                             key, tab and value, the input format of `produce`";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -32,27 +32,27 @@ pub(crate) struct Args {
     /// Name of the topic
     topic: String,
 
-    /// One partition and no other
+    /// Partition to read [default: all]
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
 
-    /// Where it begins: earliest, latest, or an offset of the partition
-    #[arg(long, value_name = "OFFSET", default_value = "earliest", value_parser = from)]
-    from: From,
+    /// Start: earliest, latest, or an offset of the partition
+    #[arg(long, value_name = "OFFSET", default_value = "earliest", value_parser = parse_start)]
+    from: StartOffset,
 
-    /// Wait for the records to come
+    /// Wait for new records and print them
     #[arg(short, long)]
     follow: bool,
 
-    /// End after so many records
+    /// End after this number of records
     #[arg(long, value_name = "N")]
     max: Option<u64>,
 
-    /// Print the bytes of each value and a line break, and nothing else
+    /// Print only the bytes of each value and a line break
     #[arg(long, conflicts_with = "json")]
     raw: bool,
 
-    /// With --raw, print the key and this before the value: a tab, if it is not said
+    /// With --raw, print the key and this separator before the value; without TEXT, a tab
     #[arg(
         long,
         value_name = "TEXT",
@@ -70,53 +70,53 @@ pub(crate) struct Args {
     target: Target,
 }
 
-/// Where it begins.
+/// The start of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum From {
+enum StartOffset {
     Earliest,
     Latest,
     Offset(u64),
 }
 
-fn from(text: &str) -> Result<From, String> {
+fn parse_start(text: &str) -> Result<StartOffset, String> {
     match (text, text.parse()) {
-        ("earliest", _) => Ok(From::Earliest),
-        ("latest", _) => Ok(From::Latest),
-        (_, Ok(offset)) => Ok(From::Offset(offset)),
+        ("earliest", _) => Ok(StartOffset::Earliest),
+        ("latest", _) => Ok(StartOffset::Latest),
+        (_, Ok(offset)) => Ok(StartOffset::Offset(offset)),
         _ => Err("write earliest, latest or an offset".to_owned()),
     }
 }
 
 pub(super) fn run(args: &Args, environment: &Environment) -> Result<(), Failure> {
-    if matches!(args.from, From::Offset(_)) && args.partition.is_none() {
-        let message = "an offset is one of a partition";
+    if matches!(args.from, StartOffset::Offset(_)) && args.partition.is_none() {
+        let message = "an offset needs a partition";
         let failure = Failure::new(Exit::Usage, message);
-        return Err(failure.hint("--partition N says of which one"));
+        return Err(failure.hint("--partition N selects one"));
     }
     block_on(async {
         let mut signals = Signals::listen()?;
         let node = Node::connect(&args.target, environment).await?;
-        let mut consuming = Consuming {
+        let mut consumer = Consumer {
             args,
             left: args.max.unwrap_or(u64::MAX),
         };
         tokio::select! {
-            consumed = consuming.run(&node) => {
-                consumed.map_err(|trouble| tell(args.format, &args.topic, trouble))
+            consumed = consumer.run(&node) => {
+                consumed.map_err(|error| report(args.format, &args.topic, error))
             }
             () = signals.next() => Ok(()),
         }
     })
 }
 
-struct Consuming<'a> {
+struct Consumer<'a> {
     args: &'a Args,
-    /// Records that are still wanted.
+    /// Number of records still to print.
     left: u64,
 }
 
-impl Consuming<'_> {
-    async fn run(&mut self, node: &Node) -> Result<(), Trouble> {
+impl Consumer<'_> {
+    async fn run(&mut self, node: &Node) -> Result<(), HttpError> {
         let topic = node.client().topic(&self.args.topic);
         let mut followed = Vec::new();
         for number in self.partitions(node).await? {
@@ -135,23 +135,25 @@ impl Consuming<'_> {
         }
     }
 
-    /// The partitions that are wanted.
-    async fn partitions(&self, node: &Node) -> Result<Vec<u32>, Trouble> {
+    /// Returns the partitions to read.
+    async fn partitions(&self, node: &Node) -> Result<Vec<u32>, HttpError> {
         if let Some(partition) = self.args.partition {
             return Ok(vec![partition]);
         }
-        let topic = node.ask(&Question::get(path_of(&self.args.topic))).await?;
+        let topic = node
+            .ask(&HttpRequest::get(path_of(&self.args.topic)))
+            .await?;
         let count = parse(&topic)?["partitions"].as_u64().unwrap_or(0);
         Ok((0..u32::try_from(count).unwrap_or(u32::MAX)).collect())
     }
 
-    /// Shows what is there; the offset behind it.
-    async fn read(&mut self, number: u32, partition: &Partition) -> Result<u64, Trouble> {
-        let (start, end) = partition.bounds().await.map_err(Trouble::Call)?;
+    /// Prints the existing records and returns the offset after them.
+    async fn read(&mut self, number: u32, partition: &Partition) -> Result<u64, HttpError> {
+        let (start, end) = partition.bounds().await.map_err(HttpError::Call)?;
         let mut next = match self.args.from {
-            From::Earliest => start,
-            From::Latest => return Ok(end),
-            From::Offset(offset) => offset,
+            StartOffset::Earliest => start,
+            StartOffset::Latest => return Ok(end),
+            StartOffset::Offset(offset) => offset,
         };
         while self.left > 0 {
             let limit = ReadLimit::default();
@@ -161,7 +163,7 @@ impl Consuming<'_> {
                 ..limit
             };
             let page = partition.read_at_most(next, limit).await;
-            let page = page.map_err(Trouble::Call)?;
+            let page = page.map_err(HttpError::Call)?;
             next = page.next;
             if page.records.is_empty() {
                 break;
@@ -173,9 +175,9 @@ impl Consuming<'_> {
         Ok(next)
     }
 
-    /// Shows what comes, of whichever partition.
-    async fn follow(&mut self, mut followed: Vec<(u32, FollowRecords)>) -> Result<(), Trouble> {
-        // Whoever had something comes last the next time.
+    /// Prints new records of all partitions.
+    async fn follow(&mut self, mut followed: Vec<(u32, FollowRecords)>) -> Result<(), HttpError> {
+        // A partition that had a record is polled last the next time.
         while self.left > 0 {
             let came = poll_fn(|cx| {
                 for index in 0..followed.len() {
@@ -189,7 +191,7 @@ impl Consuming<'_> {
             });
             let (number, record) = came.await;
             match record {
-                Some(record) => self.show(number, &record.map_err(Trouble::Call)?)?,
+                Some(record) => self.show(number, &record.map_err(HttpError::Call)?)?,
                 None => return Ok(()),
             }
         }
@@ -215,7 +217,7 @@ impl Consuming<'_> {
     }
 }
 
-/// A record for people: its place, its key if it has one, its value.
+/// Formats a record: partition and offset, key if there is one, value.
 fn human(partition: u32, record: &Record) -> String {
     let offset = record.offset;
     let value = record.value.as_deref();
@@ -226,7 +228,7 @@ fn human(partition: u32, record: &Record) -> String {
     }
 }
 
-/// A record for programs.
+/// Formats a record as JSON.
 fn described(partition: u32, record: &Record) -> Value {
     let mut value = Map::new();
     value.insert("partition".to_owned(), partition.into());

@@ -1,13 +1,14 @@
-//! `telpher topic produce`: records from the command line, or one for each line of the standard input.
+//! `telpher topic produce`: appends records from the command line or from lines of the standard
+//! input.
 
 use std::io::BufRead;
 
 use client::CallError;
-use client::topic::{NewRecord, Place};
+use client::topic::{NewRecord, RecordPosition};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::{pair, tell_call};
+use super::{pair, report_call};
 use crate::commands::target::{Target, block_on};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format};
@@ -19,27 +20,27 @@ Examples:
   telpher topic produce orders 'two books' --key customer-7 --header trace=7f3
   telpher topic produce orders < orders.txt  one record for each line
   telpher topic produce orders --key-separator=: < orders.txt
-                                             each line is a key, a colon and a value
+                                             each line has a key, a colon and a value
   telpher topic consume a --raw --key-separator | telpher topic produce b --key-separator";
 
-/// Records of one append, at most, and bytes of their lines.
+/// Maximum number of records in one append, and maximum bytes of their lines.
 const BATCH_COUNT: usize = 1_000;
 const BATCH_SIZE: usize = 256 << 10;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Name of the topic; it is made if it is not there and the node makes topics
+    /// Name of the topic; a missing topic is created if the node allows it (topics.auto_create)
     topic: String,
 
-    /// Values of records; the lines of the standard input if there is none
+    /// Values of the records [default: the lines of the standard input]
     values: Vec<String>,
 
-    /// The key of all records
+    /// Key of all records
     #[arg(long, conflicts_with = "key_separator")]
     key: Option<String>,
 
-    /// A key stands before the value of each line, and this between them: a tab, if it is not said
+    /// Split each line into key and value at this separator; without TEXT, a tab
     #[arg(
         long,
         value_name = "TEXT",
@@ -50,11 +51,11 @@ pub(crate) struct Args {
     )]
     key_separator: Option<String>,
 
-    /// The partition of all records, whatever their keys say
+    /// Partition of all records, regardless of their keys
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
 
-    /// A header of all records
+    /// Header of all records; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     header: Vec<(String, String)>,
 
@@ -69,13 +70,13 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<(), Failure>
     block_on(async {
         let client = args.target.connect(environment).await?;
         let topic = client.topic(&args.topic);
-        let told = |error: CallError| tell_call(args.format, &args.topic, &error);
+        let to_failure = |error: CallError| report_call(args.format, &args.topic, &error);
         let mut count = 0;
         let mut lines = Lines::of(&args.values);
         while let Some(batch) = lines.batch().await? {
             let records = batch.iter().map(|line| record(args, line));
             let records: Vec<_> = records.collect::<Result<_, _>>()?;
-            let places = topic.append(&records).await.map_err(told)?;
+            let places = topic.append(&records).await.map_err(to_failure)?;
             count += places.len();
             show(args.format, &places)?;
         }
@@ -87,12 +88,12 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<(), Failure>
     })
 }
 
-/// For programs: where each record is, on a line of its own.
-fn show(format: Format, places: &[Place]) -> Result<(), Failure> {
+/// With `--json`, prints the partition and offset of each record as a line.
+fn show(format: Format, places: &[RecordPosition]) -> Result<(), Failure> {
     if !format.json {
         return Ok(());
     }
-    let line = |it: &Place| json!({ "partition": it.partition, "offset": it.offset });
+    let line = |it: &RecordPosition| json!({ "partition": it.partition, "offset": it.offset });
     let lines: String = places.iter().map(|it| format!("{}\n", line(it))).collect();
     output::print_text(&lines)
 }
@@ -103,9 +104,9 @@ fn record(args: &Args, line: &[u8]) -> Result<NewRecord, Failure> {
         Some(separator) => {
             let (key, value) = split(line, separator.as_bytes()).ok_or_else(|| {
                 let line = String::from_utf8_lossy(line);
-                let message = format!("no separator {separator:?} in the line {line:?}");
+                let message = format!("the line {line:?} has no separator {separator:?}");
                 Failure::new(Exit::Usage, message)
-                    .hint("--key-separator=TEXT says what stands between key and value")
+                    .hint("--key-separator=TEXT sets the text between key and value")
             })?;
             (Some(key.to_vec()), value)
         }
@@ -127,20 +128,21 @@ fn split<'a>(line: &'a [u8], separator: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     Some((&line[..at], &line[at + separator.len()..]))
 }
 
-/// What is to be appended, as much at once as is there.
+/// The lines to append, in batches of the lines that are available.
 struct Lines {
     lines: mpsc::Receiver<Result<Vec<u8>, std::io::Error>>,
 }
 
 impl Lines {
-    /// The values that were given, else the lines of the standard input.
+    /// Reads the given values, or the lines of the standard input if there are none.
     fn of(values: &[String]) -> Self {
         let (sender, lines) = mpsc::channel(BATCH_COUNT);
         let values: Vec<_> = values
             .iter()
             .map(|it| Ok(it.clone().into_bytes()))
             .collect();
-        // Whoever reads the standard input cannot be stopped; it ends with the process.
+        // A blocked read of the standard input cannot be cancelled; the thread ends with the
+        // process.
         std::thread::spawn(move || match values.is_empty() {
             true => send_all(&sender, read_lines()),
             false => send_all(&sender, values.into_iter()),
@@ -148,7 +150,7 @@ impl Lines {
         Self { lines }
     }
 
-    /// The next ones; `None` at the end.
+    /// Returns the next batch; `None` at the end.
     async fn batch(&mut self) -> Result<Option<Vec<Vec<u8>>>, Failure> {
         let mut size = 0;
         let mut batch = Vec::new();

@@ -21,7 +21,7 @@ LONG = timedelta(minutes=5)
 
 
 class Caller:
-    """An application that has a session with the agent."""
+    """An application with a session with the agent."""
 
     def __init__(self, url, reliable=False, mls=False):
         self.app = App(url, fresh("caller"))
@@ -49,7 +49,7 @@ def ask(url, reliable):
         assert answer == payload, size
         assert metadata["number"] == str(size), metadata
         assert "telpher-error" not in metadata, metadata
-    # Many at once: what comes back says which it is.
+    # Many requests at once: the metadata of an answer identifies its request.
     for number in range(50):
         caller.say(b"many", number=str(number))
     numbers = {caller.hear()[1]["number"] for _ in range(50)}
@@ -58,7 +58,7 @@ def ask(url, reliable):
 
 
 def at_once(url):
-    """Several applications, several sessions."""
+    """Opens sessions of several applications."""
     failed = []
 
     def one():
@@ -76,7 +76,7 @@ def at_once(url):
 
 
 def error(url):
-    """The agent says no, or is not there."""
+    """Makes requests that the agent refuses, or that have no agent."""
     caller = Caller(url, True)
     caller.say(b"question", number="7", telpher_method="sums")
     said, metadata = caller.hear()
@@ -92,7 +92,7 @@ def one_way(url):
 
 
 def refused(url):
-    """Nobody opens a session: because of MLS, and fast."""
+    """Tries to open a session with MLS, which is refused at once."""
     begun = time.monotonic()
     try:
         Caller(url, mls=True)
@@ -103,7 +103,7 @@ def refused(url):
 
 
 def stranger(url):
-    """An application that does not hold the secret."""
+    """An application without the secret."""
     app = App.__new__(App)
     app.service = slim.create_service("s" + fresh(""))
     app.connection = app.service.connect(slim.new_insecure_client_config(url))
@@ -119,7 +119,7 @@ def stranger(url):
 
 
 def vanishes(url):
-    """Asks, and is ended before it hears anything."""
+    """Sends a request and ends before the answer."""
     caller = Caller(url, True)
     caller.say(b"wait")
     note("asked")
@@ -127,7 +127,7 @@ def vanishes(url):
 
 
 def across(url):
-    """Asks before and after the node has been away."""
+    """Sends requests before and after a restart of the node."""
     caller = Caller(url, True)
     caller.say(b"before")
     assert caller.hear()[0] == b"before"
@@ -139,7 +139,7 @@ def across(url):
 
 
 def ended(url):
-    """The bridge ends while there is a session, and the application is told."""
+    """Waits for the end of the bridge during a session, of which the application is notified."""
     caller = Caller(url)
     caller.say(b"last")
     assert caller.hear()[0] == b"last"
@@ -152,7 +152,7 @@ def ended(url):
 
 
 def echo(url):
-    """The application `org/ns/app`: answers whatever it is asked, in any number of sessions."""
+    """The application `org/ns/app`, which answers all requests in any number of sessions."""
     app = App(url, "app")
     note("listening")
 
@@ -167,7 +167,7 @@ def echo(url):
                 note("silent")
                 continue
             if said == b"leave":
-                # A participant goes by ending its session.
+                # A participant leaves by ending its session.
                 app.app.delete_session_and_wait(session)
                 return
             if said == b"no":
@@ -204,5 +204,5 @@ if __name__ == "__main__":
     for name in sys.argv[2:]:
         ACTS[name](sys.argv[1])
         note("done " + name)
-    # The library's threads do not end by themselves, nor always well.
+    # The library's threads do not always end cleanly, so the process exits at once.
     os._exit(0)

@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 
 use crate::support::{Node, Place};
 
-/// Longer than a page takes.
+/// Time limit of a page.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Names that the browser takes for this machine, as a name server of an attacker has it.
+/// Host names that the browser resolves to this machine, as an attacker's name server could.
 const RESOLVE: &str = "--host-resolver-rules=MAP *.example 127.0.0.1";
 
-/// A browser with one page open; it ends when it is dropped.
+/// A browser with one open page, ended on drop.
 pub(super) struct Chromium {
     child: Child,
 }
@@ -52,7 +52,7 @@ impl Chromium {
     /// Opens a page. `cargo xtask setup` installs the browser.
     pub(super) fn open(place: &Place, url: &str) -> Self {
         let mut command = Self::command(place);
-        // Without a debugger's port it would end when the page is loaded.
+        // Without a debugging port the browser would end when the page is loaded.
         let command = command
             .args(["--remote-debugging-port=0", url])
             .stdout(Stdio::null());
@@ -62,7 +62,7 @@ impl Chromium {
         Self { child }
     }
 
-    /// What a page has become once it is loaded.
+    /// Returns the document of the loaded page.
     pub(super) fn dump(place: &Place, url: &str) -> String {
         let mut command = Self::command(place);
         let output = command.args(["--dump-dom", url]).output();
@@ -78,7 +78,7 @@ impl Drop for Chromium {
     }
 }
 
-/// A web site on a free port: its pages, and what scripts of them report.
+/// A web site on a free port, with its pages and the reports of their scripts.
 pub(super) struct Site {
     pub(super) port: u16,
     pages: Arc<Mutex<Vec<(String, String)>>>,
@@ -105,11 +105,12 @@ impl Site {
         }
     }
 
-    /// Adds a page with a script that tries things on a node and reports them; its path.
+    /// Adds a page with a script that makes requests to a node and reports the outcomes; returns
+    /// its path.
     ///
-    /// The script has `node`, the address; `attempt(name, act)`, which notes what `act` comes to;
-    /// `socket(protocols, command)`, the first answer of a WebSocket; and `events(path, kind)`, the
-    /// first event of an `EventSource`.
+    /// The script can use `node`, the address; `attempt(name, act)`, which notes the outcome of
+    /// `act`; `socket(protocols, command)`, the first answer of a WebSocket; and `events(path,
+    /// kind)`, the first event of an `EventSource`.
     pub(super) fn page(&self, name: &str, node: &Node, script: &str) -> String {
         let path = format!("/{name}");
         let page = PAGE
@@ -119,7 +120,7 @@ impl Site {
         path
     }
 
-    /// What the next page reports.
+    /// Returns the next report.
     #[track_caller]
     pub(super) fn report(&self) -> Value {
         self.reports

@@ -38,7 +38,7 @@ fn create(client: &mut Client, name: &str, config: Option<(&str, &str)>) {
     good(response.topics[0].error_code).unwrap();
 }
 
-/// Produces one batch with `acks=all`.
+/// Produces a batch with `acks=all`.
 fn append(client: &mut Client, topic: &str, batch: Vec<u8>) {
     let request = produce::Request {
         acks: -1,
@@ -57,7 +57,7 @@ fn append(client: &mut Client, topic: &str, batch: Vec<u8>) {
     good(response.responses[0].partition_responses[0].error_code).unwrap();
 }
 
-/// The offset and the timestamp that ListOffsets has for a timestamp.
+/// Returns the offset and the timestamp of ListOffsets for a timestamp.
 fn list(client: &mut Client, topic: &str, timestamp: i64) -> (i64, i64) {
     let request = list_offsets::Request {
         replica_id: -1,
@@ -84,7 +84,8 @@ fn acknowledged_records_stay_after_retention_looked_whatever_their_timestamps() 
     let mut client = Client::connect(&node).unwrap();
     let now = super::killed::now_ms();
     create(&mut client, "dated", None);
-    // As librdkafka's tests 0052 and 0053 and aiokafka's tests of offsets for times have them.
+    // The records of librdkafka's tests 0052 and 0053, and of aiokafka's tests of offsets for
+    // times.
     let year = 365 * 24 * 3_600_000;
     let batches = [
         (NO_TIMESTAMP, NO_TIMESTAMP),
@@ -95,8 +96,8 @@ fn acknowledged_records_stay_after_retention_looked_whatever_their_timestamps() 
     for (timestamp, claimed_max) in batches {
         append(&mut client, "dated", batch(timestamp, claimed_max));
     }
-    // Partitions are looked after in the order of their topics' names, all in one pass: once this one was,
-    // so was the other.
+    // Retention handles partitions in the order of their topics' names in one pass: once it has
+    // handled this one, it has handled the other one too.
     create(&mut client, "looked", Some(("retention.bytes", "1")));
     let mut passes = 0;
     while passes < 3 {

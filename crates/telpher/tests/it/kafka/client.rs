@@ -1,5 +1,4 @@
-//! A connection of our own to the Kafka door, on which each request is a step by itself: what other
-//! people's clients do in one go can be ended between two of them.
+//! A Kafka client that sends single requests, so that a test can stop between two requests.
 
 use std::io::{Error, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +8,7 @@ use kafka::{ErrorCode, RequestBody};
 
 use crate::support::Node;
 
-/// Longer than an answer takes.
+/// Time limit of an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) struct Client {
@@ -35,7 +34,7 @@ impl Client {
         self.stream.write_all(&bytes)
     }
 
-    /// The answer to what was sent last.
+    /// Returns the answer to the last request.
     pub(super) fn receive<R: RequestBody>(&mut self, version: i16) -> std::io::Result<R::Response> {
         let mut size = [0; 4];
         self.stream.read_exact(&mut size)?;
@@ -57,7 +56,7 @@ impl Client {
     }
 }
 
-/// Waits until that is so.
+/// Waits until the condition holds.
 #[track_caller]
 pub(super) fn until(mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -67,7 +66,7 @@ pub(super) fn until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// An error that was answered, as one of the connection.
+/// Converts an error code of an answer to an error.
 pub(super) fn good(code: ErrorCode) -> std::io::Result<()> {
     match code.is_error() {
         true => Err(Error::other(format!("{code:?}"))),

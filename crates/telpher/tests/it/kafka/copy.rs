@@ -1,6 +1,5 @@
-//! Reading from one topic, writing to another and committing how far one has read, all in
-//! transactions, while whoever copies and the node are killed: nothing is lost, nothing is there
-//! twice. What came of it is read by kcat.
+//! A copier that reads from one topic, writes to another and commits its offsets in transactions,
+//! while copier and node are killed: nothing is lost or duplicated. The result is read by kcat.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -18,27 +17,27 @@ const OUTPUT: &str = "output";
 const GROUP: &str = "copiers";
 const COPIER: &str = "copier";
 
-/// Records that are copied, and bytes of them that are read at a time.
+/// Number of copied records, and bytes per read.
 const RECORDS: usize = 240;
 const AT_ONCE: i32 = 150;
 
-/// How often a copier asks whether what the one before had begun has ended, and how long it waits in
-/// between, as Kafka's clients do.
+/// Number and interval of retries until the transaction of the previous copier has ended, as in
+/// Kafka's clients.
 const TRIES: usize = 1_000;
 const BACKOFF: Duration = Duration::from_millis(10);
 
-/// What happens at a step.
+/// The event at a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// Nothing.
     Spared,
-    /// The copier is gone before it hears the answer.
+    /// The copier is killed before it gets the answer.
     CopierKilled,
-    /// The node is.
+    /// The node is killed.
     NodeKilled,
 }
 
-/// A node that is killed now and then, and whoever copies by it.
+/// A node that is killed at random, and its copiers.
 struct World<'p> {
     place: &'p Place,
     node: Option<Node>,
@@ -51,7 +50,7 @@ impl World<'_> {
         self.node.as_ref().unwrap()
     }
 
-    /// One step in sixteen is the last of a copier or of the node.
+    /// Chooses the event of a step; one in sixteen is a kill of the copier or of the node.
     fn fate(&mut self) -> Fate {
         match self.random.u32(0..32) {
             0 => Fate::NodeKilled,
@@ -67,7 +66,7 @@ impl World<'_> {
         self.node = Some(self.place.serve(""));
     }
 
-    /// Asks; what happens at this step happens between the question and its answer.
+    /// Sends a request; the event of the step happens between the request and its answer.
     fn ask<R: RequestBody>(
         &mut self,
         client: &mut Client,
@@ -90,7 +89,7 @@ impl World<'_> {
     }
 }
 
-/// A copier that has shown who it is, and ended what the one before had begun.
+/// Starts a copier with its transactional id, and ends the transaction of the previous copier.
 struct Copier {
     client: Client,
     producer_id: i64,
@@ -107,7 +106,7 @@ impl Copier {
             transaction_timeout_ms: 60_000,
             ..Request::default()
         };
-        // What the one before had begun ends first.
+        // The transaction of the previous copier ends first.
         let mut tries = 0;
         let response = loop {
             client.send(4, &request)?;
@@ -126,7 +125,7 @@ impl Copier {
         })
     }
 
-    /// How far the copiers before have come.
+    /// Returns the committed offset of the previous copiers.
     fn position(&mut self, world: &mut World<'_>) -> std::io::Result<i64> {
         use kafka::offset_fetch::{Request, Topic};
         let topic = Topic {
@@ -146,7 +145,7 @@ impl Copier {
         Ok(partition.committed_offset.max(0))
     }
 
-    /// Values from an offset on, some of them, and where they end.
+    /// Reads some values from an offset on; returns them and the offset after them.
     fn read(&mut self, world: &mut World<'_>, from: i64) -> std::io::Result<(Vec<Vec<u8>>, i64)> {
         use kafka::fetch::{Partition, Request, Topic};
         let partition = Partition {
@@ -183,7 +182,7 @@ impl Copier {
         Ok((values, end))
     }
 
-    /// Writes the values and commits the offset, both or neither.
+    /// Writes the values and commits the offset in one transaction.
     fn write(
         &mut self,
         world: &mut World<'_>,
@@ -286,7 +285,7 @@ impl Copier {
     }
 }
 
-/// Copies until everything is copied, or the copier is gone.
+/// Copies until everything is copied or the copier is killed.
 fn copy(world: &mut World<'_>) -> std::io::Result<()> {
     let mut copier = Copier::begin(world)?;
     let mut position = copier.position(world)?;
@@ -300,7 +299,7 @@ fn copy(world: &mut World<'_>) -> std::io::Result<()> {
 }
 
 #[test]
-fn what_is_copied_in_transactions_is_there_once_whoever_is_killed() {
+fn records_copied_in_transactions_are_exactly_once_across_kills() {
     let place = Place::new();
     let mut world = World {
         place: &place,

@@ -1,5 +1,5 @@
-//! A node that is killed whenever it begins another segment, while producers write: whatever it
-//! acknowledged is there, once, where it was said to be, and batches are whole.
+//! A node that is killed whenever it begins a segment, while producers write: every acknowledged
+//! record is stored once at its offset, and batches are complete.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,18 +17,18 @@ const TOPIC: &str = "written";
 const KILLS: usize = 8;
 const PRODUCERS: u64 = 4;
 
-/// Records of a batch.
+/// Number of records in a batch.
 const BATCH: u64 = 3;
 
-/// Enough for a segment of 1 MiB to be full after some sixty batches.
+/// Size of a record; a segment of 1 MiB is full after about sixty batches.
 const VALUE_SIZE: usize = 6_000;
 
-/// What a producer knows of its partition.
+/// The state of a producer.
 #[derive(Debug, Default)]
 struct Written {
-    /// The next number; none is used twice.
+    /// The next number; every number is used once.
     next: u64,
-    /// What must be there: offset to number.
+    /// The numbers that must be stored, by offset.
     kept: BTreeMap<i64, u64>,
 }
 
@@ -69,8 +69,8 @@ impl Written {
         Ok(told.base_offset)
     }
 
-    /// What is there must be dense and whole, and what was acknowledged where it was. From now on
-    /// everything must stay.
+    /// Checks that the stored records have no gaps, that batches are complete, and that
+    /// acknowledged records are at their offsets. From now on all stored records must stay.
     fn judge(&mut self, there: &[u64]) {
         for (offset, number) in &self.kept {
             let found = usize::try_from(*offset).ok().and_then(|at| there.get(at));
@@ -94,13 +94,13 @@ impl Written {
     }
 }
 
-/// What is older than the retention would not stay.
+/// Returns the current time: older timestamps would be subject to retention.
 pub(super) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     since.as_millis() as i64
 }
 
-/// The numbers in a partition, in their order.
+/// Reads the numbers in a partition, in order.
 fn read(node: &Node, index: i32) -> Vec<u64> {
     let mut client = Client::connect(node).unwrap();
     let mut all = Vec::new();
@@ -145,7 +145,7 @@ fn read(node: &Node, index: i32) -> Vec<u64> {
     }
 }
 
-/// The newest segment there is.
+/// Returns the newest segment.
 fn newest_segment(line: &Path) -> String {
     let names = std::fs::read_dir(line).unwrap().map(|entry| {
         let name = entry.unwrap().file_name();
@@ -170,7 +170,7 @@ fn nothing_acknowledged_is_lost_by_kills_when_another_segment_begins() {
                 scope.spawn(move || written.write(index, &mut client));
             }
             let before = newest_segment(&line);
-            // Every other time a few segments later, when others are being filed.
+            // Every second kill is a few segments later, while others are being filed.
             for _ in 0..=kill % 2 * 4 {
                 let last = newest_segment(&line);
                 until(|| newest_segment(&line) > last);

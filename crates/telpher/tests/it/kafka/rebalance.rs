@@ -1,5 +1,5 @@
-//! A node that is killed in the middle of a rebalance: what was committed is there, members go on, and
-//! whoever is of a generation that is over is told so.
+//! A node that is killed during a rebalance: committed offsets are kept, members continue, and
+//! members of an old generation get an error.
 
 use kafka::{
     ErrorCode, describe_groups, heartbeat, join_group, offset_commit, offset_fetch, sync_group,
@@ -13,7 +13,7 @@ use crate::support::{Node, Place};
 const TOPIC: &str = "letters";
 const GROUP: &str = "readers";
 
-/// A member of the group, as it sees itself.
+/// A member of the group.
 struct Member {
     client: Client,
     id: String,
@@ -31,7 +31,7 @@ impl Member {
         }
     }
 
-    /// Goes on by another connection.
+    /// Reconnects the member.
     fn reconnect(&mut self, node: &Node) {
         self.client = Client::connect(node).unwrap();
     }
@@ -52,7 +52,7 @@ impl Member {
         self.client.send(5, &request).unwrap();
     }
 
-    /// What came of it; who it is from now on, if it is to say that first.
+    /// Joins the group; the error may assign the member id with which it must join again.
     fn joined(&mut self) -> ErrorCode {
         let joined = self.client.receive::<join_group::Request>(5).unwrap();
         match joined.error_code {
@@ -67,14 +67,14 @@ impl Member {
         joined.error_code
     }
 
-    /// Is told who it is, and asks to be let in.
+    /// Gets a member id and joins with it.
     fn begin(&mut self) {
         self.send_join();
         assert_eq!(self.joined(), ErrorCode::MemberIdRequired);
         self.send_join();
     }
 
-    /// The leader says what everybody gets.
+    /// Sends the assignment of the leader.
     fn send_sync(&mut self, members: &[&str]) {
         let assignment = |id: &&str| sync_group::Assignment {
             member_id: (*id).to_owned(),
@@ -141,7 +141,7 @@ impl Member {
     }
 }
 
-/// Waits until the group is in that state.
+/// Waits until the group is in a state.
 fn wait_for(node: &Node, state: &str) {
     let request = describe_groups::Request {
         groups: vec![GROUP.to_owned()],
@@ -157,7 +157,7 @@ fn kill(place: &Place, node: Node) -> Node {
     place.serve("")
 }
 
-/// One member, which has committed an offset, in a generation of its own.
+/// Forms a group of one member that has committed an offset.
 fn alone(node: &Node) -> Member {
     let mut first = Member::new(node);
     first.begin();
@@ -168,7 +168,7 @@ fn alone(node: &Node) -> Member {
     first
 }
 
-/// Both come together in one generation, in which both commit.
+/// Forms one generation of both members, in which both commit.
 fn together(node: &Node, first: &mut Member, second: &mut Member) {
     join(node, first, second);
     let ids = [first.id.clone(), second.id.clone()];
@@ -185,7 +185,7 @@ fn together(node: &Node, first: &mut Member, second: &mut Member) {
     assert_eq!(leader.committed(), 8);
 }
 
-/// The second one comes, and the first one joins again.
+/// Lets the second member join, and the first one rejoin.
 fn join(node: &Node, first: &mut Member, second: &mut Member) {
     second.begin();
     wait_for(node, "PreparingRebalance");
@@ -195,7 +195,7 @@ fn join(node: &Node, first: &mut Member, second: &mut Member) {
     assert_eq!(first.generation, second.generation);
 }
 
-/// A place with a node that has the topic.
+/// Starts a node with the topic.
 fn with_topic() -> (Place, Node) {
     let place = Place::new();
     let node = place.serve("--topics-partitions 1");

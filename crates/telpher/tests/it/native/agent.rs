@@ -87,7 +87,7 @@ impl Agent {
         self.expect_welcome();
     }
 
-    /// Grants the node more than it will ever use.
+    /// Grants the node unlimited credit.
     pub(crate) fn hello_with_credit(&mut self, messages: u32, bytes: u64) {
         let window = Window {
             credit_messages: messages,
@@ -135,7 +135,7 @@ impl Agent {
         self.frame(|out| Payload::body(body).encode(kind, flags, route, correlation, out));
     }
 
-    /// Writes; whether all of it was taken within two seconds.
+    /// Writes bytes; false if they were not accepted within two seconds.
     pub(crate) fn try_write(&mut self, bytes: &[u8]) -> bool {
         let patience = Some(Duration::from_secs(2));
         self.socket.set_write_timeout(patience).unwrap();
@@ -148,12 +148,13 @@ impl Agent {
         self.write(&bytes);
     }
 
-    /// Writes; a node that has closed the connection meanwhile is noticed when reading.
+    /// Writes bytes; a closed connection is noticed by the next read.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         let _ = self.socket.write_all(bytes);
     }
 
-    /// The next frame but BIND, FLOW and CREDIT, or `None` at the end of the connection.
+    /// Returns the next frame other than BIND, FLOW and CREDIT; `None` at the end of the
+    /// connection.
     pub(crate) fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.waiting.pop_front() {
@@ -183,7 +184,7 @@ impl Agent {
     }
 }
 
-/// An echo agent and a caller, who notice when somebody else disturbs them.
+/// An echo agent and a caller, which detect disturbance by other clients.
 pub(crate) struct Pair {
     responder: Agent,
     caller: Agent,
@@ -205,7 +206,7 @@ impl Pair {
         }
     }
 
-    /// One call and its reply.
+    /// Makes a call and checks its reply.
     pub(crate) fn exchange(&mut self) {
         self.generation += 1;
         let correlation = Correlation {

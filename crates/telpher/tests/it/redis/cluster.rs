@@ -8,7 +8,7 @@ use crate::support::eventually;
 
 const MORE: &[&str] = &["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
 
-/// Its servers; they are killed when this is dropped.
+/// The servers of the cluster, killed on drop.
 pub(crate) struct Cluster(Vec<Redis>);
 
 impl Cluster {
@@ -25,7 +25,7 @@ impl Cluster {
         cluster
     }
 
-    /// Every server says so.
+    /// True if every server reports that the cluster is up.
     pub(crate) fn is_whole(&self) {
         eventually("the cluster is whole", || {
             let mut servers = self.0.iter();
@@ -37,13 +37,13 @@ impl Cluster {
         });
     }
 
-    /// As nodes are told of it.
+    /// Returns the addresses in the form of `quota.store.redis`.
     pub(crate) fn urls(&self) -> String {
         let urls: Vec<_> = self.0.iter().map(Redis::url).collect();
         urls.join(",")
     }
 
-    /// The master that has what is known of an organisation.
+    /// Returns the master that stores the quotas of an organisation.
     pub(crate) fn master_of(&mut self, org: &str) -> &mut Redis {
         let slot = self.0[0].ask(&["cluster", "keyslot", &format!("{{{org}}}")]);
         let has_it = |server: &Redis| {
@@ -54,7 +54,7 @@ impl Cluster {
         &mut self.0[place.expect("something is known of it")]
     }
 
-    /// The one that is down.
+    /// Restarts the master that is down.
     pub(crate) fn crashed(&mut self) -> &mut Redis {
         let down = self.0.iter().position(|server| server.child.is_none());
         &mut self.0[down.expect("one was killed")]
@@ -75,7 +75,7 @@ impl Redis {
     }
 }
 
-/// Ten thousand above it is another that a server of a cluster uses, too.
+/// Finds a free port; a cluster server also uses the port 10,000 above it.
 fn free_port() -> u16 {
     loop {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

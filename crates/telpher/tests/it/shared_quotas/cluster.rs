@@ -33,7 +33,7 @@ fn a_master_of_a_cluster_that_is_killed_under_load_admits_nothing_twice() {
         eventually("it has nothing leased any more and is told so", || {
             let (status, answer) = take(node, 1);
             admitted += u64::from(status == 200);
-            // What is asked beside it of the masters that are there says the contrary in between.
+            // Takes on the other masters succeed in between and show the store as connected.
             let is_away = node.metric("telpher_quota_store_connected") == 0;
             is_away && (status, &answer["degraded"]) == (503, &json!(true))
         });
@@ -47,7 +47,7 @@ fn a_master_of_a_cluster_that_is_killed_under_load_admits_nothing_twice() {
         nodes.iter().all(|node| remaining(node) == Some(0))
     });
     admitted += loads.into_iter().map(Load::end).sum::<u64>();
-    // What was leased, and takes whose answers nobody heard.
+    // At most the leases and the takes without an answer are lost.
     assert!(
         (CAPACITY / 2..=CAPACITY).contains(&admitted),
         "{admitted} of {CAPACITY}"

@@ -1,4 +1,4 @@
-//! `telpher bench agent --protocol slim --subscriptions`.
+//! `telpher bench agent --protocol slim --subscriptions`: memory per subscription.
 
 use bench::workload::OURS;
 use bench::workload::agent::{SubscriptionMemory, run_subscriptions};
@@ -21,11 +21,11 @@ pub(super) fn run(args: &Args, count: u32) -> Result<(), Failure> {
     output::print(args.outcome.format(), &value, &text(&found))?;
     check(
         &misses(&found),
-        "a subscription that reaches nobody is none; the log of the node may say why",
+        "every subscription must receive messages; see the log of the node",
     )
 }
 
-/// What our node did not hold.
+/// Returns the cases in which Telpher's node lost a subscription.
 fn misses(found: &[SubscriptionMemory]) -> Vec<String> {
     let ours = found.iter().filter(|one| one.target == OURS);
     let missed = ours.filter(|one| one.acknowledged.min(one.reached) < one.subscriptions);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_what_each_subscription_takes() {
+    fn a_row_has_the_memory_per_subscription() {
         let row = row(&found("slim", 9_999));
         assert!(
             row.ends_with("30.0            0 B            512 B\n"),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_our_node_does_not_hold_is_a_miss() {
+    fn only_lost_subscriptions_of_telpher_are_misses() {
         assert!(misses(&[found("telpher", 10_000), found("slim", 0)]).is_empty());
         let missed = misses(&[found("telpher", 9_999)]);
         assert!(missed[0].contains("9999 reached"), "{missed:?}");

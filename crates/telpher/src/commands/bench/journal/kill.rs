@@ -1,4 +1,4 @@
-//! `telpher bench journal --kill-9-check`.
+//! `telpher bench journal --kill-9-check`: appends survive kills of the node.
 
 use bench::clock::now_ns;
 use bench::workload::journal::kill::{self, KillCheck, KillReport};
@@ -7,7 +7,7 @@ use super::super::outcome::{Count, failure};
 use super::Args;
 use crate::failure::Failure;
 
-/// Enough that every sync serves several.
+/// Enough writers that every sync serves several appends.
 const CONNECTIONS: u32 = 4;
 const WRITERS_PER_CONNECTION: u32 = 16;
 
@@ -37,15 +37,19 @@ fn rows(report: &KillReport) -> Vec<Count> {
         (
             "unconfirmed",
             report.unconfirmed,
-            "the node was gone before their answer",
+            "appends that the node did not answer before it was killed",
         ),
-        ("kept", report.kept_unconfirmed, "of those, are there"),
-        ("lost", report.lost, "acknowledged and not there"),
-        ("duplicated", report.duplicated, "there more than once"),
+        (
+            "kept",
+            report.kept_unconfirmed,
+            "unconfirmed appends that are stored",
+        ),
+        ("lost", report.lost, "acknowledged and not stored"),
+        ("duplicated", report.duplicated, "stored more than once"),
         (
             "reordered",
             report.reordered,
-            "behind a later one of the same writer",
+            "stored after a later append of the same writer",
         ),
         (
             "reused",
@@ -55,9 +59,9 @@ fn rows(report: &KillReport) -> Vec<Count> {
         (
             "foreign",
             report.foreign,
-            "never sent, or not as they were sent",
+            "stored records that were never sent in this form",
         ),
-        ("start", report.start_ms_max, "ms took the longest start"),
+        ("start", report.start_ms_max, "ms, the longest start"),
         ("seed", report.seed, ""),
     ]
 }
@@ -77,7 +81,7 @@ mod tests {
         let text = count_table(&rows(&report));
         assert!(text.starts_with("kills                   3\n"), "{text}");
         assert!(
-            text.contains("lost                    2  acknowledged and not there\n"),
+            text.contains("lost                    2  acknowledged and not stored\n"),
             "{text}"
         );
         assert!(!report.is_clean());

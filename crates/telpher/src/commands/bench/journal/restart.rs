@@ -1,4 +1,4 @@
-//! `telpher bench journal --restart`.
+//! `telpher bench journal --restart`: duration and memory of a start.
 
 use bench::workload::journal::restart::{self, Restart, RestartReport};
 
@@ -26,21 +26,21 @@ fn text(report: &RestartReport) -> String {
         ("records", report.records, "in each"),
         ("size", report.size, "bytes of a record"),
         (
-            "line",
+            "log",
             report.line_bytes >> 20,
             "MiB, unfiled at the first start",
         ),
-        ("start", unfiled.start_ms, "ms with all of it unfiled"),
+        ("start", unfiled.start_ms, "ms with all records unfiled"),
         (
             "memory",
             unfiled.memory_bytes_per_stream,
-            "bytes of a stream that is unfiled",
+            "bytes per unfiled stream",
         ),
-        ("start", filed.start_ms, "ms with everything filed"),
+        ("start", filed.start_ms, "ms with all records filed"),
         (
             "memory",
             filed.memory_bytes_per_stream,
-            "bytes of a stream that is filed",
+            "bytes per filed stream",
         ),
         ("files", report.files, ""),
     ];
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_tells_both_starts() {
+    fn a_report_has_both_starts() {
         let start = |start_ms| Start {
             start_ms,
             memory_bytes: 1000,
@@ -70,15 +70,15 @@ mod tests {
             files: 7,
         });
         assert!(
-            text.contains("line                    5  MiB, unfiled at the first start\n"),
+            text.contains("log                     5  MiB, unfiled at the first start\n"),
             "{text}"
         );
         assert!(
-            text.contains("start                   8  ms with all of it unfiled\n"),
+            text.contains("start                   8  ms with all records unfiled\n"),
             "{text}"
         );
         assert!(
-            text.contains("start                   2  ms with everything filed\n"),
+            text.contains("start                   2  ms with all records filed\n"),
             "{text}"
         );
     }

@@ -1,4 +1,4 @@
-//! `telpher bench kafka --idle`.
+//! `telpher bench kafka --idle`: cost of idle partitions and groups, and a start after a kill.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,32 +11,32 @@ use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::settings::parse_duration;
 
-/// Partitions and groups that nobody uses.
+/// The arguments of the idle benchmark.
 #[derive(Debug, clap::Args)]
 pub(super) struct IdleArgs {
-    /// Make a topic with so many partitions, leave it alone, kill the node and start it again
+    /// Create a topic with this number of partitions, leave it idle, kill and restart the node
     #[arg(long, value_name = "PARTITIONS", conflicts_with = "bootstrap_servers",
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(super) idle: Option<u32>,
 
-    /// Groups with offsets beside it
+    /// Number of groups with offsets and without members
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "idle")]
     idle_groups: u32,
 
-    /// Groups with a member that stays connected
+    /// Number of groups with a connected member
     #[arg(long, value_name = "N", default_value_t = 100, requires = "idle",
         value_parser = clap::value_parser!(u32).range(..=10_000))]
     idle_members: u32,
 
-    /// Messages that are written before the node is killed, in bytes, such as 5GiB
+    /// Size of the messages that are written before the kill, such as 5GiB
     #[arg(long, value_name = "SIZE", default_value = "0B", requires = "idle")]
     idle_log: ByteSize,
 
-    /// How long all is left alone before memory is read
+    /// Idle time before memory is measured
     #[arg(long, value_name = "DURATION", default_value = "15s", requires = "idle", value_parser = parse_duration)]
     idle_rest: Duration,
 
-    /// Over which CPU time is read then
+    /// Time over which CPU time is measured
     #[arg(long, value_name = "DURATION", default_value = "10s", requires = "idle", value_parser = parse_duration)]
     idle_window: Duration,
 }
@@ -70,9 +70,9 @@ pub(super) fn run(
         true => Ok(()),
         false => Err(Failure::new(
             Exit::Failed,
-            "what was acknowledged is not what is there after the start",
+            "the data after the start differs from the acknowledged data",
         )
-        .hint("`telpher inspect` says whether the journal is whole")),
+        .hint("`telpher inspect` checks the journal")),
     }
 }
 
@@ -81,59 +81,55 @@ fn text(report: &IdleReport) -> String {
     let one = |figure: f64| format!("{figure:.1}");
     let rows = [
         ("partitions", report.partitions.to_string(), "of a topic"),
-        (
-            "groups",
-            report.groups.to_string(),
-            "whose consumers are gone",
-        ),
+        ("groups", report.groups.to_string(), "without members"),
         ("offsets", report.offsets.to_string(), "of each"),
         (
             "members",
             report.members.to_string(),
-            "connected, each of a group of its own",
+            "connected, each in its own group",
         ),
-        ("made in", one(report.make_seconds), "s"),
+        ("created in", one(report.make_seconds), "s"),
         (
             "empty",
             mib(report.empty_rss_bytes),
-            "MiB of memory of a node that holds nothing",
+            "MiB of memory of an empty node",
         ),
         (
             "idle",
             mib(report.idle_rss_bytes),
-            "MiB once they were left alone",
+            "MiB of memory of the idle node",
         ),
         (
             "CPU",
             one(report.idle_cpu_ms / report.idle_seconds.max(1e-9)),
-            "ms a second then",
+            "ms per second of the idle node",
         ),
         ("log", mib(report.log_bytes), "MiB of messages"),
         ("written in", one(report.log_seconds), "s"),
         (
             "refused",
             report.log_failed.to_string(),
-            "messages of it that were not acknowledged",
+            "messages that were not acknowledged",
         ),
         (
             "unfiled",
             mib(report.unfiled_bytes),
-            "MiB of the line when the node was killed",
+            "MiB of the write-ahead log at the kill",
         ),
         (
             "start",
             one(report.start_ms),
-            "ms until its doors were open",
+            "ms until the listeners were open",
         ),
         (
             "first fetch",
             one(report.first_fetch_ms),
-            "ms until it was answered",
+            "ms until the first fetch was answered",
         ),
         (
             "started",
             mib(report.started_rss_bytes),
-            "MiB of memory then",
+            "MiB of memory after the start",
         ),
         (
             "offsets read",
@@ -143,33 +139,33 @@ fn text(report: &IdleReport) -> String {
         (
             "wrong",
             report.offsets_wrong.to_string(),
-            "of those, not as they were committed",
+            "offsets that differ from the committed ones",
         ),
         ("acked", report.messages.acked.to_string(), "messages"),
         (
             "lost",
             report.messages.lost.to_string(),
-            "of those, not there",
+            "acknowledged messages that are not stored",
         ),
         (
             "duplicated",
             report.messages.duplicated.to_string(),
-            "there more than once",
+            "messages that are stored more than once",
         ),
         (
             "moved",
             report.messages.moved.to_string(),
-            "elsewhere than was said",
+            "messages at another offset than acknowledged",
         ),
         (
             "damaged",
             report.messages.damaged.to_string(),
-            "batches or messages that nobody sent like that",
+            "batches or messages that were never sent in this form",
         ),
         (
             "read",
             mib(report.read_rss_bytes),
-            "MiB of memory behind that",
+            "MiB of memory after the read",
         ),
         ("disk", mib(report.disk_bytes), "MiB"),
     ];
@@ -193,9 +189,9 @@ mod tests {
         };
         let text = text(&report);
         for line in [
-            "idle                   99.0  MiB once",
-            "CPU                     2.5  ms a second",
-            "first fetch           812.2  ms until it",
+            "idle                   99.0  MiB of memory",
+            "CPU                     2.5  ms per second",
+            "first fetch           812.2  ms until the first",
         ] {
             assert!(text.contains(line), "{text}");
         }

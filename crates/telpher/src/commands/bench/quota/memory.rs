@@ -1,4 +1,4 @@
-//! `telpher bench quota --memory`.
+//! `telpher bench quota --memory`: memory per bucket.
 
 use std::time::Duration;
 
@@ -28,12 +28,9 @@ pub(super) fn run(
     output::print(args.outcome.format(), &value, &text(&report))?;
     match report.servers.first() {
         Some(ours) if ours.wrong > 0 => {
-            let message = format!(
-                "{} first takes of {} were not allowed",
-                ours.wrong, ours.agents
-            );
+            let message = format!("{} of {} first takes were denied", ours.wrong, ours.agents);
             Err(Failure::new(Exit::Failed, message)
-                .hint("does a limit hold for all of them together?"))
+                .hint("check that no limit covers all agents together"))
         }
         _ => Ok(()),
     }
@@ -55,10 +52,10 @@ fn text(report: &MemoryReport) -> String {
         text += &row(server);
     }
     if let Some(server) = report.servers.first() {
-        text += &format!("An agent's name has {} bytes.\n", server.name_bytes);
+        text += &format!("the name of an agent has {} bytes\n", server.name_bytes);
     }
     for name in &report.left_out {
-        text += &format!("{name} did not take part: it is not in the directory of peers.\n");
+        text += &format!("{name} was not measured: it is not in the directory --peers\n");
     }
     text
 }
@@ -83,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_says_what_each_bucket_takes() {
+    fn a_row_has_the_memory_per_bucket() {
         let report = MemoryReport {
             servers: vec![ServerMemory {
                 target: "telpher",
@@ -103,6 +100,6 @@ mod tests {
             text.contains("10.0         70.0        110.0           83.9          104.9\n"),
             "{text}"
         );
-        assert!(text.contains("express did not take part"), "{text}");
+        assert!(text.contains("express was not measured"), "{text}");
     }
 }

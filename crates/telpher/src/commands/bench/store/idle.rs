@@ -1,4 +1,4 @@
-//! `telpher bench store --idle`.
+//! `telpher bench store --idle`: memory of idle conversations, and the duration of a start.
 
 use bench::workload::store::idle::{self, Idle, IdleReport};
 
@@ -32,62 +32,66 @@ pub(super) fn run(args: &Args, conversations: u64) -> Result<(), Failure> {
         wrong => Err(Failure::new(
             Exit::Failed,
             format!(
-                "{wrong} of {} conversations are not as they were made",
+                "{wrong} of {} conversations differ from what was written",
                 report.read_back
             ),
         )
-        .hint("`telpher inspect` says whether the journal is whole")),
+        .hint("`telpher inspect` checks the journal")),
     }
 }
 
 fn text(report: &IdleReport) -> String {
     let mib = |bytes: u64| format!("{:.1}", bytes as f64 / f64::from(1 << 20));
     let rows = [
-        ("conversations", report.conversations.to_string(), "made"),
+        ("conversations", report.conversations.to_string(), ""),
         ("messages", report.messages.to_string(), "in each"),
-        ("made in", format!("{:.1}", report.make_seconds), "s"),
+        ("created in", format!("{:.1}", report.make_seconds), "s"),
         ("disk", mib(report.disk_bytes), "MiB"),
         (
             "empty",
             mib(report.empty_rss_bytes),
-            "MiB of memory of a node that holds nothing",
+            "MiB of memory of an empty node",
         ),
         (
             "half",
             mib(report.half_rss_bytes),
-            "MiB once half of them were made and left alone",
+            "MiB with half of the conversations, idle",
         ),
         (
             "idle",
             mib(report.idle_rss_bytes),
-            "MiB once all of them were",
+            "MiB with all conversations, idle",
         ),
         (
             "each",
             format!("{:.1}", report.idle_bytes_each),
-            "bytes, from half of them to all",
+            "bytes per conversation, from half of them to all",
         ),
         (
             "each",
             format!("{:.1}", report.idle_bytes_each_from_empty),
-            "bytes, from the empty node to all of them",
+            "bytes per conversation, from the empty node to all",
         ),
         (
             "cold start",
             report.cold_start_ms.to_string(),
             "ms until the node is ready",
         ),
-        ("cold", mib(report.cold_rss_bytes), "MiB of memory then"),
+        (
+            "cold",
+            mib(report.cold_rss_bytes),
+            "MiB of memory after the start",
+        ),
         (
             "each",
             format!("{:.1}", report.cold_bytes_each_from_empty),
-            "bytes, from the empty node to all of them",
+            "bytes per conversation, from the empty node to all",
         ),
         ("read back", report.read_back.to_string(), "conversations"),
         (
             "wrong",
             report.wrong.to_string(),
-            "of those, not as they were made",
+            "conversations that differ from what was written",
         ),
     ];
     let line =
@@ -112,7 +116,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("each                   99.2  bytes, from half"),
+            text.contains("each                   99.2  bytes per conversation, from half"),
             "{text}"
         );
     }

@@ -1,4 +1,4 @@
-//! `telpher bench store --kill-9-check`.
+//! `telpher bench store --kill-9-check`: messages survive kills of the node.
 
 use bench::clock::now_ns;
 use bench::workload::store::kill::{self, KillCheck, KillReport};
@@ -7,7 +7,7 @@ use super::super::outcome::{Count, failure};
 use super::Args;
 use crate::failure::Failure;
 
-/// Enough that every sync serves several.
+/// Enough writers that every sync serves several messages.
 const WRITERS: u32 = 32;
 
 pub(super) fn run(args: &Args, kills: u32) -> Result<(), Failure> {
@@ -36,9 +36,13 @@ fn rows(report: &KillReport) -> Vec<Count> {
         (
             "unconfirmed",
             report.unconfirmed,
-            "the node was gone before their answer",
+            "messages that the node did not answer before it was killed",
         ),
-        ("kept", report.kept_unconfirmed, "of those, were there"),
+        (
+            "kept",
+            report.kept_unconfirmed,
+            "unconfirmed messages that are stored",
+        ),
         (
             "retried",
             report.retried,
@@ -47,29 +51,33 @@ fn rows(report: &KillReport) -> Vec<Count> {
         (
             "otherwise",
             report.answered_otherwise,
-            "of those acknowledged before, answered otherwise than then",
+            "acknowledged batches that got another answer when sent again",
         ),
-        ("lost", report.lost, "acknowledged and not there"),
-        ("duplicated", report.duplicated, "there more than once"),
+        ("lost", report.lost, "acknowledged and not stored"),
+        ("duplicated", report.duplicated, "stored more than once"),
         (
             "reordered",
             report.reordered,
-            "behind a later one of the same writer",
+            "stored after a later message of the same writer",
         ),
-        ("gaps", report.gaps, "numbers left out"),
+        ("gaps", report.gaps, "sequence numbers left out"),
         (
             "reused",
             report.reused,
-            "numbers acknowledged for two messages",
+            "sequence numbers acknowledged for two messages",
         ),
-        ("torn", report.torn, "batches of which a part was there"),
+        (
+            "torn",
+            report.torn,
+            "batches of which only a part is stored",
+        ),
         (
             "foreign",
             report.foreign,
-            "never sent, or not as they were sent",
+            "stored messages that were never sent in this form",
         ),
         ("refused", report.refused, "batches refused"),
-        ("start", report.start_ms_max, "ms took the longest start"),
+        ("start", report.start_ms_max, "ms, the longest start"),
         ("seed", report.seed, ""),
     ]
 }
@@ -89,7 +97,7 @@ mod tests {
         let text = count_table(&rows(&report));
         assert!(text.starts_with("kills                   3\n"), "{text}");
         assert!(
-            text.contains("gaps                    2  numbers left out\n"),
+            text.contains("gaps                    2  sequence numbers left out\n"),
             "{text}"
         );
         assert!(!report.is_clean());

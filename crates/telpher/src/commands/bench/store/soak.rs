@@ -1,4 +1,4 @@
-//! `telpher bench store --soak`.
+//! `telpher bench store --soak`: constant memory under a long load.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) fn run(args: &Args, length: Duration) -> Result<(), Failure> {
     let styles = [Style::Fleetlm, Style::Table];
     args.outcome
         .of("soak", &styles, |surroundings, environment, show| {
-            // A node alone: what is looked at is its memory.
+            // Only the memory of a Telpher node is checked, so no peers run.
             let alone = Surroundings {
                 peers: None,
                 ..surroundings.clone()
@@ -32,16 +32,16 @@ pub(super) fn run(args: &Args, length: Duration) -> Result<(), Failure> {
             Ok(results)
         })?;
     for (case, course) in &courses {
-        output::note(&told(case, course));
+        output::note(&course_line(case, course));
     }
     match courses.iter().all(|(_, course)| course.is_flat()) && !courses.is_empty() {
         true => Ok(()),
-        false => Err(Failure::new(Exit::Failed, "memory is not flat")
-            .hint("plots/memory-*.svg in the directory of the results shows how it went")),
+        false => Err(Failure::new(Exit::Failed, "memory grew during the run")
+            .hint("see plots/memory-*.svg in the results directory")),
     }
 }
 
-fn told(case: &str, course: &Course) -> String {
+fn course_line(case: &str, course: &Course) -> String {
     let mib = |bytes: f64| bytes / f64::from(1 << 20);
     let verdict = match course.is_flat() {
         true => "flat",
@@ -59,16 +59,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_course_is_told_with_its_verdict() {
+    fn a_course_line_has_a_verdict() {
         let course = |end_mib: u32| Course {
             middle_bytes: f64::from(100 << 20),
             end_bytes: f64::from(end_mib << 20),
         };
-        let flat = told("telpher-store", &course(101));
+        let flat = course_line("telpher-store", &course(101));
         assert_eq!(
             flat,
             "memory: flat, 100.0 MiB in the middle, 101.0 MiB at the end (telpher-store)"
         );
-        assert!(told("x", &course(150)).starts_with("memory: not flat"));
+        assert!(course_line("x", &course(150)).starts_with("memory: not flat"));
     }
 }

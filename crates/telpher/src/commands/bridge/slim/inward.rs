@@ -1,4 +1,4 @@
-//! From SLIM to an agent: what an application publishes is a request, its reply is published back.
+//! From SLIM to an agent: messages of applications are requests, whose replies are published.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,31 +9,31 @@ use model::ErrorCode;
 use slim::session::{FullName, Received, SessionId};
 use tokio::task::JoinSet;
 
+use super::messages::{self, ReplyContext};
 use super::sessions::Sessions;
-use super::terms::{self, Asked};
 use crate::failure::{Exit, Failure};
 
-/// Payloads of requests under way reach this at most, and one message more.
+/// Maximum size of the payloads of open requests; the last one may exceed it.
 const REQUESTS_SIZE_MAX: usize = 64 << 20;
 
-/// See the module's documentation.
+/// Forwards messages of SLIM applications to an agent.
 pub(super) struct Inward {
     caller: Caller,
     deadline: Duration,
     requests_max: usize,
-    /// Whether nothing is ever answered.
+    /// True if no message is answered.
     is_one_way: bool,
     is_ending: bool,
     peers: HashMap<SessionId, FullName>,
-    /// Each with the size of its payload.
+    /// The open requests, each with the size of its payload.
     requests: JoinSet<(Answered, usize)>,
     requests_size: usize,
 }
 
-/// A request that has its answer.
+/// A request with its outcome.
 pub(super) struct Answered {
     session: SessionId,
-    asked: Asked,
+    context: ReplyContext,
     outcome: Result<Bytes, CallError>,
 }
 
@@ -64,19 +64,19 @@ impl Inward {
         self.peers.remove(&session);
     }
 
-    /// Passes on what an application has said.
+    /// Forwards a message of an application.
     pub(super) fn said(&mut self, session: SessionId, message: Received, sessions: &mut Sessions) {
-        if self.is_one_way || terms::is_one_way(&message) {
+        if self.is_one_way || messages::is_one_way(&message) {
             self.send(session, &message, sessions);
             return;
         }
-        let asked = Asked::new(&message);
+        let context = ReplyContext::new(&message);
         let refused = if self.is_ending {
             Some((ErrorCode::Unavailable, "the bridge is shutting down"))
         } else if !self.has_room() {
             Some((
                 ErrorCode::Busy,
-                "the bridge has as many requests as it takes",
+                "the bridge has the maximum number of open requests (--requests-max)",
             ))
         } else {
             None
@@ -87,13 +87,13 @@ impl Inward {
                 self.answer(
                     Answered {
                         session,
-                        asked,
+                        context,
                         outcome,
                     },
                     sessions,
                 );
             }
-            None => self.request(session, asked, message),
+            None => self.request(session, context, message),
         }
     }
 
@@ -102,10 +102,10 @@ impl Inward {
     }
 
     fn send(&self, session: SessionId, message: &Received, sessions: &mut Sessions) {
-        let metadata = terms::to_agent(message, self.peers.get(&session));
+        let metadata = messages::to_agent(message, self.peers.get(&session));
         let sent = self
             .caller
-            .one_way(terms::method(message), &message.payload)
+            .one_way(messages::method(message), &message.payload)
             .metadata(metadata)
             .now();
         match sent {
@@ -114,28 +114,28 @@ impl Inward {
         }
     }
 
-    fn request(&mut self, session: SessionId, asked: Asked, message: Received) {
-        let metadata = terms::to_agent(&message, self.peers.get(&session));
+    fn request(&mut self, session: SessionId, context: ReplyContext, message: Received) {
+        let metadata = messages::to_agent(&message, self.peers.get(&session));
         let (caller, deadline) = (self.caller.clone(), self.deadline);
         let size = message.payload.len();
         self.requests_size += size;
         self.requests.spawn(async move {
             let call = caller
-                .call(terms::method(&message), &message.payload)
+                .call(messages::method(&message), &message.payload)
                 .metadata(metadata)
                 .when_full(WhenFull::Wait)
                 .deadline(deadline);
             let outcome = call.await;
             let answered = Answered {
                 session,
-                asked,
+                context,
                 outcome,
             };
             (answered, size)
         });
     }
 
-    /// The next request that is answered.
+    /// Returns the next request that has its outcome.
     pub(super) async fn next(&mut self) -> Answered {
         loop {
             match self.requests.join_next().await {
@@ -143,25 +143,25 @@ impl Inward {
                     self.requests_size -= size;
                     return answered;
                 }
-                // The call took what it was asked with along.
+                // The task panicked; its request is lost with it.
                 Some(Err(_)) => {}
                 None => std::future::pending().await,
             }
         }
     }
 
-    /// Publishes an answer.
+    /// Publishes the outcome of a request.
     pub(super) fn answer(&self, answered: Answered, sessions: &mut Sessions) {
-        let answer = answered.asked.answer(answered.outcome);
+        let answer = answered.context.answer(answered.outcome);
         let published = sessions.publish(answered.session, &answer);
-        match (published, terms::is_error(&answer)) {
+        match (published, messages::is_error(&answer)) {
             (Err(_), _) => sessions.tally.unheard += 1,
             (Ok(()), true) => sessions.tally.failed += 1,
             (Ok(()), false) => sessions.tally.answered += 1,
         }
     }
 
-    /// Takes no new requests.
+    /// Refuses new requests from now on.
     pub(super) fn finish(&mut self) {
         self.is_ending = true;
     }

@@ -1,4 +1,4 @@
-//! The line to a SLIM node: made again whenever it is lost, with longer and longer pauses.
+//! The connection to a SLIM node, which reconnects with growing pauses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,34 +14,34 @@ use super::node::{
 };
 use crate::failure::{Exit, Failure};
 
-/// Messages and bytes that wait to be written; what is more is dropped, as a network drops.
+/// Maximum number and bytes of messages that wait to be written; further ones are dropped.
 const WRITES_MAX: usize = 4096;
 const WRITES_SIZE_MAX: usize = 16 << 20;
-/// Messages that wait to be acted upon; the node is not read from meanwhile.
+/// Maximum number of received messages that wait; at the maximum the bridge stops reading.
 const READS_MAX: usize = 16;
 
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// Silence after which we ping, and silence after which the node is dead.
+/// Time between two pings, and time limit of the answer.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
-/// What happens on the line.
+/// An event of the connection.
 pub(super) enum Event {
-    /// There is a link, until it is `Down`.
+    /// A link was established; it lasts until `Down`.
     Up(Box<Link>, Writes),
     Message(Bytes),
     Down(Reason),
 }
 
-/// What waits to be written.
+/// The queue of messages to write.
 pub(super) struct Writes {
     sender: mpsc::Sender<(Vec<u8>, OwnedSemaphorePermit)>,
     room: Arc<Semaphore>,
 }
 
 impl Writes {
-    /// Adds a message; false when there is no room for it.
+    /// Adds a message; false if the queue is full.
     pub(super) fn push(&self, message: Vec<u8>) -> bool {
         let size = u32::try_from(message.len()).unwrap_or(u32::MAX);
         match self.room.clone().try_acquire_many_owned(size) {
@@ -51,27 +51,28 @@ impl Writes {
     }
 }
 
-/// See the module's documentation. Ends when it is dropped.
+/// A connection that reconnects until it is dropped.
 pub(super) struct Line {
     events: mpsc::Receiver<Event>,
 }
 
 impl Line {
-    /// Connects for the first time, or says why that is not possible.
+    /// Connects for the first time.
     pub(super) async fn open(node: Node) -> Result<Self, Failure> {
         let attached = node.attach().await.map_err(|reason| {
             let message = format!("cannot reach the SLIM node at {}: {reason}", node.url());
             let (exit, hint) = if reason.starts_with(UNAUTHENTICATED) {
-                let hint = "--slim-token TOKEN or TELPHER_SLIM_TOKEN carries it";
+                let hint = "set the token with --slim-token TOKEN or TELPHER_SLIM_TOKEN";
                 (Exit::Denied, hint)
             } else if reason.starts_with(UNTRUSTED) {
-                let hint = "--slim-authorities FILE names the PEM file of the certificate to trust";
+                let hint = "--slim-authorities FILE is the PEM file with the certificate to trust";
                 (Exit::Denied, hint)
             } else if reason.starts_with(UNCERTIFIED) {
-                let hint = "it may ask for a certificate: --slim-certificate FILE and --slim-key FILE are shown";
+                let hint =
+                    "if it requires a client certificate: --slim-certificate FILE --slim-key FILE";
                 (Exit::Denied, hint)
             } else {
-                let hint = "`telpher serve` has a SLIM door at http://127.0.0.1:46357";
+                let hint = "the SLIM listener of `telpher serve` is http://127.0.0.1:46357";
                 (Exit::Unavailable, hint)
             };
             Failure::new(exit, message).hint(hint)
@@ -86,13 +87,13 @@ impl Line {
         Ok(Self { events })
     }
 
-    /// The next event. The line lasts as long as this is asked.
+    /// Returns the next event.
     pub(super) async fn next(&mut self) -> Option<Event> {
         self.events.recv().await
     }
 }
 
-/// Ends when nobody listens any more.
+/// Serves the connection and reconnects, until the receiver of events is dropped.
 async fn keep(node: Node, mut attached: Attached, events: &mpsc::Sender<Event>) {
     loop {
         let Some(reason) = serve(attached, events).await else {
@@ -103,7 +104,7 @@ async fn keep(node: Node, mut attached: Attached, events: &mpsc::Sender<Event>) 
         }
         let mut pause = PAUSE_MIN;
         attached = loop {
-            // Not all come back at the same moment.
+            // Random pauses, so that not all clients reconnect at the same time.
             sleep(pause.mul_f64(0.5 + 0.5 * fastrand::f64())).await;
             match node.attach().await {
                 Ok(attached) => break attached,
@@ -113,7 +114,7 @@ async fn keep(node: Node, mut attached: Attached, events: &mpsc::Sender<Event>) 
     }
 }
 
-/// Serves a stream to its end, and says why that came; `None` when nobody listens any more.
+/// Serves a stream and returns the reason of its end; `None` if the receiver of events is dropped.
 async fn serve(attached: Attached, events: &mpsc::Sender<Event>) -> Option<Reason> {
     let Attached {
         link,
@@ -152,14 +153,14 @@ async fn read(mut receive: Receive, events: &mpsc::Sender<Event>) -> Option<Reas
     }
 }
 
-/// Ends when the node is not there any more.
+/// Pings the node, and returns the reason when it stops answering.
 async fn ping(mut pings: PingPong) -> Reason {
     loop {
         sleep(KEEPALIVE).await;
         match timeout(KEEPALIVE, pings.ping(Ping::opaque())).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => return error.to_string(),
-            Err(_) => return "it does not answer pings".to_owned(),
+            Err(_) => return "the node does not answer pings".to_owned(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A SLIM node: where it is, and how to become one of its applications.
+//! Connects to a SLIM node as an application: TLS, HTTP/2, the gRPC stream, and the link.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +21,16 @@ use crate::failure::{Exit, Failure};
 
 const PATH: &str = "/dataplane.proto.v1.DataPlaneService/OpenChannel";
 
-/// The whole of connecting.
+/// Time limit of connecting, including the negotiation of the link.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What nodes and the libraries take, unless they are told otherwise.
+/// The default maximum message size of SLIM nodes and libraries.
 const MESSAGE_SIZE_MAX: u32 = 4 << 20;
 
 const WINDOW_SIZE: u32 = 4 << 20;
 const FRAME_SIZE_MAX: u32 = 4 << 20;
 
-/// See the module's documentation.
+/// The address and the credentials of a SLIM node.
 pub(super) struct Node {
     address: Address,
     tls: Option<Arc<ClientConfig>>,
@@ -38,23 +38,23 @@ pub(super) struct Node {
     token: Option<String>,
 }
 
-/// A stream with a link.
+/// An open stream with its link.
 pub(super) struct Attached {
     pub(super) link: Link,
     pub(super) send: SendStream<Bytes>,
     pub(super) receive: Receive,
     pub(super) pings: PingPong,
-    /// Keeps the connection going.
+    /// The task that drives the HTTP/2 connection.
     pub(super) driver: Driver,
 }
 
-/// The messages of a stream.
+/// The receiving half of a stream.
 pub(super) struct Receive {
     stream: RecvStream,
     inbox: Inbox,
 }
 
-/// Ends with whoever has it.
+/// A task that is aborted on drop.
 pub(super) struct Driver(JoinHandle<()>);
 
 impl Drop for Driver {
@@ -63,18 +63,18 @@ impl Drop for Driver {
     }
 }
 
-/// Why there is no stream, for people.
+/// The reason of a failed or ended stream, as text.
 pub(super) type Reason = String;
 
-/// How the reason begins when a token is wanted.
+/// The prefix of reasons when the node requires a token.
 pub(super) const UNAUTHENTICATED: &str = "unauthenticated";
 
-/// How it begins when the two do not agree on TLS.
+/// The prefix of reasons when the TLS handshake fails.
 pub(super) const UNTRUSTED: &str = "no TLS";
 
-/// How it begins when the node hangs up where a certificate of ours is looked at. It says why, but what it
-/// says is lost if we write meanwhile.
-pub(super) const UNCERTIFIED: &str = "it hung up behind the TLS handshake";
+/// The prefix of reasons when the node closes the connection after the TLS handshake, where it
+/// checks client certificates. Its TLS alert is lost if the bridge writes at the same time.
+pub(super) const UNCERTIFIED: &str = "the node closed the connection after the TLS handshake";
 
 trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
@@ -82,17 +82,17 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
 impl Node {
     pub(super) fn new(url: &str, token: Option<String>, tls: &Tls) -> Result<Self, Failure> {
         let usage = |message: String| {
-            Failure::new(Exit::Usage, message).hint("a SLIM node is http://, https:// or unix://")
+            Failure::new(Exit::Usage, message).hint("write http://, https:// or unix://")
         };
         let native = match url.split_once("://") {
             Some(("http", rest)) => format!("tcp://{}", rest.trim_end_matches('/')),
             Some(("https", rest)) => format!("tls://{}", rest.trim_end_matches('/')),
             Some(("unix", _)) => url.to_owned(),
-            _ => return Err(usage(format!("`{url}` is no address of a SLIM node"))),
+            _ => return Err(usage(format!("`{url}` is not the address of a SLIM node"))),
         };
         let address: Address = native
             .parse()
-            .map_err(|_| usage(format!("`{url}` is no address of a SLIM node")))?;
+            .map_err(|_| usage(format!("`{url}` is not the address of a SLIM node")))?;
         let tls = match address {
             Address::Tls { .. } => Some(tls.client_config()?),
             _ => None,
@@ -105,16 +105,16 @@ impl Node {
         })
     }
 
-    /// Where it is.
+    /// Returns the address of the node.
     pub(super) fn url(&self) -> &str {
         &self.url
     }
 
-    /// Connects and agrees on a link.
+    /// Connects and negotiates a link.
     pub(super) async fn attach(&self) -> Result<Attached, Reason> {
         match tokio::time::timeout(CONNECT_TIMEOUT, self.attach_slowly()).await {
             Ok(attached) => attached,
-            Err(_) => Err(format!("it did not answer within {CONNECT_TIMEOUT:?}")),
+            Err(_) => Err(format!("no answer within {CONNECT_TIMEOUT:?}")),
         }
     }
 
@@ -126,9 +126,11 @@ impl Node {
             .max_frame_size(FRAME_SIZE_MAX)
             .handshake(socket);
         let (client, mut connection) = handshake.await.map_err(|error| self.refusal(&error))?;
-        let pings = connection.ping_pong().ok_or("it has no pings")?;
+        let pings = connection
+            .ping_pong()
+            .ok_or("the connection has no pings")?;
         let driver = Driver(tokio::spawn(async move {
-            // The streams tell how it ended.
+            // The streams report the error.
             let _ = connection.await;
         }));
         let (send, stream) = self.call(client).await?;
@@ -139,7 +141,7 @@ impl Node {
         negotiate(send, receive, pings, driver).await
     }
 
-    /// Why there is no answer to the first thing that was said.
+    /// Returns the reason of an error on a new connection.
     fn refusal(&self, error: &h2::Error) -> Reason {
         match self.tls.is_some() && error.is_io() {
             true => format!("{UNCERTIFIED}: {error}"),
@@ -163,12 +165,12 @@ impl Node {
                 Ok(Box::new(socket.map_err(|error| error.to_string())?))
             }
             (Address::Tls { .. } | Address::Inproc { .. }, _) => {
-                Err("it is no place for a SLIM node".to_owned())
+                Err("this kind of address is not supported for SLIM nodes".to_owned())
             }
         }
     }
 
-    /// Opens the stream; the node answers before it has read anything.
+    /// Opens the stream. The node answers before it has read any message.
     async fn call(
         &self,
         client: SendRequest<Bytes>,
@@ -191,7 +193,7 @@ impl Node {
         match status(response.headers()) {
             Some(reason) => Err(reason),
             None if !response.status().is_success() => Err(format!(
-                "it is no SLIM node: it answered {}",
+                "not a SLIM node: the answer has HTTP status {}",
                 response.status()
             )),
             None => Ok((send, response.into_body())),
@@ -222,7 +224,7 @@ async fn negotiate(
     let reply = receive.next().await?;
     let link = match Message::scan(&reply) {
         Ok(Message::Link(Some(reply))) => initiator.complete(&reply),
-        Ok(_) => return Err("it did not answer the negotiation of a link".to_owned()),
+        Ok(_) => return Err("the node did not answer the negotiation of the link".to_owned()),
         Err(error) => return Err(error.to_string()),
     };
     Ok(Attached {
@@ -234,13 +236,13 @@ async fn negotiate(
     })
 }
 
-/// Writes a message as fast as the node reads.
+/// Writes a message, and waits for flow control of the node.
 pub(super) async fn write(send: &mut SendStream<Bytes>, message: &[u8]) -> Result<(), Reason> {
     let size = (message.len() as u32).to_be_bytes();
     let mut bytes = Bytes::from([&[0][..], &size, message].concat());
     while !bytes.is_empty() {
         send.reserve_capacity(bytes.len());
-        // More is only told of while there is none.
+        // `poll_capacity` reports only increases, so it is polled only without capacity.
         while send.capacity() == 0 {
             let more = std::future::poll_fn(|cx| send.poll_capacity(cx)).await;
             let more = more.ok_or("the stream has ended")?;
@@ -254,7 +256,7 @@ pub(super) async fn write(send: &mut SendStream<Bytes>, message: &[u8]) -> Resul
 }
 
 impl Receive {
-    /// The next message. What is too large is passed over.
+    /// Returns the next message. Messages that are too large are skipped.
     pub(super) async fn next(&mut self) -> Result<Bytes, Reason> {
         loop {
             match self.inbox.pull().map_err(|error| error.to_string())? {
@@ -273,7 +275,7 @@ impl Receive {
             let trailers = self.stream.trailers().await;
             let trailers = trailers.map_err(|error| error.to_string())?;
             let reason = trailers.as_ref().and_then(status);
-            return Err(reason.unwrap_or_else(|| "it ended the stream".to_owned()));
+            return Err(reason.unwrap_or_else(|| "the node ended the stream".to_owned()));
         };
         let piece = piece.map_err(|error| error.to_string())?;
         let released = self.stream.flow_control().release_capacity(piece.len());
@@ -282,7 +284,7 @@ impl Receive {
     }
 }
 
-/// What gRPC says, unless it is nothing or OK.
+/// Returns the gRPC status, unless it is missing or OK.
 fn status(headers: &HeaderMap) -> Option<Reason> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let code = text("grpc-status").filter(|code| *code != "0")?;

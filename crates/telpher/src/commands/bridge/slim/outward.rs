@@ -1,14 +1,16 @@
-//! From agents to SLIM: a request is published to an application, and what it says next is the reply.
+//! From agents to SLIM: requests are published to an application, whose next message is the reply.
 //!
-//! SLIM has no numbers that would tie a reply to its request, so a session has one request at a time.
-//! One that got no reply in time is not used again: the reply may still come.
+//! SLIM has no correlation ids, so a session has one open request at a time. A session whose
+//! request got no reply in time is not used again, because the reply may still arrive.
 //!
-//! An application's instance may go without a word, and sessions with it are of no use then. So before a request is
-//! published in a session in which nothing was heard for a moment, the instance is asked whether it is there. If
-//! it does not answer, all idle sessions with it are ended, and the request waits for a new session.
+//! An instance of an application may disappear without notice, which makes its sessions useless.
+//! Before a request is published in a session that was silent for a while, the instance is
+//! therefore checked. If it does not answer, all idle sessions with it are ended, and the request
+//! waits for a new session.
 //!
 //! ```text
-//! request ─▸ waiting ─▸ a session: idle, checked, or opened for it ─▸ published ─▸ reply, and idle again
+//! request ─▸ waiting ─▸ a session: idle, checked, or opened for it ─▸ published ─▸ reply, and idle
+//! again
 //! ```
 
 use std::collections::{HashMap, VecDeque};
@@ -20,57 +22,58 @@ use slim::session::{Ending, FullName, NotPublished, Received, Reliability, Sessi
 use tokio::time::Instant;
 
 use super::sessions::Sessions;
-use super::{parts, terms};
+use super::{messages, parts};
 use crate::commands::ping;
 use crate::commands::target::call_failure;
 use crate::failure::Failure;
 
-/// How messages are repeated that an application does not acknowledge. Its library does so by itself, whatever the
-/// application is doing: one that has not for 4 s has gone.
+/// Repetition of messages that an application does not acknowledge. Its library acknowledges
+/// independently of the application, so an instance that is silent for 4 s is gone.
 const RELIABILITY: Reliability = Reliability {
     interval_ns: 1_000_000_000,
     retries: 3,
 };
 
-/// An instance that was heard so recently is not asked whether it is there.
+/// An instance that sent a message within this time is not checked.
 const FRESH: Duration = Duration::from_millis(20);
 
-/// An instance that does not answer a check in this time has gone. It takes milliseconds.
+/// An instance that does not answer a check within this time is gone. An answer takes milliseconds.
 const CHECK_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Sessions that are opened for one request. An application that has just started may miss the first.
+/// Maximum number of sessions that are opened for one request. An application that has just started
+/// may miss the first one.
 const OPENINGS_MAX: u32 = 3;
 
-/// See the module's documentation.
+/// Forwards requests of agents to a SLIM application.
 pub(super) struct Outward {
-    /// `None` when nothing new is taken.
+    /// `None` once no new requests are accepted.
     subscription: Option<Subscription>,
     to: Name,
     reliability: Option<Reliability>,
     deadline: Duration,
     requests_max: usize,
-    waiting: VecDeque<Asked>,
+    waiting: VecDeque<OpenRequest>,
     /// Sessions that are being opened.
     opening: Vec<SessionId>,
     idle: Vec<SessionId>,
-    /// Sessions whose instances are asked whether they are there, and until when they may answer.
+    /// Sessions whose instances are being checked, with the deadline of the answer.
     checking: HashMap<SessionId, Instant>,
-    asking: HashMap<SessionId, Asked>,
-    /// The instance of each open session, and when it was heard last.
+    open_requests: HashMap<SessionId, OpenRequest>,
+    /// The instance of each open session, with the time of its last message.
     peers: HashMap<SessionId, Peer>,
 }
 
-/// An application's instance.
+/// An instance of the application.
 struct Peer {
     name: FullName,
     heard: Instant,
 }
 
-/// What an agent sent.
-struct Asked {
+/// A request of an agent.
+struct OpenRequest {
     envelope: Envelope,
     until: Instant,
-    /// Sessions that were opened for it and not taken.
+    /// Number of sessions for this request that were refused.
     refusals: u32,
 }
 
@@ -94,12 +97,12 @@ impl Outward {
             opening: Vec::new(),
             idle: Vec::new(),
             checking: HashMap::new(),
-            asking: HashMap::new(),
+            open_requests: HashMap::new(),
             peers: HashMap::new(),
         })
     }
 
-    /// The next message of an agent; the code that the subscription ended with at its end.
+    /// Returns the next message of an agent, or the code with which the subscription ended.
     pub(super) async fn next(&mut self) -> Result<Envelope, ErrorCode> {
         match &mut self.subscription {
             None => std::future::pending().await,
@@ -110,10 +113,10 @@ impl Outward {
         }
     }
 
-    /// Takes what an agent sent.
+    /// Accepts a message of an agent.
     pub(super) fn ask(&mut self, envelope: Envelope, sessions: &mut Sessions) {
         if envelope.method() == ping::METHOD && envelope.wants_reply() {
-            // Whoever pings misses an answer that he has not waited for.
+            // The answer is lost if the caller has gone.
             let _ = envelope.reply("");
             return;
         }
@@ -122,39 +125,39 @@ impl Outward {
                 ErrorCode::Unavailable,
                 "the bridge has no connection to its SLIM node",
             ))
-        } else if envelope.body.len() > terms::PAYLOAD_SIZE_MAX {
-            Some((ErrorCode::TooLarge, terms::TOO_LARGE))
-        } else if self.waiting.len() + self.asking.len() >= self.requests_max {
+        } else if envelope.body.len() > messages::PAYLOAD_SIZE_MAX {
+            Some((ErrorCode::TooLarge, messages::TOO_LARGE))
+        } else if self.waiting.len() + self.open_requests.len() >= self.requests_max {
             Some((
                 ErrorCode::Busy,
-                "the bridge has as many requests as it takes",
+                "the bridge has the maximum number of open requests (--requests-max)",
             ))
         } else {
             None
         };
         let remaining = envelope.deadline_remaining().unwrap_or(self.deadline);
         let until = Instant::now() + remaining.min(self.deadline);
-        let asked = Asked {
+        let request = OpenRequest {
             envelope,
             until,
             refusals: 0,
         };
         match refused {
-            Some((code, text)) => refuse(asked, code, text, sessions),
+            Some((code, text)) => refuse(request, code, text, sessions),
             None => {
-                self.waiting.push_back(asked);
+                self.waiting.push_back(request);
                 self.serve(sessions);
             }
         }
     }
 
-    /// Serves who waits, as far as there are sessions.
+    /// Publishes waiting requests, as far as there are sessions, and opens or checks sessions.
     fn serve(&mut self, sessions: &mut Sessions) {
         while let Some(session) = self.idle.pop() {
             if self.is_fresh(session)
-                && let Some(asked) = self.waiting.pop_front()
+                && let Some(request) = self.waiting.pop_front()
             {
-                self.publish(session, asked, sessions);
+                self.publish(session, request, sessions);
             } else if self.checking.len() < self.waiting.len() {
                 self.checking
                     .insert(session, Instant::now() + CHECK_TIMEOUT);
@@ -167,17 +170,17 @@ impl Outward {
         while self.opening.len() + self.checking.len() < self.waiting.len() {
             match sessions.open(parts(&self.to), self.reliability) {
                 Ok(session) => self.opening.push(session),
-                // Somebody will be done with his.
+                // The maximum is reached; a session becomes idle when its request is done.
                 Err(_) => return,
             }
         }
     }
 
-    fn publish(&mut self, session: SessionId, asked: Asked, sessions: &mut Sessions) {
-        let message = terms::to_application(&asked.envelope);
+    fn publish(&mut self, session: SessionId, request: OpenRequest, sessions: &mut Sessions) {
+        let message = messages::to_application(&request.envelope);
         match sessions.publish(session, &message) {
-            Ok(()) if asked.envelope.wants_reply() => {
-                self.asking.insert(session, asked);
+            Ok(()) if request.envelope.wants_reply() => {
+                self.open_requests.insert(session, request);
             }
             Ok(()) => {
                 sessions.tally.one_way += 1;
@@ -185,15 +188,15 @@ impl Outward {
             }
             Err(NotPublished::Full) => {
                 refuse(
-                    asked,
+                    request,
                     ErrorCode::Busy,
                     "the application acknowledges too slowly",
                     sessions,
                 );
                 self.idle.push(session);
             }
-            // Its end is told on its own.
-            Err(NotPublished::NotOpen) => self.waiting.push_front(asked),
+            // The end of the session is reported separately.
+            Err(NotPublished::NotOpen) => self.waiting.push_front(request),
         }
     }
 
@@ -205,7 +208,7 @@ impl Outward {
         self.serve(sessions);
     }
 
-    /// An instance has answered that it is there.
+    /// Handles the answer of an instance to a check.
     pub(super) fn alive(&mut self, session: SessionId, sessions: &mut Sessions) {
         self.hear(session);
         if self.checking.remove(&session).is_some() {
@@ -225,7 +228,7 @@ impl Outward {
         peer.is_some_and(|peer| peer.heard.elapsed() < FRESH)
     }
 
-    /// Ends the sessions in which nothing is under way with instances that have not answered in time.
+    /// Ends the idle sessions with instances that did not answer a check in time.
     fn abandon_silent(&mut self, sessions: &mut Sessions) {
         let now = Instant::now();
         let silent: Vec<_> = self.checking.extract_if(|_, until| *until <= now).collect();
@@ -248,17 +251,17 @@ impl Outward {
         self.serve(sessions);
     }
 
-    /// Takes what an application has said.
+    /// Handles a message of the application.
     pub(super) fn said(&mut self, session: SessionId, message: Received, sessions: &mut Sessions) {
         self.hear(session);
-        // What nobody asked for is for nobody.
-        let Some(asked) = self.asking.remove(&session) else {
+        // A message without an open request is dropped.
+        let Some(request) = self.open_requests.remove(&session) else {
             sessions.tally.unheard += 1;
             return;
         };
-        let (is_error, answered) = match terms::outcome(message) {
-            Ok(reply) => (false, asked.envelope.reply(reply)),
-            Err(fault) => (true, asked.envelope.refuse(fault)),
+        let (is_error, answered) = match messages::outcome(message) {
+            Ok(reply) => (false, request.envelope.reply(reply)),
+            Err(fault) => (true, request.envelope.refuse(fault)),
         };
         match (answered, is_error) {
             (Err(_), _) => sessions.tally.unheard += 1,
@@ -273,76 +276,76 @@ impl Outward {
         self.idle.retain(|idle| *idle != session);
         self.checking.remove(&session);
         self.peers.remove(&session);
-        if let Some(asked) = self.asking.remove(&session) {
+        if let Some(request) = self.open_requests.remove(&session) {
             let text = match ending {
-                Ending::Silent => "the application does not acknowledge what it is sent",
+                Ending::Silent => "the application does not acknowledge messages",
                 _ => "the application ended the session before it answered",
             };
-            refuse(asked, ErrorCode::Unconfirmed, text, sessions);
+            refuse(request, ErrorCode::Unconfirmed, text, sessions);
         }
         let opening_count = self.opening.len();
         self.opening.retain(|opening| *opening != session);
-        // It was opened for one of those who wait.
+        // The session was opened for the oldest waiting request.
         if self.opening.len() < opening_count
             && ending != Ending::Left
-            && let Some(mut asked) = self.waiting.pop_front()
+            && let Some(mut request) = self.waiting.pop_front()
         {
-            asked.refusals += 1;
+            request.refusals += 1;
             let text = match ending {
-                Ending::Nobody => Some("no SLIM application of that name answers"),
-                _ if asked.refusals >= OPENINGS_MAX => {
-                    Some("the SLIM application takes no session")
+                Ending::Nobody => Some("no SLIM application with that name answers"),
+                _ if request.refusals >= OPENINGS_MAX => {
+                    Some("the SLIM application accepts no session")
                 }
                 _ => None,
             };
             match text {
-                Some(text) => refuse(asked, ErrorCode::NoResponder, text, sessions),
-                // Nothing was published: another session repeats nothing.
-                None => self.waiting.push_front(asked),
+                Some(text) => refuse(request, ErrorCode::NoResponder, text, sessions),
+                // The request was not published, so another session does not duplicate it.
+                None => self.waiting.push_front(request),
             }
         }
         self.serve(sessions);
     }
 
-    /// Refuses those whose time is over.
+    /// Refuses requests whose deadline has passed.
     pub(super) fn tick(&mut self, sessions: &mut Sessions) {
         let now = Instant::now();
         let text = "the SLIM application did not answer in time";
         let late: Vec<_> = self
-            .asking
-            .extract_if(|_, asked| asked.until <= now)
+            .open_requests
+            .extract_if(|_, request| request.until <= now)
             .collect();
-        for (session, asked) in late {
+        for (session, request) in late {
             sessions.close(session);
-            refuse(asked, ErrorCode::DeadlineExceeded, text, sessions);
+            refuse(request, ErrorCode::DeadlineExceeded, text, sessions);
         }
         let text = "there was no session with the SLIM application in time";
         let (late, waiting) = std::mem::take(&mut self.waiting)
             .into_iter()
-            .partition::<VecDeque<_>, _>(|asked| asked.until <= now);
+            .partition::<VecDeque<_>, _>(|request| request.until <= now);
         self.waiting = waiting;
         self.abandon_silent(sessions);
-        for asked in late {
-            refuse(asked, ErrorCode::DeadlineExceeded, text, sessions);
+        for request in late {
+            refuse(request, ErrorCode::DeadlineExceeded, text, sessions);
         }
     }
 
-    /// Takes nothing new.
+    /// Accepts no new requests from now on.
     pub(super) fn finish(&mut self) {
         self.subscription = None;
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.asking.is_empty()
+        self.waiting.is_empty() && self.open_requests.is_empty()
     }
 }
 
-fn refuse(asked: Asked, code: ErrorCode, text: &str, sessions: &mut Sessions) {
-    if !asked.envelope.wants_reply() {
+fn refuse(request: OpenRequest, code: ErrorCode, text: &str, sessions: &mut Sessions) {
+    if !request.envelope.wants_reply() {
         sessions.tally.lost += 1;
         return;
     }
-    match asked.envelope.refuse(Fault::with_code(code, text)) {
+    match request.envelope.refuse(Fault::with_code(code, text)) {
         Ok(()) => sessions.tally.failed += 1,
         Err(_) => sessions.tally.unheard += 1,
     }

@@ -1,4 +1,4 @@
-//! The sessions of the bridge's SLIM name: the engine, the link under it and the clock beside it.
+//! The SLIM sessions of the bridge: drives the session engine with the link and the clock.
 
 use std::collections::VecDeque;
 
@@ -13,31 +13,31 @@ use super::line::Writes;
 use super::tally::Tally;
 use crate::utc;
 
-/// What whoever uses the sessions has to know.
+/// An event of the sessions.
 pub(super) enum Happened {
-    /// The node sends us what is for our name, or says why it does not.
+    /// The node has answered the subscription to the bridge's name.
     Subscribed(Result<(), String>),
     Opened(SessionId, FullName),
     Said(SessionId, Received),
-    /// The application's instance has answered a check.
+    /// The instance of the session has answered a check.
     Alive(SessionId),
     Over(SessionId, Ending),
 }
 
-/// See the module's documentation.
+/// All sessions of the bridge.
 pub(super) struct Sessions {
     endpoint: Endpoint,
     up: Option<Up>,
     decisions: Vec<Decision>,
     happened: VecDeque<Happened>,
     start: Instant,
-    /// What a MAC covers.
+    /// A buffer for the computation of MACs.
     scratch: Vec<u8>,
     subscriptions: u64,
     pub(super) tally: Tally,
 }
 
-/// A link, and where what is sent over it is written.
+/// An established link with its queue of messages to write.
 struct Up {
     link: Box<Link>,
     writes: Writes,
@@ -57,7 +57,7 @@ impl Sessions {
         }
     }
 
-    /// What applications reach us by.
+    /// Returns the full SLIM name of the bridge.
     pub(super) fn name(&self) -> &FullName {
         self.endpoint.name()
     }
@@ -70,12 +70,12 @@ impl Sessions {
         self.up.is_some()
     }
 
-    /// There is a link: our name is the first thing that is said.
+    /// Handles an established link: subscribes to the bridge's name first.
     pub(super) fn up(&mut self, link: Box<Link>, writes: Writes) {
         let at = self.moment();
         self.subscriptions += 1;
         let message = self.endpoint.subscription(self.subscriptions, &link, at);
-        // Nothing has been written: there is room.
+        // The queue is empty, so this succeeds.
         writes.push(message);
         self.up = Some(Up { link, writes });
         self.endpoint.resume(at);
@@ -85,7 +85,7 @@ impl Sessions {
         self.up = None;
     }
 
-    /// Takes a message of the node's.
+    /// Handles a message of the node.
     pub(super) fn receive(&mut self, message: &[u8]) {
         let at = self.moment();
         let Some(up) = &self.up else {
@@ -139,14 +139,14 @@ impl Sessions {
         said
     }
 
-    /// Asks the instance of a session whether it is still there.
+    /// Checks that the instance of a session still exists.
     pub(super) fn check(&mut self, session: SessionId) {
         let at = self.moment();
         self.endpoint.check(session, at, &mut self.decisions);
         self.settle();
     }
 
-    /// Ends a session with an instance that has gone.
+    /// Ends a session with an instance that is gone.
     pub(super) fn abandon(&mut self, session: SessionId) {
         let at = self.moment();
         self.endpoint.abandon(session, at, &mut self.decisions);
@@ -165,7 +165,7 @@ impl Sessions {
         self.settle();
     }
 
-    /// Does what is due. Without a link nothing is: nobody could answer.
+    /// Runs due timers. Without a link timers are paused, because no answer could arrive.
     pub(super) fn tick(&mut self) {
         if self.is_up() {
             let at = self.moment();
@@ -174,7 +174,7 @@ impl Sessions {
         }
     }
 
-    /// The next of what has happened.
+    /// Returns the next event.
     pub(super) fn next(&mut self) -> Option<Happened> {
         self.happened.pop_front()
     }
@@ -199,8 +199,7 @@ impl Sessions {
         }
     }
 
-    /// Sends, as a network does: what has no room is lost, and said again where a session is
-    /// reliable.
+    /// Sends a packet. If the queue is full the packet is dropped; reliable sessions repeat it.
     fn send(&mut self, packet: &Packet) {
         let pushed = |up: &Up| up.writes.push(packet.encode(&up.link));
         if !self.up.as_ref().is_some_and(pushed) {

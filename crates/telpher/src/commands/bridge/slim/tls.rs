@@ -1,4 +1,4 @@
-//! Whom a bridge trusts behind `https://`, and what it shows there.
+//! The TLS settings of a bridge for `https://`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::failure::{Exit, Failure};
 /// PEM files of the SLIM node's TLS.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Tls {
-    /// Certificates (PEM) to trust behind https://
+    /// Certificates (PEM) to trust for https://
     #[arg(long = "slim-authorities", value_name = "FILE")]
     authorities: Option<PathBuf>,
 
-    /// Our certificate (PEM), when the SLIM node asks for one
+    /// Client certificate (PEM), if the SLIM node requires one
     #[arg(
         long = "slim-certificate",
         value_name = "FILE",
@@ -23,7 +23,7 @@ pub(crate) struct Tls {
     )]
     certificate: Option<PathBuf>,
 
-    /// The private key (PEM) of our certificate
+    /// Private key (PEM) of the client certificate
     #[arg(
         long = "slim-key",
         value_name = "FILE",
@@ -34,7 +34,7 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// As gRPC wants it.
+    /// Returns the TLS configuration for gRPC (HTTP/2).
     pub(super) fn client_config(&self) -> Result<Arc<ClientConfig>, Failure> {
         let authorities = self.authorities.as_deref();
         let config = match (&self.certificate, &self.key) {
@@ -51,5 +51,5 @@ impl Tls {
 
 fn unusable(problem: &net::TlsError) -> Failure {
     Failure::new(Exit::Usage, problem)
-        .hint("--slim-authorities, --slim-certificate and --slim-key are files with PEM")
+        .hint("--slim-authorities, --slim-certificate and --slim-key are PEM files")
 }

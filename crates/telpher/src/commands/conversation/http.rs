@@ -1,4 +1,4 @@
-//! The routes of the HTTP door, asked over the native one.
+//! A client of the node's HTTP routes over the native protocol.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use super::short;
-use crate::commands::target::{Target, agent_name, tell_call_failure};
+use crate::commands::target::{Target, agent_name, report_call_failure};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format};
 use crate::serve::HTTP_AGENT;
 use crate::settings::Environment;
 
-/// A node, and who asks it.
+/// A connection to a node's HTTP agent.
 pub(in crate::commands) struct Node {
     caller: Caller,
 }
 
-/// What is asked.
+/// An HTTP request, as the node's HTTP agent takes it.
 #[derive(Debug, Serialize)]
-pub(in crate::commands) struct Question {
+pub(in crate::commands) struct HttpRequest {
     method: &'static str,
     path: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -33,32 +33,32 @@ pub(in crate::commands) struct Question {
     text: Option<String>,
 }
 
-/// Why there is no answer.
+/// The error of a request.
 #[derive(Debug)]
-pub(in crate::commands) enum Trouble {
-    /// The question or its answer was lost on the way.
+pub(in crate::commands) enum HttpError {
+    /// The call to the HTTP agent failed.
     Call(CallError),
-    /// The node said no.
+    /// The node refused the request.
     Refused(Problem),
-    /// Something on this side.
-    Told(Failure),
+    /// The command itself failed.
+    Local(Failure),
 }
 
-/// What the node said (RFC 9457).
+/// The problem document of a refused request (RFC 9457).
 #[derive(Debug)]
 pub(in crate::commands) struct Problem {
     pub(in crate::commands) code: ErrorCode,
     pub(in crate::commands) detail: String,
-    /// Members of our own: what a program may want to know.
+    /// Telpher's own members of the document.
     pub(in crate::commands) extra: Map<String, Value>,
 }
 
-/// An answer that is good, as its pieces come.
-pub(in crate::commands) struct Pieces {
+/// The body of a successful answer, in pieces.
+pub(in crate::commands) struct BodyStream {
     replies: Replies<String>,
 }
 
-impl Question {
+impl HttpRequest {
     pub(in crate::commands) fn new(method: &'static str, path: impl Into<String>) -> Self {
         Self {
             method,
@@ -78,15 +78,16 @@ impl Question {
         self
     }
 
-    /// With a JSON body.
-    pub(in crate::commands) fn body(mut self, body: &impl Serialize) -> Result<Self, Trouble> {
+    /// Sets a JSON body.
+    pub(in crate::commands) fn body(mut self, body: &impl Serialize) -> Result<Self, HttpError> {
         self.body = Some(to_raw_value(body).map_err(|error| {
-            Trouble::Told(Failure::new(Exit::Failed, format!("no JSON: {error}")))
+            let message = format!("cannot encode the request as JSON: {error}");
+            HttpError::Local(Failure::new(Exit::Failed, message))
         })?);
         Ok(self)
     }
 
-    /// With JSON lines as its body.
+    /// Sets a body of JSON lines.
     pub(in crate::commands) fn lines(mut self, text: String) -> Self {
         self.text = Some(text);
         self.header("content-type", "application/jsonl")
@@ -108,22 +109,28 @@ impl Node {
         self.caller.client()
     }
 
-    /// Whether a connection stands; waits until one does.
+    /// Waits until the client is connected; false if it never will be again.
     pub(in crate::commands) async fn wait_for_connection(&self) -> bool {
         let is_up = |state: &ConnectionState| matches!(state, ConnectionState::Connected { .. });
         self.client().events().wait_for(is_up).await.is_some()
     }
 
-    /// The whole of a good answer.
-    pub(in crate::commands) async fn ask(&self, question: &Question) -> Result<Vec<u8>, Trouble> {
-        self.open(question).await?.whole().await
+    /// Sends a request and returns the whole body of the successful answer.
+    pub(in crate::commands) async fn ask(
+        &self,
+        request: &HttpRequest,
+    ) -> Result<Vec<u8>, HttpError> {
+        self.open(request).await?.whole().await
     }
 
-    /// A good answer, whose body is still to come.
-    pub(in crate::commands) async fn open(&self, question: &Question) -> Result<Pieces, Trouble> {
-        let question = json!(question).to_string();
-        let mut pieces = Pieces {
-            replies: self.caller.stream("request", question),
+    /// Sends a request and returns the body of the successful answer as a stream.
+    pub(in crate::commands) async fn open(
+        &self,
+        request: &HttpRequest,
+    ) -> Result<BodyStream, HttpError> {
+        let request = json!(request).to_string();
+        let mut pieces = BodyStream {
+            replies: self.caller.stream("request", request),
         };
         let head = pieces.next().await?.unwrap_or_default();
         let head = parse(&head)?;
@@ -131,17 +138,21 @@ impl Node {
             return Ok(pieces);
         }
         let document = parse(&pieces.whole().await?)?;
-        Err(Trouble::Refused(Problem::of(document)))
+        Err(HttpError::Refused(Problem::of(document)))
     }
 }
 
-impl Pieces {
-    /// The next piece, `None` at the end.
-    pub(in crate::commands) async fn next(&mut self) -> Result<Option<Bytes>, Trouble> {
-        self.replies.next().await.transpose().map_err(Trouble::Call)
+impl BodyStream {
+    /// Returns the next piece; `None` at the end.
+    pub(in crate::commands) async fn next(&mut self) -> Result<Option<Bytes>, HttpError> {
+        self.replies
+            .next()
+            .await
+            .transpose()
+            .map_err(HttpError::Call)
     }
 
-    async fn whole(mut self) -> Result<Vec<u8>, Trouble> {
+    async fn whole(mut self) -> Result<Vec<u8>, HttpError> {
         let mut body = Vec::new();
         while let Some(piece) = self.next().await? {
             body.extend_from_slice(&piece);
@@ -150,27 +161,27 @@ impl Pieces {
     }
 }
 
-/// An answer as JSON.
+/// Parses an answer as JSON.
 pub(in crate::commands) fn parse(bytes: &[u8]) -> Result<Value, Failure> {
     serde_json::from_slice(bytes).map_err(|error| {
         let message = format!("the node's answer is not JSON: {error}");
-        Failure::new(Exit::Failed, message).hint("compare the versions of the two sides")
+        Failure::new(Exit::Failed, message).hint("compare the versions of the command and the node")
     })
 }
 
-impl From<Failure> for Trouble {
+impl From<Failure> for HttpError {
     fn from(failure: Failure) -> Self {
-        Self::Told(failure)
+        Self::Local(failure)
     }
 }
 
-impl Trouble {
-    /// As a person reads it; for programs also as JSON on the standard output.
-    pub(in crate::commands) fn tell(self, format: Format, name: Option<&Name>) -> Failure {
+impl HttpError {
+    /// Converts the error to a failure; with `--json`, also prints it to the standard output.
+    pub(in crate::commands) fn report(self, format: Format, name: Option<&Name>) -> Failure {
         match self {
-            Self::Told(failure) => failure,
+            Self::Local(failure) => failure,
             Self::Call(error) => match agent_name(HTTP_AGENT) {
-                Ok(agent) => tell_call_failure(format, &agent, &error),
+                Ok(agent) => report_call_failure(format, &agent, &error),
                 Err(failure) => failure,
             },
             Self::Refused(problem) => match problem.print(format) {
@@ -220,7 +231,7 @@ impl Problem {
         Failure::new(Exit::from(self.code), message).hint(self.hint(name))
     }
 
-    /// What to do about it.
+    /// Returns a hint for the problem.
     fn hint(&self, name: Option<&Name>) -> String {
         let name = name.map_or("NAME", short);
         let numbers = [
@@ -230,30 +241,30 @@ impl Problem {
         ];
         match (self.code, numbers) {
             (ErrorCode::NotFound, _) => format!(
-                "`telpher conversation list` lists them; `telpher conversation append {name} TEXT` \
-                 makes this one"
+                "`telpher conversation list` lists the conversations; `telpher conversation append \
+                 {name} TEXT` creates this one"
             ),
-            (ErrorCode::Gone, _) => "its id is not used again: take another".to_owned(),
+            (ErrorCode::Gone, _) => "an erased id is never used again: choose another".to_owned(),
             (ErrorCode::Conflict, [Some(head), _, _]) => format!(
-                "`telpher conversation show {name}` shows what was said meanwhile; --expect {head} \
-                 accepts it"
+                "`telpher conversation show {name}` shows the new messages; repeat with --expect \
+                 {head}"
             ),
             (ErrorCode::IdReused, _) => {
-                "repeat the message exactly as it was, or give this one another --id".to_owned()
+                "repeat the first message unchanged, or choose another --id".to_owned()
             }
             (ErrorCode::OverBudget, [_, Some(tokens), _]) => format!(
-                "--budget {tokens} is enough for the newest turn; or --drop-first \
-                 reasoning,tool_output"
+                "--budget {tokens} is enough for the newest turn; --drop-first \
+                 reasoning,tool_output makes it smaller"
             ),
             (ErrorCode::Trimmed, [_, _, Some(start)]) => {
-                format!("the oldest message that is kept is {start}")
+                format!("the oldest stored message is {start}")
             }
             (code, _) => CallError::new(code, "").hint().to_owned(),
         }
     }
 }
 
-/// A text as a part of a path or a query.
+/// Percent-encodes a text for a path or a query.
 pub(in crate::commands) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -267,7 +278,7 @@ pub(in crate::commands) fn encode(text: &str) -> String {
     encoded
 }
 
-/// `?KEY=VALUE&...` of the values that are there, or nothing.
+/// Returns `?KEY=VALUE&...` of the values that are set, or an empty text.
 pub(in crate::commands) fn query(pairs: &[(&str, Option<String>)]) -> String {
     let mut text = String::new();
     for (key, value) in pairs {
@@ -284,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_letter_is_encoded() {
+    fn reserved_characters_are_encoded() {
         assert_eq!(encode("a-Z_0.~"), "a-Z_0.~");
         assert_eq!(encode("ä b/&=?"), "%C3%A4%20b%2F%26%3D%3F");
         let pairs = [
@@ -297,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_keeps_what_is_our_own() {
+    fn a_problem_keeps_its_own_members() {
         let document = json!({
             "type": "about:blank", "title": "Precondition Failed", "status": 412,
             "code": "conflict", "detail": "the newest message is 43, not 41", "head_seq": 43,
@@ -311,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_that_is_none_is_a_defect() {
+    fn an_invalid_problem_is_an_internal_error() {
         let problem = Problem::of(json!("what?"));
         assert_eq!(
             (problem.code, &problem.detail[..]),

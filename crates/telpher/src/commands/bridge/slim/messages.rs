@@ -1,37 +1,37 @@
-//! What the two worlds call the same thing.
+//! Conversion between SLIM messages and native messages.
 
 use client::{CallError, Envelope, Fault, Metadata};
 use model::ErrorCode;
 use slim::session::{FullName, Received};
 
-/// Entries of a SLIM message's metadata that mean something here.
+/// Metadata entries of SLIM messages with a meaning for the bridge.
 const METHOD: &str = "telpher-method";
 const ONE_WAY: &str = "telpher-one-way";
 const ERROR: &str = "telpher-error";
 const SOURCE: &str = "telpher-source";
 const OURS: &str = "telpher-";
 
-/// Entries that SLIM's libraries keep for themselves.
+/// Prefixes of metadata entries that are reserved by SLIM's libraries.
 const THEIRS: [&str; 2] = ["slim-", "PUBLISH_TO"];
 
-/// The entry of a native message's metadata that has the SLIM name of its sender.
+/// The metadata entry of a native message with the SLIM name of its sender.
 const SLIM_SOURCE: &str = "slim-source";
 
-/// What applications call a message unless they say otherwise.
+/// The default payload type of SLIM applications.
 const MESSAGE: &str = "msg";
 
-/// Nodes and applications take messages of 4 MiB, unless they are told otherwise; the rest is for
-/// the header and for metadata, of which a native message has 64 KiB at most.
+/// Maximum payload size in bytes. Nodes and applications accept messages of 4 MiB by default; the
+/// difference is for the header and for metadata, of which a native message has at most 64 KiB.
 pub(super) const PAYLOAD_SIZE_MAX: usize = (4 << 20) - (80 << 10);
 
-/// What is said of more.
-pub(super) const TOO_LARGE: &str = "it is larger than a SLIM message may be";
+/// The error message for a larger payload.
+pub(super) const TOO_LARGE: &str = "the payload exceeds the maximum size of a SLIM message";
 
-/// What is known of a message once its payload has been given away.
+/// The parts of a request that its answer needs.
 #[derive(Clone)]
-pub(super) struct Asked {
+pub(super) struct ReplyContext {
     payload_type: String,
-    /// What the answer repeats.
+    /// The metadata that the answer repeats.
     metadata: Vec<(String, String)>,
 }
 
@@ -41,27 +41,29 @@ fn entry<'a>(message: &'a Received, key: &str) -> Option<&'a str> {
     found.map(|(_, value)| value.as_str())
 }
 
-/// The method that an application calls.
+/// Returns the method that an application calls.
 pub(super) fn method(message: &Received) -> &str {
     entry(message, METHOD).unwrap_or_default()
 }
 
-/// Whether an application wants no answer.
+/// True if an application wants no answer.
 pub(super) fn is_one_way(message: &Received) -> bool {
     entry(message, ONE_WAY) == Some("true")
 }
 
-/// What an agent is told beside the body: the application's own entries, and who it is.
+/// Returns the metadata for an agent: the application's own entries, and its SLIM name.
 pub(super) fn to_agent(message: &Received, source: Option<&FullName>) -> Metadata {
     let metadata = own(message).filter(|(key, _)| key != wire::SOURCE);
-    let told = metadata.fold(Metadata::new(), |told, (key, value)| told.with(key, value));
+    let native = metadata.fold(Metadata::new(), |metadata, (key, value)| {
+        metadata.with(key, value)
+    });
     match source {
-        Some(source) => told.with(SLIM_SOURCE, source.to_string()),
-        None => told,
+        Some(source) => native.with(SLIM_SOURCE, source.to_string()),
+        None => native,
     }
 }
 
-/// The entries that are the application's own.
+/// Returns the metadata entries of the application itself, without reserved ones.
 fn own(message: &Received) -> impl Iterator<Item = &(String, String)> {
     message.metadata.iter().filter(|(key, _)| {
         let is_reserved = |start: &str| key.starts_with(start);
@@ -69,7 +71,7 @@ fn own(message: &Received) -> impl Iterator<Item = &(String, String)> {
     })
 }
 
-impl Asked {
+impl ReplyContext {
     pub(super) fn new(message: &Received) -> Self {
         Self {
             payload_type: message.payload_type.clone(),
@@ -77,7 +79,7 @@ impl Asked {
         }
     }
 
-    /// The answer.
+    /// Converts an outcome to an answer.
     pub(super) fn answer(self, outcome: Result<bytes::Bytes, CallError>) -> Received {
         let (payload, error) = match outcome {
             Ok(reply) if reply.len() > PAYLOAD_SIZE_MAX => {
@@ -96,7 +98,7 @@ impl Asked {
     }
 }
 
-/// What an application is sent for what an agent sent.
+/// Converts a message of an agent to one for an application.
 pub(super) fn to_application(envelope: &Envelope) -> Received {
     let text = |value: &[u8]| std::str::from_utf8(value).ok().map(str::to_owned);
     let entries = envelope.metadata().iter();
@@ -105,7 +107,7 @@ pub(super) fn to_application(envelope: &Envelope) -> Received {
         .filter(|(key, _)| !THEIRS.into_iter().any(|start| key.starts_with(start)))
         .filter_map(|(key, value)| Some((key.to_owned(), text(value)?)))
         .collect();
-    // What stands there twice is read by nobody.
+    // Of duplicate entries only the first is kept.
     metadata.sort();
     metadata.dedup_by(|later, first| later.0 == first.0);
     if let Some(source) = envelope.source() {
@@ -121,12 +123,12 @@ pub(super) fn to_application(envelope: &Envelope) -> Received {
     }
 }
 
-/// Whether it is an error where a reply was due.
+/// True if the message is an error in place of a reply.
 pub(super) fn is_error(message: &Received) -> bool {
     entry(message, ERROR).is_some()
 }
 
-/// What an application answered, if it is no error.
+/// Converts a message of an application to a reply or an error.
 pub(super) fn outcome(message: Received) -> Result<bytes::Bytes, Fault> {
     match entry(&message, ERROR) {
         None => Ok(message.payload),
@@ -152,8 +154,8 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_told_what_is_the_applications_own_and_who_it_is() {
-        let asked = message(&[
+    fn an_agent_gets_the_own_metadata_and_the_slim_name() {
+        let request = message(&[
             ("colour", "red"),
             ("source", "somebody/else"),
             ("slim-payload-sig", "x"),
@@ -161,36 +163,36 @@ mod tests {
             ("slim-source", "somebody/else"),
         ]);
         let source = FullName::new(["org", "ns", "app"], None);
-        let told = to_agent(&asked, Some(&source));
-        let told: Vec<_> = told.iter().map(|(key, _)| key).collect();
-        assert_eq!(told, ["colour", "slim-source"]);
-        let told = to_agent(&asked, Some(&source));
-        assert_eq!(told.text("slim-source"), Some("org/ns/app"));
-        assert_eq!(method(&asked), "sums");
-        assert!(!is_one_way(&asked));
+        let native = to_agent(&request, Some(&source));
+        let native: Vec<_> = native.iter().map(|(key, _)| key).collect();
+        assert_eq!(native, ["colour", "slim-source"]);
+        let native = to_agent(&request, Some(&source));
+        assert_eq!(native.text("slim-source"), Some("org/ns/app"));
+        assert_eq!(method(&request), "sums");
+        assert!(!is_one_way(&request));
     }
 
     #[test]
-    fn an_answer_repeats_what_it_answers_and_an_error_says_that_it_is_one() {
-        let asked = message(&[("number", "7"), ("telpher-error", "forged")]);
-        let answer = Asked::new(&asked).answer(Ok("done".into()));
+    fn an_answer_repeats_metadata_and_an_error_has_a_code() {
+        let request = message(&[("number", "7"), ("telpher-error", "forged")]);
+        let answer = ReplyContext::new(&request).answer(Ok("done".into()));
         assert_eq!(answer.payload, "done");
         assert_eq!(answer.payload_type, "text/plain");
         assert_eq!(answer.metadata, message(&[("number", "7")]).metadata);
         let error = CallError::new(ErrorCode::Busy, "later");
-        let answer = Asked::new(&asked).answer(Err(error));
+        let answer = ReplyContext::new(&request).answer(Err(error));
         assert_eq!(answer.payload, "later");
         let metadata = [("number", "7"), ("telpher-error", "busy")];
         assert_eq!(answer.metadata, message(&metadata).metadata);
         let large = vec![0; PAYLOAD_SIZE_MAX + 1];
-        let answer = Asked::new(&asked).answer(Ok(large.into()));
+        let answer = ReplyContext::new(&request).answer(Ok(large.into()));
         assert_eq!(answer.payload, TOO_LARGE);
         let metadata = [("number", "7"), ("telpher-error", "too_large")];
         assert_eq!(answer.metadata, message(&metadata).metadata);
     }
 
     #[test]
-    fn what_an_application_says_is_a_reply_or_an_error() {
+    fn a_message_with_an_error_entry_is_an_error() {
         assert_eq!(outcome(message(&[("number", "7")])).unwrap(), "said");
         for (code, expected) in [
             ("denied", ErrorCode::Denied),

@@ -1,4 +1,4 @@
-//! Checks of the listeners: could each be opened, and are there descriptors for the connections.
+//! Checks of the listeners: free ports and sockets, and enough file descriptors.
 
 mod neighbour;
 
@@ -17,7 +17,7 @@ use super::Finding;
 use super::directory::InUse;
 use crate::serve::{are_connections_asked_for, descriptors_granted};
 
-/// A Unix socket's path has room for so many bytes (unix(7)).
+/// Maximum bytes of a Unix socket's path (unix(7)).
 const SOCKET_PATH_MAX: usize = 107;
 
 pub(super) fn check(config: &Config, in_use: InUse) -> Vec<Finding> {
@@ -64,9 +64,7 @@ fn check_port(
                 Some(neighbour) => Finding::warn(
                     check,
                     format!("{listen} is in use; {neighbour}"),
-                    format!(
-                        "use that node, or give another one ports of its own: {flag} 127.0.0.1:0"
-                    ),
+                    format!("use that node, or choose another port: {flag} 127.0.0.1:0"),
                 ),
                 None => Finding::fail(
                     check,
@@ -85,19 +83,19 @@ fn check_port(
 
 fn check_socket(check: &'static str, flag: &str, path: &Path, in_use: InUse) -> Finding {
     let shown = path.display();
-    let hint = format!("choose another path, or none: {flag} PATH");
+    let hint = format!("choose another path, or `none`: {flag} PATH");
     if path.as_os_str().len() > SOCKET_PATH_MAX {
         let detail =
-            format!("{shown} is longer than the {SOCKET_PATH_MAX} bytes of a socket's path");
+            format!("the path {shown} exceeds the limit of Unix sockets, {SOCKET_PATH_MAX} bytes");
         return Finding::fail(check, detail, hint);
     }
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Finding::ok(check, format!("{shown} is free"))
         }
-        Err(error) => Finding::fail(check, format!("cannot look at {shown}: {error}"), hint),
+        Err(error) => Finding::fail(check, format!("cannot check {shown}: {error}"), hint),
         Ok(found) if !found.file_type().is_socket() => {
-            Finding::fail(check, format!("{shown} is there and is no socket"), hint)
+            Finding::fail(check, format!("{shown} exists and is not a socket"), hint)
         }
         Ok(_) => match (UnixStream::connect(path), in_use) {
             (Ok(_), InUse::Yes) => {
@@ -106,13 +104,13 @@ fn check_socket(check: &'static str, flag: &str, path: &Path, in_use: InUse) -> 
             (Ok(_), InUse::No) => Finding::fail(check, format!("{shown} is in use"), hint),
             (Err(_), _) => Finding::ok(
                 check,
-                format!("{shown} was left behind and will be replaced"),
+                format!("{shown} is left over from an earlier node and will be replaced"),
             ),
         },
     }
 }
 
-/// Whether the system grants a descriptor for every connection that the node would accept.
+/// Checks that the system grants a file descriptor for every connection the node would accept.
 pub(super) fn check_descriptors(loaded: &Loaded) -> Finding {
     const CHECK: &str = "descriptors";
     let connections_max = loaded.config.native.connections_max;
@@ -120,16 +118,16 @@ pub(super) fn check_descriptors(loaded: &Loaded) -> Finding {
     let figures = json!({ "granted": granted, "wanted": wanted });
     let finding = match granted {
         Some(granted) if granted < wanted && !are_connections_asked_for(loaded) => {
-            let message = format!("{granted} may be open, which limits the connections");
+            let message = format!("limit {granted}, which also limits the connections");
             Finding::ok(CHECK, message)
         }
         Some(granted) if granted < wanted => Finding::warn(
             CHECK,
-            format!("{granted} may be open, {connections_max} connections need {wanted}"),
+            format!("limit {granted}, but {connections_max} connections need {wanted}"),
             "raise the hard limit (`ulimit -Hn`, LimitNOFILE=), or lower native.connections_max",
         ),
-        Some(granted) => Finding::ok(CHECK, format!("{granted} may be open, {wanted} are needed")),
-        None => Finding::ok(CHECK, "as many as are wanted may be open"),
+        Some(granted) => Finding::ok(CHECK, format!("limit {granted}, {wanted} are needed")),
+        None => Finding::ok(CHECK, "no limit"),
     };
     finding.figures(figures)
 }
@@ -157,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_answers_is_in_use_and_one_that_was_left_is_not() {
+    fn a_socket_is_in_use_only_if_it_accepts() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
         let of = |path: &Path| check_socket("socket", "--x", path, InUse::No).verdict;

@@ -1,4 +1,4 @@
-//! Another Telpher node on the ports that are checked.
+//! Detection of another Telpher node on the checked ports.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -11,17 +11,17 @@ use serde_json::Value;
 
 use crate::commands::target::block_on;
 
-/// Time for each question to a port.
+/// Time limit of each request to a port.
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// Bytes of an answer at most.
+/// Maximum bytes of an answer.
 const ANSWER_SIZE_MAX: u64 = 16 << 10;
 
-/// A node that answers at one of the ports.
+/// A node that answers on one of the ports.
 #[derive(Debug)]
 pub(super) struct Neighbour {
     address: String,
-    /// As it says itself, where the HTTP listener was asked.
+    /// The version, if the HTTP listener has answered.
     version: Option<String>,
 }
 
@@ -36,14 +36,14 @@ impl fmt::Display for Neighbour {
 }
 
 impl Neighbour {
-    /// Asks the HTTP and the native port who listens there.
+    /// Queries the HTTP port and the native port for a node.
     pub(super) fn find(config: &Config) -> Option<Self> {
         let by_http = config.http.listen.as_ref().and_then(ask_http);
         by_http.or_else(|| config.native.listen.as_ref().and_then(ask_native))
     }
 }
 
-/// Asks `GET /version`.
+/// Sends `GET /version`.
 fn ask_http(listen: &HostPort) -> Option<Neighbour> {
     let address = resolve(listen)?;
     let mut stream = TcpStream::connect_timeout(&address, LIMIT).ok()?;
@@ -52,7 +52,7 @@ fn ask_http(listen: &HostPort) -> Option<Neighbour> {
     let head = format!("GET /version HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).ok()?;
     let mut answer = Vec::new();
-    // A server that goes on sending is cut off, and is no node.
+    // A server that sends more is not a node.
     let _ = stream.take(ANSWER_SIZE_MAX).read_to_end(&mut answer);
     let answer = String::from_utf8(answer).ok()?;
     let (_, body) = answer.split_once("\r\n\r\n")?;
@@ -63,7 +63,7 @@ fn ask_http(listen: &HostPort) -> Option<Neighbour> {
     })
 }
 
-/// Connects with the native protocol. A node that asks for a token is a node too.
+/// Connects with the native protocol. A node that requires a token is recognized too.
 fn ask_native(listen: &HostPort) -> Option<Neighbour> {
     let address = format!("tcp://{}", resolve(listen)?);
     let connecting = async {
@@ -79,7 +79,7 @@ fn ask_native(listen: &HostPort) -> Option<Neighbour> {
     }
 }
 
-/// The address, if something may be asked there.
+/// Resolves the address; `None` for port 0.
 fn resolve(listen: &HostPort) -> Option<SocketAddr> {
     let mut addresses = listen.to_string().to_socket_addrs().ok()?;
     addresses.find(|address| address.port() != 0)

@@ -1,9 +1,9 @@
-//! Listeners with the highest descriptors of the process.
+//! Moves listeners to the highest file descriptors of the process.
 //!
-//! When a process is killed, the system closes its descriptors from the highest to the lowest. SLIM's library
-//! connects again the moment its connection ends, tries for ever while it is refused, and gives up for good if a
-//! connection that was accepted fails. So a listener of SLIM must close before the connections: it is moved to a
-//! descriptor above all of theirs.
+//! When a process is killed, the system closes its descriptors from the highest to the lowest.
+//! SLIM's library reconnects at the moment its connection ends. It retries for ever while
+//! connections are refused, but gives up for good if an accepted connection fails. Therefore a SLIM
+//! listener must close before the connections, so it is moved to a descriptor above theirs.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,20 +12,20 @@ use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, getrlimit};
 use tokio::net::{TcpListener, UnixListener};
 
-/// Connections have lower descriptors than this unless there are more of them: a table of descriptors up to here
-/// takes half a MiB of the system's memory.
+/// The lowest descriptor of a moved listener. Connections have lower descriptors unless there are
+/// more of them. A descriptor table of this size takes half a MiB of kernel memory.
 const LOWEST: u64 = 1 << 16;
 
-/// Descriptors below the limit of the process that listeners may take.
+/// Number of descriptors below the limit of the process that are reserved for listeners.
 const RESERVED: u64 = 8;
 
-/// Moves a TCP listener above all descriptors of connections.
+/// Moves a TCP listener above the descriptors of all connections.
 pub(super) fn lift_tcp(listener: TcpListener, descriptors: u64) -> io::Result<TcpListener> {
     let lifted = lift(listener.into_std()?.into(), descriptors)?;
     TcpListener::from_std(lifted.into())
 }
 
-/// Moves a listener on a Unix socket above all descriptors of connections.
+/// Moves a Unix listener above the descriptors of all connections.
 pub(super) fn lift_unix(listener: UnixListener, descriptors: u64) -> io::Result<UnixListener> {
     let lifted = lift(listener.into_std()?.into(), descriptors)?;
     UnixListener::from_std(lifted.into())

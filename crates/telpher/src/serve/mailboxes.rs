@@ -1,4 +1,4 @@
-//! What the node's own agent says of what is kept: mailboxes and streams.
+//! Methods of the node's own agent for mailboxes, and its list of streams.
 
 use client::{Fault, Request, Server};
 use model::{ErrorCode, Name};
@@ -10,65 +10,65 @@ use serde_json::{Value, json};
 
 use crate::commands::body;
 
-/// Entries of one answer, at most.
+/// Maximum number of entries in an answer.
 const LIMIT_MAX: usize = 1_000;
 
-/// Asks for a list.
+/// The request of a list of names.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Names {
-    /// What the names begin with.
+pub(crate) struct ListNames {
+    /// The prefix of the names.
     pub(crate) prefix: String,
-    /// The last name of the answer before.
+    /// The last name of the previous answer.
     pub(crate) after: String,
-    /// Entries, at most.
+    /// Maximum number of entries.
     pub(crate) limit: usize,
 }
 
-/// Asks for messages of a mailbox.
+/// The request of messages of a mailbox.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Messages {
+pub(crate) struct ListMessages {
     pub(crate) name: String,
-    /// Dead letters, and nothing else; without it nothing of them.
+    /// True for dead letters only, false for live messages only.
     #[serde(default)]
     pub(crate) dead: bool,
     /// The first offset.
     pub(crate) from: u64,
-    /// Messages, at most.
+    /// Maximum number of messages.
     pub(crate) limit: usize,
 }
 
-/// Names a message.
+/// The request to acknowledge a message.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Message {
+pub(crate) struct Acknowledge {
     pub(crate) name: String,
     pub(crate) offset: u64,
 }
 
-/// Empties a mailbox.
+/// The request to empty a mailbox.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Purge {
     pub(crate) name: String,
-    /// Of nothing but its dead letters.
+    /// True to remove only dead letters.
     #[serde(default)]
     pub(crate) dead: bool,
 }
 
-/// Gives dead letters back.
+/// The request to deliver dead letters again.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Retry {
+pub(crate) struct RetryDeadLetters {
     pub(crate) name: String,
-    /// Which one; all of them without.
+    /// The offset of the dead letter; `None` for all.
     pub(crate) offset: Option<u64>,
 }
 
-/// Adds the methods to the agent's.
+/// Adds the methods to the agent.
 pub(super) fn methods(server: Server, node: &Handle) -> Server {
-    let server = method(server, node, "mailboxes", |node, names: Names| {
+    let server = method(server, node, "mailboxes", |node, names: ListNames| {
         let limit = names.limit.min(LIMIT_MAX);
         let views = node.mailboxes(&names.prefix, &names.after, limit)?;
         Ok(json!({ "mailboxes": views.iter().map(mailbox).collect::<Vec<_>>() }))
     });
-    let server = managed(server, node, "messages", |node, messages: Messages| {
+    let server = managed(server, node, "messages", |node, messages: ListMessages| {
         let limit = messages.limit.min(LIMIT_MAX);
         let part = if messages.dead {
             Part::Dead
@@ -78,7 +78,7 @@ pub(super) fn methods(server: Server, node: &Handle) -> Server {
         let views = node.messages(&messages.name, part, messages.from, limit)?;
         Ok(json!({ "messages": views.iter().map(message).collect::<Vec<_>>() }))
     });
-    let server = managed(server, node, "acknowledge", |node, message: Message| {
+    let server = managed(server, node, "acknowledge", |node, message: Acknowledge| {
         let was_there = node.acknowledge(&message.name, message.offset)?;
         Ok(json!({ "acknowledged": was_there }))
     });
@@ -87,11 +87,11 @@ pub(super) fn methods(server: Server, node: &Handle) -> Server {
         let count = node.purge(&purge.name, part)?;
         Ok(json!({ "purged": count }))
     });
-    let server = managed(server, node, "retry", |node, retry: Retry| {
+    let server = managed(server, node, "retry", |node, retry: RetryDeadLetters| {
         let count = node.retry(&retry.name, retry.offset)?;
         Ok(json!({ "retried": count }))
     });
-    method(server, node, "streams", |node, names: Names| {
+    method(server, node, "streams", |node, names: ListNames| {
         let limit = names.limit.min(LIMIT_MAX);
         let views = node.streams(&names.prefix, &names.after, limit)?;
         Ok(json!({ "streams": views.iter().map(stream).collect::<Vec<_>>() }))
@@ -107,7 +107,7 @@ trait OfMailbox: DeserializeOwned {
     fn mailbox(&self) -> &str;
 }
 
-impl OfMailbox for Messages {
+impl OfMailbox for ListMessages {
     const IS_CHANGE: bool = false;
 
     fn mailbox(&self) -> &str {
@@ -115,7 +115,7 @@ impl OfMailbox for Messages {
     }
 }
 
-impl OfMailbox for Message {
+impl OfMailbox for Acknowledge {
     fn mailbox(&self) -> &str {
         &self.name
     }
@@ -127,13 +127,13 @@ impl OfMailbox for Purge {
     }
 }
 
-impl OfMailbox for Retry {
+impl OfMailbox for RetryDeadLetters {
     fn mailbox(&self) -> &str {
         &self.name
     }
 }
 
-/// A method for clients that may use the mailbox's name.
+/// Adds a method for clients that may use the mailbox's name.
 fn managed<A: OfMailbox>(
     server: Server,
     node: &Handle,
@@ -142,8 +142,8 @@ fn managed<A: OfMailbox>(
 ) -> Server {
     let node = node.clone();
     server.handle_sync(name, move |request: Request| {
-        let asked: A = parse(&request)?;
-        let mailbox = Name::parse(asked.mailbox())
+        let arguments: A = parse(&request)?;
+        let mailbox = Name::parse(arguments.mailbox())
             .map_err(|error| Fault::with_code(ErrorCode::InvalidArgument, error.to_string()))?;
         let principal = principal(&node, &request)?;
         let checked = principal.check(&mailbox);
@@ -151,11 +151,11 @@ fn managed<A: OfMailbox>(
         if A::IS_CHANGE {
             check_halt(&node, &principal)?;
         }
-        told(answer(&node, asked))
+        to_reply(answer(&node, arguments))
     })
 }
 
-/// The proven identity of the client that asks.
+/// Returns the principal of the client that makes the request.
 pub(super) fn principal(node: &Handle, request: &Request) -> Result<Principal, Fault> {
     let facts = request.source().and_then(|it| node.facts_of_source(it));
     let facts = facts.ok_or_else(|| {
@@ -178,7 +178,7 @@ fn parse<A: DeserializeOwned>(request: &Request) -> Result<A, Fault> {
         .map_err(|error| Fault::with_code(ErrorCode::InvalidArgument, error.to_string()))
 }
 
-fn told(answer: Result<Value, AdminError>) -> Result<String, Fault> {
+fn to_reply(answer: Result<Value, AdminError>) -> Result<String, Fault> {
     match answer {
         Ok(value) => Ok(value.to_string()),
         Err((code, message)) => Err(Fault::with_code(code, message)),
@@ -193,8 +193,8 @@ fn method<A: DeserializeOwned>(
 ) -> Server {
     let node = node.clone();
     server.handle_sync(name, move |request: Request| {
-        let asked = parse(&request)?;
-        told(answer(&node, asked))
+        let arguments = parse(&request)?;
+        to_reply(answer(&node, arguments))
     })
 }
 

@@ -1,10 +1,10 @@
-//! Who stands out, and what happens.
+//! `telpher quota top` and `telpher quota watch`.
 
 use serde_json::{Value, json};
 
-use super::tell;
-use crate::commands::conversation::ask::{Node, Question, Trouble, parse, query};
+use super::report;
 use crate::commands::conversation::events::{Event, Reader};
+use crate::commands::conversation::http::{HttpError, HttpRequest, Node, parse, query};
 use crate::commands::target::{Target, block_on};
 use crate::failure::Failure;
 use crate::output::{self, Format, one_line, table};
@@ -12,11 +12,11 @@ use crate::settings::Environment;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TopArgs {
-    /// By what
-    #[arg(long, value_enum, default_value_t = By::Taken)]
-    by: By,
+    /// Order of the rows
+    #[arg(long, value_enum, default_value_t = TopOrder::Taken)]
+    by: TopOrder,
 
-    /// Rows, at most
+    /// Maximum number of rows
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
 
@@ -28,18 +28,18 @@ pub(crate) struct TopArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum By {
-    /// What is used of a bucket now
+enum TopOrder {
+    /// Current use of the bucket
     Taken,
-    /// Takes that were denied since the node was started
+    /// Denied takes since the start of the node
     Denied,
-    /// What is owed to a bucket now
+    /// Current debt of the bucket
     Debt,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct WatchArgs {
-    /// End after so many events
+    /// End after this number of events
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
@@ -52,9 +52,9 @@ pub(crate) struct WatchArgs {
 
 pub(super) fn run_top(args: &TopArgs, environment: &Environment) -> Result<(), Failure> {
     let by = match args.by {
-        By::Taken => "taken",
-        By::Denied => "denied",
-        By::Debt => "debt",
+        TopOrder::Taken => "taken",
+        TopOrder::Denied => "denied",
+        TopOrder::Debt => "debt",
     };
     let query = query(&[
         ("by", Some(by.to_owned())),
@@ -62,8 +62,8 @@ pub(super) fn run_top(args: &TopArgs, environment: &Environment) -> Result<(), F
     ]);
     block_on(async {
         let node = Node::connect(&args.target, environment).await?;
-        let answer = node.ask(&Question::get(format!("/v1/top{query}"))).await;
-        let answer = parse(&answer.map_err(|trouble| tell(args.format, trouble))?)?;
+        let answer = node.ask(&HttpRequest::get(format!("/v1/top{query}"))).await;
+        let answer = parse(&answer.map_err(|error| report(args.format, error))?)?;
         let rows = answer["rows"].as_array();
         let rows: Vec<_> = rows.into_iter().flatten().map(row).collect();
         let human = table(["COUNT", "LIMIT", "NAME"], &rows);
@@ -81,16 +81,16 @@ pub(super) fn run_watch(args: &WatchArgs, environment: &Environment) -> Result<(
         let node = Node::connect(&args.target, environment).await?;
         watch(args, &node)
             .await
-            .map_err(|trouble| tell(args.format, trouble))
+            .map_err(|error| report(args.format, error))
     })
 }
 
-async fn watch(args: &WatchArgs, node: &Node) -> Result<(), Trouble> {
-    let mut pieces = node.open(&Question::get("/v1/watch")).await?;
+async fn watch(args: &WatchArgs, node: &Node) -> Result<(), HttpError> {
+    let mut pieces = node.open(&HttpRequest::get("/v1/watch")).await?;
     let (mut reader, mut left) = (Reader::default(), args.limit.unwrap_or(usize::MAX));
-    let mut is_told = false;
+    let mut is_open = false;
     while let Some(piece) = pieces.next().await? {
-        if !std::mem::replace(&mut is_told, true) {
+        if !std::mem::replace(&mut is_open, true) {
             output::note("watching");
         }
         for event in reader.feed(&piece) {
@@ -104,7 +104,7 @@ async fn watch(args: &WatchArgs, node: &Node) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// An event as a line.
+/// Formats an event as a line.
 fn shown(format: Format, event: &Event) -> Result<String, Failure> {
     let data = parse(event.data.as_bytes())?;
     if format.json {

@@ -1,4 +1,4 @@
-//! The sockets behind which the doors stand.
+//! The sockets of the listeners.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,12 +14,12 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
 
 use super::descriptors;
-use super::lifted::{lift_tcp, lift_unix};
+use super::high_descriptors::{lift_tcp, lift_unix};
 use super::limiter::CompatLimiter;
 use super::workers::Workers;
 use crate::failure::{Exit, Failure};
 
-/// Where the node can be reached.
+/// The addresses of the node.
 #[derive(Clone, Debug)]
 pub(super) struct Addresses {
     pub(super) native: Option<SocketAddr>,
@@ -32,8 +32,8 @@ pub(super) struct Addresses {
     pub(super) encrypted: bool,
 }
 
-/// Sockets that listen already; nobody is accepted before [`Doors::open`].
-pub(super) struct Doors {
+/// Bound sockets; connections are accepted from [`BoundListeners::open`] on.
+pub(super) struct BoundListeners {
     native: Option<TcpListener>,
     socket: Option<UnixListener>,
     http: Option<TcpListener>,
@@ -44,18 +44,18 @@ pub(super) struct Doors {
     pub(super) addresses: Addresses,
 }
 
-/// What stands behind the sockets, beside the node itself.
+/// The protocols that serve the connections of the sockets.
 pub(super) struct Protocols {
     pub(super) native: Arc<dyn Spawn>,
     pub(super) kafka: Option<kafka::Door>,
     pub(super) slim: Arc<dyn Spawn>,
-    /// TLS, as clients of that door want it.
+    /// The TLS configuration for SLIM clients.
     pub(super) slim_tls: Option<Arc<rustls::ServerConfig>>,
     pub(super) http: http::Options,
 }
 
-impl Doors {
-    /// Listens wherever the configuration says.
+impl BoundListeners {
+    /// Binds the configured addresses.
     pub(super) async fn bind(
         config: &Config,
         limiter: Option<CompatLimiter>,
@@ -97,7 +97,7 @@ impl Doors {
         })
     }
 
-    /// Lets clients in, for as long as what is returned is held.
+    /// Accepts clients until the returned value is dropped.
     pub(super) fn open(
         self,
         tls: Option<Arc<rustls::ServerConfig>>,
@@ -106,7 +106,7 @@ impl Doors {
         node: node::Handle,
         gate: Arc<dyn Gate>,
         budget: &SocketBudget,
-    ) -> Open {
+    ) -> OpenListeners {
         let mut open = JoinSet::new();
         let mut slim = slim::Listeners::default();
         if let Some(listener) = self.native {
@@ -142,18 +142,18 @@ impl Doors {
             let (budget, options) = (budget.clone(), protocols.http);
             open.spawn(http::serve(listener, tls, budget, routes, options));
         }
-        Open { tasks: open, slim }
+        OpenListeners { tasks: open, slim }
     }
 }
 
 /// Listeners that accept clients. Dropping this closes them.
-pub(super) struct Open {
+pub(super) struct OpenListeners {
     pub(super) tasks: JoinSet<()>,
-    /// These are closed before the node ends their connections.
+    /// The SLIM listeners, which are closed before the node ends their connections.
     pub(super) slim: slim::Listeners,
 }
 
-/// Moves the listeners of SLIM above all connections.
+/// Moves the SLIM listeners to descriptors above those of all connections.
 fn lift(
     tcp: Option<TcpListener>,
     unix: Option<UnixListener>,
@@ -161,7 +161,7 @@ fn lift(
 ) -> Result<(Option<TcpListener>, Option<UnixListener>), Failure> {
     let (_, descriptors) = descriptors::granted(config.native.connections_max);
     let failed = |error: io::Error| {
-        let message = format!("cannot move a listener of SLIM to a high descriptor: {error}");
+        let message = format!("cannot move the SLIM listener to a high file descriptor: {error}");
         Failure::new(Exit::Failed, message)
     };
     let tcp = tcp.map(|listener| lift_tcp(listener, descriptors));
@@ -188,10 +188,10 @@ fn listen_failure(key: &str, listen: &HostPort, error: &io::Error) -> Failure {
         io::ErrorKind::AddrInUse => {
             Failure::new(Exit::Unavailable, format!("`{key}`: {listen} is in use"))
                 .hint(format!(
-                    "stop whoever listens there, or choose another port: {flag} HOST:PORT"
+                    "stop the program that listens there, or choose another port: {flag} HOST:PORT"
                 ))
                 .hint(format!(
-                    "any free port: {flag} {}",
+                    "use any free port: {flag} {}",
                     HostPort {
                         port: 0,
                         ..listen.clone()
@@ -199,8 +199,9 @@ fn listen_failure(key: &str, listen: &HostPort, error: &io::Error) -> Failure {
                 ))
         }
         io::ErrorKind::PermissionDenied => {
-            let message = format!("`{key}`: this user may not listen on {listen}");
-            Failure::new(Exit::Denied, message).hint("ports below 1024 need the right to use them")
+            let message = format!("`{key}`: no permission to listen on {listen}");
+            Failure::new(Exit::Denied, message)
+                .hint("ports below 1024 need the capability CAP_NET_BIND_SERVICE")
         }
         _ => Failure::new(
             Exit::Failed,
@@ -217,10 +218,10 @@ async fn bind_unix(key: &str, path: Option<&Path>) -> Result<Option<UnixListener
         return Ok(None);
     };
     let flag = key.replace('.', "-");
-    let hint = format!("choose another path, or none: --{flag} PATH");
-    // A socket that a dead node left is replaced; anything else is somebody's.
+    let hint = format!("choose another path, or `none`: --{flag} PATH");
+    // A socket that an earlier node left is replaced; any other file is kept.
     if std::fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket()) {
-        let message = format!("`{key}`: {} is there and is no socket", path.display());
+        let message = format!("`{key}`: {} exists and is not a socket", path.display());
         return Err(Failure::new(Exit::Failed, message).hint(hint));
     }
     let listening = net::listen_unix(path).await.map_err(|error| {
