@@ -30,7 +30,7 @@ cd "$2/tests"
 plain() {
     sed 's/\x1b\[[0-9;]*m//g' "$work/log"
 }
-./test-runner -p2 -Q -L >"$work/log" 2>&1 || {
+./test-runner -p1 -Q -L >"$work/log" 2>&1 || {
     plain | grep -A 4 'TEST FAILURE' || true
     plain | tail -n 20
     exit 1

@@ -42,7 +42,8 @@ pub(super) enum Values {
 impl Values {
     pub(super) fn kind(self) -> Kind {
         match self {
-            Self::Flag => Kind::Flag,
+            // A flag that cannot be set is a flag to those who look at it.
+            Self::Flag | Self::Word(["false"]) => Kind::Flag,
             Self::Word(_) => Kind::Word,
             Self::Int { .. } => Kind::Int,
             Self::Long(..) => Kind::Long,

@@ -8,6 +8,18 @@ pub(super) const OTHERWISE: &[(&str, &str)] = &[
         "IncrementalAlterConfigs v1, unknown operation",
         SERVER_ERROR,
     ),
+    (
+        "DescribeConfigs v4, min.insync.replicas of a topic",
+        IN_SYNC,
+    ),
+    (
+        "DescribeConfigs v4, min.insync.replicas of a topic that was changed",
+        IN_SYNC,
+    ),
+    (
+        "DescribeConfigs v4, min.insync.replicas of a topic whose settings were replaced",
+        IN_SYNC,
+    ),
     ("Produce v9, unknown compression", SERVER_ERROR),
     ("Produce v9, timestamp type of a broker", STAMPED),
     (
@@ -34,6 +46,8 @@ pub(super) const OTHERWISE: &[(&str, &str)] = &[
 
 const COLLIDE: &str = "names that collide in metrics are rejected within one request too";
 const SERVER_ERROR: &str = "the request is wrong, not the server";
+const IN_SYNC: &str = "the source is the default, as nobody has set it: Apache Kafka sets it itself, as a dynamic default of \
+     the cluster (KIP-966)";
 const STAMPED: &str =
     "only a broker may set its own timestamp type: Apache Kafka accepts the batch and rewrites it";
 const AUTHORIZED: &str =
