@@ -34,7 +34,9 @@ pub struct Seen {
 
 /// A text that is no position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid position: use SEQ or SEQ:DRAFT.CHUNK,… with at most {DRAFTS_MAX} drafts, each once")]
+#[error(
+    "invalid position: use SEQ or SEQ:DRAFT.CHUNK,… with at most {DRAFTS_MAX} drafts, each once"
+)]
 pub struct Malformed;
 
 impl Position {

@@ -321,7 +321,10 @@ fn what_the_protocol_cannot_carry_leaves_the_buffer_as_it_was() {
     for version in [3, 4] {
         let mut out = b"before".to_vec();
         let error = encode_request(&mut out, version, 1, None, &request).unwrap_err();
-        assert_eq!(error.to_string(), "text of 32768 bytes is above the limit of 32767");
+        assert_eq!(
+            error.to_string(),
+            "text of 32768 bytes is above the limit of 32767"
+        );
         assert_eq!(out, b"before");
     }
 }

@@ -17,7 +17,9 @@ pub struct Factor {
 
 /// Two numbers that are no valid factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid factor: use a ratio of whole numbers up to {PART_MAX} that is at most {RATIO_MAX}")]
+#[error(
+    "invalid factor: use a ratio of whole numbers up to {PART_MAX} that is at most {RATIO_MAX}"
+)]
 pub struct FactorError;
 
 const PART_MAX: u32 = 1_000_000;

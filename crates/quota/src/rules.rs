@@ -192,7 +192,9 @@ impl Rules {
         let (index, key) = self.owned_key(limit, prefix)?;
         change.check(self.kinds[index])?;
         if change.until_ns <= now_ns {
-            return Err(AdminError::Range("the end of the override lies in the past"));
+            return Err(AdminError::Range(
+                "the end of the override lies in the past",
+            ));
         }
         let mut rules = self.clone();
         rules.overrides.insert(key, change);

@@ -44,7 +44,9 @@ pub enum SubjectError {
     #[error("invalid subject: it has {0} parts, expected `org/namespace/agent`")]
     Parts(usize),
     /// A part is empty, too long, or has an invalid character.
-    #[error("a part of a subject must have 1 to {PART_SIZE_MAX} bytes without spaces, `/`, `?` and `*`")]
+    #[error(
+        "a part of a subject must have 1 to {PART_SIZE_MAX} bytes without spaces, `/`, `?` and `*`"
+    )]
     Part,
     /// An attribute other than `run=`.
     #[error("the only attribute of a subject is `run=…`")]

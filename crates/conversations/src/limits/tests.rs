@@ -35,12 +35,18 @@ fn check(batch: &[NewMessage<'_>], expected: &str) {
 fn a_batch_is_bounded() {
     check(&[MESSAGE; 3], "fine");
     check(&[], "message 0: the batch is empty");
-    check(&[MESSAGE; 4], "message 3: too many messages in the batch (limit 3, conversation.batch_messages_max)");
+    check(
+        &[MESSAGE; 4],
+        "message 3: too many messages in the batch (limit 3, conversation.batch_messages_max)",
+    );
     let large = NewMessage {
         parts: b"1234567",
         ..MESSAGE
     };
-    check(&[large; 3], "message 2: the batch is larger than 20 bytes (conversation.batch_size_max)");
+    check(
+        &[large; 3],
+        "message 2: the batch is larger than 20 bytes (conversation.batch_size_max)",
+    );
 }
 
 #[test]

@@ -130,7 +130,8 @@ fn hint(topic: &str, code: ErrorCode, start: Option<u64>) -> String {
             "max.message.bytes of the topic limits the size of a batch".to_owned()
         }
         (ErrorCode::Denied, _) => {
-            "topics.partitions_max and namespace.names_max limit the partitions of the node".to_owned()
+            "topics.partitions_max and namespace.names_max limit the partitions of the node"
+                .to_owned()
         }
         (code, _) => CallError::new(code, "").hint().to_owned(),
     }
