@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pid_that_cannot_be_is_not_taken_for_our_own() {
+    fn an_impossible_pid_is_not_our_own_process() {
         for pid in [0, PID_MAX + 1, u32::MAX >> 1, u32::MAX] {
             assert_eq!(
                 CpuClock::of(pid).unwrap_err().raw_os_error(),

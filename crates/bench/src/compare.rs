@@ -71,14 +71,14 @@ pub struct Rule {
     /// The metric.
     pub metric: Metric,
     /// The side of the limit that fails.
-    pub fails: Fails,
+    pub fails: FailingSide,
     /// The limit, as a share of the old mean: 0.1 is ten percent more.
     pub limit: f64,
 }
 
 /// The side of a limit that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fails {
+pub enum FailingSide {
     /// A change above the limit.
     Above,
     /// A change below the limit.
@@ -117,8 +117,8 @@ impl Rule {
         };
         let change = ratio - 1.0;
         let beyond = match self.fails {
-            Fails::Above => change > self.limit,
-            Fails::Below => change < self.limit,
+            FailingSide::Above => change > self.limit,
+            FailingSide::Below => change < self.limit,
         };
         match found.comparison.verdict {
             _ if !beyond => Outcome::Pass(change),
@@ -142,9 +142,9 @@ impl FromStr for Rule {
         let position = text.find(['<', '>']).ok_or_else(error)?;
         let (name, rest) = text.split_at(position);
         let fails = if rest.starts_with('>') {
-            Fails::Above
+            FailingSide::Above
         } else {
-            Fails::Below
+            FailingSide::Below
         };
         let percent = rest[1..].trim().strip_suffix('%').ok_or_else(error)?;
         let percent: f64 = percent.trim().parse().map_err(|_| error())?;
@@ -163,8 +163,8 @@ impl FromStr for Rule {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = match self.fails {
-            Fails::Above => '>',
-            Fails::Below => '<',
+            FailingSide::Above => '>',
+            FailingSide::Below => '<',
         };
         write!(f, "{} {sign} {:+}%", self.metric.key(), 100.0 * self.limit)
     }

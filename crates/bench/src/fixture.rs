@@ -31,7 +31,7 @@ impl Noise {
         (around_ns * (0.75 + 0.15 * self.next()) * tail) as u64
     }
 
-    fn near(&mut self, value: f64, spread: f64) -> f64 {
+    fn around(&mut self, value: f64, spread: f64) -> f64 {
         value * (1.0 + spread * (self.next() + self.next() - 1.0))
     }
 }
@@ -151,13 +151,13 @@ fn make() -> Results {
 
 fn measured(case: &Case, system: System, noise: &mut Noise) -> Measurement {
     let window_ns = 1_000_000_000u64;
-    let rate = noise.near(system.rate, system.spread);
+    let rate = noise.around(system.rate, system.spread);
     let completed = rate.round() as u64;
     // A closed loop obeys Little's law; the percentiles of a large run need no more samples than this.
     let mut service = Histogram::new();
     let mut response = Histogram::new();
     if case.mode.answered {
-        let around_ns = noise.near(system.latency_ns, 0.02);
+        let around_ns = noise.around(system.latency_ns, 0.02);
         for _ in 0..completed {
             let latency_ns = noise.latency(around_ns);
             service.record(latency_ns);
@@ -182,7 +182,7 @@ fn measured(case: &Case, system: System, noise: &mut Noise) -> Measurement {
     let mut usage = |(role, percent): (Role, f64)| RoleUsage {
         role,
         name: role.name().to_owned(),
-        cpu_ns: Some((noise.near(percent, 0.08) / 100.0 * window_ns as f64) as u64),
+        cpu_ns: Some((noise.around(percent, 0.08) / 100.0 * window_ns as f64) as u64),
         wall_ns: window_ns,
         cpu_step_ns: 120,
         rss_bytes: Some(9 << 20),
@@ -194,7 +194,7 @@ fn measured(case: &Case, system: System, noise: &mut Noise) -> Measurement {
         sent: completed,
         completed,
         window_ns,
-        setup_ns: Some((noise.near(4.1, 0.2) * 1e6) as u64),
+        setup_ns: Some((noise.around(4.1, 0.2) * 1e6) as u64),
         completions: Some(arrivals),
         errors: BTreeMap::new(),
         sink,

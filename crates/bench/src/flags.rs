@@ -122,7 +122,7 @@ impl fmt::Display for Flag {
 
 /// A flag with the figure that raised it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Raised {
+pub struct RaisedFlag {
     /// The flag.
     pub flag: Flag,
     /// The figure that raised it, in words; for a case, of its first run that did.
@@ -132,7 +132,7 @@ pub struct Raised {
 }
 
 /// Returns the flags of one run.
-pub(crate) fn of_run(case: &Case, metrics: &Metrics, measured: &Measurement) -> Vec<Raised> {
+pub(crate) fn of_run(case: &Case, metrics: &Metrics, measured: &Measurement) -> Vec<RaisedFlag> {
     let found = [
         (Flag::PacingLimited, rules::pacing_limited(case, metrics)),
         (Flag::TooShort, rules::too_short(measured)),
@@ -146,7 +146,7 @@ pub(crate) fn of_run(case: &Case, metrics: &Metrics, measured: &Measurement) -> 
         (Flag::SlowDisk, rules::slow_disk(metrics)),
     ];
     let raise = |(flag, detail): (Flag, Option<String>)| {
-        detail.map(|detail| Raised {
+        detail.map(|detail| RaisedFlag {
             flag,
             detail,
             runs: None,
@@ -160,10 +160,10 @@ pub(crate) fn of_case(
     case: &Case,
     runs: &[Run],
     metrics: &BTreeMap<Metric, Description>,
-) -> Vec<Raised> {
-    let mut raised: BTreeMap<Flag, Raised> = BTreeMap::new();
+) -> Vec<RaisedFlag> {
+    let mut raised: BTreeMap<Flag, RaisedFlag> = BTreeMap::new();
     for flag in runs.iter().flat_map(|run| &run.flags) {
-        let first = Raised {
+        let first = RaisedFlag {
             runs: Some(0),
             ..flag.clone()
         };
@@ -174,7 +174,7 @@ pub(crate) fn of_case(
         if let Some(detail) = detail {
             raised.insert(
                 flag,
-                Raised {
+                RaisedFlag {
                     flag,
                     detail,
                     runs: None,
@@ -200,7 +200,7 @@ pub(crate) fn kinds(results: &Results) -> Vec<Flag> {
 
 /// Flags in a few words for a line or a table: `pacing-limited,low-n`, or `none`.
 #[must_use]
-pub fn list(raised: &[Raised]) -> String {
+pub fn list(raised: &[RaisedFlag]) -> String {
     if raised.is_empty() {
         return "none".to_owned();
     }
@@ -213,7 +213,7 @@ pub fn list(raised: &[Raised]) -> String {
 
 /// Flags with their figures: `pacing-limited in 25 runs (99.9 % of 100/s offered)`.
 #[must_use]
-pub fn sentence(raised: &[Raised]) -> String {
+pub fn sentence(raised: &[RaisedFlag]) -> String {
     let words = raised.iter().map(|raised| match raised.runs {
         Some(1) => format!("{} in 1 run ({})", raised.flag, raised.detail),
         Some(runs) => format!("{} in {runs} runs ({})", raised.flag, raised.detail),
@@ -226,7 +226,7 @@ pub fn sentence(raised: &[Raised]) -> String {
 ///
 /// # Errors
 /// With every flag raised; the command then ends with exit code 1.
-pub fn strict(results: &Results) -> Result<(), Flagged> {
+pub fn strict(results: &Results) -> Result<(), FlaggedCases> {
     let flagged: Vec<_> = results
         .cases
         .iter()
@@ -236,7 +236,7 @@ pub fn strict(results: &Results) -> Result<(), Flagged> {
     if flagged.is_empty() {
         Ok(())
     } else {
-        Err(Flagged { cases: flagged })
+        Err(FlaggedCases { cases: flagged })
     }
 }
 
@@ -247,7 +247,7 @@ pub fn strict(results: &Results) -> Result<(), Flagged> {
      --duration and --repeats",
     cases.len(), cases.join("\n  ")
 )]
-pub struct Flagged {
+pub struct FlaggedCases {
     cases: Vec<String>,
 }
 

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_has_as_many_figures_as_tell_its_ends_apart() {
+    fn an_interval_has_enough_digits_to_distinguish_its_bounds() {
         for (low, high, unit, expected) in [
             (0.9121, 0.9312, Unit::Millis, "912.1 – 931.2 µs"),
             (0.9, 1.2, Unit::Millis, "0.90 – 1.20 ms"),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_says_so() {
+    fn absent_figures_are_formatted_as_not_available() {
         assert_eq!(fixed(None), "n/a");
         assert_eq!(interval(None), "n/a");
         assert_eq!(count(None), "n/a");

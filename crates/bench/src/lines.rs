@@ -45,16 +45,16 @@ pub fn benchmark_result(case: &Case, run: &Run) -> String {
     }
     line.ours(case)
         .put("steady_mps", metric(Metric::SteadyRate));
-    line.some("setup_ms", run.metrics.get(Metric::Setup));
+    line.put_measured("setup_ms", run.metrics.get(Metric::Setup));
     for (key, latency) in [
         ("p50_us", Metric::LatencyP50),
         ("p99_us", Metric::LatencyP99),
         ("p999_us", Metric::LatencyP999),
         ("p99_response_us", Metric::ResponseP99),
     ] {
-        line.some(key, run.metrics.get(latency).map(|ms| ms * 1e3));
+        line.put_measured(key, run.metrics.get(latency).map(|ms| ms * 1e3));
     }
-    line.some(
+    line.put_measured(
         "node_cpu_us_per_message",
         run.metrics.get(Metric::NodeCpuPerMessage),
     );
@@ -165,7 +165,7 @@ impl Line {
     }
 
     /// Adds one of our own figures with two decimals, if it was measured.
-    fn some(&mut self, key: &str, value: Option<f64>) -> &mut Self {
+    fn put_measured(&mut self, key: &str, value: Option<f64>) -> &mut Self {
         match value {
             Some(value) => self.put(key, fixed(Some(value))),
             None => self,

@@ -7,12 +7,12 @@
 //! closes with the last completion, or in a paced run with the end of the schedule if that is later
 //! (each message owns its whole interval, so 100 messages at 100 per second make one second).
 
-mod answered;
+mod answers;
 mod figures;
 mod memory;
-mod reported;
+mod reported_latency;
 mod storage;
-mod streamed;
+mod topic_traffic;
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 use crate::process::Usage;
-pub use answered::{Answered, Endpoint, Phase};
+pub use answers::{Answers, Endpoint, Phase};
 pub use memory::MemoryPoint;
-pub use reported::ReportedLatency;
+pub use reported_latency::ReportedLatency;
 pub use storage::Storage;
-pub use streamed::{Streamed, Verified};
+pub use topic_traffic::{TopicTraffic, Verification};
 
 /// The readings and counts of one repeat.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -60,10 +60,10 @@ pub struct Measurement {
     pub memory: Vec<MemoryPoint>,
     /// Answers of a rate limiter by kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answered: Option<Answered>,
+    pub answered: Option<Answers>,
     /// Counts of a topic: requests, bytes and the verification of its records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub streamed: Option<Streamed>,
+    pub streamed: Option<TopicTraffic>,
 }
 
 /// The receiving side's counts.

@@ -21,4 +21,4 @@ pub use results::{
 };
 pub use run::Run;
 pub(crate) use summary::pool;
-pub use summary::{Pooled, Summary};
+pub use summary::{PooledLatency, Summary};

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_written_is_an_error_with_a_hint() {
+    fn a_directory_that_cannot_be_written_is_an_error_with_a_hint() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = Output::create(file.path(), "x", Utc::from_unix_s(0))
             .unwrap_err()

@@ -118,7 +118,7 @@ impl Panel<'_> {
 
     /// Labels a case by the parameters that distinguish it from the others of its panel.
     fn label(&self, case: &Case) -> String {
-        let own = case.words_without(&self.shared);
+        let own = case.description_without(&self.shared);
         let targets = self
             .cases
             .iter()

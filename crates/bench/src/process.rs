@@ -4,8 +4,8 @@
 //! the end. It also reads the machine's CPU counters, to detect foreign load. A figure that could
 //! not be read is absent, never zero. The module does not know what the processes are for.
 
+mod disk_writes;
 mod host;
-mod written;
 
 use std::fs;
 use std::io;
@@ -13,9 +13,9 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, CpuClock};
+pub use disk_writes::written_bytes;
 use host::CpuTimes;
 pub use host::HostLoad;
-pub use written::written_bytes;
 
 /// Role of a process in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -75,7 +75,7 @@ pub struct Usage {
 /// A measurement in progress.
 #[derive(Debug)]
 pub struct Watch {
-    processes: Vec<Watched>,
+    processes: Vec<WatchedProcess>,
     host: Option<CpuTimes>,
     /// CPU time of the benchmark process itself when it plays no role: its work is not foreign
     /// load.
@@ -84,7 +84,7 @@ pub struct Watch {
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedProcess {
     role: Role,
     name: String,
     pid: u32,
@@ -119,7 +119,7 @@ impl Watch {
             };
             let clock = CpuClock::of(pid).map_err(error)?;
             let cpu_ns = clock.read_ns().map_err(error)?;
-            watched.push(Watched {
+            watched.push(WatchedProcess {
                 role,
                 name,
                 pid,
@@ -142,11 +142,11 @@ impl Watch {
         self.stop_with(Vec::new())
     }
 
-    /// Ends the measurement of a run with other participants, whose reported usage is `said`.
+    /// Ends the measurement of a run with other participants, whose reported usage is `reported`.
     #[must_use]
-    pub fn stop_with(self, said: Vec<RoleUsage>) -> Usage {
+    pub fn stop_with(self, reported: Vec<RoleUsage>) -> Usage {
         // Read the clocks first: slow readings come after the window.
-        let cpu_ns: Vec<_> = self.processes.iter().map(Watched::used_ns).collect();
+        let cpu_ns: Vec<_> = self.processes.iter().map(WatchedProcess::used_ns).collect();
         let own_ns = self
             .own_cpu_ns
             .map_or(0, |before| clock::own_cpu_ns() - before);
@@ -154,7 +154,7 @@ impl Watch {
         let after = CpuTimes::read();
         let processes = self.processes.iter().zip(cpu_ns);
         let watched = processes.map(|(one, cpu_ns)| one.usage(cpu_ns, wall_ns));
-        let roles: Vec<_> = said.into_iter().chain(watched).collect();
+        let roles: Vec<_> = reported.into_iter().chain(watched).collect();
         let ours_ns = own_ns + roles.iter().filter_map(|role| role.cpu_ns).sum::<u64>();
         let host = self.host.zip(after).and_then(|(before, after)| {
             // The work of a role whose clock is gone would count as foreign.
@@ -175,7 +175,7 @@ impl Watch {
     }
 }
 
-impl Watched {
+impl WatchedProcess {
     /// Returns the CPU time since the start; absent when the process has ended.
     fn used_ns(&self) -> Option<u64> {
         self.clock

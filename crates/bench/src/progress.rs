@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn more_runs_than_announced_do_not_break_it() {
+    fn more_runs_than_announced_are_shown() {
         let page = Page::default();
         let mut progress = Progress::to(Box::new(page.clone()), 0, true);
         progress.done("1/s");

@@ -49,7 +49,7 @@ impl Suite {
             .iter()
             .find(|(other, _)| other == case)
             .map_or(0, |(_, r)| r.len());
-        let (target, mode, words) = (&case.target, &case.mode.name, case.words());
+        let (target, mode, words) = (&case.target, &case.mode.name, case.description());
         self.progress.now(&format!(
             "{target} {mode} · {words} · repeat {}",
             repeat + 1

@@ -51,7 +51,7 @@ pub struct Attempt {
 
 /// Effect of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Observed {
+pub struct StepEffect {
     /// Gain over the best step before, in percent; absent for the first.
     pub gain_percent: Option<f64>,
     /// True if the step is the new best.
@@ -141,7 +141,7 @@ impl Sweep {
 
     /// Reports the throughput that the current step observed, in messages per second. `None` when
     /// the sweep is over.
-    pub fn observe(&mut self, observed: f64) -> Option<Observed> {
+    pub fn observe(&mut self, observed: f64) -> Option<StepEffect> {
         let attempt = self.attempt()?;
         self.steps = attempt.step;
         let before = self.best.filter(|best| best.observed > 0.0);
@@ -166,7 +166,7 @@ impl Sweep {
         }
         let regressed = gain.is_some_and(|gain| gain < -self.options.plateau_threshold);
         self.advance(attempt, regressed);
-        Some(Observed {
+        Some(StepEffect {
             gain_percent: gain.map(|gain| 100.0 * gain),
             improved,
         })

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generator_that_oversleeps_is_seen_in_the_lag() {
+    fn a_generator_that_sleeps_too_long_increases_the_lag() {
         let mut tally = Tally::new();
         tally.sent_paced(Departure {
             intended_ns: 1_000,

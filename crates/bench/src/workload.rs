@@ -7,16 +7,16 @@
 
 pub mod agent;
 mod child;
-mod counted;
+mod disk_counters;
+mod idle_memory;
 pub mod journal;
 pub mod kafka;
-mod mortal;
+mod killed_node;
 mod node;
 mod peer;
 mod placement;
 pub mod quota;
-mod rest;
-mod rival;
+mod rival_server;
 pub mod role;
 pub mod rpc;
 pub mod store;
@@ -77,7 +77,7 @@ pub enum WorkloadError {
 }
 
 /// Makes a temporary directory for one run on the measured disk.
-fn place(on_disk: &Path) -> Result<TempDir, WorkloadError> {
+fn temporary_directory(on_disk: &Path) -> Result<TempDir, WorkloadError> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("telpher-bench-");
     builder

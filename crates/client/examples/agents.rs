@@ -1,4 +1,4 @@
-//! Agents that find each other by name, behind a node.
+//! Agents that call each other by name through a node.
 //!
 //! ```text
 //! cargo run -p telpher-client --example agents                           # a node of its own
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let news = Name::parse("acme/demo/news")?;
     let workers = Name::parse("acme/demo/worker")?;
 
-    // Two workers under one name: each request reaches one of them, in turn.
+    // Two workers under one name: calls alternate between them.
     let mut attached = Vec::new();
     let mut listeners = Vec::new();
     for worker in ["ada", "bob"] {
@@ -73,11 +73,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A node in this process. In earnest it is a process of its own: `telpher serve`.
+/// A node in this process. In production it is a process of its own: `telpher serve`.
 async fn start_node() -> Result<String, Box<dyn std::error::Error>> {
     let ports = Ports {
-        clock: Arc::new(Ticking(Instant::now())),
-        entropy: Arc::new(Counting(AtomicU64::new(1))),
+        clock: Arc::new(SystemClock(Instant::now())),
+        entropy: Arc::new(Counter(AtomicU64::new(1))),
     };
     let node = Handle::new(Limits::default(), ports);
     let door = Door::new(node.clone(), Arc::new(edge::Open), Options::default());
@@ -87,7 +87,7 @@ async fn start_node() -> Result<String, Box<dyn std::error::Error>> {
         listener,
         None,
         net::SocketBudget::unlimited(),
-        Arc::new(Here(door)),
+        Arc::new(TaskSpawner(door)),
     ));
     tokio::spawn(edge::sweep(node));
     println!("a node listens at {address}");
@@ -95,9 +95,9 @@ async fn start_node() -> Result<String, Box<dyn std::error::Error>> {
 }
 
 /// Serves every connection on this runtime.
-struct Here(Door);
+struct TaskSpawner(Door);
 
-impl Spawn for Here {
+impl Spawn for TaskSpawner {
     fn spawn(&self, accepted: Acceptor) {
         let door = self.0.clone();
         tokio::spawn(async move {
@@ -108,9 +108,9 @@ impl Spawn for Here {
     }
 }
 
-struct Ticking(Instant);
+struct SystemClock(Instant);
 
-impl Clock for Ticking {
+impl Clock for SystemClock {
     fn now_ns(&self) -> u64 {
         self.0.elapsed().as_nanos() as u64
     }
@@ -120,11 +120,11 @@ impl Clock for Ticking {
     }
 }
 
-struct Counting(AtomicU64);
+struct Counter(AtomicU64);
 
-impl Entropy for Counting {
+impl Entropy for Counter {
     fn next_u64(&self) -> u64 {
-        // The node takes the upper bits for the names of instances.
+        // The node uses the upper bits for the names of instances.
         self.0.fetch_add(1, Ordering::Relaxed) << 16
     }
 }

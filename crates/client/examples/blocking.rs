@@ -1,4 +1,4 @@
-//! A client without a runtime: for scripts, for threads, and for the lowest latency.
+//! A client without an async runtime: for scripts, for threads, and for the lowest latency.
 //!
 //! `cargo run -p telpher-client --example blocking`
 
@@ -7,7 +7,7 @@
 use telpher_client::{Request, Server, blocking};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The server has a runtime; it runs on a thread of its own.
+    // The server needs a runtime, which runs on another thread.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

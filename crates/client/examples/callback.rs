@@ -1,4 +1,4 @@
-//! Calls without futures: one function gets every answer.
+//! Calls without futures: one function receives all replies.
 //!
 //! `cargo run -p telpher-client --example callback`
 
@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let answered = Arc::new((AtomicU64::new(0), Notify::new()));
     let seen = answered.clone();
     let callbacks = caller.callbacks("echo", move |tag, outcome| {
-        // Called once for every call, with its tag: for a reply as for an error.
+        // Called once per call with its tag, for replies and errors.
         if let Err(error) = outcome {
             println!("call {tag}: {error}");
         }
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     });
     for tag in 0..CALLS {
-        // Waits while the window is full; everything in between leaves in few writes.
+        // Waits while the window is full; several calls leave in one write.
         callbacks.ready().await?;
         callbacks.call(tag, tag.to_le_bytes())?;
     }
@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let (sender, receiver) = tokio::sync::oneshot::channel();
     caller.on_reply("echo", "once", move |outcome| {
-        // Nobody may be waiting any more.
+        // The receiver may be gone.
         let _ = sender.send(outcome.map(<[u8]>::to_vec).map_err(Clone::clone));
     })?;
     println!("a single call: {:?}", String::from_utf8(receiver.await??)?);

@@ -1,4 +1,4 @@
-//! Many calls, ten at a time through a sliding window, and many at once.
+//! Many calls: ten at a time through a sliding window, and all at once.
 //!
 //! `cargo run -p telpher-client --example concurrent`
 
@@ -12,7 +12,7 @@ use telpher_client::{Caller, Request, Server};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::new().handle("square", |request: Request| async move {
         let number: u64 = std::str::from_utf8(&request.body)?.parse()?;
-        // Some take longer than others: the replies come in order all the same.
+        // Some calls take longer; the replies come in order.
         tokio::time::sleep(Duration::from_millis(number % 3)).await;
         Ok((number * number).to_string())
     });

@@ -1,12 +1,12 @@
-//! A server that echoes, and a load on it: to see what a change costs.
+//! An echo server and a load generator, to see the effect of a change.
 //!
 //! ```text
 //! cargo run --release -p telpher-client --example echo_load -- server tcp://127.0.0.1:7410
 //! cargo run --release -p telpher-client --example echo_load -- load tcp://127.0.0.1:7410 callback 64
 //! ```
 //!
-//! Modes: serial, concurrent, tasks, batch, callback, blocking. What it prints is an impression; the
-//! numbers that count come from `telpher bench rpc`.
+//! Modes: serial, concurrent, tasks, batch, callback, blocking. The results are approximate; use
+//! `telpher bench rpc` for measurements.
 
 #![expect(clippy::print_stdout, reason = "what it measures is what it is for")]
 
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use telpher_client::{Callbacks, Caller, Server, blocking};
 use tokio::sync::Notify;
 
-/// As in the `telpher` binary.
+/// The same allocator as in the `telpher` binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -54,7 +54,7 @@ async fn serve(address: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// In a task: the future that a runtime blocks on costs a look at the sockets for each wake-up.
+/// Runs in a task, because the future passed to `block_on` polls the sockets at each wake-up.
 async fn spawn_load(address: &str, mode: &str, depth: usize) -> Result<(), Failure> {
     let (address, mode) = (address.to_owned(), mode.to_owned());
     tokio::spawn(async move { load(&address, &mode, depth).await }).await?
@@ -130,7 +130,7 @@ async fn calls(caller: &Caller, mode: &str, depth: usize, time: Duration) -> Res
     Ok(count)
 }
 
-/// Keeps `depth` calls under way: every reply makes the next call.
+/// Keeps `depth` calls in flight: every reply makes the next call.
 async fn callbacks(caller: &Caller, depth: usize, end: Instant) -> u64 {
     struct Shared {
         callbacks: std::sync::OnceLock<Callbacks>,
@@ -146,7 +146,7 @@ async fn callbacks(caller: &Caller, depth: usize, end: Instant) -> u64 {
         is_over: std::sync::atomic::AtomicBool::new(false),
         done: Notify::new(),
     });
-    // Holds itself: a load ends with its process.
+    // A reference cycle: the load runs until the process ends.
     let seen = shared.clone();
     let callbacks = caller.callbacks("echo", move |tag, reply| {
         let shared = &*seen;

@@ -1,4 +1,4 @@
-//! Messages without an answer: the sender waits for room and for nothing else.
+//! Messages without a reply: the sender waits only until the peer has room.
 //!
 //! `cargo run -p telpher-client --example one_way`
 
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         caller.one_way("add", number.to_string()).await?;
     }
     println!("sent 10000 numbers, none was answered");
-    // A call behind them on the same connection is handled behind them.
+    // A later call on the same connection is handled after the messages.
     let total = caller.call("total", "").await?;
     println!("they add up to {total:?}");
     Ok(())

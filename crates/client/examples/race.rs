@@ -1,4 +1,4 @@
-//! The first of several to answer.
+//! The first reply of several servers.
 //!
 //! `cargo run -p telpher-client --example race`
 
@@ -6,14 +6,14 @@
 
 use std::time::Duration;
 
-use telpher_client::{Caller, Listening, Server};
+use telpher_client::{Caller, ListeningServer, Server};
 
-/// Answers after so long.
+/// Replies after a delay.
 async fn runner(
     name: &'static str,
     time: Duration,
-) -> Result<Listening, telpher_client::ListenError> {
-    /// Shows when a handler was dropped before it was done.
+) -> Result<ListeningServer, telpher_client::ListenError> {
+    /// Reports when a handler is dropped before it has completed.
     struct Finish(&'static str, bool);
 
     impl Drop for Finish {
@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ];
     let (index, winner) = telpher_client::race(&callers, "run", "").await?;
     println!("number {index} wins: {winner:?}");
-    // The hare hears that the race is over.
+    // The slower handler is dropped because its call is cancelled.
     hare.shutdown(Duration::from_secs(1)).await;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! One call after the other, and what an error looks like.
+//! Sequential calls, and an error.
 //!
 //! `cargo run -p telpher-client --example serial`
 

@@ -9,13 +9,13 @@ use std::time::Duration;
 use telpher_client::{Caller, Context, Fault, Server, service};
 
 service! {
-    /// Sums and quotients.
+    /// Adds and divides.
     pub trait Calculator, client CalculatorClient {
-        /// `a` and `b` together.
+        /// Sum of `a` and `b`.
         async fn add(a: i64, b: i64) -> i64;
-        /// How often `b` is in `a`.
+        /// Quotient of `a` and `b`.
         async fn divide(a: i64, b: i64) -> i64;
-        /// Everything together.
+        /// Sum of all values.
         async fn sum(numbers: Vec<i64>) -> i64;
     }
 }

@@ -1,4 +1,4 @@
-//! A reply in many pieces, at the pace of whoever reads them.
+//! A streamed reply that the reader paces.
 //!
 //! `cargo run -p telpher-client --example streaming`
 
@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         })
         .handle_stream("forever", |_, items: ItemSender| async move {
             for number in 0_u64.. {
-                // Waits while the reader is 64 items behind; fails when it is gone.
+                // Waits while the reader is 64 items behind; fails when the reader is gone.
                 items.send(number.to_string()).await?;
             }
             Ok(())
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             break;
         }
     }
-    // The handler is told that nobody reads any more.
+    // The handler is dropped because the stream is dropped.
     drop(numbers);
     println!("took {count} numbers of a stream without end");
     Ok(())

@@ -1,4 +1,4 @@
-//! Values instead of bytes, as MessagePack or JSON.
+//! Typed calls, with MessagePack or JSON.
 //!
 //! `cargo run -p telpher-client --example typed`
 

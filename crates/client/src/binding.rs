@@ -25,12 +25,12 @@ thread_local! {
 
 /// A reference to a binding.
 #[derive(Clone)]
-pub(crate) struct Bound(
+pub(crate) struct BindingRef(
     /// Always `Some` until it is dropped.
     Option<Arc<Binding>>,
 );
 
-impl Bound {
+impl BindingRef {
     #[inline]
     pub(crate) fn to(binding: &Arc<Binding>) -> Self {
         let spare = SPARE.try_with(Cell::take).ok().flatten();
@@ -41,7 +41,7 @@ impl Bound {
     }
 }
 
-impl Deref for Bound {
+impl Deref for BindingRef {
     type Target = Binding;
 
     fn deref(&self) -> &Binding {
@@ -52,7 +52,7 @@ impl Deref for Bound {
     }
 }
 
-impl Drop for Bound {
+impl Drop for BindingRef {
     #[inline]
     fn drop(&mut self) {
         if let Some(binding) = self.0.take() {
@@ -82,11 +82,11 @@ mod tests {
     }
 
     #[test]
-    fn references_refer_to_what_they_were_made_for() {
+    fn references_point_to_their_own_binding() {
         let (one, two) = (binding("one"), binding("two"));
         for _ in 0..3 {
-            let first = Bound::to(&one);
-            let second = Bound::to(&two);
+            let first = BindingRef::to(&one);
+            let second = BindingRef::to(&two);
             let copy = first.clone();
             assert_eq!((&*first.method, &*second.method), ("one", "two"));
             drop(first);
@@ -97,13 +97,17 @@ mod tests {
     #[test]
     fn a_thread_keeps_one_binding_at_most() {
         let (one, two) = (binding("one"), binding("two"));
-        drop((Bound::to(&one), Bound::to(&one), Bound::to(&two)));
+        drop((
+            BindingRef::to(&one),
+            BindingRef::to(&one),
+            BindingRef::to(&two),
+        ));
         let kept = |binding: &Arc<Binding>| Arc::strong_count(binding) - 1;
         assert_eq!(kept(&one) + kept(&two), 1);
-        drop(Bound::to(&one));
+        drop(BindingRef::to(&one));
         assert_eq!((kept(&one), kept(&two)), (1, 0));
         // Another thread's reference ends where it is dropped.
-        let (there, sent) = (Bound::to(&two), two.clone());
+        let (there, sent) = (BindingRef::to(&two), two.clone());
         let ended = std::thread::spawn(move || {
             drop(there);
             Arc::strong_count(&sent) > 2

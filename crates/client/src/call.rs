@@ -12,7 +12,7 @@ use wire::{Flags, Kind, TRACEPARENT};
 
 use crate::clock::Timeout;
 use crate::core::Core;
-use crate::exchange::{Exchange, Exchanged, Terms, WhenFull};
+use crate::exchange::{Exchange, ExchangeResult, WaitLimits, WhenFull};
 use crate::link::Outgoing;
 use crate::routes::Target;
 use crate::{CallError, Context, Metadata, RetryPolicy};
@@ -133,9 +133,9 @@ impl<B: AsRef<[u8]>> Future for Call<'_, B> {
                 this.options.timeout = Timeout::until(this.retries.deadline, Instant::now());
                 this.exchange = Exchange::new(this.core);
             }
-            let terms = this.options.terms();
-            let exchanged = this.exchange.poll(&outgoing, terms, cx);
-            let Exchanged { outcome, deadline } = ready!(exchanged);
+            let limits = this.options.limits();
+            let result = this.exchange.poll(&outgoing, limits, cx);
+            let ExchangeResult { outcome, deadline } = ready!(result);
             match outcome {
                 Ok(reply) => return Poll::Ready(Ok(reply)),
                 Err(error) if this.retries.plan(&this.options, &error, deadline) => {}
@@ -185,10 +185,10 @@ impl CallOptions {
         }
     }
 
-    pub(crate) fn terms(&self) -> Terms {
-        Terms {
+    pub(crate) fn limits(&self) -> WaitLimits {
+        WaitLimits {
             when_full: self.when_full,
-            ..Terms::new(self.timeout)
+            ..WaitLimits::new(self.timeout)
         }
     }
 

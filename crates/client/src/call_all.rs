@@ -16,9 +16,11 @@ use wire::{Flags, Kind};
 
 use crate::call::CallOptions;
 use crate::clock::Timeout;
-use crate::completed::Completed;
+use crate::completions::Completions;
 use crate::core::{Admission, Core, Life, State};
-use crate::exchange::{Place, enter, give_up, leave, update, waited_too_long};
+use crate::exchange::{
+    CallId, cancel_calls, enter_queue, leave_queue, set_waker, wait_timeout_error,
+};
 use crate::link::Outgoing;
 use crate::pending::Holder;
 use crate::queue::Ticket;
@@ -43,14 +45,14 @@ pub struct CallAll<'a, I: Iterator> {
     /// Bodies of calls not made yet.
     staged: VecDeque<I::Item>,
     /// Calls in flight, oldest first. An error stands for a call that could not be made.
-    window: VecDeque<Result<Place, CallError>>,
+    window: VecDeque<Result<CallId, CallError>>,
     /// Outcomes ready to be yielded, in order.
     settled: VecDeque<Result<Bytes, CallError>>,
     /// Bodies of the calls in `window` and `settled`; filled only with a retry policy.
-    kept: VecDeque<I::Item>,
+    retry_bodies: VecDeque<I::Item>,
     /// Ticket in the queue of callers that wait for room, and its deadline.
     waiting: Option<(Ticket, Option<Instant>)>,
-    repeating: Option<Call<'a, I::Item>>,
+    retry_call: Option<Call<'a, I::Item>>,
 }
 
 /// Admission of the next call.
@@ -77,9 +79,9 @@ where
             staged: VecDeque::new(),
             window: VecDeque::new(),
             settled: VecDeque::new(),
-            kept: VecDeque::new(),
+            retry_bodies: VecDeque::new(),
             waiting: None,
-            repeating: None,
+            retry_call: None,
         }
     }
 
@@ -115,9 +117,9 @@ where
 
     fn poll_reply(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Result<Bytes, CallError>>> {
         loop {
-            if let Some(call) = &mut self.repeating {
+            if let Some(call) = &mut self.retry_call {
                 let outcome = ready!(Pin::new(call).poll(cx));
-                self.repeating = None;
+                self.retry_call = None;
                 return Poll::Ready(Some(outcome));
             }
             if let Some(outcome) = self.settled.pop_front() {
@@ -142,11 +144,11 @@ where
         let Some(policy) = self.options.retry else {
             return Some(outcome);
         };
-        let body = self.kept.pop_front();
+        let body = self.retry_bodies.pop_front();
         match (outcome, body) {
             (Err(error), Some(body)) if policy.pause(&error, 1).is_some() => {
                 let call = Call::new(self.core, self.target, body);
-                self.repeating = Some(call.with_options(self.options.clone()).after(&error));
+                self.retry_call = Some(call.with_options(self.options.clone()).after(&error));
                 None
             }
             (outcome, _) => Some(outcome),
@@ -156,9 +158,9 @@ where
     /// Collects the replies that are ready, makes new calls, and registers the waker with the
     /// oldest.
     fn advance(&mut self, cx: &mut TaskContext<'_>) {
-        let mut completed = Completed::default();
+        let mut completions = Completions::default();
         let mut guard = self.core.state.lock();
-        self.harvest(&mut guard, &mut completed);
+        self.harvest(&mut guard, &mut completions);
         loop {
             // The iterator is user code and must not run under the lock.
             drop(guard);
@@ -168,26 +170,26 @@ where
                 break;
             }
         }
-        self.harvest(&mut guard, &mut completed);
+        self.harvest(&mut guard, &mut completions);
         if let Some(Ok(oldest)) = self.window.front()
             && let Some(link) = guard.link_mut(oldest.link)
             && let Some(Holder::Future(waker)) = link.pending.holder(oldest.correlation)
         {
-            update(waker, cx);
+            set_waker(waker, cx);
         }
-        guard.settle(&mut completed);
-        guard.forget_spent();
+        guard.settle(&mut completions);
+        guard.remove_finished();
         drop(guard);
-        completed.finish(&[]);
+        completions.finish(&[]);
     }
 
     /// Moves the outcomes that are complete, in order, from `window` to `settled`.
-    fn harvest(&mut self, state: &mut State, completed: &mut Completed) {
+    fn harvest(&mut self, state: &mut State, completions: &mut Completions) {
         while let Some(oldest) = self.window.front() {
             let taken = match oldest {
-                Ok(place) => state
-                    .link_mut(place.link)
-                    .and_then(|link| link.take(place.correlation, completed))
+                Ok(call) => state
+                    .link_mut(call.link)
+                    .and_then(|link| link.take(call.correlation, completions))
                     .map(|(outcome, _)| outcome),
                 Err(error) => Some(Err(error.clone())),
             };
@@ -199,8 +201,8 @@ where
 
     /// Takes bodies from the iterator, as many as may be in flight.
     fn stage(&mut self) {
-        let under_way = self.window.len() + self.settled.len();
-        let wanted = self.concurrency.saturating_sub(under_way).min(STAGE_LENGTH);
+        let in_flight = self.window.len() + self.settled.len();
+        let wanted = self.concurrency.saturating_sub(in_flight).min(STAGE_LENGTH);
         while self.staged.len() < wanted && !self.is_exhausted {
             match self.bodies.next() {
                 Some(body) => self.staged.push_back(body),
@@ -223,21 +225,21 @@ where
             };
             let is_idle = self.window.is_empty() && self.settled.is_empty();
             let timeout = self.options.timeout;
-            let verdict = judge(state, &mut self.waiting, is_idle, timeout, cx);
+            let verdict = admit_next(state, &mut self.waiting, is_idle, timeout, cx);
             let outcome = match (verdict, &mut state.link) {
                 (Verdict::Later, _) => return false,
                 (Verdict::Never(error), _) => Err(error),
                 (Verdict::Go, None) => Err(state.unavailable()),
                 (Verdict::Go, Some(link)) => link
                     .issue(&outgoing, timeout, &mut self.hint, |_| Holder::Future(None))
-                    .map(|correlation| Place {
+                    .map(|correlation| CallId {
                         link: link.id,
                         correlation,
                     }),
             };
             let body = self.staged.pop_front();
             if self.options.retry.is_some() {
-                self.kept.extend(body);
+                self.retry_bodies.extend(body);
             }
             self.window.push_back(outcome);
         }
@@ -247,7 +249,7 @@ where
 
 /// Decides whether the next call can be made. A caller with no call in flight enters the waiting
 /// queue.
-fn judge(
+fn admit_next(
     state: &mut State,
     waiting: &mut Option<(Ticket, Option<Instant>)>,
     is_idle: bool,
@@ -261,7 +263,7 @@ fn judge(
             Admission::Full | Admission::Down => {
                 if is_idle {
                     let until = timeout.deadline(Instant::now());
-                    *waiting = Some((enter(state, cx, until), until));
+                    *waiting = Some((enter_queue(state, cx, until), until));
                 }
                 Verdict::Later
             }
@@ -269,7 +271,7 @@ fn judge(
     };
     let has_room = state.link.as_ref().is_some_and(|link| link.room() > 0);
     let verdict = if until.is_some_and(|until| until <= Instant::now()) {
-        Verdict::Never(waited_too_long(state))
+        Verdict::Never(wait_timeout_error(state))
     } else if state.life != Life::Open {
         Verdict::Never(state.unavailable())
     } else if has_room && state.calls.may_try(ticket) {
@@ -303,12 +305,12 @@ where
 impl<I: Iterator> Drop for CallAll<'_, I> {
     fn drop(&mut self) {
         if let Some((ticket, _)) = self.waiting {
-            leave(self.core, ticket);
+            leave_queue(self.core, ticket);
         }
-        let places = self.window.drain(..).filter_map(Result::ok);
-        let places: Vec<Place> = places.collect();
-        if !places.is_empty() {
-            give_up(self.core, places);
+        let calls = self.window.drain(..).filter_map(Result::ok);
+        let calls: Vec<CallId> = calls.collect();
+        if !calls.is_empty() {
+            cancel_calls(self.core, calls);
         }
     }
 }

@@ -10,11 +10,11 @@ use tokio::time::Instant;
 use wire::{Flags, Kind};
 
 use crate::clock::Timeout;
-use crate::completed::Once;
+use crate::completions::OnceFunction;
 use crate::core::{Admission, Core, Life};
-use crate::exchange::{enter, leave, window_is_full};
+use crate::exchange::{enter_queue, leave_queue, window_full_error};
 use crate::functions::{Function, Functions};
-use crate::link::{Outgoing, late, to_method};
+use crate::link::{Outgoing, deadline_error, to_method};
 use crate::pending::Holder;
 use crate::queue::Ticket;
 use crate::routes::Hint;
@@ -55,7 +55,7 @@ pub struct Callbacks {
     method: Box<str>,
     function: Function,
     /// Index of the function in the connection's table at the last call.
-    place: AtomicU32,
+    function_index: AtomicU32,
     timeout: Timeout,
     /// Route hint of the method.
     hint: AtomicU64,
@@ -71,7 +71,7 @@ impl Callbacks {
             caller,
             method: method.into(),
             function: Function::new(Arc::new(function)),
-            place: AtomicU32::new(0),
+            function_index: AtomicU32::new(0),
             timeout,
             hint: AtomicU64::new(0),
         }
@@ -91,14 +91,14 @@ impl Callbacks {
         let known = self.hint.load(Ordering::Relaxed);
         let mut hint = known;
         let holder = |functions: &mut Functions| {
-            let known = self.place.load(Ordering::Relaxed);
-            let place = functions.enter(&self.function, known);
-            if place != known {
-                self.place.store(place, Ordering::Relaxed);
+            let known = self.function_index.load(Ordering::Relaxed);
+            let index = functions.enter(&self.function, known);
+            if index != known {
+                self.function_index.store(index, Ordering::Relaxed);
             }
-            Holder::Callback(place, tag)
+            Holder::Callback(index, tag)
         };
-        make(
+        send_call(
             self.caller.core(),
             &outgoing,
             self.timeout,
@@ -113,7 +113,7 @@ impl Callbacks {
 
     /// Waits until a call would be accepted. Fails with `unavailable` when the client is closed.
     pub async fn ready(&self) -> Result<(), CallError> {
-        let mut waiting = Waiting {
+        let mut waiting = RoomWaiter {
             core: self.caller.core(),
             ticket: None,
         };
@@ -141,11 +141,11 @@ pub(crate) fn on_reply(
     caller: &Caller,
     method: &str,
     body: &[u8],
-    function: Once,
+    function: OnceFunction,
 ) -> Result<(), CallError> {
     let timeout = caller.core().options.deadline;
     let outgoing = request(caller.name(), method, body);
-    make(caller.core(), &outgoing, timeout, &mut 0, |_| {
+    send_call(caller.core(), &outgoing, timeout, &mut 0, |_| {
         Holder::Once(function)
     })
 }
@@ -161,7 +161,7 @@ fn request<'a>(name: &'a str, method: &'a str, body: &'a [u8]) -> Outgoing<'a> {
 }
 
 /// Sends a request and registers the holder of its reply.
-fn make(
+fn send_call(
     core: &Core,
     outgoing: &Outgoing<'_>,
     timeout: Timeout,
@@ -169,12 +169,12 @@ fn make(
     holder: impl FnOnce(&mut Functions) -> Holder,
 ) -> Result<(), CallError> {
     if timeout.is_over() {
-        return Err(late(Sent::No));
+        return Err(deadline_error(Sent::No));
     }
     let mut state = core.state.lock();
     match state.admits_call() {
         Admission::Open => {}
-        Admission::Full => return Err(window_is_full(state.link.as_ref())),
+        Admission::Full => return Err(window_full_error(state.link.as_ref())),
         Admission::Down | Admission::Closed => return Err(state.unavailable()),
     }
     let Some(link) = &mut state.link else {
@@ -187,12 +187,12 @@ fn make(
 }
 
 /// A ticket in the queue of callers that wait for room. Dropping it leaves the queue.
-struct Waiting<'a> {
+struct RoomWaiter<'a> {
     core: &'a Core,
     ticket: Option<Ticket>,
 }
 
-impl Waiting<'_> {
+impl RoomWaiter<'_> {
     fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), CallError>> {
         let mut guard = self.core.state.lock();
         let state = &mut *guard;
@@ -201,7 +201,7 @@ impl Waiting<'_> {
                 Admission::Open => Poll::Ready(Ok(())),
                 Admission::Closed => Poll::Ready(Err(state.unavailable())),
                 Admission::Full | Admission::Down => {
-                    self.ticket = Some(enter(state, cx, None::<Instant>));
+                    self.ticket = Some(enter_queue(state, cx, None::<Instant>));
                     Poll::Pending
                 }
             };
@@ -218,10 +218,10 @@ impl Waiting<'_> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for RoomWaiter<'_> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
-            leave(self.core, ticket);
+            leave_queue(self.core, ticket);
         }
     }
 }

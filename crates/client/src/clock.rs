@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn very_long_is_for_ever() {
+    fn very_long_timeouts_mean_no_limit() {
         let century = Duration::from_secs(100 * 365 * 86_400);
         assert_eq!(Timeout::new(Some(century)), Timeout::NONE);
         assert_eq!(Timeout::NONE.end(7), NEVER);

@@ -5,12 +5,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::Metadata;
-use crate::binding::Bound;
+use crate::binding::BindingRef;
 
 /// Context of one request. Cheap to clone.
 #[derive(Clone)]
 pub struct Context {
-    pub(crate) binding: Bound,
+    pub(crate) binding: BindingRef,
     pub(crate) metadata: Option<Box<Metadata>>,
     pub(crate) deadline: Option<Instant>,
     /// Boxed because most requests have none.

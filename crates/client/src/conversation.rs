@@ -9,7 +9,7 @@ use wire::{Append, AppendedMessages, Cast, Kind};
 use crate::clock::Timeout;
 use crate::follow::Follow;
 use crate::messaging::protocol;
-use crate::stream::{Extract, ReadLimit, Record, ask, number_of_conflict, outgoing};
+use crate::stream::{ReadLimit, Record, RecordPage, ask, number_of_conflict, outgoing};
 use crate::{CallError, Client};
 
 /// A conversation that a node stores, from [`Client::conversation`]. Cheap to clone.
@@ -195,7 +195,7 @@ impl Conversation {
     ) -> Result<MessagePage, CallError> {
         let body = limit.from(after.saturating_add(1));
         let payload = self.ask(Kind::READ, &body).await?;
-        let extract = Extract::decode(&payload)?;
+        let extract = RecordPage::decode(&payload)?;
         let messages = extract.records.into_iter().map(Message::decode);
         Ok(MessagePage {
             start: extract.start,

@@ -15,13 +15,13 @@ use wire::{Correlation, Role, Subscribe};
 
 use crate::CallError;
 use crate::clock::Timeout;
-use crate::completed::Completed;
+use crate::completions::Completions;
 use crate::events::ConnectionState;
 use crate::link::{Link, Peer};
 use crate::options::Options;
 use crate::pending::Holder;
 use crate::queue::{Queue, earlier};
-use crate::registry::{Joining, Purpose, Receiver, Registry};
+use crate::registry::{PendingSubscription, Purpose, Receiver, Registry};
 
 /// Shared state of a client.
 pub(crate) struct Core {
@@ -96,7 +96,7 @@ impl Core {
 
     /// Makes a new connection the current one and repeats all subscriptions on it.
     pub(crate) fn open_link(&self, peer: Peer) -> u64 {
-        let mut completed = Completed::default();
+        let mut completions = Completions::default();
         let (id, state) = {
             let mut state = self.state.lock();
             state.links_opened += 1;
@@ -107,14 +107,14 @@ impl Core {
             let is_node = peer.role == Role::Node;
             let mut link = Link::new(id, peer, in_flight_max, Instant::now());
             if is_node {
-                rejoin(&mut link, &state.registry);
+                renew_subscriptions(&mut link, &state.registry);
             }
             state.link = Some(link);
-            state.settle(&mut completed);
-            state.flows.wake(usize::MAX, &mut completed.wakers);
+            state.settle(&mut completions);
+            state.flows.wake(usize::MAX, &mut completions.wakers);
             (id, ConnectionState::Connected { address, software })
         };
-        completed.finish(&[]);
+        completions.finish(&[]);
         self.events.send_replace(state);
         id
     }
@@ -135,7 +135,7 @@ impl Core {
 
     /// Fails the calls of a lost connection.
     pub(crate) fn lose_link(&self, id: u64, is_last_unwritten: bool, reason: &str) {
-        let mut completed = Completed::default();
+        let mut completions = Completions::default();
         {
             let mut guard = self.state.lock();
             let state = &mut *guard;
@@ -144,17 +144,17 @@ impl Core {
                 state.down = reason.to_owned();
             }
             if let Some(link) = state.link_mut(id) {
-                link.lose(is_last_unwritten, reason, &mut completed);
+                link.lose(is_last_unwritten, reason, &mut completions);
             }
-            state.finish_change(id, &mut completed);
-            state.forget_spent();
+            state.finish_change(id, &mut completions);
+            state.remove_finished();
         }
-        completed.finish(&[]);
+        completions.finish(&[]);
     }
 
     /// Ends the client: fails all calls, waiting callers and subscriptions.
     pub(crate) fn shut(&self, code: ErrorCode, reason: &str) {
-        let mut completed = Completed::default();
+        let mut completions = Completions::default();
         let ended: Vec<_> = {
             let mut guard = self.state.lock();
             let state = &mut *guard;
@@ -162,36 +162,36 @@ impl Core {
             state.down = reason.to_owned();
             state.old.extend(state.link.take());
             for link in &mut state.old {
-                link.lose(false, reason, &mut completed);
+                link.lose(false, reason, &mut completions);
             }
-            completed.joined.clear();
-            state.forget_spent();
-            state.wake_all(&mut completed);
+            completions.subscription_results.clear();
+            state.remove_finished();
+            state.wake_all(&mut completions);
             state.registry.drain().collect()
         };
-        completed.finish(&[]);
+        completions.finish(&[]);
         for registration in ended {
-            registration.receiver.mailbox.end(code);
+            registration.receiver.queue.end(code);
         }
         self.events.send_replace(ConnectionState::Closed);
     }
 
     /// Begins to close the client: no new calls, calls in flight complete.
     pub(crate) fn begin_close(&self) {
-        let mut completed = Completed::default();
+        let mut completions = Completions::default();
         {
             let mut state = self.state.lock();
             if state.life == Life::Open {
                 state.life = Life::Closing;
                 state.down = "the client was closed".to_owned();
             }
-            state.wake_all(&mut completed);
+            state.wake_all(&mut completions);
             if let Some(link) = &mut state.link {
                 link.wake();
             }
-            completed.wakers.extend(state.driver.take());
+            completions.wakers.extend(state.driver.take());
         }
-        completed.finish(&[]);
+        completions.finish(&[]);
     }
 
     /// Returns the receiver of messages to a subscribed name.
@@ -216,22 +216,22 @@ impl State {
     }
 
     /// Offers free room to waiting callers.
-    pub(crate) fn settle(&mut self, completed: &mut Completed) {
+    pub(crate) fn settle(&mut self, completions: &mut Completions) {
         let Some(link) = &self.link else { return };
         if self.calls.has_waiting() {
             let room = link.room().saturating_sub(self.calls.woken());
-            self.calls.wake(room, &mut completed.wakers);
+            self.calls.wake(room, &mut completions.wakers);
         }
         if self.sends.has_waiting() {
             let credit = link.credit().saturating_sub(self.sends.woken());
-            self.sends.wake(credit, &mut completed.wakers);
+            self.sends.wake(credit, &mut completions.wakers);
         }
     }
 
     /// Wakes all waiting callers.
-    fn wake_all(&mut self, completed: &mut Completed) {
+    fn wake_all(&mut self, completions: &mut Completions) {
         for queue in [&mut self.calls, &mut self.sends, &mut self.flows] {
-            queue.wake(usize::MAX, &mut completed.wakers);
+            queue.wake(usize::MAX, &mut completions.wakers);
         }
     }
 
@@ -254,67 +254,69 @@ impl State {
     }
 
     /// Removes old connections without calls.
-    pub(crate) fn forget_spent(&mut self) {
+    pub(crate) fn remove_finished(&mut self) {
         if !self.old.is_empty() {
             self.old.retain(|link| !link.is_spent());
         }
     }
 
     /// Completes the consequences of a change of a connection while the lock is still held.
-    pub(crate) fn finish_change(&mut self, id: u64, completed: &mut Completed) {
-        if !completed.joined.is_empty() {
-            self.finish_joining(id, completed);
+    pub(crate) fn finish_change(&mut self, id: u64, completions: &mut Completions) {
+        if !completions.subscription_results.is_empty() {
+            self.finish_subscribing(id, completions);
         }
-        if !completed.cancels.is_empty()
+        if !completions.cancels.is_empty()
             && let Some(link) = self.link_mut(id)
         {
-            link.cancel(completed);
+            link.cancel(completions);
         }
-        if std::mem::take(&mut completed.is_room) {
-            self.settle(completed);
+        if std::mem::take(&mut completions.is_room) {
+            self.settle(completions);
         }
     }
 
     /// Processes confirmed and refused subscriptions.
-    fn finish_joining(&mut self, id: u64, completed: &mut Completed) {
-        for (joining, outcome) in std::mem::take(&mut completed.joined) {
-            let Joining {
+    fn finish_subscribing(&mut self, id: u64, completions: &mut Completions) {
+        for (subscribing, outcome) in std::mem::take(&mut completions.subscription_results) {
+            let PendingSubscription {
                 registration,
                 purpose,
                 ..
-            } = *joining;
+            } = *subscribing;
             match (purpose, outcome) {
                 (Purpose::New, Ok(name)) => {
                     if let Some(older) = self.registry.insert(&name, registration) {
-                        completed.ended.push((older.receiver, ErrorCode::Replaced));
+                        completions
+                            .ended
+                            .push((older.receiver, ErrorCode::Replaced));
                     }
                     continue;
                 }
-                (Purpose::Unwanted, Ok(name)) => self.unsubscribe(id, &name),
-                (Purpose::Again(name), Ok(_)) => {
+                (Purpose::Abandoned, Ok(name)) => self.unsubscribe(id, &name),
+                (Purpose::Renew(name), Ok(_)) => {
                     // The subscription may have been dropped in the meantime.
                     if self.registry.get(&name).is_none() {
                         self.unsubscribe(id, &name);
                     }
                 }
-                (Purpose::Again(name), Err(code)) => {
+                (Purpose::Renew(name), Err(code)) => {
                     // After a lost connection the subscription is repeated; only a refusal ends it.
                     let is_refusal =
                         !matches!(code, ErrorCode::Unconfirmed | ErrorCode::Unavailable);
                     if is_refusal && let Some(ended) = self.registry.remove(&name) {
-                        completed.ended.push((ended.receiver, code));
+                        completions.ended.push((ended.receiver, code));
                     }
                 }
-                (Purpose::New | Purpose::Unwanted, Err(_)) => {}
+                (Purpose::New | Purpose::Abandoned, Err(_)) => {}
             }
-            completed.replaced.push(registration);
+            completions.replaced.push(registration);
         }
     }
 
     /// Sends UNSUBSCRIBE to the node.
     pub(crate) fn unsubscribe(&mut self, id: u64, name: &str) {
         if let Some(link) = self.link_mut(id) {
-            link.ask(Timeout::NONE, Holder::Nobody, |correlation, out| {
+            link.queue_request(Timeout::NONE, Holder::Abandoned, |correlation, out| {
                 wire::encode_unsubscribe(name, correlation, out);
             });
         }
@@ -327,9 +329,9 @@ impl State {
     }
 
     /// Wakes waiting callers whose deadline has passed.
-    pub(crate) fn sweep_queues(&mut self, now: Instant, completed: &mut Completed) {
+    pub(crate) fn sweep_queues(&mut self, now: Instant, completions: &mut Completions) {
         for queue in [&mut self.calls, &mut self.sends, &mut self.flows] {
-            queue.sweep(now, &mut completed.wakers);
+            queue.sweep(now, &mut completions.wakers);
         }
     }
 
@@ -352,21 +354,21 @@ impl State {
 }
 
 /// Repeats all subscriptions on a new connection.
-fn rejoin(link: &mut Link, registry: &Registry) {
+fn renew_subscriptions(link: &mut Link, registry: &Registry) {
     for (name, registration) in registry.iter() {
         let subscribe = Subscribe {
             options: registration.options,
             name,
         };
-        let joining = Joining {
+        let subscribing = PendingSubscription {
             registration: registration.clone(),
             waker: None,
-            purpose: Purpose::Again(name.into()),
+            purpose: Purpose::Renew(name.into()),
         };
-        let holder = Holder::Joining(Box::new(joining));
+        let holder = Holder::Subscribing(Box::new(subscribing));
         let write = |correlation: Correlation, out: &mut Vec<u8>| {
             subscribe.encode(correlation, out);
         };
-        link.ask(Timeout::NONE, holder, write);
+        link.queue_request(Timeout::NONE, holder, write);
     }
 }

@@ -16,12 +16,12 @@ use tokio::time::{Instant, sleep_until};
 use wire::Role;
 
 use crate::ConnectError;
-use crate::completed::Completed;
+use crate::completions::Completions;
 use crate::core::{Core, Life};
 use crate::engine::{End, Engine, Event};
 use crate::events::ConnectionState;
-use crate::handshake::{self, Established};
-use crate::intake::{Asker, Departure};
+use crate::handshake::{self, EstablishedConnection};
+use crate::intake::{CallingSide, GoawayNotice};
 use crate::port::Port;
 use crate::server::{Resolver, Responder};
 
@@ -44,13 +44,13 @@ struct Driver {
 const REFUSALS_MAX: u32 = 2;
 
 /// Ends the client's state when the task ends, even when its runtime is dropped.
-struct Shut {
+struct ShutdownGuard {
     core: Arc<Core>,
     code: ErrorCode,
     reason: String,
 }
 
-impl Drop for Shut {
+impl Drop for ShutdownGuard {
     fn drop(&mut self) {
         self.core.shut(self.code, &self.reason);
     }
@@ -72,21 +72,21 @@ impl Driver {
 
     /// Runs until the client is closed or its token is refused.
     async fn run(mut self, first: Engine) {
-        let mut shut = Shut {
+        let mut shut = ShutdownGuard {
             core: self.core.clone(),
             code: ErrorCode::Unavailable,
             reason: "the client was closed".to_owned(),
         };
         let mut engine = first;
         loop {
-            let elsewhere = match engine.run().await {
+            let goaway_address = match engine.run().await {
                 Event::End(end) => {
                     close(&self.core, engine, end).await;
                     None
                 }
-                Event::Goaway(departure) => self.depart(engine, departure),
+                Event::Goaway(notice) => self.drain_in_background(engine, notice),
             };
-            match self.reconnect(elsewhere).await {
+            match self.reconnect(goaway_address).await {
                 Some(established) => {
                     self.opened = Instant::now();
                     engine = self.open(established);
@@ -100,8 +100,8 @@ impl Driver {
         }
     }
 
-    fn open(&self, established: Established) -> Engine {
-        let Established {
+    fn open(&self, established: EstablishedConnection) -> Engine {
+        let EstablishedConnection {
             source,
             writer,
             peer,
@@ -114,22 +114,29 @@ impl Driver {
             options.requests_size_max,
             peer.window.frame_size_max,
         );
-        let asker = Asker {
+        let calling_side = CallingSide {
             core: self.core.clone(),
             link: self.core.open_link(peer),
         };
         let limit = options.window.frame_size_max;
         let keepalive_ms = options.window.keepalive_ms;
-        Engine::new(source, writer, responder, Some(asker), limit, keepalive_ms)
+        Engine::new(
+            source,
+            writer,
+            responder,
+            Some(calling_side),
+            limit,
+            keepalive_ms,
+        )
     }
 
     /// Drains the old connection in a task of its own. Returns the address in the GOAWAY.
-    fn depart(&self, mut engine: Engine, departure: Departure) -> Option<Address> {
-        let Departure {
+    fn drain_in_background(&self, mut engine: Engine, notice: GoawayNotice) -> Option<Address> {
+        let GoawayNotice {
             reason,
             drain_ms,
             address,
-        } = departure;
+        } = notice;
         if let Some(link) = engine.link() {
             self.core.retire_link(link, &reason);
         }
@@ -147,9 +154,12 @@ impl Driver {
     }
 
     /// Returns the next connection; `None` when the client is closed or its token is refused.
-    async fn reconnect(&mut self, elsewhere: Option<Address>) -> Option<Established> {
+    async fn reconnect(
+        &mut self,
+        goaway_address: Option<Address>,
+    ) -> Option<EstablishedConnection> {
         let core = self.core.clone();
-        let mut first_choice = elsewhere;
+        let mut first_choice = goaway_address;
         // A peer that accepts connections and drops them at once also gets growing pauses.
         if self.opened.elapsed() > core.options.pause_max {
             self.attempt = 0;
@@ -174,11 +184,11 @@ impl Driver {
                     self.refusals = 0;
                     return Some(established);
                 }
-                Ok(_) => self.note(format!(
+                Ok(_) => self.set_down_reason(format!(
                     "{address} has changed its role between node and RPC server"
                 )),
                 Err(error) => {
-                    self.note(error.brief());
+                    self.set_down_reason(error.brief());
                     self.refusals = match is_refused_token(&error) {
                         true => self.refusals + 1,
                         false => 0,
@@ -191,7 +201,7 @@ impl Driver {
         }
     }
 
-    fn note(&self, reason: String) {
+    fn set_down_reason(&self, reason: String) {
         self.core.state.lock().down = reason;
     }
 }
@@ -213,11 +223,11 @@ async fn close(core: &Core, engine: Engine, end: End) {
     if let Some(link) = engine.link() {
         core.lose_link(link, end.is_last_unwritten, &end.reason);
     }
-    match end.verdict {
+    match end.violation {
         Some((code, message)) => {
-            tokio::spawn(async move { engine.say_goodbye(code, &message).await });
+            tokio::spawn(async move { engine.close_with_error(code, &message).await });
         }
-        None if end.is_finished => engine.part().await,
+        None if end.is_finished => engine.close_gracefully().await,
         None => {}
     }
 }
@@ -230,18 +240,18 @@ async fn while_down<T>(core: &Core, future: impl Future<Output = T>) -> Option<T
     let mut armed = None;
     poll_fn(|cx| {
         let deadline = {
-            let mut completed = Completed::default();
+            let mut completions = Completions::default();
             let mut state = core.state.lock();
             if state.life != Life::Open {
                 return Poll::Ready(None);
             }
             state.driver = Some(cx.waker().clone());
             if state.queue_deadline_min().is_some() {
-                state.sweep_queues(Instant::now(), &mut completed);
+                state.sweep_queues(Instant::now(), &mut completions);
             }
             let deadline = state.queue_deadline_min();
             drop(state);
-            completed.finish(&[]);
+            completions.finish(&[]);
             deadline
         };
         if let Some(deadline) = deadline {

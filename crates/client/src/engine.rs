@@ -13,9 +13,9 @@ use net::Source;
 use tokio::time::Instant;
 use wire::{Correlation, Failure, Goaway, Inbox, Item};
 
-use crate::completed::Completed;
+use crate::completions::Completions;
 use crate::core::Life;
-use crate::intake::{Asker, Departure, Intake, News};
+use crate::intake::{CallingSide, GoawayNotice, Intake, PeerNotices};
 use crate::queue::earlier;
 use crate::server::{Responder, Violation};
 use crate::timer::{Beat, Heartbeat, Timer};
@@ -38,14 +38,14 @@ pub(crate) struct Engine {
     /// True if bytes were written since the last read.
     has_written: bool,
     responder: Responder,
-    asker: Option<Asker>,
+    calling_side: Option<CallingSide>,
     /// Answers to be written.
     out: Vec<u8>,
     /// Bytes read but not processed, because the peer does not read its answers.
     backlog: Vec<u8>,
     frame_size_max: u32,
-    completed: Completed,
-    news: News,
+    completions: Completions,
+    notices: PeerNotices,
     timer: Timer,
     heartbeat: Heartbeat,
     task: Option<Waker>,
@@ -56,7 +56,7 @@ pub(crate) struct Engine {
 /// Event that the owner of the connection must handle.
 pub(crate) enum Event {
     /// The peer sent GOAWAY; the engine continues.
-    Goaway(Departure),
+    Goaway(GoawayNotice),
     /// The connection has ended.
     End(End),
 }
@@ -69,7 +69,7 @@ pub(crate) struct End {
     /// True if all calls in flight completed and all answers were written.
     pub(crate) is_finished: bool,
     /// Error to send to a peer that violated the protocol.
-    pub(crate) verdict: Option<(ErrorCode, String)>,
+    pub(crate) violation: Option<(ErrorCode, String)>,
 }
 
 impl Engine {
@@ -77,7 +77,7 @@ impl Engine {
         source: Box<dyn Source>,
         writer: Writer,
         responder: Responder,
-        asker: Option<Asker>,
+        calling_side: Option<CallingSide>,
         frame_size_max: u32,
         keepalive_ms: u32,
     ) -> Self {
@@ -89,12 +89,12 @@ impl Engine {
             batch_has_calls: false,
             has_written: false,
             responder,
-            asker,
+            calling_side,
             out: Vec::new(),
             backlog: Vec::new(),
             frame_size_max,
-            completed: Completed::default(),
-            news: News::default(),
+            completions: Completions::default(),
+            notices: PeerNotices::default(),
             timer: Timer::new(heartbeat.at),
             heartbeat,
             task: None,
@@ -109,7 +109,9 @@ impl Engine {
 
     /// Returns the id of the [`Link`], if the connection has one.
     pub(crate) fn link(&self) -> Option<u64> {
-        self.asker.as_ref().map(|asker| asker.link)
+        self.calling_side
+            .as_ref()
+            .map(|calling_side| calling_side.link)
     }
 
     /// Begins to drain: only calls in flight complete, within `time`.
@@ -118,7 +120,7 @@ impl Engine {
     }
 
     /// Sends GOAWAY and begins to drain.
-    fn send_away(&mut self, time: Duration) {
+    fn send_goaway(&mut self, time: Duration) {
         let goaway = Goaway {
             code: ErrorCode::Unavailable,
             drain_ms: time.as_millis().try_into().unwrap_or(u32::MAX),
@@ -131,12 +133,12 @@ impl Engine {
 
     /// Closes the connection after the peer has read everything. Unread bytes from the peer, at
     /// least credit, would otherwise make the close discard bytes in transit.
-    pub(crate) async fn part(mut self) {
+    pub(crate) async fn close_gracefully(mut self) {
         handshake::linger(&mut *self.source, &self.writer).await;
     }
 
     /// Sends an error to a peer that violated the protocol, then closes the connection.
-    pub(crate) async fn say_goodbye(mut self, code: ErrorCode, message: &str) {
+    pub(crate) async fn close_with_error(mut self, code: ErrorCode, message: &str) {
         Failure::new(code, message).encode(Correlation::NONE, &mut self.out);
         let out = std::mem::take(&mut self.out);
         let Self {
@@ -183,13 +185,13 @@ impl Engine {
 
     fn turn(&mut self, cx: &mut Context<'_>, chunk: &mut [u8]) -> Poll<Event> {
         if self.drain_until.is_none()
-            && let Some(time) = self.responder.away()
+            && let Some(time) = self.responder.drain_time()
         {
-            self.send_away(time);
+            self.send_goaway(time);
         }
         for _ in 0..CHUNKS_PER_TURN {
             if self.timer.is_over()
-                && let Some(event) = self.watch_clock(Instant::now())
+                && let Some(event) = self.check_timers(Instant::now())
             {
                 return Poll::Ready(event);
             }
@@ -201,15 +203,15 @@ impl Engine {
                 return Poll::Ready(self.end(&error.to_string()));
             }
             match self.read(cx, chunk) {
-                Poll::Ready(Ok(Read::Something)) => {}
-                Poll::Ready(Ok(Read::End)) => {
+                Poll::Ready(Ok(ReadProgress::Data)) => {}
+                Poll::Ready(Ok(ReadProgress::End)) => {
                     return Poll::Ready(self.end("the peer closed the connection"));
                 }
-                Poll::Ready(Err(Broken::Io(error))) => {
+                Poll::Ready(Err(ReadError::Io(error))) => {
                     return Poll::Ready(self.end(&error.to_string()));
                 }
-                Poll::Ready(Err(Broken::Peer(code, message))) => {
-                    return Poll::Ready(self.end_with_verdict(code, message));
+                Poll::Ready(Err(ReadError::Peer(code, message))) => {
+                    return Poll::Ready(self.end_with_violation(code, message));
                 }
                 Poll::Pending => {
                     if let Some(resting) = self.rest(cx) {
@@ -217,7 +219,7 @@ impl Engine {
                     }
                 }
             }
-            if let Some(goaway) = self.news.goaway.take() {
+            if let Some(goaway) = self.notices.goaway.take() {
                 return Poll::Ready(Event::Goaway(goaway));
             }
         }
@@ -232,7 +234,7 @@ impl Engine {
             written?;
             is_clear = true;
         }
-        let mut batch = match &self.asker {
+        let mut batch = match &self.calling_side {
             Some(_) => self.begin_turn(cx, is_clear),
             None => Vec::new(),
         };
@@ -258,11 +260,11 @@ impl Engine {
 
     /// Sets the start time of new calls and returns the bytes to write, if the writer is free.
     fn begin_turn(&mut self, cx: &Context<'_>, is_clear: bool) -> Vec<u8> {
-        let Some(asker) = &self.asker else {
+        let Some(calling_side) = &self.calling_side else {
             return Vec::new();
         };
-        let mut state = asker.core.state.lock();
-        let Some(link) = state.link_mut(asker.link) else {
+        let mut state = calling_side.core.state.lock();
+        let Some(link) = state.link_mut(calling_side.link) else {
             return Vec::new();
         };
         link.begin_turn(cx.waker());
@@ -271,21 +273,25 @@ impl Engine {
         }
         let batch = link.take_out();
         if !batch.is_empty() {
-            state.settle(&mut self.completed);
+            state.settle(&mut self.completions);
             drop(state);
-            self.completed.finish(&[]);
+            self.completions.finish(&[]);
         }
         batch
     }
 
-    fn read(&mut self, cx: &mut Context<'_>, chunk: &mut [u8]) -> Poll<Result<Read, Broken>> {
+    fn read(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunk: &mut [u8],
+    ) -> Poll<Result<ReadProgress, ReadError>> {
         if self.out.len() >= HIGH_MARK {
             return Poll::Pending;
         }
         if !self.backlog.is_empty() {
             let backlog = std::mem::take(&mut self.backlog);
-            self.take_in(&backlog)?;
-            return Poll::Ready(Ok(Read::Something));
+            self.process(&backlog)?;
+            return Poll::Ready(Ok(ReadProgress::Data));
         }
         let read = match std::mem::take(&mut self.has_written) {
             true => self.source.poll_read_answer(cx, chunk),
@@ -293,34 +299,36 @@ impl Engine {
         };
         match read {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Ok(0)) => Poll::Ready(Ok(Read::End)),
+            Poll::Ready(Ok(0)) => Poll::Ready(Ok(ReadProgress::End)),
             Poll::Ready(Ok(count)) => {
                 self.heartbeat.received();
-                self.take_in(&chunk[..count])?;
-                Poll::Ready(Ok(Read::Something))
+                self.process(&chunk[..count])?;
+                Poll::Ready(Ok(ReadProgress::Data))
             }
             Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {
-                Poll::Ready(Ok(Read::Something))
+                Poll::Ready(Ok(ReadProgress::Data))
             }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(Broken::Io(error))),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(ReadError::Io(error))),
         }
     }
 
-    fn take_in(&mut self, chunk: &[u8]) -> Result<(), Broken> {
+    fn process(&mut self, chunk: &[u8]) -> Result<(), ReadError> {
         let mut intake = Intake::new(
-            self.asker.as_ref(),
+            self.calling_side.as_ref(),
             &mut self.responder,
-            &mut self.completed,
+            &mut self.completions,
             &mut self.out,
             chunk,
             self.frame_size_max,
-            &mut self.news,
+            &mut self.notices,
         );
         let mut frames = self.inbox.feed(chunk);
         let mut outcome = Ok(());
         while let Some(item) = frames.next() {
             outcome = match item {
-                Item::Frame(header, payload) => intake.take(header, payload).map_err(Broken::from),
+                Item::Frame(header, payload) => {
+                    intake.take(header, payload).map_err(ReadError::from)
+                }
                 Item::Oversize { header, fatal } => {
                     intake.take_oversize(header, fatal);
                     let limit = self.frame_size_max;
@@ -329,7 +337,7 @@ impl Engine {
                         "a payload of {size} bytes is too far above the limit of {limit} to be skipped (`frame_size_max`)"
                     );
                     match fatal {
-                        true => Err(Broken::Peer(ErrorCode::TooLarge, message)),
+                        true => Err(ReadError::Peer(ErrorCode::TooLarge, message)),
                         false => Ok(()),
                     }
                 }
@@ -343,7 +351,7 @@ impl Engine {
             }
         }
         intake.finish();
-        self.completed.finish(chunk);
+        self.completions.finish(chunk);
         outcome
     }
 
@@ -357,18 +365,18 @@ impl Engine {
         wake_at = earlier(wake_at, self.drain_until);
         let can_write = self.writer.is_clear();
         let mut is_finished = can_write && self.out.is_empty() && self.responder.is_idle();
-        match &self.asker {
+        match &self.calling_side {
             // A server waits for the client to close; the client may have sent frames that have not
             // arrived.
             None => is_finished = false,
-            Some(asker) => {
-                let mut guard = asker.core.state.lock();
+            Some(calling_side) => {
+                let mut guard = calling_side.core.state.lock();
                 let state = &mut *guard;
                 let is_ending = state.life != Life::Open || self.drain_until.is_some();
-                if state.is_current(asker.link) {
+                if state.is_current(calling_side.link) {
                     wake_at = earlier(wake_at, state.queue_deadline_min());
                 }
-                match state.link_mut(asker.link) {
+                match state.link_mut(calling_side.link) {
                     None => is_finished = true,
                     Some(link) if can_write && link.has_out() => return None,
                     Some(link) => {
@@ -389,7 +397,7 @@ impl Engine {
     }
 
     /// Handles deadlines, keepalive and draining.
-    fn watch_clock(&mut self, now: Instant) -> Option<Event> {
+    fn check_timers(&mut self, now: Instant) -> Option<Event> {
         if self.heartbeat.at <= now {
             match self.heartbeat.beat(now) {
                 Beat::Quiet => {}
@@ -403,18 +411,18 @@ impl Engine {
             return Some(self.end("the time to drain is over"));
         }
         self.responder.expire(now, &mut self.out);
-        if let Some(asker) = &self.asker {
-            let mut guard = asker.core.state.lock();
+        if let Some(calling_side) = &self.calling_side {
+            let mut guard = calling_side.core.state.lock();
             let state = &mut *guard;
-            if let Some(link) = state.link_mut(asker.link) {
-                link.expire(now, &mut self.completed);
+            if let Some(link) = state.link_mut(calling_side.link) {
+                link.expire(now, &mut self.completions);
             }
-            if state.is_current(asker.link) {
-                state.sweep_queues(now, &mut self.completed);
+            if state.is_current(calling_side.link) {
+                state.sweep_queues(now, &mut self.completions);
             }
-            state.finish_change(asker.link, &mut self.completed);
+            state.finish_change(calling_side.link, &mut self.completions);
             drop(guard);
-            self.completed.finish(&[]);
+            self.completions.finish(&[]);
         }
         self.timer.restart(self.heartbeat.at);
         None
@@ -425,7 +433,7 @@ impl Engine {
             reason: self.reason(reason),
             is_last_unwritten: self.batch_has_calls && self.writer.is_untouched(),
             is_finished: false,
-            verdict: None,
+            violation: None,
         })
     }
 
@@ -434,38 +442,38 @@ impl Engine {
             reason: self.reason("the connection was closed"),
             is_last_unwritten: false,
             is_finished: true,
-            verdict: None,
+            violation: None,
         })
     }
 
     /// Returns the reason for the end; an error from the peer takes precedence.
     fn reason(&mut self, otherwise: &str) -> String {
-        let farewell = self.news.farewell.take();
-        farewell.unwrap_or_else(|| otherwise.to_owned())
+        let closing_error = self.notices.closing_error.take();
+        closing_error.unwrap_or_else(|| otherwise.to_owned())
     }
 
-    fn end_with_verdict(&mut self, code: ErrorCode, message: String) -> Event {
+    fn end_with_violation(&mut self, code: ErrorCode, message: String) -> Event {
         Event::End(End {
             reason: format!("the peer violated the protocol: {message}"),
             is_last_unwritten: self.batch_has_calls && self.writer.is_untouched(),
             is_finished: false,
-            verdict: Some((code, message)),
+            violation: Some((code, message)),
         })
     }
 }
 
-enum Read {
-    Something,
+enum ReadProgress {
+    Data,
     End,
 }
 
 /// Failure of reading.
-enum Broken {
+enum ReadError {
     Io(io::Error),
     Peer(ErrorCode, String),
 }
 
-impl From<Violation> for Broken {
+impl From<Violation> for ReadError {
     fn from(Violation(message): Violation) -> Self {
         Self::Peer(ErrorCode::Protocol, message)
     }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use model::ErrorCode;
 use wire::{Correlation, Flags, Kind, Payload};
 
-use crate::fault::Ran;
+use crate::fault::Execution;
 use crate::port::Port;
 use crate::server::{encode_only_item, too_large};
 use crate::{CallError, Context, Fault};
@@ -139,7 +139,7 @@ impl ReplyTo {
         self.port.push(|out| match answer {
             Ok(body) if self.wants_stream => encode_only_item(body, correlation, out),
             Ok(body) => Payload::body(body).encode(Kind::REPLY, Flags::NONE, 0, correlation, out),
-            Err(fault) => fault.encode(Ran::Yes, correlation, out),
+            Err(fault) => fault.encode(Execution::Started, correlation, out),
         })
     }
 }

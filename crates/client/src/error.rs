@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_left_is_safe_to_repeat() {
+    fn unsent_calls_are_safe_to_retry() {
         let queued = CallError::new(ErrorCode::DeadlineExceeded, "in the queue");
         assert_eq!(queued.retry(), Retry::Safe);
         assert_eq!(queued.with_sent(Sent::Unknown).retry(), Retry::MayDuplicate);

@@ -10,10 +10,10 @@ use tokio::time::Instant;
 use wire::Correlation;
 
 use crate::clock::Timeout;
-use crate::completed::Completed;
+use crate::completions::Completions;
 use crate::core::{Admission, Core, Life, State};
 use crate::functions::Functions;
-use crate::link::{Link, Outgoing, late};
+use crate::link::{Link, Outgoing, deadline_error};
 use crate::pending::{Holder, Outcome};
 use crate::queue::Ticket;
 use crate::{CallError, Sent};
@@ -30,7 +30,7 @@ pub enum WhenFull {
 
 /// Time limits of an exchange.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct WaitLimits {
     /// Limit from the start to the answer.
     pub(crate) timeout: Timeout,
     /// Limit from the start until there is room.
@@ -38,7 +38,7 @@ pub(crate) struct Terms {
     pub(crate) when_full: WhenFull,
 }
 
-impl Terms {
+impl WaitLimits {
     /// Sets both limits to `timeout`.
     pub(crate) fn new(timeout: Timeout) -> Self {
         Self {
@@ -57,7 +57,7 @@ pub(crate) struct Exchange<C: AsRef<Core>> {
 
 /// Identifies a call in flight: connection and correlation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct CallId {
     pub(crate) link: u64,
     pub(crate) correlation: Correlation,
 }
@@ -71,12 +71,12 @@ enum Stage {
         wait_until: Option<Instant>,
         deadline: Option<Instant>,
     },
-    UnderWay(Place),
-    Over,
+    InFlight(CallId),
+    Done,
 }
 
 /// Outcome of an exchange, and its deadline if known.
-pub(crate) struct Exchanged {
+pub(crate) struct ExchangeResult {
     pub(crate) outcome: Outcome,
     pub(crate) deadline: Option<Instant>,
 }
@@ -96,8 +96,8 @@ impl<C: AsRef<Core>> Exchange<C> {
     }
 
     /// Creates an exchange for a call that is in flight already.
-    pub(crate) fn under_way(core: C, place: Place) -> Self {
-        let stage = Stage::UnderWay(place);
+    pub(crate) fn in_flight(core: C, call: CallId) -> Self {
+        let stage = Stage::InFlight(call);
         Self { core, stage }
     }
 
@@ -105,88 +105,88 @@ impl<C: AsRef<Core>> Exchange<C> {
     pub(crate) fn poll(
         &mut self,
         outgoing: &Outgoing<'_>,
-        terms: Terms,
+        limits: WaitLimits,
         cx: &mut Context<'_>,
-    ) -> Poll<Exchanged> {
-        let begun = self.poll_begin(terms, cx, |link, timeout, waker| {
+    ) -> Poll<ExchangeResult> {
+        let progress = self.poll_begin(limits, cx, |link, timeout, waker| {
             let holder = |_: &mut Functions| Holder::Future(Some(waker.clone()));
             link.issue(outgoing, timeout, &mut 0, holder)
         });
-        match ready!(begun) {
-            Ok(Begun::Now(_)) => Poll::Pending,
-            Ok(Begun::Before(place)) => self.poll_outcome(place, cx),
-            Err(exchanged) => Poll::Ready(exchanged),
+        match ready!(progress) {
+            Ok(Progress::Sent(_)) => Poll::Pending,
+            Ok(Progress::InFlight(call)) => self.poll_outcome(call, cx),
+            Err(result) => Poll::Ready(result),
         }
     }
 
     /// Sends the message when there is room. Ready when it is queued or has failed.
     pub(crate) fn poll_begin(
         &mut self,
-        terms: Terms,
+        limits: WaitLimits,
         cx: &mut Context<'_>,
         issue: impl Issue,
-    ) -> Poll<Result<Begun, Exchanged>> {
+    ) -> Poll<Result<Progress, ExchangeResult>> {
         match self.stage {
-            Stage::New => self.begin(terms, cx, issue),
+            Stage::New => self.begin(limits, cx, issue),
             Stage::Queued {
                 ticket,
                 wait_until,
                 deadline,
-            } => self.go_on(ticket, wait_until, deadline, cx, issue),
-            Stage::UnderWay(place) => Poll::Ready(Ok(Begun::Before(place))),
-            Stage::Over => panic!("polled after it was ready"),
+            } => self.resume(ticket, wait_until, deadline, cx, issue),
+            Stage::InFlight(call) => Poll::Ready(Ok(Progress::InFlight(call))),
+            Stage::Done => panic!("polled after it was ready"),
         }
     }
 
     fn begin(
         &mut self,
-        terms: Terms,
+        limits: WaitLimits,
         cx: &mut Context<'_>,
         issue: impl Issue,
-    ) -> Poll<Result<Begun, Exchanged>> {
-        if terms.timeout.is_over() {
-            return self.fail(late(Sent::No), None);
+    ) -> Poll<Result<Progress, ExchangeResult>> {
+        if limits.timeout.is_over() {
+            return self.fail(deadline_error(Sent::No), None);
         }
         let mut guard = self.core.as_ref().state.lock();
         let state = &mut *guard;
-        let outcome = match (state.admits_call(), terms.when_full) {
-            (Admission::Open, _) => start(state, terms.timeout, cx, issue),
+        let outcome = match (state.admits_call(), limits.when_full) {
+            (Admission::Open, _) => start(state, limits.timeout, cx, issue),
             (Admission::Full | Admission::Down, WhenFull::Wait) => {
                 let now = Instant::now();
-                let wait_until = terms.wait.deadline(now);
+                let wait_until = limits.wait.deadline(now);
                 self.stage = Stage::Queued {
-                    ticket: enter(state, cx, wait_until),
+                    ticket: enter_queue(state, cx, wait_until),
                     wait_until,
-                    deadline: terms.timeout.deadline(now),
+                    deadline: limits.timeout.deadline(now),
                 };
                 return Poll::Pending;
             }
-            (Admission::Full, WhenFull::Busy) => Err(window_is_full(state.link.as_ref())),
+            (Admission::Full, WhenFull::Busy) => Err(window_full_error(state.link.as_ref())),
             (Admission::Down | Admission::Closed, _) => Err(state.unavailable()),
         };
         drop(guard);
         match outcome {
-            Ok(place) => self.go(place),
+            Ok(call) => self.set_in_flight(call),
             Err(error) => self.fail(error, None),
         }
     }
 
     /// Continues after a wake-up: there may be room, or the deadline may have passed.
-    fn go_on(
+    fn resume(
         &mut self,
         ticket: Ticket,
         wait_until: Option<Instant>,
         deadline: Option<Instant>,
         cx: &mut Context<'_>,
         issue: impl Issue,
-    ) -> Poll<Result<Begun, Exchanged>> {
+    ) -> Poll<Result<Progress, ExchangeResult>> {
         let now = Instant::now();
-        let mut completed = Completed::default();
+        let mut completions = Completions::default();
         let mut guard = self.core.as_ref().state.lock();
         let state = &mut *guard;
         let has_room = state.link.as_ref().is_some_and(|link| link.room() > 0);
         let outcome = if wait_until.is_some_and(|until| until <= now) {
-            Some(Err(waited_too_long(state)))
+            Some(Err(wait_timeout_error(state)))
         } else if state.life != Life::Open {
             Some(Err(state.unavailable()))
         } else if has_room && state.calls.may_try(ticket) {
@@ -200,58 +200,62 @@ impl<C: AsRef<Core>> Exchange<C> {
         }
         // Room that this caller does not use is offered to the next.
         if has_room && !matches!(outcome, Some(Ok(_))) {
-            state.settle(&mut completed);
+            state.settle(&mut completions);
         }
         drop(guard);
-        completed.finish(&[]);
+        completions.finish(&[]);
         match outcome {
             None => Poll::Pending,
-            Some(Ok(place)) => self.go(place),
+            Some(Ok(call)) => self.set_in_flight(call),
             Some(Err(error)) => self.fail(error, deadline),
         }
     }
 
     /// Waits for the one answer of a message in flight.
-    pub(crate) fn poll_outcome(&mut self, place: Place, cx: &mut Context<'_>) -> Poll<Exchanged> {
-        let Place { link, correlation } = place;
-        let mut completed = Completed::default();
+    pub(crate) fn poll_outcome(
+        &mut self,
+        call: CallId,
+        cx: &mut Context<'_>,
+    ) -> Poll<ExchangeResult> {
+        let CallId { link, correlation } = call;
+        let mut completions = Completions::default();
         let mut guard = self.core.as_ref().state.lock();
         let state = &mut *guard;
         let taken = state
             .link_mut(link)
-            .and_then(|link| link.take(correlation, &mut completed));
+            .and_then(|link| link.take(correlation, &mut completions));
         let Some((outcome, deadline)) = taken else {
             let holder = state
                 .link_mut(link)
                 .and_then(|link| link.pending.holder(correlation));
             match holder {
-                Some(Holder::Future(waker)) => update(waker, cx),
-                Some(Holder::Joining(joining)) => update(&mut joining.waker, cx),
+                Some(Holder::Future(waker)) => set_waker(waker, cx),
+                Some(Holder::Subscribing(subscribing)) => set_waker(&mut subscribing.waker, cx),
                 _ => unreachable!("a call that is under way has a holder"),
             }
             return Poll::Pending;
         };
-        self.stage = Stage::Over;
-        state.finish_change(link, &mut completed);
-        state.forget_spent();
+        self.stage = Stage::Done;
+        state.finish_change(link, &mut completions);
+        state.remove_finished();
         drop(guard);
-        completed.finish(&[]);
-        Poll::Ready(Exchanged { outcome, deadline })
+        completions.finish(&[]);
+        Poll::Ready(ExchangeResult { outcome, deadline })
     }
 
-    fn go(&mut self, place: Place) -> Poll<Result<Begun, Exchanged>> {
-        self.stage = Stage::UnderWay(place);
-        Poll::Ready(Ok(Begun::Now(place)))
+    fn set_in_flight(&mut self, call: CallId) -> Poll<Result<Progress, ExchangeResult>> {
+        self.stage = Stage::InFlight(call);
+        Poll::Ready(Ok(Progress::Sent(call)))
     }
 
     fn fail(
         &mut self,
         error: CallError,
         deadline: Option<Instant>,
-    ) -> Poll<Result<Begun, Exchanged>> {
-        self.stage = Stage::Over;
+    ) -> Poll<Result<Progress, ExchangeResult>> {
+        self.stage = Stage::Done;
         let outcome = Err(error);
-        Poll::Ready(Err(Exchanged { outcome, deadline }))
+        Poll::Ready(Err(ExchangeResult { outcome, deadline }))
     }
 }
 
@@ -259,20 +263,20 @@ impl<C: AsRef<Core>> Drop for Exchange<C> {
     fn drop(&mut self) {
         let core = self.core.as_ref();
         match self.stage {
-            Stage::New | Stage::Over => {}
-            Stage::Queued { ticket, .. } => leave(core, ticket),
-            Stage::UnderWay(place) => give_up(core, [place]),
+            Stage::New | Stage::Done => {}
+            Stage::Queued { ticket, .. } => leave_queue(core, ticket),
+            Stage::InFlight(call) => cancel_calls(core, [call]),
         }
     }
 }
 
 /// Says when a message was queued.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Begun {
+pub(crate) enum Progress {
     /// In this poll.
-    Now(Place),
+    Sent(CallId),
     /// In an earlier poll.
-    Before(Place),
+    InFlight(CallId),
 }
 
 fn start(
@@ -280,36 +284,40 @@ fn start(
     timeout: Timeout,
     cx: &Context<'_>,
     issue: impl Issue,
-) -> Result<Place, CallError> {
+) -> Result<CallId, CallError> {
     let Some(link) = &mut state.link else {
         return Err(state.unavailable());
     };
     let correlation = issue(link, timeout, cx.waker())?;
     let link = link.id;
-    Ok(Place { link, correlation })
+    Ok(CallId { link, correlation })
 }
 
 /// Gives up calls and cancels them at the peer.
-pub(crate) fn give_up(core: &Core, places: impl IntoIterator<Item = Place>) {
-    let mut completed = Completed::default();
+pub(crate) fn cancel_calls(core: &Core, calls: impl IntoIterator<Item = CallId>) {
+    let mut completions = Completions::default();
     {
         let mut state = core.state.lock();
-        for Place { link, correlation } in places {
+        for CallId { link, correlation } in calls {
             let Some(found) = state.link_mut(link) else {
                 continue;
             };
-            if found.pending.abandon(correlation, &mut completed) {
-                completed.cancels.push(correlation);
+            if found.pending.abandon(correlation, &mut completions) {
+                completions.cancels.push(correlation);
             }
-            state.finish_change(link, &mut completed);
+            state.finish_change(link, &mut completions);
         }
-        state.forget_spent();
+        state.remove_finished();
     }
-    completed.finish(&[]);
+    completions.finish(&[]);
 }
 
 /// Enters the queue of callers that wait for room.
-pub(crate) fn enter(state: &mut State, cx: &Context<'_>, deadline: Option<Instant>) -> Ticket {
+pub(crate) fn enter_queue(
+    state: &mut State,
+    cx: &Context<'_>,
+    deadline: Option<Instant>,
+) -> Ticket {
     let earliest = state.queue_deadline_min();
     let ticket = state.calls.enter(cx.waker().clone(), deadline);
     if state.queue_deadline_min() != earliest {
@@ -319,17 +327,17 @@ pub(crate) fn enter(state: &mut State, cx: &Context<'_>, deadline: Option<Instan
 }
 
 /// Leaves the queue of callers that wait for room; the offered room goes to the next.
-pub(crate) fn leave(core: &Core, ticket: Ticket) {
-    let mut completed = Completed::default();
+pub(crate) fn leave_queue(core: &Core, ticket: Ticket) {
+    let mut completions = Completions::default();
     {
         let mut state = core.state.lock();
         state.calls.leave(ticket);
-        state.settle(&mut completed);
+        state.settle(&mut completions);
     }
-    completed.finish(&[]);
+    completions.finish(&[]);
 }
 
-pub(crate) fn window_is_full(link: Option<&Link>) -> CallError {
+pub(crate) fn window_full_error(link: Option<&Link>) -> CallError {
     let count = link.map_or(0, |link| link.pending.occupied());
     let message =
         format!("the window of this client is full: {count} calls are in flight (`in_flight_max`)");
@@ -337,15 +345,15 @@ pub(crate) fn window_is_full(link: Option<&Link>) -> CallError {
 }
 
 /// Returns the error for a caller that has waited until its deadline.
-pub(crate) fn waited_too_long(state: &State) -> CallError {
+pub(crate) fn wait_timeout_error(state: &State) -> CallError {
     match &state.link {
-        Some(_) => late(Sent::No),
+        Some(_) => deadline_error(Sent::No),
         None => state.unavailable(),
     }
 }
 
 /// Replaces the waker unless it wakes the same task.
-pub(crate) fn update(waker: &mut Option<Waker>, cx: &Context<'_>) {
+pub(crate) fn set_waker(waker: &mut Option<Waker>, cx: &Context<'_>) {
     let is_same = |waker: &Waker| waker.will_wake(cx.waker());
     if !waker.as_ref().is_some_and(is_same) {
         *waker = Some(cx.waker().clone());

@@ -78,11 +78,11 @@ impl Fault {
         self
     }
 
-    pub(crate) fn encode(&self, ran: Ran, correlation: Correlation, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, execution: Execution, correlation: Correlation, out: &mut Vec<u8>) {
         let retry_after = self.retry_after.unwrap_or_default().as_millis();
         let failure = Failure {
             code: self.code,
-            sent: ran == Ran::Yes,
+            sent: execution == Execution::Started,
             retry_after_ms: retry_after.try_into().unwrap_or(u32::MAX),
             message: &self.message,
             details: &self.details,
@@ -101,9 +101,9 @@ impl Deref for Fault {
 
 /// Says whether the handler was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ran {
-    Yes,
-    No,
+pub(crate) enum Execution {
+    Started,
+    NotStarted,
 }
 
 impl<E: std::error::Error> From<E> for Fault {

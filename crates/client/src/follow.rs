@@ -12,11 +12,11 @@ use wire::{Cast, Kind};
 
 use crate::clock::Timeout;
 use crate::core::Core;
-use crate::exchange::{Begun, Exchange, Exchanged, Place, Terms};
+use crate::exchange::{CallId, Exchange, ExchangeResult, Progress, WaitLimits};
 use crate::functions::Functions;
 use crate::items::Items;
 use crate::pending::Holder;
-use crate::stream::{Extract, ReadLimit, Record, outgoing};
+use crate::stream::{ReadLimit, Record, RecordPage, outgoing};
 use crate::streaming::poll_items;
 use crate::{CallError, Client};
 
@@ -97,7 +97,7 @@ impl Follow {
 
     fn unpack(&mut self, item: &Bytes) -> Result<(), CallError> {
         self.consumed += 1;
-        let records = Extract::decode(item)?.records;
+        let records = RecordPage::decode(item)?.records;
         // After a reconnect, some records may have been yielded already.
         let next = self.next;
         self.records
@@ -117,11 +117,11 @@ impl Follow {
 
     /// Sends the request if necessary and waits for items.
     fn poll_items(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
-        let place = ready!(self.poll_begin(cx))?;
+        let call = ready!(self.poll_begin(cx))?;
         let core = self.client.core();
         match ready!(poll_items(
             core,
-            place,
+            call,
             &mut self.consumed,
             &mut self.taken,
             cx
@@ -135,20 +135,23 @@ impl Follow {
         }
     }
 
-    fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Place, CallError>> {
+    fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<CallId, CallError>> {
         let body = self.limit.from(self.next);
         let outgoing = outgoing(Kind::FOLLOW, self.cast, &self.name, &body);
-        let terms = Terms {
+        let limits = WaitLimits {
             wait: self.client.core().options.deadline,
-            ..Terms::new(Timeout::NONE)
+            ..WaitLimits::new(Timeout::NONE)
         };
-        let begun = self.exchange.poll_begin(terms, cx, |link, timeout, waker| {
-            let holder = |_: &mut Functions| Holder::Stream(Box::new(Items::new(waker.clone())));
-            link.issue(&outgoing, timeout, &mut 0, holder)
-        });
-        match ready!(begun) {
-            Ok(Begun::Now(place) | Begun::Before(place)) => Poll::Ready(Ok(place)),
-            Err(Exchanged { outcome, .. }) => match outcome {
+        let progress = self
+            .exchange
+            .poll_begin(limits, cx, |link, timeout, waker| {
+                let holder =
+                    |_: &mut Functions| Holder::Stream(Box::new(Items::new(waker.clone())));
+                link.issue(&outgoing, timeout, &mut 0, holder)
+            });
+        match ready!(progress) {
+            Ok(Progress::Sent(call) | Progress::InFlight(call)) => Poll::Ready(Ok(call)),
+            Err(ExchangeResult { outcome, .. }) => match outcome {
                 Err(error) => Poll::Ready(Err(error)),
                 Ok(_) => unreachable!("a stream that did not begin has no reply"),
             },

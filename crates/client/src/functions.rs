@@ -5,15 +5,15 @@
 //! all its calls have ended.
 //!
 //! The reference dropped here is never the last one, because dropping that would run user code
-//! under the lock: the [`Function`] owns one, and [`Completed`] owns one after the last call.
+//! under the lock: the [`Function`] owns one, and [`Completions`] owns one after the last call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::completed::{Callback, Completed};
+use crate::completions::{Callback, Completions};
 
 /// Index of a function in the table.
-pub(crate) type Place = u32;
+pub(crate) type FunctionIndex = u32;
 
 /// Counter of functions over all connections.
 static FUNCTIONS: AtomicU64 = AtomicU64::new(1);
@@ -28,7 +28,7 @@ pub(crate) struct Function {
 #[derive(Default)]
 pub(crate) struct Functions {
     entries: Vec<Option<Entry>>,
-    free: Vec<Place>,
+    free: Vec<FunctionIndex>,
 }
 
 struct Entry {
@@ -50,7 +50,7 @@ impl Function {
 impl Functions {
     /// Counts a new call. `known` is the function's index at its last call. Returns its index now.
     #[inline]
-    pub(crate) fn enter(&mut self, function: &Function, known: Place) -> Place {
+    pub(crate) fn enter(&mut self, function: &Function, known: FunctionIndex) -> FunctionIndex {
         match self.entries.get_mut(known as usize) {
             Some(Some(entry)) if entry.id == function.id => {
                 entry.waiting += 1;
@@ -61,7 +61,7 @@ impl Functions {
     }
 
     /// Adds a function with one call to the table.
-    fn admit(&mut self, function: &Function) -> Place {
+    fn admit(&mut self, function: &Function) -> FunctionIndex {
         let entry = Some(Entry {
             id: function.id,
             callback: function.callback.clone(),
@@ -69,29 +69,29 @@ impl Functions {
             is_closed: false,
         });
         match self.free.pop() {
-            Some(place) => {
-                self.entries[place as usize] = entry;
-                place
+            Some(index) => {
+                self.entries[index as usize] = entry;
+                index
             }
             None => {
                 self.entries.push(entry);
-                self.entries.len() as Place - 1
+                self.entries.len() as FunctionIndex - 1
             }
         }
     }
 
-    /// Counts the end of a call. Returns the index of its function in `completed`.
+    /// Counts the end of a call. Returns the index of its function in `completions`.
     #[inline]
-    pub(crate) fn leave(&mut self, place: Place, completed: &mut Completed) -> u32 {
-        let slot = &mut self.entries[place as usize];
+    pub(crate) fn leave(&mut self, index: FunctionIndex, completions: &mut Completions) -> u32 {
+        let slot = &mut self.entries[index as usize];
         let Some(entry) = slot else {
             unreachable!("a function stays until its last call has ended");
         };
-        let number = completed.function(entry.id, &entry.callback);
+        let number = completions.function(entry.id, &entry.callback);
         entry.waiting -= 1;
         if entry.waiting == 0 && entry.is_closed {
             *slot = None;
-            self.free.push(place);
+            self.free.push(index);
         }
         number
     }
@@ -101,14 +101,14 @@ impl Functions {
     pub(crate) fn close(&mut self, function: &Function) {
         let mut entries = self.entries.iter_mut().zip(0..);
         let is_it = |entry: &Option<Entry>| entry.as_ref().is_some_and(|e| e.id == function.id);
-        let Some((slot, place)) = entries.find(|(slot, _)| is_it(slot)) else {
+        let Some((slot, index)) = entries.find(|(slot, _)| is_it(slot)) else {
             return;
         };
         match slot {
             Some(entry) if entry.waiting > 0 => entry.is_closed = true,
             _ => {
                 *slot = None;
-                self.free.push(place);
+                self.free.push(index);
             }
         }
     }
@@ -127,38 +127,38 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_kept_once_and_until_its_last_call_has_ended() {
-        let (mut functions, mut completed) = (Functions::default(), Completed::default());
+    fn a_function_is_stored_once_until_its_last_call_ends() {
+        let (mut functions, mut completions) = (Functions::default(), Completions::default());
         let (first, second) = (function(), function());
-        let place = functions.enter(&first, 0);
-        assert_eq!(functions.enter(&first, place), place);
-        let other = functions.enter(&second, place);
-        assert_ne!(other, place);
+        let index = functions.enter(&first, 0);
+        assert_eq!(functions.enter(&first, index), index);
+        let other = functions.enter(&second, index);
+        assert_ne!(other, index);
         assert_eq!((count(&first), count(&second)), (2, 2));
 
-        functions.leave(place, &mut completed);
+        functions.leave(index, &mut completions);
         functions.close(&first);
-        completed.finish(&[]);
+        completions.finish(&[]);
         assert_eq!(count(&first), 2);
-        functions.leave(place, &mut completed);
-        completed.finish(&[]);
+        functions.leave(index, &mut completions);
+        completions.finish(&[]);
         assert_eq!(count(&first), 1);
 
-        functions.leave(other, &mut completed);
-        completed.finish(&[]);
+        functions.leave(other, &mut completions);
+        completions.finish(&[]);
         assert_eq!(count(&second), 2);
         functions.close(&second);
         assert_eq!(count(&second), 1);
     }
 
     #[test]
-    fn a_place_that_means_another_function_now_is_not_used() {
-        let (mut functions, mut completed) = (Functions::default(), Completed::default());
+    fn a_reused_function_index_is_not_confused() {
+        let (mut functions, mut completions) = (Functions::default(), Completions::default());
         let (first, second) = (function(), function());
-        let place = functions.enter(&first, 0);
-        functions.leave(place, &mut completed);
+        let index = functions.enter(&first, 0);
+        functions.leave(index, &mut completions);
         functions.close(&first);
-        assert_eq!(functions.enter(&second, 7), place);
-        assert_ne!(functions.enter(&first, place), place);
+        assert_eq!(functions.enter(&second, 7), index);
+        assert_ne!(functions.enter(&first, index), index);
     }
 }

@@ -31,7 +31,7 @@ pub(crate) const FIRST_FRAME_SIZE_MAX: u32 = 132 << 10;
 const STEP_SIZE: usize = 256;
 
 /// A connection after the handshake.
-pub(crate) struct Established {
+pub(crate) struct EstablishedConnection {
     pub(crate) source: Box<dyn Source>,
     pub(crate) writer: Writer,
     pub(crate) peer: Peer,
@@ -41,7 +41,7 @@ pub(crate) struct Established {
 pub(crate) async fn connect(
     options: &Options,
     address: &Address,
-) -> Result<Established, ConnectError> {
+) -> Result<EstablishedConnection, ConnectError> {
     let text = address.to_string();
     let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
     let connecting = async {
@@ -53,7 +53,7 @@ pub(crate) async fn connect(
             address: text.clone(),
             cause,
         })?;
-        introduce(options, &text, stream).await
+        exchange_hello(options, &text, stream).await
     };
     match tokio::time::timeout_at(deadline, connecting).await {
         Ok(outcome) => outcome,
@@ -65,11 +65,11 @@ pub(crate) async fn connect(
 }
 
 /// Sends HELLO and checks the answer.
-async fn introduce(
+async fn exchange_hello(
     options: &Options,
     address: &str,
     stream: Stream,
-) -> Result<Established, ConnectError> {
+) -> Result<EstablishedConnection, ConnectError> {
     let io_error = |cause| ConnectError::Io {
         address: address.to_owned(),
         cause,
@@ -90,16 +90,16 @@ async fn introduce(
     poll_fn(|cx| writer.poll(cx)).await.map_err(io_error)?;
     let (header, payload) = match read_frame(&mut *source).await {
         Ok(frame) => frame,
-        Err(FirstFrame::Io(cause)) => return Err(io_error(cause)),
-        Err(FirstFrame::Oversize) => {
+        Err(FirstFrameError::Io(cause)) => return Err(io_error(cause)),
+        Err(FirstFrameError::Oversize) => {
             return Err(protocol(
                 address,
                 "the first frame is larger than {FIRST_FRAME_SIZE_MAX} bytes",
             ));
         }
     };
-    let peer = judge_welcome(address, header, &payload)?;
-    Ok(Established {
+    let peer = check_welcome(address, header, &payload)?;
+    Ok(EstablishedConnection {
         source,
         writer,
         peer,
@@ -107,7 +107,7 @@ async fn introduce(
 }
 
 /// Checks the answer to a HELLO.
-pub(crate) fn judge_welcome(
+pub(crate) fn check_welcome(
     address: &str,
     header: Header,
     payload: &[u8],
@@ -152,7 +152,7 @@ fn protocol(address: &str, cause: impl ToString) -> ConnectError {
 }
 
 /// A connection after the handshake, on the accepting side.
-pub(crate) struct Accepted {
+pub(crate) struct AcceptedConnection {
     pub(crate) source: Box<dyn Source>,
     pub(crate) writer: Writer,
     /// Limits of the client.
@@ -160,7 +160,7 @@ pub(crate) struct Accepted {
 }
 
 /// Contents of WELCOME, and the conditions for accepting a client.
-pub(crate) struct Host<'a> {
+pub(crate) struct AcceptOptions<'a> {
     pub(crate) window: Window,
     pub(crate) connection: u64,
     pub(crate) admit: Option<&'a (dyn Fn(&str) -> bool + Send + Sync)>,
@@ -169,17 +169,17 @@ pub(crate) struct Host<'a> {
 
 /// Waits for a HELLO and answers it. Returns `None` if the connection failed or was refused; a
 /// refused client got the error.
-pub(crate) async fn accept(host: Host<'_>, stream: Stream) -> Option<Accepted> {
+pub(crate) async fn accept(host: AcceptOptions<'_>, stream: Stream) -> Option<AcceptedConnection> {
     let mut source = stream.source;
     let mut writer = Writer::new(stream.sink);
     let mut out = Vec::new();
     let verdict = match tokio::time::timeout(host.timeout, read_frame(&mut *source)).await {
-        Ok(Ok((header, payload))) => judge_hello(&host, header, &payload, &mut out),
-        Ok(Err(FirstFrame::Oversize)) => Err((
+        Ok(Ok((header, payload))) => check_hello(&host, header, &payload, &mut out),
+        Ok(Err(FirstFrameError::Oversize)) => Err((
             ErrorCode::Protocol,
             "this is not the Telpher protocol".to_owned(),
         )),
-        Ok(Err(FirstFrame::Io(_))) => return None,
+        Ok(Err(FirstFrameError::Io(_))) => return None,
         Err(_) => Err((
             ErrorCode::Protocol,
             format!("no HELLO arrived within {:?}", host.timeout),
@@ -192,7 +192,7 @@ pub(crate) async fn accept(host: Host<'_>, stream: Stream) -> Option<Accepted> {
     let writing = poll_fn(|cx| writer.poll(cx));
     let written = tokio::time::timeout(host.timeout, writing).await;
     match (verdict, written) {
-        (Ok(window), Ok(Ok(()))) => Some(Accepted {
+        (Ok(window), Ok(Ok(()))) => Some(AcceptedConnection {
             source,
             writer,
             window,
@@ -205,8 +205,8 @@ pub(crate) async fn accept(host: Host<'_>, stream: Stream) -> Option<Accepted> {
     }
 }
 
-fn judge_hello(
-    host: &Host<'_>,
+fn check_hello(
+    host: &AcceptOptions<'_>,
     header: Header,
     payload: &[u8],
     out: &mut Vec<u8>,
@@ -272,20 +272,20 @@ pub(crate) async fn linger(source: &mut dyn Source, writer: &Writer) {
 }
 
 /// Failure to read a first frame.
-enum FirstFrame {
+enum FirstFrameError {
     Io(io::Error),
     Oversize,
 }
 
-async fn read_frame(source: &mut dyn Source) -> Result<(Header, Vec<u8>), FirstFrame> {
+async fn read_frame(source: &mut dyn Source) -> Result<(Header, Vec<u8>), FirstFrameError> {
     let mut head = Vec::new();
     read_exact(source, HEADER_SIZE, &mut head).await?;
     let Some(head) = head.first_chunk() else {
-        return Err(FirstFrame::Io(io::ErrorKind::UnexpectedEof.into()));
+        return Err(FirstFrameError::Io(io::ErrorKind::UnexpectedEof.into()));
     };
     let header = Header::decode(head);
     if header.length > FIRST_FRAME_SIZE_MAX {
-        return Err(FirstFrame::Oversize);
+        return Err(FirstFrameError::Oversize);
     }
     let mut payload = Vec::new();
     read_exact(source, header.length as usize, &mut payload).await?;
@@ -296,13 +296,13 @@ async fn read_exact(
     source: &mut dyn Source,
     size: usize,
     into: &mut Vec<u8>,
-) -> Result<(), FirstFrame> {
+) -> Result<(), FirstFrameError> {
     let mut step = [0; STEP_SIZE];
     while into.len() < size {
         let missing = (size - into.len()).min(STEP_SIZE);
         let read = poll_fn(|cx| source.poll_read(cx, &mut step[..missing])).await;
-        match read.map_err(FirstFrame::Io)? {
-            0 => return Err(FirstFrame::Io(io::ErrorKind::UnexpectedEof.into())),
+        match read.map_err(FirstFrameError::Io)? {
+            0 => return Err(FirstFrameError::Io(io::ErrorKind::UnexpectedEof.into())),
             count => into.extend_from_slice(&step[..count]),
         }
     }

@@ -9,7 +9,7 @@ use model::ErrorCode;
 use parking_lot::MutexGuard;
 use wire::{Correlation, Credit, Ended, Failure, Flags, Goaway, Header, Kind, Payload};
 
-use crate::completed::Completed;
+use crate::completions::Completions;
 use crate::core::{Core, State};
 use crate::pending::Answer;
 use crate::server::{Responder, Violation};
@@ -17,23 +17,23 @@ use crate::{CallError, Sent};
 
 /// The calling side of a connection; connections accepted by a server have none.
 #[derive(Clone)]
-pub(crate) struct Asker {
+pub(crate) struct CallingSide {
     pub(crate) core: Arc<Core>,
     pub(crate) link: u64,
 }
 
 /// Frames about the connection as a whole.
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct PeerNotices {
     /// Error with which the peer closes the connection.
-    pub(crate) farewell: Option<String>,
+    pub(crate) closing_error: Option<String>,
     /// The peer's request to move to another connection.
-    pub(crate) goaway: Option<Departure>,
+    pub(crate) goaway: Option<GoawayNotice>,
 }
 
 /// The content of a GOAWAY.
 #[derive(Clone, Debug)]
-pub(crate) struct Departure {
+pub(crate) struct GoawayNotice {
     pub(crate) reason: String,
     pub(crate) drain_ms: u32,
     pub(crate) address: String,
@@ -41,35 +41,35 @@ pub(crate) struct Departure {
 
 /// Processes the frames of one chunk.
 pub(crate) struct Intake<'a> {
-    asker: Option<&'a Asker>,
+    calling_side: Option<&'a CallingSide>,
     state: Option<MutexGuard<'a, State>>,
     responder: &'a mut Responder,
-    completed: &'a mut Completed,
+    completions: &'a mut Completions,
     out: &'a mut Vec<u8>,
     chunk: &'a [u8],
     frame_size_max: u32,
-    news: &'a mut News,
+    notices: &'a mut PeerNotices,
 }
 
 impl<'a> Intake<'a> {
     pub(crate) fn new(
-        asker: Option<&'a Asker>,
+        calling_side: Option<&'a CallingSide>,
         responder: &'a mut Responder,
-        completed: &'a mut Completed,
+        completions: &'a mut Completions,
         out: &'a mut Vec<u8>,
         chunk: &'a [u8],
         frame_size_max: u32,
-        news: &'a mut News,
+        notices: &'a mut PeerNotices,
     ) -> Self {
         Self {
-            asker,
+            calling_side,
             state: None,
             responder,
-            completed,
+            completions,
             out,
             chunk,
             frame_size_max,
-            news,
+            notices,
         }
     }
 
@@ -104,26 +104,26 @@ impl<'a> Intake<'a> {
                 match header.correlation {
                     Correlation::NONE => {
                         let (code, message) = (failure.code, failure.message);
-                        self.news.farewell = Some(format!("{code}: {message}"));
+                        self.notices.closing_error = Some(format!("{code}: {message}"));
                     }
                     _ => self.answer(header, Err(CallError::from_wire(&failure))),
                 }
             }
             Kind::CREDIT if header.correlation == Correlation::NONE => {
                 let Credit { messages, bytes } = Credit::decode(payload)?;
-                self.with_state(|state, link, completed| {
+                self.with_state(|state, link, completions| {
                     if let Some(link) = state.link_mut(link) {
                         link.credit_returned(messages, bytes);
                     }
-                    state.settle(completed);
+                    state.settle(completions);
                 });
             }
             Kind::FLOW => {
                 let is_full = wire::decode_flow(payload)?;
-                self.with_state(|state, link, completed| {
+                self.with_state(|state, link, completions| {
                     let link = state.link_mut(link);
                     if link.is_some_and(|link| link.routes.set_full(header.route, is_full)) {
-                        state.flows.wake(usize::MAX, &mut completed.wakers);
+                        state.flows.wake(usize::MAX, &mut completions.wakers);
                     }
                 });
             }
@@ -136,7 +136,7 @@ impl<'a> Intake<'a> {
             Kind::PONG => {}
             Kind::GOAWAY => {
                 let goaway = Goaway::decode(payload)?;
-                self.news.goaway = Some(Departure {
+                self.notices.goaway = Some(GoawayNotice {
                     reason: format!("{}: {}", goaway.code, goaway.message),
                     drain_ms: goaway.drain_ms,
                     address: goaway.address.to_owned(),
@@ -179,9 +179,9 @@ impl<'a> Intake<'a> {
 
     /// Completes the changes of the chunk while the lock is still held, then releases it.
     pub(crate) fn finish(mut self) {
-        let completed = &mut *self.completed;
-        if completed.is_room || !completed.cancels.is_empty() {
-            self.with_state(|state, link, completed| state.finish_change(link, completed));
+        let completions = &mut *self.completions;
+        if completions.is_room || !completions.cancels.is_empty() {
+            self.with_state(|state, link, completions| state.finish_change(link, completions));
         }
         self.unlock();
         self.responder.return_credit();
@@ -191,38 +191,40 @@ impl<'a> Intake<'a> {
     fn answer(&mut self, header: Header, answer: Answer<'_>) {
         let chunk = self.chunk;
         let more = header.flags.contains(Flags::MORE);
-        self.with_state(|state, link, completed| {
+        self.with_state(|state, link, completions| {
             let Some(found) = state.link_mut(link) else {
                 return;
             };
             let correlation = header.correlation;
             found
                 .pending
-                .answer(correlation, more, answer, chunk, completed);
-            if !completed.joined.is_empty() {
+                .answer(correlation, more, answer, chunk, completions);
+            if !completions.subscription_results.is_empty() {
                 // A message to the new name may follow in the same chunk.
-                state.finish_change(link, completed);
+                state.finish_change(link, completions);
             }
         });
     }
 
     fn end_subscription(&mut self, ended: Ended<'_>) {
-        self.with_state(|state, link, completed| {
+        self.with_state(|state, link, completions| {
             // If this client has a newer connection, that one owns the subscriptions.
             if state.is_current(link)
                 && let Some(registration) = state.registry.remove(ended.name)
             {
-                completed.ended.push((registration.receiver, ended.code));
+                completions.ended.push((registration.receiver, ended.code));
             }
         });
     }
 
     /// Runs `change` under the lock. Consecutive calls share one acquisition of the lock.
     #[inline]
-    fn with_state(&mut self, change: impl FnOnce(&mut State, u64, &mut Completed)) {
-        if let Some(asker) = self.asker {
-            let state = self.state.get_or_insert_with(|| asker.core.state.lock());
-            change(state, asker.link, self.completed);
+    fn with_state(&mut self, change: impl FnOnce(&mut State, u64, &mut Completions)) {
+        if let Some(calling_side) = self.calling_side {
+            let state = self
+                .state
+                .get_or_insert_with(|| calling_side.core.state.lock());
+            change(state, calling_side.link, self.completions);
         }
     }
 

@@ -9,7 +9,7 @@ use std::task::Waker;
 use bytes::Bytes;
 use model::ErrorCode;
 
-use crate::completed::Completed;
+use crate::completions::Completions;
 use crate::pending::Answer;
 use crate::{CallError, Sent};
 
@@ -42,31 +42,31 @@ impl Items {
     }
 
     /// Adds an item. Returns false if it ended the stream.
-    pub(crate) fn push(&mut self, item: Answer<'_>, completed: &mut Completed) -> bool {
+    pub(crate) fn push(&mut self, item: Answer<'_>, completions: &mut Completions) -> bool {
         if self.is_ended() {
             return true;
         }
         let item = match item {
             Ok(body) if self.allowed > 0 => body,
             Ok(_) => {
-                self.end(Err(over_credit()), completed);
+                self.end(Err(over_credit()), completions);
                 return false;
             }
             Err(error) => {
-                self.end(Err(error), completed);
+                self.end(Err(error), completions);
                 return false;
             }
         };
         self.allowed -= 1;
         self.queue.push_back(Bytes::copy_from_slice(item));
-        completed.wakers.extend(self.waker.take());
+        completions.wakers.extend(self.waker.take());
         true
     }
 
     /// Ends the stream; no item follows.
-    pub(crate) fn end(&mut self, end: End, completed: &mut Completed) {
+    pub(crate) fn end(&mut self, end: End, completions: &mut Completions) {
         self.end.get_or_insert(end);
-        completed.wakers.extend(self.waker.take());
+        completions.wakers.extend(self.waker.take());
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -97,36 +97,36 @@ mod tests {
     #[test]
     fn a_responder_that_ignores_its_credit_ends_the_stream() {
         let mut items = Items::new(Waker::noop().clone());
-        let mut completed = Completed::default();
+        let mut completions = Completions::default();
         for _ in 0..WINDOW {
-            assert!(items.push(Ok(b"x"), &mut completed));
+            assert!(items.push(Ok(b"x"), &mut completions));
         }
-        assert!(!items.push(Ok(b"x"), &mut completed));
+        assert!(!items.push(Ok(b"x"), &mut completions));
         assert_eq!(items.queue.len(), WINDOW as usize);
         let error = items.take_end().unwrap().unwrap_err();
         assert_eq!(error.code, ErrorCode::Protocol);
     }
 
     #[test]
-    fn a_look_for_the_end_does_not_end_the_stream() {
+    fn take_end_does_not_end_a_stream() {
         let mut items = Items::new(Waker::noop().clone());
-        let mut completed = Completed::default();
+        let mut completions = Completions::default();
         assert!(items.take_end().is_none());
-        assert!(items.push(Ok(b"x"), &mut completed));
+        assert!(items.push(Ok(b"x"), &mut completions));
         assert_eq!(items.queue.len(), 1);
-        items.end(Ok(()), &mut completed);
+        items.end(Ok(()), &mut completions);
         assert!(items.take_end().is_some() && items.is_ended());
     }
 
     #[test]
     fn credit_lets_the_responder_go_on() {
         let mut items = Items::new(Waker::noop().clone());
-        let mut completed = Completed::default();
+        let mut completions = Completions::default();
         for _ in 0..WINDOW {
-            items.push(Ok(b"x"), &mut completed);
+            items.push(Ok(b"x"), &mut completions);
         }
         items.allow(1);
-        assert!(items.push(Ok(b"y"), &mut completed));
-        assert!(!items.push(Ok(b"z"), &mut completed));
+        assert!(items.push(Ok(b"y"), &mut completions));
+        assert!(!items.push(Ok(b"z"), &mut completions));
     }
 }

@@ -23,21 +23,22 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | call and wait | [`Caller::call`] |
-//! | call many times, a few at once, replies in order | [`Caller::call_all`] |
-//! | call many times at once | [`Caller::call_batch`] |
-//! | call many times with a function for the replies | [`Caller::callbacks`] |
-//! | send without a reply | [`Caller::one_way`] |
-//! | get any number of replies | [`Caller::stream`] |
-//! | take the first of several | [`race`] |
-//! | send values instead of bytes | [`Caller::typed`], [`service!`] |
-//! | call without a runtime, at the lowest latency | [`blocking::Client`] |
-//! | send to agents by name, and listen | [`Client::send`], [`Client::subscribe`] |
-//! | write what must not be lost | [`Client::write`] |
-//! | keep records in order, read and follow them | [`Client::stream`] |
-//! | append to topics that Kafka's clients share, read and follow them | [`Client::topic`] |
-//! | stay within limits | [`Client::quota`] |
-//! | answer | [`Server::listen`], [`Server::attach`] |
+//! | call a method and wait for the reply | [`Caller::call`] |
+//! | make many calls, a bounded number at a time, replies in order | [`Caller::call_all`] |
+//! | make many calls at once | [`Caller::call_batch`] |
+//! | pass replies to a function, without a future per call | [`Caller::callbacks`] |
+//! | send a message without a reply | [`Caller::one_way`] |
+//! | receive a stream of replies | [`Caller::stream`] |
+//! | use the first reply of several callees | [`race`] |
+//! | send typed values, or define a service as a Rust trait | [`Caller::typed`], [`service!`] |
+//! | call without an async runtime, at the lowest latency | [`blocking::Client`] |
+//! | send messages to agents by name, and receive them | [`Client::send`], [`Client::subscribe`] |
+//! | write a durable message to a mailbox | [`Client::write`] |
+//! | append to, read and follow a stream of records | [`Client::stream`] |
+//! | append to, read and follow Kafka-compatible topics | [`Client::topic`] |
+//! | append to, read and follow a conversation | [`Client::conversation`] |
+//! | take from quotas | [`Client::quota`] |
+//! | serve methods, directly or through a node | [`Server::listen`], [`Server::attach`] |
 //!
 //! Every operation has a deadline (10 s unless it sets another) and exactly one outcome. A
 //! [`CallError`] says what failed, whether the call may have been executed, and what to do next.
@@ -56,7 +57,7 @@ mod callback;
 mod caller;
 mod client;
 mod clock;
-mod completed;
+mod completions;
 mod connect_error;
 mod context;
 mod conversation;
@@ -64,6 +65,7 @@ mod core;
 mod driver;
 mod engine;
 mod envelope;
+mod envelope_queue;
 mod error;
 mod events;
 mod exchange;
@@ -74,7 +76,6 @@ mod handshake;
 mod intake;
 mod items;
 mod link;
-mod mailbox;
 mod messaging;
 mod metadata;
 mod one_way;
@@ -122,9 +123,9 @@ pub use one_way::OneWay;
 pub use options::{Builder, Connecting, Connector};
 pub use race::race;
 pub use retry::RetryPolicy;
-pub use server::{Attached, ItemSender, ListenError, Listening, Request, Server};
-pub use stream::{Appended, Extract, ReadLimit, Record, RecordStream};
+pub use server::{Attachment, ItemSender, ListenError, ListeningServer, Request, Server};
+pub use stream::{AppendedOffsets, ReadLimit, Record, RecordPage, RecordStream};
 pub use streaming::Replies;
 pub use subscription::{SubscribeOptions, Subscription};
 pub use typed::{Codec, Json, MessagePack, TypedCall, TypedCaller};
-pub use write::{Write, Written};
+pub use write::{Write, WriteReceipt};

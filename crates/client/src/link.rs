@@ -12,10 +12,10 @@ use tokio::time::Instant;
 use wire::{Bind, Cast, Correlation, Flags, HEADER_SIZE, Header, Kind, Payload, Role, Window};
 
 use crate::clock::{Epoch, Timeout};
-use crate::completed::Completed;
+use crate::completions::Completions;
 use crate::functions::Functions;
-use crate::pending::{Holder, Outcome, Pending};
-use crate::routes::{Bound, Hint, Routes, Target};
+use crate::pending::{Holder, Outcome, PendingCalls};
+use crate::routes::{BindResult, Hint, Routes, Target};
 use crate::{CallError, Sent, buffers};
 
 /// Size of unwritten bytes at which no more calls are accepted.
@@ -54,7 +54,7 @@ impl Outgoing<'_> {
 pub(crate) struct Link {
     /// Number of the connection within the client, from 1.
     pub(crate) id: u64,
-    pub(crate) pending: Pending,
+    pub(crate) pending: PendingCalls,
     pub(crate) peer: Peer,
     pub(crate) routes: Routes,
     calls_max: usize,
@@ -76,7 +76,7 @@ impl Link {
         Self {
             id,
             calls_max: in_flight_max.min(peer.window.calls_max as usize),
-            pending: Pending::default(),
+            pending: PendingCalls::default(),
             peer,
             routes: Routes::default(),
             epoch: Epoch::new(now),
@@ -166,7 +166,7 @@ impl Link {
         let route = self.route(outgoing.target, &mut 0)?;
         self.spend(outgoing.credit_size());
         let holder = Holder::Future(None);
-        Ok(self.ask(timeout, holder, |correlation, out| {
+        Ok(self.queue_request(timeout, holder, |correlation, out| {
             payload(outgoing, Timeout::NONE).encode(
                 outgoing.kind,
                 outgoing.flags,
@@ -214,8 +214,8 @@ impl Link {
     fn bind(&mut self, target: Target<'_>, hint: &mut Hint) -> Result<u16, CallError> {
         self.check_target(target)?;
         let route = match self.routes.bind(target) {
-            Bound::Already(route) => route,
-            Bound::Newly(route) => {
+            BindResult::Existing(route) => route,
+            BindResult::New(route) => {
                 let bind = Bind {
                     route,
                     cast: target.cast,
@@ -246,7 +246,7 @@ impl Link {
     }
 
     /// Queues a frame that `write` encodes with the correlation of its answer.
-    pub(crate) fn ask(
+    pub(crate) fn queue_request(
         &mut self,
         timeout: Timeout,
         holder: Holder,
@@ -260,7 +260,7 @@ impl Link {
     }
 
     /// Queues a frame without an answer.
-    pub(crate) fn tell(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn queue_frame(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let was_quiet = self.out.is_empty();
         write(self.out());
         self.wake_if(was_quiet);
@@ -279,8 +279,8 @@ impl Link {
     }
 
     /// Sends CANCEL for calls that were given up.
-    pub(crate) fn cancel(&mut self, completed: &mut Completed) {
-        for correlation in completed.cancels.drain(..) {
+    pub(crate) fn cancel(&mut self, completions: &mut Completions) {
+        for correlation in completions.cancels.drain(..) {
             let was_quiet = self.out.is_empty();
             wire::encode_cancel(correlation, self.out());
             self.wake_if(was_quiet);
@@ -334,9 +334,9 @@ impl Link {
     pub(crate) fn take(
         &mut self,
         correlation: Correlation,
-        completed: &mut Completed,
+        completions: &mut Completions,
     ) -> Option<(Outcome, Option<Instant>)> {
-        let (outcome, deadline) = self.pending.take(correlation, completed)?;
+        let (outcome, deadline) = self.pending.take(correlation, completions)?;
         let deadline = match &outcome {
             Ok(_) => None,
             Err(_) => self.epoch.instant(deadline),
@@ -345,27 +345,27 @@ impl Link {
     }
 
     /// Fails the calls whose deadline has passed and cancels them at the peer.
-    pub(crate) fn expire(&mut self, now: Instant, completed: &mut Completed) {
+    pub(crate) fn expire(&mut self, now: Instant, completions: &mut Completions) {
         let unsent = self.batch;
         let error = |batch| {
             let sent = match batch == unsent {
                 true => Sent::No,
                 false => Sent::Unknown,
             };
-            late(sent)
+            deadline_error(sent)
         };
         let expired = self
             .pending
-            .expire(self.epoch.reached(now), error, completed);
-        let mut struck = Vec::new();
+            .expire(self.epoch.reached(now), error, completions);
+        let mut voided = Vec::new();
         for call in expired {
             match call.batch == unsent {
-                true => struck.push(call.correlation),
+                true => voided.push(call.correlation),
                 false => wire::encode_cancel(call.correlation, self.out()),
             }
         }
-        if !struck.is_empty() {
-            strike(&mut self.out, &struck);
+        if !voided.is_empty() {
+            void_frames(&mut self.out, &voided);
         }
     }
 
@@ -375,7 +375,7 @@ impl Link {
         &mut self,
         is_last_unwritten: bool,
         reason: &str,
-        completed: &mut Completed,
+        completions: &mut Completions,
     ) {
         let (unsent, last) = (self.batch, self.batch.wrapping_sub(1));
         self.pending.fail_all(
@@ -384,7 +384,7 @@ impl Link {
                 true => CallError::new(ErrorCode::Unavailable, reason),
                 false => CallError::new(ErrorCode::Unconfirmed, reason).with_sent(Sent::Unknown),
             },
-            completed,
+            completions,
         );
         self.is_over = true;
         self.task = None;
@@ -425,7 +425,7 @@ pub(crate) fn not_a_node(address: &str) -> CallError {
 }
 
 /// Returns the error for a call whose deadline has passed.
-pub(crate) fn late(sent: Sent) -> CallError {
+pub(crate) fn deadline_error(sent: Sent) -> CallError {
     let message = match sent {
         Sent::No => "the deadline passed before the call could be sent",
         _ => "no answer came within the deadline",
@@ -452,13 +452,13 @@ fn payload<'a>(outgoing: &Outgoing<'a>, timeout: Timeout) -> Payload<'a> {
 
 /// Replaces queued frames of expired calls by requests with deadline 0 and no body. The frames
 /// cannot be removed, because the peer expects every slot to be used in its turn.
-fn strike(out: &mut Vec<u8>, struck: &[Correlation]) {
+fn void_frames(out: &mut Vec<u8>, voided: &[Correlation]) {
     let mut kept = Vec::with_capacity(out.len());
     let mut rest = &out[..];
     while let Some((head, behind)) = rest.split_first_chunk::<HEADER_SIZE>() {
         let header = Header::decode(head);
         let (payload, next) = behind.split_at((header.length as usize).min(behind.len()));
-        match header.kind != Kind::CANCEL && struck.contains(&header.correlation) {
+        match header.kind != Kind::CANCEL && voided.contains(&header.correlation) {
             true => {
                 let nothing = Payload {
                     deadline_ms: Some(0),

@@ -79,7 +79,7 @@ impl Client {
     }
 
     /// Returns the deadline of operations without one of their own.
-    pub(crate) fn patience(&self) -> Timeout {
+    pub(crate) fn default_deadline(&self) -> Timeout {
         self.core().options.deadline
     }
 }

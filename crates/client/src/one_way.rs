@@ -12,9 +12,9 @@ use tokio::time::Instant;
 use wire::{Flags, Kind, Receipt};
 
 use crate::clock::Timeout;
-use crate::completed::Completed;
+use crate::completions::Completions;
 use crate::core::{Core, Life, State};
-use crate::exchange::{Exchange, Place, WhenFull, waited_too_long};
+use crate::exchange::{CallId, Exchange, WhenFull, wait_timeout_error};
 use crate::link::Outgoing;
 use crate::messaging::protocol;
 use crate::queue::{Queue, Ticket};
@@ -33,20 +33,20 @@ pub struct OneWay<'a, B> {
     metadata: Metadata,
     wait: Timeout,
     when_full: WhenFull,
-    place: Option<Waiting>,
+    position: Option<QueuePosition>,
 }
 
 /// A ticket in one of the two waiting queues, and its deadline.
 #[derive(Clone, Copy)]
-struct Waiting {
-    line: Line,
+struct QueuePosition {
+    reason: WaitReason,
     ticket: Ticket,
     until: Option<Instant>,
 }
 
 /// Waiting queue of senders, by the reason for waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Line {
+enum WaitReason {
     /// The credit of the peer's window is used up.
     Credit,
     /// Every subscriber of the name is full.
@@ -56,8 +56,8 @@ enum Line {
 /// Result of an attempt to send.
 enum Attempt {
     Sent,
-    Issued(Place),
-    Wait(Line),
+    Issued(CallId),
+    Wait(WaitReason),
     Failed(CallError),
 }
 
@@ -83,7 +83,7 @@ impl<'a, B: AsRef<[u8]>> OneWay<'a, B> {
             metadata: Metadata::new(),
             wait: core.options.deadline,
             when_full: WhenFull::Wait,
-            place: None,
+            position: None,
         }
     }
 
@@ -119,7 +119,7 @@ impl<'a, B: AsRef<[u8]>> OneWay<'a, B> {
         match self.poll_send(Verb::Send, &mut TaskContext::from_waker(waker)) {
             Poll::Ready(Ok(_)) => Ok(()),
             Poll::Ready(Err(error)) => Err(error),
-            Poll::Pending => Err(no_room(Line::Credit)),
+            Poll::Pending => Err(no_room(WaitReason::Credit)),
         }
     }
 
@@ -134,19 +134,19 @@ impl<'a, B: AsRef<[u8]>> OneWay<'a, B> {
     pub(crate) async fn answered(mut self, verb: Verb) -> Result<Bytes, CallError> {
         let core = self.core;
         let sent = std::future::poll_fn(|cx| self.poll_send(verb, cx)).await?;
-        let Some(place) = sent else {
+        let Some(call) = sent else {
             unreachable!("a message with an answer is issued");
         };
-        let mut exchange = Exchange::under_way(core, place);
-        let exchanged = std::future::poll_fn(|cx| exchange.poll_outcome(place, cx)).await;
-        exchanged.outcome
+        let mut exchange = Exchange::in_flight(core, call);
+        let result = std::future::poll_fn(|cx| exchange.poll_outcome(call, cx)).await;
+        result.outcome
     }
 
     fn poll_send(
         &mut self,
         verb: Verb,
         cx: &mut TaskContext<'_>,
-    ) -> Poll<Result<Option<Place>, CallError>> {
+    ) -> Poll<Result<Option<CallId>, CallError>> {
         let (kind, flags) = match verb {
             Verb::Send => (Kind::SEND, Flags::NONE),
             Verb::SendReported => (Kind::SEND, Flags::REPORT),
@@ -160,30 +160,30 @@ impl<'a, B: AsRef<[u8]>> OneWay<'a, B> {
             metadata: self.metadata.block(),
             body: self.body.as_ref(),
         };
-        let mut completed = Completed::default();
+        let mut completions = Completions::default();
         let mut guard = self.core.state.lock();
         let state = &mut *guard;
-        let attempt = match self.place {
+        let attempt = match self.position {
             None => attempt(state, &outgoing, self.wait, None),
-            Some(waiting) => go_on(state, &outgoing, waiting),
+            Some(waiting) => attempt_again(state, &outgoing, waiting),
         };
         let outcome = match attempt {
-            Attempt::Wait(line) if self.when_full == WhenFull::Wait => {
-                self.place = Some(wait(state, line, self.place, self.wait, cx));
+            Attempt::Wait(reason) if self.when_full == WhenFull::Wait => {
+                self.position = Some(wait(state, reason, self.position, self.wait, cx));
                 return Poll::Pending;
             }
             Attempt::Sent => Ok(None),
-            Attempt::Issued(place) => Ok(Some(place)),
+            Attempt::Issued(call) => Ok(Some(call)),
             Attempt::Failed(error) => Err(error),
             Attempt::Wait(_) if state.link.is_none() => Err(state.unavailable()),
-            Attempt::Wait(line) => Err(no_room(line)),
+            Attempt::Wait(reason) => Err(no_room(reason)),
         };
-        if let Some(waiting) = self.place.take() {
-            waiting.line.queue(state).leave(waiting.ticket);
-            state.settle(&mut completed);
+        if let Some(waiting) = self.position.take() {
+            waiting.reason.queue(state).leave(waiting.ticket);
+            state.settle(&mut completions);
         }
         drop(guard);
-        completed.finish(&[]);
+        completions.finish(&[]);
         Poll::Ready(outcome)
     }
 }
@@ -201,14 +201,14 @@ impl<B: AsRef<[u8]>> Future for OneWay<'_, B> {
 
 impl<B> Drop for OneWay<'_, B> {
     fn drop(&mut self) {
-        if let Some(waiting) = self.place.take() {
-            let mut completed = Completed::default();
+        if let Some(waiting) = self.position.take() {
+            let mut completions = Completions::default();
             {
                 let mut state = self.core.state.lock();
-                waiting.line.queue(&mut state).leave(waiting.ticket);
-                state.settle(&mut completed);
+                waiting.reason.queue(&mut state).leave(waiting.ticket);
+                state.settle(&mut completions);
             }
-            completed.finish(&[]);
+            completions.finish(&[]);
         }
     }
 }
@@ -219,7 +219,7 @@ impl<B> std::fmt::Debug for OneWay<'_, B> {
     }
 }
 
-impl Line {
+impl WaitReason {
     fn queue(self, state: &mut State) -> &mut Queue {
         match self {
             Self::Credit => &mut state.sends,
@@ -229,19 +229,19 @@ impl Line {
 }
 
 /// Tries again for a sender that has waited. The time left is the timeout of the answer.
-fn go_on(state: &mut State, outgoing: &Outgoing<'_>, waiting: Waiting) -> Attempt {
+fn attempt_again(state: &mut State, outgoing: &Outgoing<'_>, waiting: QueuePosition) -> Attempt {
     let now = Instant::now();
     if waiting.until.is_some_and(|until| until <= now) {
-        return Attempt::Failed(waited_too_long(state));
+        return Attempt::Failed(wait_timeout_error(state));
     }
-    if waiting.line == Line::Credit && !state.sends.may_try(waiting.ticket) {
+    if waiting.reason == WaitReason::Credit && !state.sends.may_try(waiting.ticket) {
         return match state.life {
-            Life::Open => Attempt::Wait(Line::Credit),
+            Life::Open => Attempt::Wait(WaitReason::Credit),
             _ => Attempt::Failed(state.unavailable()),
         };
     }
     let timeout = Timeout::until(waiting.until, now);
-    attempt(state, outgoing, timeout, Some(waiting.line))
+    attempt(state, outgoing, timeout, Some(waiting.reason))
 }
 
 /// Sends if there is room. `came_from` is the queue in which the sender has waited.
@@ -249,74 +249,76 @@ fn attempt(
     state: &mut State,
     outgoing: &Outgoing<'_>,
     timeout: Timeout,
-    came_from: Option<Line>,
+    came_from: Option<WaitReason>,
 ) -> Attempt {
     if state.life != Life::Open {
         return Attempt::Failed(state.unavailable());
     }
-    let is_first = came_from == Some(Line::Credit) || !state.sends.has_waiting();
-    let spoken_for = match came_from {
-        Some(Line::Credit) => 0,
+    let is_first = came_from == Some(WaitReason::Credit) || !state.sends.has_waiting();
+    let reserved = match came_from {
+        Some(WaitReason::Credit) => 0,
         _ => state.sends.woken(),
     };
-    let calls_spoken_for = state.calls.woken();
+    let calls_reserved = state.calls.woken();
     let Some(link) = &mut state.link else {
-        return Attempt::Wait(Line::Credit);
+        return Attempt::Wait(WaitReason::Credit);
     };
     if link.routes.is_full(outgoing.target) {
-        return Attempt::Wait(Line::Flow);
+        return Attempt::Wait(WaitReason::Flow);
     }
     let is_answered = outgoing.kind == Kind::WRITE || outgoing.flags.contains(Flags::REPORT);
     let size = outgoing.credit_size();
-    let has_room = !is_answered || link.room() > calls_spoken_for;
-    if !is_first || !has_room || link.credit() <= spoken_for || !link.fits(size) {
-        return Attempt::Wait(Line::Credit);
+    let has_room = !is_answered || link.room() > calls_reserved;
+    if !is_first || !has_room || link.credit() <= reserved || !link.fits(size) {
+        return Attempt::Wait(WaitReason::Credit);
     }
     let sent = match is_answered {
         false => link.send(outgoing).map(|()| Attempt::Sent),
         true => link.send_reported(outgoing, timeout).map(|correlation| {
             let link = link.id;
-            Attempt::Issued(Place { link, correlation })
+            Attempt::Issued(CallId { link, correlation })
         }),
     };
     sent.unwrap_or_else(Attempt::Failed)
 }
 
-/// Enters the queue `line`, or stays in it.
+/// Enters the queue for `reason`, or stays in it.
 fn wait(
     state: &mut State,
-    line: Line,
-    place: Option<Waiting>,
+    reason: WaitReason,
+    position: Option<QueuePosition>,
     timeout: Timeout,
     cx: &TaskContext<'_>,
-) -> Waiting {
-    if let Some(waiting) = place {
-        if waiting.line == line {
-            line.queue(state).stay(waiting.ticket, cx.waker());
+) -> QueuePosition {
+    if let Some(waiting) = position {
+        if waiting.reason == reason {
+            reason.queue(state).stay(waiting.ticket, cx.waker());
             return waiting;
         }
-        waiting.line.queue(state).leave(waiting.ticket);
+        waiting.reason.queue(state).leave(waiting.ticket);
     }
-    let until = match place {
+    let until = match position {
         Some(waiting) => waiting.until,
         None => timeout.deadline(Instant::now()),
     };
     let earliest = state.queue_deadline_min();
-    let ticket = line.queue(state).enter(cx.waker().clone(), until);
+    let ticket = reason.queue(state).enter(cx.waker().clone(), until);
     if state.queue_deadline_min() != earliest {
         state.wake_sweeper();
     }
-    Waiting {
-        line,
+    QueuePosition {
+        reason,
         ticket,
         until,
     }
 }
 
-fn no_room(line: Line) -> CallError {
-    let message = match line {
-        Line::Credit => "the peer's window is full: it has not consumed the messages sent before",
-        Line::Flow => "every subscriber of the name is full",
+fn no_room(reason: WaitReason) -> CallError {
+    let message = match reason {
+        WaitReason::Credit => {
+            "the peer's window is full: it has not consumed the messages sent before"
+        }
+        WaitReason::Flow => "every subscriber of the name is full",
     };
     CallError::new(ErrorCode::Busy, message)
 }

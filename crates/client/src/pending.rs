@@ -1,10 +1,10 @@
-//! `Pending`: table of the calls of one connection.
+//! `PendingCalls`: table of the calls of one connection.
 //!
 //! The table is a slab. A call's correlation is its slot and the generation of the slot, so a late
 //! answer never matches a newer call, and no hashing is needed. A slot becomes free when its holder
 //! is gone *and* the peer has answered; a call that was given up occupies its slot until then.
 //!
-//! The table runs no user code. Wakers and callbacks are collected in [`Completed`] and run after
+//! The table runs no user code. Wakers and callbacks are collected in [`Completions`] and run after
 //! the lock is released.
 
 use std::task::Waker;
@@ -15,10 +15,10 @@ use wire::Correlation;
 
 use crate::CallError;
 use crate::clock::{Millis, NEVER, Timeout};
-use crate::completed::{Completed, Once};
-use crate::functions::{Functions, Place};
+use crate::completions::{Completions, OnceFunction};
+use crate::functions::{FunctionIndex, Functions};
 use crate::items::Items;
-use crate::registry::{Joining, Purpose};
+use crate::registry::{PendingSubscription, Purpose};
 
 /// Outcome of a call.
 pub(crate) type Outcome = Result<Bytes, CallError>;
@@ -30,7 +30,7 @@ pub(crate) type Answer<'a> = Result<&'a [u8], CallError>;
 const NONE: u32 = u32::MAX;
 
 /// Table of the calls of one connection.
-pub(crate) struct Pending {
+pub(crate) struct PendingCalls {
     slots: Vec<Slot>,
     /// First free slot; each free slot has the index of the next.
     free: u32,
@@ -60,29 +60,29 @@ pub(crate) enum Holder {
     /// Free slot, with the next one in the free list.
     Free(u32),
     /// The call was given up.
-    Nobody,
+    Abandoned,
     /// A future, with its waker after the first poll.
     Future(Option<Waker>),
     /// A future that has not taken its outcome yet.
     Done(Outcome),
     /// A function registered for many calls, and the call's tag.
-    Callback(Place, u64),
+    Callback(FunctionIndex, u64),
     /// A function for this call.
-    Once(Once),
+    Once(OnceFunction),
     /// A stream of items.
     Stream(Box<Items>),
     /// A subscription in progress. It has no deadline: if it is given up, it is ended after the
     /// confirmation.
-    Joining(Box<Joining>),
+    Subscribing(Box<PendingSubscription>),
 }
 
 /// A call whose deadline has passed.
-pub(crate) struct Expired {
+pub(crate) struct ExpiredCall {
     pub(crate) correlation: Correlation,
     pub(crate) batch: u32,
 }
 
-impl Default for Pending {
+impl Default for PendingCalls {
     fn default() -> Self {
         Self {
             slots: Vec::new(),
@@ -95,7 +95,7 @@ impl Default for Pending {
     }
 }
 
-impl Pending {
+impl PendingCalls {
     /// Returns the number of slots in use.
     pub(crate) fn occupied(&self) -> usize {
         self.occupied
@@ -176,7 +176,7 @@ impl Pending {
         more: bool,
         answer: Answer<'_>,
         chunk: &[u8],
-        completed: &mut Completed,
+        completions: &mut Completions,
     ) {
         let Some(slot) = self.slots.get_mut(correlation.slot as usize) else {
             return;
@@ -186,22 +186,22 @@ impl Pending {
             return;
         }
         if more {
-            return self.take_item(correlation, answer, chunk, completed);
+            return self.take_item(correlation, answer, chunk, completions);
         }
         slot.is_open = false;
         match &mut slot.holder {
-            &mut Holder::Callback(place, tag) => {
+            &mut Holder::Callback(index, tag) => {
                 slot.holder = Holder::Free(std::mem::replace(&mut self.free, correlation.slot));
                 self.occupied -= 1;
-                completed.is_room = true;
-                let function = self.functions.leave(place, completed);
-                completed.hit(function, tag, answer, chunk);
+                completions.is_room = true;
+                let function = self.functions.leave(index, completions);
+                completions.call_later(function, tag, answer, chunk);
             }
             Holder::Future(waker) => {
-                completed.wakers.extend(waker.take());
+                completions.wakers.extend(waker.take());
                 slot.holder = Holder::Done(answer.map(Bytes::copy_from_slice));
             }
-            _ => self.settle(correlation, answer, chunk, completed),
+            _ => self.settle(correlation, answer, chunk, completions),
         }
     }
 
@@ -211,18 +211,18 @@ impl Pending {
         correlation: Correlation,
         answer: Answer<'_>,
         chunk: &[u8],
-        completed: &mut Completed,
+        completions: &mut Completions,
     ) {
         let goes_on = match self.holder(correlation) {
-            None | Some(Holder::Nobody | Holder::Done(_)) => true,
-            Some(Holder::Stream(items)) => items.push(answer, completed),
+            None | Some(Holder::Abandoned | Holder::Done(_)) => true,
+            Some(Holder::Stream(items)) => items.push(answer, completions),
             Some(_) => {
-                self.settle(correlation, Err(unexpected_item()), chunk, completed);
+                self.settle(correlation, Err(unexpected_item()), chunk, completions);
                 false
             }
         };
         if !goes_on {
-            completed.cancels.push(correlation);
+            completions.cancels.push(correlation);
         }
     }
 
@@ -232,49 +232,51 @@ impl Pending {
         correlation: Correlation,
         answer: Answer<'_>,
         chunk: &[u8],
-        completed: &mut Completed,
+        completions: &mut Completions,
     ) {
         let Some(slot) = self.slot(correlation) else {
             return;
         };
-        match std::mem::replace(&mut slot.holder, Holder::Nobody) {
+        match std::mem::replace(&mut slot.holder, Holder::Abandoned) {
             Holder::Future(waker) => {
                 slot.holder = Holder::Done(answer.map(Bytes::copy_from_slice));
-                completed.wakers.extend(waker);
+                completions.wakers.extend(waker);
             }
-            Holder::Callback(place, tag) => {
-                let function = self.functions.leave(place, completed);
-                completed.hit(function, tag, answer, chunk);
+            Holder::Callback(index, tag) => {
+                let function = self.functions.leave(index, completions);
+                completions.call_later(function, tag, answer, chunk);
             }
-            Holder::Once(once) => completed.hit_once(once, answer, chunk),
+            Holder::Once(once) => completions.call_once_later(once, answer, chunk),
             Holder::Stream(mut items) => {
-                items.end(answer.map(|_| ()), completed);
+                items.end(answer.map(|_| ()), completions);
                 slot.holder = Holder::Stream(items);
             }
-            Holder::Joining(mut joining) => {
+            Holder::Subscribing(mut subscribing) => {
                 let name = match &answer {
                     Ok(payload) => wire::decode_name(payload)
                         .map(str::to_owned)
                         .map_err(|_| ErrorCode::Protocol),
                     Err(error) => Err(error.code),
                 };
-                completed.wakers.extend(joining.waker.take());
-                if let Purpose::New = joining.purpose {
+                completions.wakers.extend(subscribing.waker.take());
+                if let Purpose::New = subscribing.purpose {
                     slot.holder = Holder::Done(answer.map(Bytes::copy_from_slice));
                 }
-                completed.joined.push((joining, name));
+                completions.subscription_results.push((subscribing, name));
             }
             // The first outcome is final.
-            holder @ (Holder::Done(_) | Holder::Nobody | Holder::Free(_)) => slot.holder = holder,
+            holder @ (Holder::Done(_) | Holder::Abandoned | Holder::Free(_)) => {
+                slot.holder = holder
+            }
         }
-        self.release_if_over(correlation, completed);
+        self.release_if_over(correlation, completions);
     }
 
     /// Takes the outcome and the deadline of a completed call and frees its slot.
     pub(crate) fn take(
         &mut self,
         correlation: Correlation,
-        completed: &mut Completed,
+        completions: &mut Completions,
     ) -> Option<(Outcome, Millis)> {
         let slot = self.slots.get_mut(correlation.slot as usize)?;
         if slot.generation != correlation.generation || !matches!(slot.holder, Holder::Done(_)) {
@@ -282,10 +284,10 @@ impl Pending {
         }
         let deadline = slot.deadline;
         let next = match slot.is_open {
-            true => Holder::Nobody,
+            true => Holder::Abandoned,
             false => {
                 self.occupied -= 1;
-                completed.is_room = true;
+                completions.is_room = true;
                 Holder::Free(std::mem::replace(&mut self.free, correlation.slot))
             }
         };
@@ -296,22 +298,26 @@ impl Pending {
     }
 
     /// Gives up a call. Returns true if the peer should get a CANCEL.
-    pub(crate) fn abandon(&mut self, correlation: Correlation, completed: &mut Completed) -> bool {
+    pub(crate) fn abandon(
+        &mut self,
+        correlation: Correlation,
+        completions: &mut Completions,
+    ) -> bool {
         let Some(slot) = self.slot(correlation) else {
             return false;
         };
-        if let Holder::Joining(joining) = &mut slot.holder {
-            joining.waker = None;
-            joining.purpose = Purpose::Unwanted;
+        if let Holder::Subscribing(subscribing) = &mut slot.holder {
+            subscribing.waker = None;
+            subscribing.purpose = Purpose::Abandoned;
             return false;
         }
-        let holder = std::mem::replace(&mut slot.holder, Holder::Nobody);
+        let holder = std::mem::replace(&mut slot.holder, Holder::Abandoned);
         // An expired call was cancelled at the peer when it expired.
         let is_told = matches!(&holder, Holder::Done(_))
             || matches!(&holder, Holder::Stream(items) if items.is_ended());
         let is_open = slot.is_open;
-        completed.drop_later(holder);
-        self.release_if_over(correlation, completed);
+        completions.drop_later(holder);
+        self.release_if_over(correlation, completions);
         is_open && !is_told
     }
 
@@ -321,8 +327,8 @@ impl Pending {
         &mut self,
         now: Millis,
         error: impl Fn(u32) -> CallError,
-        completed: &mut Completed,
-    ) -> Vec<Expired> {
+        completions: &mut Completions,
+    ) -> Vec<ExpiredCall> {
         let mut expired = Vec::new();
         if self.deadline_min.is_none_or(|earliest| now < earliest) {
             return expired;
@@ -345,8 +351,8 @@ impl Pending {
                 slot: index as u32,
                 generation: slot.generation,
             };
-            expired.push(Expired { correlation, batch });
-            self.settle(correlation, Err(error(batch)), &[], completed);
+            expired.push(ExpiredCall { correlation, batch });
+            self.settle(correlation, Err(error(batch)), &[], completions);
         }
         expired
     }
@@ -357,7 +363,7 @@ impl Pending {
         &mut self,
         now: Millis,
         error: impl Fn(u32) -> CallError,
-        completed: &mut Completed,
+        completions: &mut Completions,
     ) {
         self.stamp(now);
         self.deadline_min = None;
@@ -374,9 +380,9 @@ impl Pending {
             match slot.waits() {
                 true => {
                     let error = error(slot.batch);
-                    self.settle(correlation, Err(error), &[], completed);
+                    self.settle(correlation, Err(error), &[], completions);
                 }
-                false => self.release_if_over(correlation, completed),
+                false => self.release_if_over(correlation, completions),
             }
         }
     }
@@ -388,14 +394,14 @@ impl Pending {
             .filter(|slot| !matches!(slot.holder, Holder::Free(_)))
     }
 
-    fn release_if_over(&mut self, correlation: Correlation, completed: &mut Completed) {
+    fn release_if_over(&mut self, correlation: Correlation, completions: &mut Completions) {
         let index = correlation.slot;
         let slot = &mut self.slots[index as usize];
-        if !slot.is_open && matches!(slot.holder, Holder::Nobody) {
+        if !slot.is_open && matches!(slot.holder, Holder::Abandoned) {
             slot.holder = Holder::Free(self.free);
             self.free = index;
             self.occupied -= 1;
-            completed.is_room = true;
+            completions.is_room = true;
         }
     }
 }
@@ -414,7 +420,7 @@ impl Slot {
     /// True if the holder waits for an outcome.
     fn waits(&self) -> bool {
         match &self.holder {
-            Holder::Free(_) | Holder::Nobody | Holder::Done(_) => false,
+            Holder::Free(_) | Holder::Abandoned | Holder::Done(_) => false,
             Holder::Stream(items) => !items.is_ended(),
             _ => true,
         }

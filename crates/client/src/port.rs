@@ -25,7 +25,7 @@ pub(crate) struct Port {
     /// Bytes of requests that subscribers have not answered yet.
     held_size: AtomicUsize,
     /// Drain time in milliseconds once GOAWAY is to be sent; [`u64::MAX`] before.
-    away_ms: AtomicU64,
+    drain_ms: AtomicU64,
     /// Total credit returned.
     returned_messages: AtomicU64,
     returned_bytes: AtomicU64,
@@ -67,7 +67,7 @@ impl Port {
             state: Mutex::new(state),
             is_dirty: AtomicBool::new(false),
             held_size: AtomicUsize::new(0),
-            away_ms: AtomicU64::new(u64::MAX),
+            drain_ms: AtomicU64::new(u64::MAX),
             returned_messages: AtomicU64::new(0),
             returned_bytes: AtomicU64::new(0),
         }
@@ -145,18 +145,18 @@ impl Port {
     }
 
     /// Asks the task to send GOAWAY with this drain time.
-    pub(crate) fn send_away(&self, time: Duration) {
+    pub(crate) fn send_goaway(&self, time: Duration) {
         let state = self.state.lock();
         let milliseconds = time.as_millis().min(u128::from(u32::MAX)) as u64;
-        self.away_ms.store(milliseconds, Ordering::Relaxed);
+        self.drain_ms.store(milliseconds, Ordering::Relaxed);
         if let Some(task) = &state.task {
             task.wake_by_ref();
         }
     }
 
     /// Returns the drain time if GOAWAY is to be sent.
-    pub(crate) fn away(&self) -> Option<Duration> {
-        match self.away_ms.load(Ordering::Relaxed) {
+    pub(crate) fn drain_time(&self) -> Option<Duration> {
+        match self.drain_ms.load(Ordering::Relaxed) {
             u64::MAX => None,
             milliseconds => Some(Duration::from_millis(milliseconds)),
         }
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_port_takes_nothing_and_keeps_nobody_waiting() {
+    fn a_closed_port_rejects_frames_and_wakes_waiters() {
         let port = port();
         port.close();
         assert!(!port.push(|out| out.push(1)));

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn room_goes_to_those_who_came_first() {
+    fn room_is_offered_in_order_of_arrival() {
         let mut queue = Queue::default();
         let [first, second, third] = [(); 3].map(|()| queue.enter(waker(), None));
         assert_eq!(woken(&mut queue, 2), 2);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_overtakes_a_waiter_for_whom_the_room_was_too_small() {
+    fn a_waiter_that_needs_more_room_keeps_its_position() {
         let mut queue = Queue::default();
         let [large, small] = [(); 2].map(|()| queue.enter(waker(), None));
         woken(&mut queue, 2);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_those_whose_time_is_up_are_swept() {
+    async fn only_expired_waiters_are_swept() {
         let mut queue = Queue::default();
         let now = Instant::now();
         let at = |seconds| Some(now + std::time::Duration::from_secs(seconds));

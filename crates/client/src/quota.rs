@@ -35,14 +35,14 @@ use tokio::time::Instant;
 use wire::{Correlation, Flags, Kind, TAKES_MAX, encode_frame};
 
 use crate::clock::Timeout;
-use crate::exchange::{Begun, Exchange, Terms};
+use crate::exchange::{Exchange, Progress, WaitLimits};
 use crate::link::Link;
 use crate::messaging::protocol;
 use crate::pending::Holder;
 use crate::{CallError, Client, RetryPolicy};
 
 pub use hold::Hold;
-pub use outcome::{Admitted, Denied, Outcome, Standing};
+pub use outcome::{Admitted, Denied, LimitState, Outcome};
 pub use take::Take;
 
 /// Quotas of a node, from [`Client::quota`]. Cheap to clone.
@@ -128,7 +128,7 @@ impl Quota {
     }
 
     /// Returns the state of every limit that covers the subject; takes nothing.
-    pub async fn peek(&self, subject: &str) -> Result<Vec<Standing>, CallError> {
+    pub async fn peek(&self, subject: &str) -> Result<Vec<LimitState>, CallError> {
         let mut frame = Vec::new();
         take::check_subject(subject)?;
         wire::encode_peek(subject, Correlation::NONE, &mut frame);
@@ -177,23 +177,24 @@ impl Quota {
 
     async fn attempt(&self, kind: Kind, body: &[u8], timeout: Timeout) -> Result<Bytes, CallError> {
         let mut exchange = Exchange::new(self.client.core());
-        let exchanged = poll_fn(|cx| {
-            let begun = exchange.poll_begin(Terms::new(timeout), cx, |link, timeout, waker| {
-                check(link, body.len())?;
-                let holder = Holder::Future(Some(waker.clone()));
-                Ok(link.ask(timeout, holder, |correlation, out| {
-                    encode_frame(out, kind, Flags::NONE, 0, correlation, |out| {
-                        out.extend_from_slice(body);
-                    });
-                }))
-            });
-            match ready!(begun) {
-                Ok(Begun::Now(_)) => Poll::Pending,
-                Ok(Begun::Before(place)) => exchange.poll_outcome(place, cx),
-                Err(exchanged) => Poll::Ready(exchanged),
+        let result = poll_fn(|cx| {
+            let progress =
+                exchange.poll_begin(WaitLimits::new(timeout), cx, |link, timeout, waker| {
+                    check(link, body.len())?;
+                    let holder = Holder::Future(Some(waker.clone()));
+                    Ok(link.queue_request(timeout, holder, |correlation, out| {
+                        encode_frame(out, kind, Flags::NONE, 0, correlation, |out| {
+                            out.extend_from_slice(body);
+                        });
+                    }))
+                });
+            match ready!(progress) {
+                Ok(Progress::Sent(_)) => Poll::Pending,
+                Ok(Progress::InFlight(call)) => exchange.poll_outcome(call, cx),
+                Err(result) => Poll::Ready(result),
             }
         });
-        exchanged.await.outcome
+        result.await.outcome
     }
 }
 

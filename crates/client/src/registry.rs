@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::Waker;
 
-use crate::mailbox::Mailbox;
+use crate::envelope_queue::EnvelopeQueue;
 use crate::server::Handlers;
 
 /// Receiver of the messages to a name.
 #[derive(Clone)]
 pub(crate) struct Receiver {
     /// Queue of messages; for an attached server it only gets the end of the subscription.
-    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) queue: Arc<EnvelopeQueue>,
     /// Handlers of the attached server, if there is one.
     pub(crate) handlers: Option<Arc<Handlers>>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Registration {
 }
 
 /// A subscription that is not confirmed yet.
-pub(crate) struct Joining {
+pub(crate) struct PendingSubscription {
     pub(crate) registration: Registration,
     pub(crate) waker: Option<Waker>,
     pub(crate) purpose: Purpose,
@@ -36,9 +36,9 @@ pub(crate) enum Purpose {
     /// A caller waits for the new subscription.
     New,
     /// The caller is gone: unsubscribe after the confirmation.
-    Unwanted,
+    Abandoned,
     /// Repeats a subscription of an earlier connection with this full name.
-    Again(Box<str>),
+    Renew(Box<str>),
 }
 
 /// Subscriptions by full name, with the instance.

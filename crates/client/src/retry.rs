@@ -79,7 +79,7 @@ mod tests {
     use crate::Sent;
 
     #[test]
-    fn only_what_is_safe_is_repeated() {
+    fn only_safe_calls_are_retried() {
         let policy = RetryPolicy::attempts(3);
         for code in ErrorCode::ALL {
             let error = CallError::new(code, "x").with_sent(Sent::Unknown);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_side_decides_how_long_to_wait_at_least() {
+    fn retry_pauses_respect_the_peers_retry_after() {
         let mut error = CallError::new(ErrorCode::Throttled, "x");
         error.retry_after = Some(Duration::from_secs(3));
         let pause = RetryPolicy::attempts(2).pause(&error, 1).unwrap();

@@ -29,9 +29,9 @@ static BINDINGS: AtomicU64 = AtomicU64::new(1);
 
 /// Route number of a target; a new binding must be sent to the peer first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bound {
-    Already(u16),
-    Newly(u16),
+pub(crate) enum BindResult {
+    Existing(u16),
+    New(u16),
 }
 
 /// Route numbers of one connection.
@@ -81,21 +81,21 @@ impl Routes {
     }
 
     /// Returns the number of `target`, with a new binding if necessary.
-    pub(crate) fn bind(&mut self, target: Target<'_>) -> Bound {
+    pub(crate) fn bind(&mut self, target: Target<'_>) -> BindResult {
         // A caller that uses one target repeatedly needs no hashing.
         if self
             .entry(self.newest)
             .is_some_and(|entry| entry.is(target))
         {
-            return Bound::Already(self.newest);
+            return BindResult::Existing(self.newest);
         }
         self.write_key(target);
         if let Some(&number) = self.numbers.get(self.key.as_str()) {
             self.unlink(number);
             self.link(number);
-            return Bound::Already(number);
+            return BindResult::Existing(number);
         }
-        Bound::Newly(self.insert(target))
+        BindResult::New(self.insert(target))
     }
 
     /// Returns the number in `hint` if it still has the same binding.
@@ -274,48 +274,48 @@ mod tests {
     #[test]
     fn a_target_is_bound_once() {
         let mut routes = Routes::default();
-        assert_eq!(routes.bind(target("x")), Bound::Newly(1));
-        assert_eq!(routes.bind(target("y")), Bound::Newly(2));
-        assert_eq!(routes.bind(target("x")), Bound::Already(1));
-        assert_eq!(routes.bind(target("x")), Bound::Already(1));
+        assert_eq!(routes.bind(target("x")), BindResult::New(1));
+        assert_eq!(routes.bind(target("y")), BindResult::New(2));
+        assert_eq!(routes.bind(target("x")), BindResult::Existing(1));
+        assert_eq!(routes.bind(target("x")), BindResult::Existing(1));
         let to_all = Target {
             cast: Cast::All,
             ..target("x")
         };
-        assert_eq!(routes.bind(to_all), Bound::Newly(3));
+        assert_eq!(routes.bind(to_all), BindResult::New(3));
     }
 
     #[test]
-    fn the_route_that_was_unused_for_longest_is_given_up() {
+    fn the_least_recently_used_route_is_rebound() {
         let mut routes = Routes::with_count_max(3);
         for method in ["x", "y", "z"] {
             routes.bind(target(method));
         }
         routes.bind(target("x"));
-        assert_eq!(routes.bind(target("new")), Bound::Newly(2));
-        assert_eq!(routes.bind(target("x")), Bound::Already(1));
-        assert_eq!(routes.bind(target("y")), Bound::Newly(3));
-        assert_eq!(routes.bind(target("z")), Bound::Newly(2));
+        assert_eq!(routes.bind(target("new")), BindResult::New(2));
+        assert_eq!(routes.bind(target("x")), BindResult::Existing(1));
+        assert_eq!(routes.bind(target("y")), BindResult::New(3));
+        assert_eq!(routes.bind(target("z")), BindResult::New(2));
     }
 
     #[test]
-    fn what_is_remembered_of_a_target_holds_until_its_number_means_another() {
+    fn a_route_hint_is_valid_until_the_number_is_rebound() {
         let mut routes = Routes::with_count_max(2);
         routes.bind(target("x"));
         let hint = routes.hint(1);
         routes.bind(target("y"));
         assert_eq!(routes.recall(hint), Some(1));
-        assert_eq!(routes.bind(target("z")), Bound::Newly(2));
+        assert_eq!(routes.bind(target("z")), BindResult::New(2));
         assert_eq!(routes.recall(hint), Some(1));
         routes.bind(target("z"));
-        assert_eq!(routes.bind(target("new")), Bound::Newly(1));
+        assert_eq!(routes.bind(target("new")), BindResult::New(1));
         assert_eq!(routes.recall(hint), None);
         assert_eq!(Routes::default().recall(hint), None);
         assert_eq!(routes.recall(0), None);
     }
 
     #[test]
-    fn a_full_route_opens_again_and_a_new_meaning_is_open() {
+    fn a_full_route_reopens_and_a_rebound_route_is_open() {
         let mut routes = Routes::with_count_max(1);
         routes.bind(target("x"));
         assert!(!routes.set_full(1, true));
@@ -328,13 +328,13 @@ mod tests {
     }
 
     #[test]
-    fn every_number_there_is_can_be_used() {
+    fn every_route_number_can_be_bound() {
         let mut routes = Routes::default();
         for index in 0..ROUTE_COUNT_MAX {
             let bound = routes.bind(target(&index.to_string()));
-            assert_eq!(bound, Bound::Newly(index as u16 + 1));
+            assert_eq!(bound, BindResult::New(index as u16 + 1));
         }
-        assert_eq!(routes.bind(target("one more")), Bound::Newly(1));
-        assert_eq!(routes.bind(target("0")), Bound::Newly(2));
+        assert_eq!(routes.bind(target("one more")), BindResult::New(1));
+        assert_eq!(routes.bind(target("0")), BindResult::New(2));
     }
 }

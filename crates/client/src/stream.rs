@@ -8,7 +8,7 @@ use model::{ErrorCode, Name, NameError};
 use wire::{Append, Cast, Flags, Kind};
 
 use crate::clock::Timeout;
-use crate::exchange::{Exchange, Terms};
+use crate::exchange::{Exchange, WaitLimits};
 use crate::follow::Follow;
 use crate::link::Outgoing;
 use crate::messaging::protocol;
@@ -34,7 +34,7 @@ pub struct RecordStream {
 
 /// Offsets assigned by an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Appended {
+pub struct AppendedOffsets {
     /// Offset of the first record appended.
     pub first: u64,
     /// Offset that the next record in the stream will get.
@@ -54,7 +54,7 @@ pub struct Record {
 
 /// A contiguous part of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Extract {
+pub struct RecordPage {
     /// Oldest offset retained.
     pub start: u64,
     /// Offset after the newest record of the stream.
@@ -108,7 +108,7 @@ impl RecordStream {
 
     /// Appends records, all or none, and waits until they are on disk. After `unconfirmed` they may
     /// or may not be stored; [`RecordStream::append_expecting`] makes a retry safe.
-    pub async fn append(&self, records: &[impl AsRef<[u8]>]) -> Result<Appended, CallError> {
+    pub async fn append(&self, records: &[impl AsRef<[u8]>]) -> Result<AppendedOffsets, CallError> {
         self.try_append(None, records).await
     }
 
@@ -118,7 +118,7 @@ impl RecordStream {
         &self,
         expected: u64,
         records: &[impl AsRef<[u8]>],
-    ) -> Result<Appended, CallError> {
+    ) -> Result<AppendedOffsets, CallError> {
         self.try_append(Some(expected), records).await
     }
 
@@ -131,26 +131,26 @@ impl RecordStream {
         &self,
         expected: Option<u64>,
         records: &[impl AsRef<[u8]>],
-    ) -> Result<Appended, CallError> {
+    ) -> Result<AppendedOffsets, CallError> {
         let size: usize = records.iter().map(|record| record.as_ref().len() + 4).sum();
         let mut body = Vec::with_capacity(size + 12);
         Append::encode(expected, records, &mut body);
         let payload = self.ask(Kind::APPEND, &body).await?;
         let appended = wire::Appended::decode(&payload).map_err(|error| protocol(&error))?;
         let wire::Appended { first, next } = appended;
-        Ok(Appended { first, next })
+        Ok(AppendedOffsets { first, next })
     }
 
     /// Reads records from offset `from`, with the default [`ReadLimit`]. Returns no records when
     /// the stream does not exist or ends before that offset.
-    pub async fn read(&self, from: u64) -> Result<Extract, CallError> {
+    pub async fn read(&self, from: u64) -> Result<RecordPage, CallError> {
         self.read_at_most(from, ReadLimit::default()).await
     }
 
     /// Reads records from offset `from`, up to `limit`.
-    pub async fn read_at_most(&self, from: u64, limit: ReadLimit) -> Result<Extract, CallError> {
+    pub async fn read_at_most(&self, from: u64, limit: ReadLimit) -> Result<RecordPage, CallError> {
         let payload = self.ask(Kind::READ, &limit.from(from)).await?;
-        Extract::decode(&payload)
+        RecordPage::decode(&payload)
     }
 
     /// Reads records from offset `from` and waits for new ones.
@@ -175,7 +175,7 @@ impl ReadLimit {
     }
 }
 
-impl Extract {
+impl RecordPage {
     pub(crate) fn decode(payload: &Bytes) -> Result<Self, CallError> {
         let extract = wire::Extract::decode(payload).map_err(|error| protocol(&error))?;
         let wire::Extract { start, next, .. } = extract;
@@ -199,9 +199,9 @@ pub(crate) async fn ask(
     outgoing: &Outgoing<'_>,
 ) -> Result<Bytes, CallError> {
     let mut exchange = Exchange::new(client.core());
-    let terms = Terms::new(deadline);
-    let exchanged = poll_fn(|cx| exchange.poll(outgoing, terms, cx)).await;
-    exchanged.outcome
+    let limits = WaitLimits::new(deadline);
+    let result = poll_fn(|cx| exchange.poll(outgoing, limits, cx)).await;
+    result.outcome
 }
 
 /// Returns the expected number from the details of a `conflict` error.

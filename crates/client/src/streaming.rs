@@ -13,7 +13,9 @@ use wire::{Correlation, Credit, Flags, Kind};
 use crate::call::CallOptions;
 use crate::clock::Timeout;
 use crate::core::Core;
-use crate::exchange::{Begun, Exchange, Exchanged, Place, Terms, WhenFull, update};
+use crate::exchange::{
+    CallId, Exchange, ExchangeResult, Progress, WaitLimits, WhenFull, set_waker,
+};
 use crate::functions::Functions;
 use crate::items::{CREDIT_BATCH, End, Items};
 use crate::link::Outgoing;
@@ -94,8 +96,8 @@ impl<B: AsRef<[u8]>> Replies<B> {
             if self.is_over {
                 return Poll::Ready(None);
             }
-            let place = match ready!(self.poll_begin(cx)) {
-                Ok(place) => place,
+            let call = match ready!(self.poll_begin(cx)) {
+                Ok(call) => call,
                 Err(error) => {
                     self.is_over = true;
                     return Poll::Ready(Some(Err(error)));
@@ -104,7 +106,7 @@ impl<B: AsRef<[u8]>> Replies<B> {
             let core = self.caller.core();
             if let Some(end) = ready!(poll_items(
                 core,
-                place,
+                call,
                 &mut self.consumed,
                 &mut self.taken,
                 cx
@@ -119,7 +121,7 @@ impl<B: AsRef<[u8]>> Replies<B> {
         }
     }
 
-    fn poll_begin(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<Place, CallError>> {
+    fn poll_begin(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<CallId, CallError>> {
         let outgoing = Outgoing {
             kind: Kind::REQUEST,
             flags: Flags::STREAM,
@@ -127,20 +129,23 @@ impl<B: AsRef<[u8]>> Replies<B> {
             metadata: self.options.metadata.block(),
             body: self.body.as_ref(),
         };
-        let terms = Terms {
+        let limits = WaitLimits {
             wait: self
                 .options
                 .timeout
                 .min(self.caller.core().options.deadline),
-            ..self.options.terms()
+            ..self.options.limits()
         };
-        let begun = self.exchange.poll_begin(terms, cx, |link, timeout, waker| {
-            let holder = |_: &mut Functions| Holder::Stream(Box::new(Items::new(waker.clone())));
-            link.issue(&outgoing, timeout, &mut 0, holder)
-        });
-        match ready!(begun) {
-            Ok(Begun::Now(place) | Begun::Before(place)) => Poll::Ready(Ok(place)),
-            Err(Exchanged { outcome, .. }) => match outcome {
+        let progress = self
+            .exchange
+            .poll_begin(limits, cx, |link, timeout, waker| {
+                let holder =
+                    |_: &mut Functions| Holder::Stream(Box::new(Items::new(waker.clone())));
+                link.issue(&outgoing, timeout, &mut 0, holder)
+            });
+        match ready!(progress) {
+            Ok(Progress::Sent(call) | Progress::InFlight(call)) => Poll::Ready(Ok(call)),
+            Err(ExchangeResult { outcome, .. }) => match outcome {
                 Err(error) => Poll::Ready(Err(error)),
                 Ok(_) => unreachable!("a stream that did not begin has no reply"),
             },
@@ -152,12 +157,12 @@ impl<B: AsRef<[u8]>> Replies<B> {
 /// Returns the end of the stream when no items are left.
 pub(crate) fn poll_items(
     core: &Core,
-    place: Place,
+    call: CallId,
     consumed: &mut u32,
     taken: &mut VecDeque<Bytes>,
     cx: &mut TaskContext<'_>,
 ) -> Poll<Option<End>> {
-    let Place { link, correlation } = place;
+    let CallId { link, correlation } = call;
     let mut state = core.state.lock();
     let Some(link) = state.link_mut(link) else {
         return Poll::Ready(Some(Ok(())));
@@ -176,11 +181,11 @@ pub(crate) fn poll_items(
     } else if let Some(end) = items.take_end() {
         Poll::Ready(Some(end))
     } else {
-        update(&mut items.waker, cx);
+        set_waker(&mut items.waker, cx);
         Poll::Pending
     };
     if returned > 0 {
-        link.tell(|out| encode_credit(returned, correlation, out));
+        link.queue_frame(|out| encode_credit(returned, correlation, out));
     }
     outcome
 }

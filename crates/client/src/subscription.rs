@@ -11,11 +11,11 @@ use model::{ErrorCode, Name};
 use wire::{SUBSCRIBE_WITH_SOURCE, Subscribe};
 
 use crate::clock::Timeout;
-use crate::exchange::{Begun, Exchange, Terms, waited_too_long};
+use crate::envelope_queue::{EnvelopeQueue, QueuedEnvelope};
+use crate::exchange::{Exchange, Progress, WaitLimits, wait_timeout_error};
 use crate::link::not_a_node;
-use crate::mailbox::{Delivery, Mailbox};
 use crate::pending::Holder;
-use crate::registry::{Joining, Purpose, Receiver, Registration};
+use crate::registry::{PendingSubscription, Purpose, Receiver, Registration};
 use crate::{CallError, Client, Envelope};
 
 /// Options of a subscription.
@@ -47,15 +47,15 @@ impl SubscribeOptions {
 /// unsubscribes.
 #[derive(Debug)]
 pub struct Subscription {
-    joined: Joined,
+    active: ActiveSubscription,
     /// Envelopes received and not yet yielded.
-    taken: VecDeque<Delivery>,
+    taken: VecDeque<QueuedEnvelope>,
 }
 
 impl Subscription {
     /// Returns the full name, with its instance.
     pub fn name(&self) -> &str {
-        &self.joined.name
+        &self.active.name
     }
 
     /// Returns the next envelope; `None` at the end.
@@ -65,15 +65,15 @@ impl Subscription {
 
     /// Returns the reason for the end of the subscription; `None` while it is active.
     pub fn ended(&self) -> Option<ErrorCode> {
-        self.joined.mailbox.ended()
+        self.active.queue.ended()
     }
 
     fn poll_envelope(&mut self, cx: &mut Context<'_>) -> Poll<Option<Envelope>> {
         loop {
-            if let Some(delivery) = self.taken.pop_front() {
-                return Poll::Ready(Some(delivery.consume()));
+            if let Some(queued) = self.taken.pop_front() {
+                return Poll::Ready(Some(queued.consume()));
             }
-            if !ready!(self.joined.mailbox.poll_arrived(cx, &mut self.taken)) {
+            if !ready!(self.active.queue.poll_arrived(cx, &mut self.taken)) {
                 return Poll::Ready(None);
             }
         }
@@ -90,29 +90,29 @@ impl Stream for Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        // Returns the credit of envelopes that were not yielded. Dropping `joined` does the rest.
-        for delivery in self.taken.drain(..) {
-            delivery.consume();
+        // Returns the credit of envelopes that were not yielded. Dropping `active` does the rest.
+        for queued in self.taken.drain(..) {
+            queued.consume();
         }
     }
 }
 
 /// An active subscription; dropping it unsubscribes.
-pub(crate) struct Joined {
+pub(crate) struct ActiveSubscription {
     pub(crate) client: Client,
     pub(crate) name: Box<str>,
-    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) queue: Arc<EnvelopeQueue>,
 }
 
-impl std::fmt::Debug for Joined {
+impl std::fmt::Debug for ActiveSubscription {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.name)
     }
 }
 
-impl Drop for Joined {
+impl Drop for ActiveSubscription {
     fn drop(&mut self) {
-        self.mailbox.close();
+        self.queue.close();
         // The registration may hold handlers with user code, which must not be dropped under the
         // lock.
         let removed;
@@ -124,7 +124,7 @@ impl Drop for Joined {
             let is_own = state
                 .registry
                 .get(&self.name)
-                .is_some_and(|found| Arc::ptr_eq(&found.receiver.mailbox, &self.mailbox));
+                .is_some_and(|found| Arc::ptr_eq(&found.receiver.queue, &self.queue));
             if !is_own {
                 return;
             }
@@ -144,53 +144,53 @@ pub(crate) async fn subscribe(
     options: SubscribeOptions,
 ) -> Result<Subscription, CallError> {
     let receiver = Receiver {
-        mailbox: Arc::new(Mailbox::default()),
+        queue: Arc::new(EnvelopeQueue::default()),
         handlers: None,
     };
-    let joined = join(client, name, options, receiver).await?;
+    let active = subscribe_receiver(client, name, options, receiver).await?;
     Ok(Subscription {
-        joined,
+        active,
         taken: VecDeque::new(),
     })
 }
 
 /// Subscribes to a name and waits until the node has confirmed it.
-pub(crate) async fn join(
+pub(crate) async fn subscribe_receiver(
     client: &Client,
     name: &Name,
     options: SubscribeOptions,
     receiver: Receiver,
-) -> Result<Joined, CallError> {
-    let mailbox = receiver.mailbox.clone();
+) -> Result<ActiveSubscription, CallError> {
+    let queue = receiver.queue.clone();
     let registration = Registration {
         options: options.bits,
         receiver,
     };
-    let joining = joining(client, name, registration);
-    let patience = client.patience();
-    let name = match patience.as_duration() {
-        None => joining.await?,
-        Some(time) => match tokio::time::timeout(time, joining).await {
+    let subscribing = send_subscribe(client, name, registration);
+    let default_deadline = client.default_deadline();
+    let name = match default_deadline.as_duration() {
+        None => subscribing.await?,
+        Some(time) => match tokio::time::timeout(time, subscribing).await {
             Ok(outcome) => outcome?,
-            Err(_) => return Err(waited_too_long(&client.core().state.lock())),
+            Err(_) => return Err(wait_timeout_error(&client.core().state.lock())),
         },
     };
-    Ok(Joined {
+    Ok(ActiveSubscription {
         client: client.clone(),
         name,
-        mailbox,
+        queue,
     })
 }
 
 /// Sends SUBSCRIBE and waits for the full name in the confirmation.
-async fn joining(
+async fn send_subscribe(
     client: &Client,
     name: &Name,
     registration: Registration,
 ) -> Result<Box<str>, CallError> {
     let mut exchange = Exchange::new(client.core());
-    let exchanged = poll_fn(|cx| {
-        let begun = exchange.poll_begin(Terms::new(Timeout::NONE), cx, |link, _, waker| {
+    let result = poll_fn(|cx| {
+        let progress = exchange.poll_begin(WaitLimits::new(Timeout::NONE), cx, |link, _, waker| {
             if link.peer.role != wire::Role::Node {
                 return Err(not_a_node(&link.peer.address));
             }
@@ -198,24 +198,26 @@ async fn joining(
                 options: registration.options,
                 name: name.as_str(),
             };
-            let joining = Joining {
+            let subscribing = PendingSubscription {
                 registration: registration.clone(),
                 waker: Some(waker.clone()),
                 purpose: Purpose::New,
             };
-            let holder = Holder::Joining(Box::new(joining));
-            Ok(link.ask(Timeout::NONE, holder, |correlation, out| {
-                subscribe.encode(correlation, out);
-            }))
+            let holder = Holder::Subscribing(Box::new(subscribing));
+            Ok(
+                link.queue_request(Timeout::NONE, holder, |correlation, out| {
+                    subscribe.encode(correlation, out);
+                }),
+            )
         });
-        match ready!(begun) {
-            Ok(Begun::Now(_)) => Poll::Pending,
-            Ok(Begun::Before(place)) => exchange.poll_outcome(place, cx),
-            Err(exchanged) => Poll::Ready(exchanged),
+        match ready!(progress) {
+            Ok(Progress::Sent(_)) => Poll::Pending,
+            Ok(Progress::InFlight(call)) => exchange.poll_outcome(call, cx),
+            Err(result) => Poll::Ready(result),
         }
     })
     .await;
-    let payload = exchanged.outcome?;
+    let payload = result.outcome?;
     let name = wire::decode_name(&payload).map_err(|error| crate::messaging::protocol(&error))?;
     Ok(name.into())
 }

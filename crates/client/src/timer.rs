@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_peer_is_asked_and_then_given_up() {
+    async fn a_silent_peer_gets_pings_and_is_then_dead() {
         let now = Instant::now();
         let mut heartbeat = Heartbeat::new(1000, now);
         let beats: Vec<_> = (0..5).map(|_| heartbeat.beat(now)).collect();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_that_only_listens_is_asked_too() {
+    async fn a_peer_that_only_receives_gets_pings() {
         let now = Instant::now();
         let mut heartbeat = Heartbeat::new(1000, now);
         for _ in 0..100 {

@@ -7,8 +7,8 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::connect("tcp://127.0.0.1:7400").await?;
 //! let orders = client.topic("orders");
-//! let places = orders.append(&[NewRecord::keyed("customer-7", "two books")]).await?;
-//! let mut records = orders.partition(places[0].partition).follow(places[0].offset);
+//! let positions = orders.append(&[NewRecord::keyed("customer-7", "two books")]).await?;
+//! let mut records = orders.partition(positions[0].partition).follow(positions[0].offset);
 //! let record = records.next().await.expect("the stream does not end")?;
 //! assert_eq!(record.value.as_deref(), Some(&b"two books"[..]));
 //! # Ok(())
@@ -26,7 +26,7 @@ use wire::{Append, AppendedRecords, Cast, Kind, TopicHeaders, TopicRecord};
 use crate::clock::Timeout;
 use crate::follow::Follow;
 use crate::messaging::protocol;
-use crate::stream::{Extract, ReadLimit, ask, outgoing};
+use crate::stream::{ReadLimit, RecordPage, ask, outgoing};
 use crate::{CallError, Client};
 
 /// Offset that stands for the end of a partition in a read request.
@@ -65,7 +65,7 @@ pub struct NewRecord {
 
 /// Position of a record in a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RecordPosition {
     /// Partition number.
     pub partition: u32,
     /// Offset in the partition.
@@ -161,15 +161,15 @@ impl Topic {
     /// Appends records and waits until they are as durable as the topic is configured to make them
     /// (default: on disk). Returns the position of each record, in order. After `unconfirmed` the
     /// records may or may not be stored, and a retry may store them twice.
-    pub async fn append(&self, records: &[NewRecord]) -> Result<Vec<Place>, CallError> {
+    pub async fn append(&self, records: &[NewRecord]) -> Result<Vec<RecordPosition>, CallError> {
         let records: Vec<_> = records.iter().map(NewRecord::encode).collect();
         let mut body = Vec::new();
         Append::encode(None, &records, &mut body);
         let outgoing = outgoing(Kind::APPEND, Cast::Topic, &self.name, &body);
         let payload = ask(&self.client, self.deadline, &outgoing).await?;
         let appended = AppendedRecords::decode(&payload).map_err(|error| protocol(&error))?;
-        let place = |(partition, offset)| Place { partition, offset };
-        Ok(appended.places().map(place).collect())
+        let position = |(partition, offset)| RecordPosition { partition, offset };
+        Ok(appended.places().map(position).collect())
     }
 
     /// Returns partition `number`, from 0.
@@ -199,11 +199,11 @@ impl Partition {
         let body = limit.from(from);
         let outgoing = outgoing(Kind::READ, Cast::Topic, &self.name, &body);
         let payload = ask(&self.client, self.deadline, &outgoing).await?;
-        let Extract {
+        let RecordPage {
             start,
             next: end,
             records,
-        } = Extract::decode(&payload)?;
+        } = RecordPage::decode(&payload)?;
         let next = records.last().map_or(end, |last| last.offset + 1);
         let records = records.into_iter().map(Record::decode);
         Ok(Page {

@@ -16,7 +16,7 @@ use crate::{CallError, Client, Metadata, RetryPolicy};
 
 /// Result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WriteReceipt {
     /// Offset in the mailbox.
     pub offset: u64,
     /// True if the message was stored already by an earlier attempt.
@@ -104,7 +104,7 @@ impl<'a> Write<'a> {
         self
     }
 
-    async fn run(mut self) -> Result<Written, CallError> {
+    async fn run(mut self) -> Result<WriteReceipt, CallError> {
         self.body[..Key::SIZE].copy_from_slice(&self.key.encode());
         let deadline = self.timeout.deadline(Instant::now());
         let mut made = 0;
@@ -126,7 +126,7 @@ impl<'a> Write<'a> {
         }
     }
 
-    async fn attempt(&self, timeout: Timeout) -> Result<Written, CallError> {
+    async fn attempt(&self, timeout: Timeout) -> Result<WriteReceipt, CallError> {
         let target = Target {
             name: self.name.as_str(),
             method: self.method,
@@ -137,7 +137,7 @@ impl<'a> Write<'a> {
             .deadline(timeout.as_duration());
         let payload = write.answered(Verb::Write).await?;
         let stored = Stored::decode(&payload).map_err(|error| protocol(&error))?;
-        Ok(Written {
+        Ok(WriteReceipt {
             offset: stored.offset,
             is_duplicate: stored.is_duplicate,
         })
@@ -145,7 +145,7 @@ impl<'a> Write<'a> {
 }
 
 impl<'a> IntoFuture for Write<'a> {
-    type Output = Result<Written, CallError>;
+    type Output = Result<WriteReceipt, CallError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
 
     fn into_future(self) -> Self::IntoFuture {

@@ -1,7 +1,7 @@
-//! A call in callback mode allocates nothing, shown by counting.
+//! Callback calls allocate nothing, as counted by an allocator.
 //!
-//! The client has a thread of its own, and only what that thread allocates is counted: the server
-//! copies what it hands to its handlers.
+//! The client runs on its own thread, and only allocations of that thread are counted, because the
+//! server copies the data for its handlers.
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
@@ -21,7 +21,7 @@ thread_local! {
 struct Counting;
 
 #[expect(unsafe_code, reason = "an allocator cannot be written without")]
-// SAFETY: everything is handed on to the system's allocator as it came.
+// SAFETY: every call is passed unchanged to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.set(ALLOCATED.get() + 1);
@@ -41,15 +41,15 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Calls under way at a time.
+/// Calls in flight at a time.
 const DEPTH: u64 = 16;
 
-/// Calls after which every table and buffer has its size.
+/// Number of calls after which every table and buffer has its final size.
 const WARM_UP: u64 = 5_000;
 
 const CALLS: u64 = 20_000;
 
-/// A server on a thread of its own, for as long as the returned sender is there.
+/// Runs a server on its own thread until the returned sender is dropped.
 fn serve() -> (String, oneshot::Sender<()>) {
     let (address_sender, address) = std::sync::mpsc::channel();
     let (stop, stopped) = oneshot::channel();
@@ -59,7 +59,7 @@ fn serve() -> (String, oneshot::Sender<()>) {
                 Server::new().handle("echo", |request: Request| async move { Ok(request.body) });
             let listening = server.listen("tcp://127.0.0.1:0").await.unwrap();
             address_sender.send(listening.address().to_owned()).unwrap();
-            // Ends when the test does, however that ends.
+            // Ends with the test.
             let _: Result<(), _> = stopped.await;
         });
     });
@@ -80,12 +80,12 @@ fn bounded(test: impl Future<Output = ()>) {
     });
 }
 
-/// Counts answers; the answer to each call makes the next.
+/// Counts replies; each reply makes the next call.
 struct Load {
     callbacks: OnceLock<Callbacks>,
     made: AtomicU64,
     answered: AtomicU64,
-    /// What was allocated after the warm-up, and at the end.
+    /// Number of allocations after the warm-up, and at the end.
     allocated: [AtomicU64; 2],
     done: Notify,
 }

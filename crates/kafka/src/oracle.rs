@@ -128,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_read_from_any_bytes_is_written_the_same(
+    fn decoded_bytes_encode_to_the_same_value(
         bytes in vec(prop_oneof![Just(0u8), 1..5u8, any::<u8>()], 0..512),
     ) {
         for_each_message(&ReadIsWritten(bytes.into()));
@@ -360,17 +360,17 @@ fn next_token<'a>(rest: &mut &'a str) -> Option<&'a str> {
 
 /// Collects the messages that were checked.
 #[derive(Default)]
-struct Seen(RefCell<Vec<(ApiKey, i16)>>);
+struct CheckedMessages(RefCell<Vec<(ApiKey, i16)>>);
 
-impl Check for Seen {
+impl Check for CheckedMessages {
     fn check<Ours: Twin>(&self, version: i16) {
         self.0.borrow_mut().push((Ours::KEY, version));
     }
 }
 
 #[test]
-fn nothing_in_the_table_is_left_out_here() {
-    let seen = Seen::default();
+fn every_api_in_the_table_is_compared() {
+    let seen = CheckedMessages::default();
     for_each_message(&seen);
     let all = API_KEYS
         .iter()
@@ -412,7 +412,7 @@ fn versions_and_headers_are_those_of_kafka() {
 }
 
 #[test]
-fn error_codes_and_who_tries_again_are_those_of_kafka() {
+fn error_codes_and_retriability_match_kafka() {
     for &code in ErrorCode::ALL {
         if let Some(theirs) = kafka_protocol::ResponseError::try_from_code(code.code()) {
             assert_eq!(format!("{code:?}"), format!("{theirs:?}"));

@@ -1,4 +1,5 @@
-//! No size from the wire allocates more than its bytes can account for, shown by counting.
+//! Memory bounds: no size from the wire allocates more than its bytes justify, as counted by an
+//! allocator.
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
@@ -22,7 +23,7 @@ fn count(size: isize) {
 }
 
 #[expect(unsafe_code, reason = "an allocator cannot be written without")]
-// SAFETY: everything is handed on to the system's allocator as it came.
+// SAFETY: every call is passed unchanged to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size().cast_signed());
@@ -35,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Old and new are there at the same time while one is copied to the other.
+        // Old and new memory exist at the same time while one is copied to the other.
         count(size.cast_signed());
         count(-layout.size().cast_signed());
         unsafe { System.realloc(pointer, layout, size) }
@@ -45,7 +46,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most that was allocated at a time while `run` ran.
+/// Returns the maximum memory allocated at a time during `run`.
 fn allocated_max<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get();
     HELD_MAX.set(before);
@@ -53,7 +54,7 @@ fn allocated_max<T>(run: impl FnOnce() -> T) -> (T, usize) {
     (result, usize::try_from(HELD_MAX.get() - before).unwrap())
 }
 
-/// The header of a request without a client id, and then `body`.
+/// Builds a request header without a client id, followed by `body`.
 fn request(api: &Api, version: i16, body: &[u8]) -> Bytes {
     let mut frame = Vec::new();
     frame.extend_from_slice(&api.key.code().to_be_bytes());
@@ -74,18 +75,18 @@ fn every_version() -> impl Iterator<Item = (&'static Api, i16)> {
     })
 }
 
-/// What a frame of `size` bytes may take: its arrays, half as much again while one of them is copied
-/// to where it has room to grow, and its texts.
+/// Memory limit for a frame of `size` bytes: its arrays, half as much again while one of them
+/// grows, and its texts.
 fn allowed(size: usize) -> usize {
     let arrays = (1 << 20) + 4 * size;
     arrays + arrays / 2 + size
 }
 
-/// Bodies that announce an array as long as it can be, of elements as small as they can be.
+/// Bodies that announce an array of maximum length with elements of minimum size.
 fn crowded(is_flexible: bool) -> Vec<Vec<u8>> {
     const SIZE: usize = 100_000;
     let mut bodies = Vec::new();
-    // What may stand in front of the first array: nothing, texts, numbers.
+    // Prefixes before the first array: nothing, texts, numbers.
     for lead in [
         &[][..],
         &[1],
@@ -144,7 +145,7 @@ fn empty_texts_are_read_until_they_take_too_much() {
         let body = [&count.to_be_bytes()[..], &[0; 2].repeat(count as usize)].concat();
         decode_request(&request(ApiKey::DescribeGroups.api(), 0, &body)).map(|_| ())
     };
-    // 24 bytes in memory each; 1 MiB, and eight of the bytes for the two on the wire.
+    // 24 bytes in memory per text; 1 MiB plus eight bytes for the two on the wire.
     assert_eq!(texts(65_000), Ok(()));
     let refused = texts(67_000).unwrap_err().to_string();
     assert!(
@@ -157,7 +158,7 @@ fn empty_texts_are_read_until_they_take_too_much() {
 fn small_random_bodies_take_a_bounded_multiple_of_the_frame() {
     let mut random = fastrand::Rng::with_seed(7);
     for (api, version) in every_version() {
-        // 24 bytes for the one of an empty text, and structures of several.
+        // 24 bytes for the single byte of an empty text, and structures with several.
         for _ in 0..100 {
             let mut body = vec![0; random.usize(..2048)];
             // Small numbers are likely counts, sizes and tags.
@@ -179,7 +180,7 @@ fn small_random_bodies_take_a_bounded_multiple_of_the_frame() {
     }
 }
 
-/// A Metadata request that announces `count` topics and brings `rest`.
+/// A Metadata request that announces `count` topics and contains `rest`.
 fn lying_metadata(count: i32, rest: &[u8]) -> Bytes {
     let api = ApiKey::Metadata.api();
     request(api, 1, &[&count.to_be_bytes(), rest].concat())
@@ -193,7 +194,7 @@ fn a_lying_count_reserves_no_more_than_the_bytes_that_follow() {
         assert!(matches!(read, Err(RequestError::Body { .. })), "{read:?}");
         assert_eq!(allocated, 0, "{count} topics announced");
     }
-    // As many as there are bytes could be true, so that something is reserved.
+    // A count equal to the number of bytes is plausible, so memory is reserved.
     for count in [1, 10, 100, 999, 1000] {
         let frame = lying_metadata(count, &[0xff; 1000]);
         let (read, allocated) = allocated_max(|| decode_request(&frame).map(|_| ()));

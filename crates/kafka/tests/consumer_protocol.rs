@@ -1,4 +1,4 @@
-//! What consumers put into the opaque bytes of their groups, beside the `kafka-protocol` crate.
+//! Consumer group metadata, compared with the `kafka-protocol` crate.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use kafka::consumer_protocol::{Assignment, Subscription, TopicPartitions};
@@ -75,7 +75,7 @@ fn a_later_version_is_read_as_far_as_it_is_known() {
 }
 
 #[test]
-fn what_ends_early_is_an_error_and_nothing_at_all_an_empty_assignment() {
+fn truncated_assignments_are_errors_and_no_bytes_are_empty() {
     let mut written = Vec::new();
     subscription(3).encode(3, &mut written).unwrap();
     let written = Bytes::from(written);

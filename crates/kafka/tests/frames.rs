@@ -1,4 +1,4 @@
-//! Frames and headers as a broker and a client use them, and bytes that never change.
+//! Frames and headers as a broker and a client use them, and golden bytes.
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
@@ -44,7 +44,7 @@ fn the_api_of_a_request_is_known_from_its_first_six_bytes() {
 }
 
 #[test]
-fn a_frame_above_the_limit_or_below_nought_is_refused_by_its_size_alone() {
+fn oversized_and_negative_frames_are_rejected_by_their_size() {
     for (announced, size) in [([0, 0, 0, 4], 4), ([0xff, 0xff, 0xff, 0xff], -1)] {
         let mut arrived = BytesMut::from(&announced[..]);
         let refused = FrameError { size, size_max: 3 };
@@ -53,7 +53,7 @@ fn a_frame_above_the_limit_or_below_nought_is_refused_by_its_size_alone() {
 }
 
 #[test]
-fn a_heartbeat_is_these_bytes_in_the_last_version_before_the_flexible_ones_and_the_first_of_them() {
+fn heartbeat_bytes_before_and_after_the_first_flexible_version() {
     let request = heartbeat::Request {
         group_id: "g".to_owned(),
         generation_id: 5,
@@ -85,7 +85,7 @@ fn a_heartbeat_is_these_bytes_in_the_last_version_before_the_flexible_ones_and_t
 }
 
 #[test]
-fn a_fetch_of_a_topic_id_is_these_bytes() {
+fn fetch_bytes_with_a_topic_id() {
     let request = fetch::Request {
         cluster_id: Some("c".to_owned()),
         max_wait_ms: 500,
@@ -171,7 +171,7 @@ fn records_are_read_from_the_frame_and_written_from_pieces() {
 }
 
 #[test]
-fn api_versions_in_a_version_nobody_serves_is_answered_in_version_0_with_what_is_served() {
+fn unsupported_api_versions_requests_get_a_version_0_response() {
     let mut bytes = Vec::new();
     encode_request(
         &mut bytes,
@@ -190,11 +190,11 @@ fn api_versions_in_a_version_nobody_serves_is_answered_in_version_0_with_what_is
 
     let mut answer = Vec::new();
     encode_api_versions_refusal(&mut answer, 6).unwrap();
-    // Correlation id, error 35, a count of four bytes: nothing of it is flexible.
+    // Correlation id, error 35 and a count of four bytes, none of them flexible.
     let count = u8::try_from(API_KEYS.len()).unwrap();
     assert_eq!(answer[4..14], [0, 0, 0, 6, 0, 35, 0, 0, 0, count]);
     assert_eq!(answer.len(), 14 + API_KEYS.len() * 6);
-    // Who asked in version 4 understands it.
+    // A client that asked in version 4 decodes it.
     let read = decode_response::<api_versions::Request>(&frame_of(&answer), 4).unwrap();
     assert_eq!(read.0, 6);
     assert_eq!(read.1.error_code, ErrorCode::UnsupportedVersion);
@@ -225,7 +225,7 @@ fn the_answer_to_api_versions_never_has_tagged_fields_in_its_header() {
 }
 
 #[test]
-fn other_answers_have_them_from_the_first_flexible_version_on() {
+fn other_response_headers_are_tagged_in_flexible_versions() {
     let mut bytes = Vec::new();
     encode_response(&mut bytes, 3, 6, &heartbeat::Response::default()).unwrap();
     assert_eq!(bytes, [0, 0, 0, 10, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0]);
@@ -301,7 +301,7 @@ fn no_topics_and_all_topics_are_told_apart_where_a_version_can() {
             let Request::Metadata(read) = decode_request(&frame).unwrap().1 else {
                 panic!("a Metadata request is one");
             };
-            // Version 0 has an empty list for all of them, and nothing for none.
+            // Version 0 has an empty list for all topics and no encoding for none.
             let expected = if version == 0 {
                 Some(Vec::new())
             } else {
@@ -313,7 +313,7 @@ fn no_topics_and_all_topics_are_told_apart_where_a_version_can() {
 }
 
 #[test]
-fn what_the_protocol_cannot_carry_leaves_the_buffer_as_it_was() {
+fn encoding_errors_leave_the_buffer_unchanged() {
     let request = heartbeat::Request {
         group_id: "g".repeat(32_768),
         ..heartbeat::Request::default()

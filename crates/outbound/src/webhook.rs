@@ -87,9 +87,9 @@ impl Caller for HttpCaller {
                 status: answer.status().as_u16(),
                 content_type: text(CONTENT_TYPE).unwrap_or_default().to_owned(),
                 retry_after: retry_after.map(Duration::from_secs),
-                body: Box::pin(Pieces {
+                body: Box::pin(ResponseBody {
                     timeout,
-                    patience: Box::pin(tokio::time::sleep(timeout)),
+                    timer: Box::pin(tokio::time::sleep(timeout)),
                     body: answer.into_body(),
                 }),
             })
@@ -127,7 +127,7 @@ fn prepare(request: Request, allowed: &Allowed) -> Result<hyper::Request<Full<By
 
 /// Validates a header from an agent's settings.
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
-    const OURS: [&str; 8] = [
+    const RESERVED: [&str; 8] = [
         "connection",
         "content-length",
         "content-type",
@@ -139,7 +139,7 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> 
     ];
     let invalid = || format!("`{name}` is not a valid header");
     let parsed = HeaderName::try_from(name).map_err(|_| invalid())?;
-    if OURS.contains(&parsed.as_str()) {
+    if RESERVED.contains(&parsed.as_str()) {
         return Err(format!("the header `{name}` is set by the node"));
     }
     let value = HeaderValue::try_from(value).map_err(|_| invalid())?;
@@ -157,13 +157,13 @@ fn explain(error: &Error) -> String {
 }
 
 /// Body of a response, with a time limit for each piece.
-struct Pieces {
+struct ResponseBody {
     timeout: Duration,
-    patience: Pin<Box<Sleep>>,
+    timer: Pin<Box<Sleep>>,
     body: Incoming,
 }
 
-impl Body for Pieces {
+impl Body for ResponseBody {
     fn poll_piece(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -178,13 +178,13 @@ impl Body for Pieces {
                 Poll::Ready(Some(Ok(frame))) => {
                     if let Ok(data) = frame.into_data() {
                         let next = Instant::now() + this.timeout;
-                        this.patience.as_mut().reset(next);
+                        this.timer.as_mut().reset(next);
                         return Poll::Ready(Some(Ok(data)));
                     }
                 }
                 Poll::Pending => {
                     let timed_out = || Some(Err(CallError::TimedOut(this.timeout)));
-                    return this.patience.as_mut().poll(cx).map(|()| timed_out());
+                    return this.timer.as_mut().poll(cx).map(|()| timed_out());
                 }
             }
         }

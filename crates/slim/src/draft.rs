@@ -2,8 +2,8 @@
 //! application.
 
 use crate::link::Link;
-use crate::mac::Covered;
-use crate::name::{Name, once};
+use crate::mac::MacInput;
+use crate::name::{Name, set_once};
 use crate::wire::{Fields, Malformed, put_bytes, put_nested, put_number};
 
 /// Acknowledgement of a subscribe or an unsubscribe.
@@ -21,9 +21,9 @@ impl<'a> Ack<'a> {
         let mut fields = Fields::new(bytes);
         while let Some(field) = fields.next()? {
             match field.number {
-                1 => once(&mut id, &field, field.number()?)?,
-                2 => once(&mut success, &field, field.number()? != 0)?,
-                3 => once(&mut error, &field, field.text()?)?,
+                1 => set_once(&mut id, &field, field.number()?)?,
+                2 => set_once(&mut success, &field, field.number()? != 0)?,
+                3 => set_once(&mut error, &field, field.text()?)?,
                 _ => {}
             }
         }
@@ -115,7 +115,7 @@ impl Draft<'_> {
         out: &mut Vec<u8>,
     ) {
         let mut covered = Vec::new();
-        let cover = Covered {
+        let cover = MacInput {
             source: &self.source,
             destination: &self.destination,
             identity: self.identity,

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::link::Link;
-use crate::mac::{Covered, MAC_SIZE};
+use crate::mac::{MAC_SIZE, MacInput};
 use crate::message::Routed;
 use crate::wire::{put_number, put_size, varint_size};
 
@@ -35,7 +35,7 @@ impl Forward {
             return false;
         }
         self.covered.clear();
-        Covered::on_its_way(&routed.header, ttl).write(&mut self.covered);
+        MacInput::forwarded(&routed.header, ttl).write(&mut self.covered);
         self.head.clear();
         write_head(routed, ttl, &mut self.head);
         true

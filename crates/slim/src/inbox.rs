@@ -31,7 +31,7 @@ pub struct Inbox {
     size_max: u32,
     chunk: Bytes,
     /// Start of a message, with its head, that arrived in several chunks.
-    begun: BytesMut,
+    partial: BytesMut,
     /// Remaining bytes of a message above the limit.
     to_skip: u32,
 }
@@ -42,7 +42,7 @@ impl Inbox {
         Self {
             size_max,
             chunk: Bytes::new(),
-            begun: BytesMut::new(),
+            partial: BytesMut::new(),
             to_skip: 0,
         }
     }
@@ -74,15 +74,15 @@ impl Inbox {
 
     /// Returns the size of the next message once its head has arrived.
     fn head(&mut self) -> Result<Option<u32>, Compressed> {
-        if !self.begun.is_empty() {
+        if !self.partial.is_empty() {
             self.collect(HEAD_SIZE);
         } else if self.chunk.len() < HEAD_SIZE {
             self.collect(HEAD_SIZE);
             return Ok(None);
         }
-        let head = match self.begun.is_empty() {
+        let head = match self.partial.is_empty() {
             true => &self.chunk[..],
-            false => &self.begun[..],
+            false => &self.partial[..],
         };
         match head {
             [0, a, b, c, d, ..] => Ok(Some(u32::from_be_bytes([*a, *b, *c, *d]))),
@@ -93,41 +93,41 @@ impl Inbox {
 
     /// Removes the head of the next message.
     fn drop_head(&mut self) {
-        match self.begun.is_empty() {
+        match self.partial.is_empty() {
             true => self.chunk.advance(HEAD_SIZE),
-            false => self.begun.clear(),
+            false => self.partial.clear(),
         }
     }
 
     /// Returns the message after the head once it is complete.
     fn take(&mut self, size: usize) -> Option<Bytes> {
         let whole = HEAD_SIZE + size;
-        if self.begun.is_empty() && self.chunk.len() >= whole {
+        if self.partial.is_empty() && self.chunk.len() >= whole {
             let mut message = self.chunk.split_to(whole);
             message.advance(HEAD_SIZE);
             return Some(message);
         }
         self.collect(whole);
-        if self.begun.len() < whole {
+        if self.partial.len() < whole {
             return None;
         }
-        let mut message = std::mem::take(&mut self.begun).freeze();
+        let mut message = std::mem::take(&mut self.partial).freeze();
         message.advance(HEAD_SIZE);
         Some(message)
     }
 
-    /// Moves bytes from the chunk to `begun`, up to `whole` bytes in total. Memory grows with the
+    /// Moves bytes from the chunk to `partial`, up to `whole` bytes in total. Memory grows with the
     /// received bytes, not with the announced size.
     fn collect(&mut self, whole: usize) {
-        let missing = whole.saturating_sub(self.begun.len());
+        let missing = whole.saturating_sub(self.partial.len());
         let piece = self.chunk.split_to(missing.min(self.chunk.len()));
-        self.begun.extend_from_slice(&piece);
+        self.partial.extend_from_slice(&piece);
     }
 }
 
 #[cfg(test)]
 impl Inbox {
-    pub(crate) fn begun_capacity(&self) -> usize {
-        self.begun.capacity()
+    pub(crate) fn partial_capacity(&self) -> usize {
+        self.partial.capacity()
     }
 }

@@ -41,7 +41,7 @@ impl MacKey {
         })
     }
 
-    /// Returns the MAC of bytes from [`Covered::write`].
+    /// Returns the MAC of bytes from [`MacInput::write`].
     pub(crate) fn sign(&self, covered: &[u8]) -> [u8; MAC_SIZE] {
         let mut context = self.begun.clone();
         context.update(covered);
@@ -57,13 +57,13 @@ impl MacKey {
         };
         scratch.clear();
         scratch.extend_from_slice(&self.beginning);
-        Covered::as_it_came(header).write(scratch);
+        MacInput::received(header).write(scratch);
         hmac::verify(&self.key, scratch, mac).is_ok()
     }
 }
 
 /// Fields covered by a MAC, after the prefix of the link.
-pub(crate) struct Covered<'a> {
+pub(crate) struct MacInput<'a> {
     pub(crate) source: &'a Name<'a>,
     pub(crate) destination: &'a Name<'a>,
     pub(crate) identity: &'a str,
@@ -74,8 +74,8 @@ pub(crate) struct Covered<'a> {
     pub(crate) ttl: u32,
 }
 
-impl<'a> Covered<'a> {
-    fn as_it_came(header: &'a Header<'a>) -> Self {
+impl<'a> MacInput<'a> {
+    fn received(header: &'a Header<'a>) -> Self {
         Self {
             source: &header.source,
             destination: &header.destination,
@@ -89,12 +89,12 @@ impl<'a> Covered<'a> {
     }
 
     /// Returns the fields of an outgoing header, without connection numbers.
-    pub(crate) fn on_its_way(header: &'a Header<'a>, ttl: u32) -> Self {
+    pub(crate) fn forwarded(header: &'a Header<'a>, ttl: u32) -> Self {
         Self {
             recv_from: None,
             forward_to: None,
             ttl,
-            ..Self::as_it_came(header)
+            ..Self::received(header)
         }
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::draft::Ack;
-use crate::name::{Name, once};
+use crate::name::{Name, set_once};
 use crate::negotiation::Negotiation;
 use crate::shape::{self, check};
 use crate::wire::{Field, Fields, Malformed};
@@ -82,7 +82,7 @@ impl<'a> Message<'a> {
         let mut fields = Fields::new(whole);
         while let Some(field) = fields.next()? {
             match field.number {
-                1..=3 | 5 | 6 => once(&mut found, &field, field)?,
+                1..=3 | 5 | 6 => set_once(&mut found, &field, field)?,
                 4 => check(field.bytes()?, &shape::METADATA)?,
                 _ => {}
             }
@@ -110,8 +110,8 @@ fn subscription(bytes: &[u8]) -> Result<(Header<'_>, u64), Malformed> {
     let mut fields = Fields::new(bytes);
     while let Some(field) = fields.next()? {
         match field.number {
-            1 => once(&mut header, &field, Header::scan(field.bytes()?)?)?,
-            2 => once(&mut id, &field, field.number()?)?,
+            1 => set_once(&mut header, &field, Header::scan(field.bytes()?)?)?,
+            2 => set_once(&mut id, &field, field.number()?)?,
             _ => {}
         }
     }
@@ -128,7 +128,7 @@ impl<'a> Routed<'a> {
             match field.number {
                 1 => {
                     let read = Header::scan(field.bytes()?)?;
-                    once(&mut header, &field, (read, field))?;
+                    set_once(&mut header, &field, (read, field))?;
                 }
                 2 => {
                     check(field.bytes()?, &shape::SESSION)?;
@@ -172,7 +172,7 @@ impl<'a> Routed<'a> {
 
 impl<'a> Header<'a> {
     fn scan(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut read = Scan::default();
+        let mut read = HeaderFields::default();
         let mut fields = Fields::new(bytes);
         while let Some(field) = fields.next()? {
             read.take(&field)?;
@@ -195,7 +195,7 @@ impl<'a> Header<'a> {
 
 /// Header fields found so far.
 #[derive(Default)]
-struct Scan<'a> {
+struct HeaderFields<'a> {
     source: Option<Name<'a>>,
     destination: Option<Name<'a>>,
     identity: Option<&'a str>,
@@ -210,20 +210,20 @@ struct Scan<'a> {
     hop_count: usize,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> HeaderFields<'a> {
     fn take(&mut self, field: &Field<'a>) -> Result<(), Malformed> {
         match field.number {
-            1 => once(&mut self.source, field, Name::read(field.bytes()?)?)?,
-            2 => once(&mut self.destination, field, Name::read(field.bytes()?)?)?,
-            3 => once(&mut self.identity, field, field.text()?)?,
-            4 => once(&mut self.fanout, field, field.number()? as u32)?,
+            1 => set_once(&mut self.source, field, Name::read(field.bytes()?)?)?,
+            2 => set_once(&mut self.destination, field, Name::read(field.bytes()?)?)?,
+            3 => set_once(&mut self.identity, field, field.text()?)?,
+            4 => set_once(&mut self.fanout, field, field.number()? as u32)?,
             5 => drop(field.text()?),
-            6 => once(&mut self.ttl, field, field.number()? as u32)?,
-            7 => once(&mut self.recv_from, field, field.number()?)?,
-            8 => once(&mut self.forward_to, field, field.number()?)?,
-            9 => once(&mut self.incoming, field, field.number()?)?,
-            10 => once(&mut self.error, field, field.number()? != 0)?,
-            11 => once(&mut self.header_mac, field, field.bytes()?)?,
+            6 => set_once(&mut self.ttl, field, field.number()? as u32)?,
+            7 => set_once(&mut self.recv_from, field, field.number()?)?,
+            8 => set_once(&mut self.forward_to, field, field.number()?)?,
+            9 => set_once(&mut self.incoming, field, field.number()?)?,
+            10 => set_once(&mut self.error, field, field.number()? != 0)?,
+            11 => set_once(&mut self.header_mac, field, field.bytes()?)?,
             12 => drop(field.bytes()?),
             _ => {}
         }

@@ -97,8 +97,8 @@ impl<'a> Name<'a> {
         let mut fields = Fields::new(bytes);
         while let Some(field) = fields.next()? {
             match field.number {
-                1 => once(&mut encoded, &field, read_encoded(field.bytes()?)?)?,
-                2 => once(&mut texts, &field, read_texts(field.bytes()?)?)?,
+                1 => set_once(&mut encoded, &field, read_encoded(field.bytes()?)?)?,
+                2 => set_once(&mut texts, &field, read_texts(field.bytes()?)?)?,
                 _ => {}
             }
         }
@@ -146,8 +146,10 @@ fn read_encoded(bytes: &[u8]) -> Result<EncodedName, Malformed> {
     let mut fields = Fields::new(bytes);
     while let Some(field) = fields.next()? {
         match field.number {
-            index @ 1..=3 => once(&mut components[index as usize - 1], &field, field.number()?)?,
-            4 => once(&mut id, &field, read_id(field.bytes()?)?)?,
+            index @ 1..=3 => {
+                set_once(&mut components[index as usize - 1], &field, field.number()?)?
+            }
+            4 => set_once(&mut id, &field, read_id(field.bytes()?)?)?,
             _ => {}
         }
     }
@@ -162,7 +164,7 @@ fn read_id(bytes: &[u8]) -> Result<[u64; 2], Malformed> {
     let mut fields = Fields::new(bytes);
     while let Some(field) = fields.next()? {
         if let index @ 1..=2 = field.number {
-            once(&mut halves[index as usize - 1], &field, field.number()?)?;
+            set_once(&mut halves[index as usize - 1], &field, field.number()?)?;
         }
     }
     Ok(halves.map(Option::unwrap_or_default))
@@ -173,7 +175,7 @@ fn read_texts(bytes: &[u8]) -> Result<[&str; 3], Malformed> {
     let mut fields = Fields::new(bytes);
     while let Some(field) = fields.next()? {
         if let index @ 1..=3 = field.number {
-            once(&mut texts[index as usize - 1], &field, field.text()?)?;
+            set_once(&mut texts[index as usize - 1], &field, field.text()?)?;
         }
     }
     Ok(texts.map(Option::unwrap_or_default))
@@ -181,7 +183,11 @@ fn read_texts(bytes: &[u8]) -> Result<[&str; 3], Malformed> {
 
 /// Sets a field that must occur once. A repeated field is an error, because decoders could choose
 /// different values.
-pub(crate) fn once<T>(slot: &mut Option<T>, field: &Field<'_>, value: T) -> Result<(), Malformed> {
+pub(crate) fn set_once<T>(
+    slot: &mut Option<T>,
+    field: &Field<'_>,
+    value: T,
+) -> Result<(), Malformed> {
     match slot.replace(value) {
         None => Ok(()),
         Some(_) => Err(Malformed::Twice(field.number)),

@@ -1,6 +1,6 @@
 //! `Negotiation`: the first message of a stream, and its reply.
 
-use crate::name::once;
+use crate::name::set_once;
 use crate::wire::{Fields, Malformed, put_bytes, put_nested, put_number};
 
 /// A link negotiation, request or reply.
@@ -63,7 +63,7 @@ impl<'a> Negotiation<'a> {
         let mut fields = Fields::new(link);
         while let Some(field) = fields.next()? {
             if field.number == 1 {
-                once(&mut payload, &field, Self::read(field.bytes()?)?)?;
+                set_once(&mut payload, &field, Self::read(field.bytes()?)?)?;
             }
         }
         Ok(payload)
@@ -76,14 +76,14 @@ impl<'a> Negotiation<'a> {
         let mut fields = Fields::new(bytes);
         while let Some(field) = fields.next()? {
             match field.number {
-                1 => once(link_id, &field, field.text()?)?,
-                2 => once(version, &field, field.text()?)?,
-                3 => once(&mut is_reply, &field, field.number()? != 0)?,
-                4 => once(&mut public_key, &field, field.bytes()?)?,
-                5 => once(&mut kind, &field, field.number()?)?,
-                6 => once(node_id, &field, field.text()?)?,
-                7 => once(deployment, &field, field.text()?)?,
-                8 => once(&mut kem, &field, field.bytes()?)?,
+                1 => set_once(link_id, &field, field.text()?)?,
+                2 => set_once(version, &field, field.text()?)?,
+                3 => set_once(&mut is_reply, &field, field.number()? != 0)?,
+                4 => set_once(&mut public_key, &field, field.bytes()?)?,
+                5 => set_once(&mut kind, &field, field.number()?)?,
+                6 => set_once(node_id, &field, field.text()?)?,
+                7 => set_once(deployment, &field, field.text()?)?,
+                8 => set_once(&mut kem, &field, field.bytes()?)?,
                 _ => {}
             }
         }

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn without_rules_anybody_may_do_anything() {
+    fn without_rules_every_action_is_allowed() {
         let rules = Rules::default();
         assert!(rules.allow(Act::Subscribe, &agent(["a", "b", "c"]), ""));
     }

@@ -30,7 +30,7 @@ pub struct Unknown(pub u64);
 #[derive(Debug)]
 pub struct Table<P> {
     prefixes: HashMap<Prefix, Entry<P>>,
-    connections: HashMap<u64, Held>,
+    connections: HashMap<u64, ConnectionSubscriptions>,
 }
 
 /// An agent name with its holders.
@@ -40,7 +40,7 @@ struct Entry<P> {
     agent: Box<str>,
     by_id: HashMap<Option<u128>, Holders<P>>,
     /// Holders of any instance, each once.
-    anybody: Holders<P>,
+    any_instance: Holders<P>,
 }
 
 /// An agent name with its instances, for display.
@@ -56,7 +56,7 @@ pub struct Agent<'a, P> {
 
 /// Subscriptions of a connection.
 #[derive(Debug, Default)]
-struct Held {
+struct ConnectionSubscriptions {
     /// Subscription numbers by name. The connection holds the name while there is at least one.
     by_key: HashMap<Key, HashSet<u64>>,
     /// Number of names held per agent.
@@ -87,24 +87,28 @@ impl<P: Clone> Table<P> {
         count_max: usize,
     ) -> Result<(), SubscribeError> {
         let key = name.encoded.key();
-        let held = self.connections.entry(connection).or_default();
-        if held.by_key.get(&key).is_some_and(|ids| ids.contains(&id)) {
+        let subscriptions = self.connections.entry(connection).or_default();
+        if subscriptions
+            .by_key
+            .get(&key)
+            .is_some_and(|ids| ids.contains(&id))
+        {
             return Ok(());
         }
-        if held.count >= count_max {
+        if subscriptions.count >= count_max {
             return Err(SubscribeError::TooMany(count_max));
         }
-        held.count += 1;
-        let ids = held.by_key.entry(key).or_default();
+        subscriptions.count += 1;
+        let ids = subscriptions.by_key.entry(key).or_default();
         let is_first = ids.is_empty();
         ids.insert(id);
         if is_first {
-            let names = held.by_prefix.entry(key.prefix).or_default();
+            let names = subscriptions.by_prefix.entry(key.prefix).or_default();
             *names += 1;
             let entry = self.prefixes.entry(key.prefix);
             let entry = entry.or_insert_with(|| Entry::new(name.agent().into()));
             if *names == 1 {
-                entry.anybody.insert(connection, peer.clone());
+                entry.any_instance.insert(connection, peer.clone());
             }
             let holders = entry.by_id.entry(key.id).or_default();
             holders.insert(connection, peer.clone());
@@ -115,33 +119,33 @@ impl<P: Clone> Table<P> {
     /// Removes a subscription. The connection holds the name as long as it has another subscription
     /// to it.
     pub fn unsubscribe(&mut self, key: Key, connection: u64, id: u64) -> Result<(), Unknown> {
-        let held = self.connections.get_mut(&connection);
-        let held = held.ok_or(Unknown(id))?;
-        let ids = held.by_key.get_mut(&key).ok_or(Unknown(id))?;
+        let subscriptions = self.connections.get_mut(&connection);
+        let subscriptions = subscriptions.ok_or(Unknown(id))?;
+        let ids = subscriptions.by_key.get_mut(&key).ok_or(Unknown(id))?;
         if !ids.remove(&id) {
             return Err(Unknown(id));
         }
-        held.count -= 1;
+        subscriptions.count -= 1;
         if ids.is_empty() {
-            held.by_key.remove(&key);
-            let is_last = held.let_go_of(key.prefix);
-            self.forget(key, connection, is_last);
+            subscriptions.by_key.remove(&key);
+            let is_last = subscriptions.release(key.prefix);
+            self.remove_holder(key, connection, is_last);
         }
         Ok(())
     }
 
     /// Removes all subscriptions of a connection.
     pub fn remove(&mut self, connection: u64) {
-        let Some(mut held) = self.connections.remove(&connection) else {
+        let Some(mut subscriptions) = self.connections.remove(&connection) else {
             return;
         };
-        for key in std::mem::take(&mut held.by_key).into_keys() {
-            let is_last = held.let_go_of(key.prefix);
-            self.forget(key, connection, is_last);
+        for key in std::mem::take(&mut subscriptions.by_key).into_keys() {
+            let is_last = subscriptions.release(key.prefix);
+            self.remove_holder(key, connection, is_last);
         }
     }
 
-    fn forget(&mut self, key: Key, connection: u64, is_last_of_prefix: bool) {
+    fn remove_holder(&mut self, key: Key, connection: u64, is_last_of_prefix: bool) {
         let Some(entry) = self.prefixes.get_mut(&key.prefix) else {
             return;
         };
@@ -152,7 +156,7 @@ impl<P: Clone> Table<P> {
             }
         }
         if is_last_of_prefix {
-            entry.anybody.remove(connection);
+            entry.any_instance.remove(connection);
         }
         if entry.by_id.is_empty() {
             self.prefixes.remove(&key.prefix);
@@ -178,14 +182,17 @@ impl<P> Table<P> {
     fn holders(&self, key: &Key) -> Option<&Holders<P>> {
         let entry = self.prefixes.get(&key.prefix)?;
         match key.id {
-            None => Some(&entry.anybody),
+            None => Some(&entry.any_instance),
             id => entry.by_id.get(&id),
         }
     }
 
     /// Returns the number of subscriptions.
     pub fn subscription_count(&self) -> usize {
-        self.connections.values().map(|held| held.count).sum()
+        self.connections
+            .values()
+            .map(|subscriptions| subscriptions.count)
+            .sum()
     }
 
     /// Iterates over all names with their holders, in arbitrary order.
@@ -203,9 +210,9 @@ impl<P> Table<P> {
     }
 }
 
-impl Held {
+impl ConnectionSubscriptions {
     /// Counts down the names held of an agent. Returns true if that was the last one.
-    fn let_go_of(&mut self, prefix: Prefix) -> bool {
+    fn release(&mut self, prefix: Prefix) -> bool {
         let Some(names) = self.by_prefix.get_mut(&prefix) else {
             return false;
         };
@@ -223,10 +230,10 @@ impl<P> Entry<P> {
         let mut instances = Vec::new();
         for (id, holders) in &self.by_id {
             let id = id.map_or(String::new(), |id| Uuid(id).to_string());
-            let held = holders
+            let rows = holders
                 .iter()
                 .map(|(connection, peer)| (id.clone(), *connection, peer));
-            instances.extend(held);
+            instances.extend(rows);
         }
         instances.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
         instances
@@ -236,7 +243,7 @@ impl<P> Entry<P> {
         Self {
             agent,
             by_id: HashMap::new(),
-            anybody: Holders::default(),
+            any_instance: Holders::default(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What unmodified clients sent, what is easily got wrong, and what holds for any bytes.
+//! Recorded messages of unmodified clients, edge cases, and properties of arbitrary bytes.
 
 mod bad_input;
 pub(crate) mod clients;

@@ -79,14 +79,14 @@ pub struct Frames {
     /// Received bytes that were not processed: less than a frame with its head.
     buffer: BytesMut,
     /// Message whose frames are being collected.
-    begun: Option<Begun>,
+    partial: Option<PartialMessage>,
     /// Remaining bytes of a skipped frame.
     to_skip: u64,
 }
 
 /// A message of several frames.
 #[derive(Debug, Default)]
-struct Begun {
+struct PartialMessage {
     /// Size of all frames so far, in bytes.
     size: u64,
     /// Payload so far; empty once the message is too large.
@@ -110,7 +110,7 @@ impl Frames {
         Self {
             size_max: size_max.into(),
             buffer: BytesMut::new(),
-            begun: None,
+            partial: None,
             to_skip: 0,
         }
     }
@@ -130,9 +130,9 @@ impl Frames {
                 _ => self.take_control(&head),
             };
             match event {
-                Taken::Event(event) => return Ok(Some(event)),
-                Taken::Part => {}
-                Taken::Nothing => return Ok(None),
+                FrameResult::Event(event) => return Ok(Some(event)),
+                FrameResult::Part => {}
+                FrameResult::Incomplete => return Ok(None),
             }
         }
         if self.buffer.is_empty() && self.buffer.capacity() > KEPT_SIZE_MAX {
@@ -141,11 +141,11 @@ impl Frames {
         Ok(None)
     }
 
-    fn take_control(&mut self, head: &Head) -> Taken {
+    fn take_control(&mut self, head: &Head) -> FrameResult {
         let Some(payload) = self.payload(head) else {
-            return Taken::Nothing;
+            return FrameResult::Incomplete;
         };
-        Taken::Event(match head.opcode {
+        FrameResult::Event(match head.opcode {
             Opcode::Ping => Event::Ping(payload.freeze()),
             Opcode::Pong => Event::Pong,
             _ => Event::Close,
@@ -153,38 +153,38 @@ impl Frames {
     }
 
     /// Processes a frame of a message once it is complete or to be skipped.
-    fn take_part(&mut self, head: &Head) -> Result<Taken, Violation> {
-        if (head.opcode == Opcode::Continuation) != self.begun.is_some() {
+    fn take_part(&mut self, head: &Head) -> Result<FrameResult, Violation> {
+        if (head.opcode == Opcode::Continuation) != self.partial.is_some() {
             return Err(Violation::Order);
         }
-        let before = self.begun.as_ref().map_or(0, |begun| begun.size);
+        let before = self.partial.as_ref().map_or(0, |partial| partial.size);
         let size = before.saturating_add(head.size);
         if size > self.size_max {
             self.skip(head);
-            self.begun = (!head.is_final).then(|| Begun {
+            self.partial = (!head.is_final).then(|| PartialMessage {
                 size,
                 payload: BytesMut::new(),
             });
             return Ok(match head.is_final {
-                true => Taken::Event(Event::Oversize(size)),
-                false => Taken::Part,
+                true => FrameResult::Event(Event::Oversize(size)),
+                false => FrameResult::Part,
             });
         }
         let Some(part) = self.payload(head) else {
-            return Ok(Taken::Nothing);
+            return Ok(FrameResult::Incomplete);
         };
-        let payload = match self.begun.take() {
+        let payload = match self.partial.take() {
             None => part,
-            Some(mut begun) => {
-                begun.payload.unsplit(part);
-                begun.payload
+            Some(mut partial) => {
+                partial.payload.unsplit(part);
+                partial.payload
             }
         };
         if head.is_final {
-            return Ok(Taken::Event(Event::Message(payload.freeze())));
+            return Ok(FrameResult::Event(Event::Message(payload.freeze())));
         }
-        self.begun = Some(Begun { size, payload });
-        Ok(Taken::Part)
+        self.partial = Some(PartialMessage { size, payload });
+        Ok(FrameResult::Part)
     }
 
     /// Returns the unmasked payload once it is complete.
@@ -209,12 +209,12 @@ impl Frames {
 }
 
 /// Result of processing a frame.
-enum Taken {
+enum FrameResult {
     Event(Event),
     /// The frame is a part of a message.
     Part,
     /// The frame is incomplete.
-    Nothing,
+    Incomplete,
 }
 
 impl Head {

@@ -25,7 +25,7 @@ struct Suite {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Peers {
-    Beside,
+    With,
     Without,
 }
 
@@ -49,7 +49,7 @@ const SUITES: [Suite; 32] = [
         about: "SLIM's Rust clients through this node and through SLIM's, unpaced, compared with the native protocol",
         line: "agent --protocol slim --slim-clients slimctl,native --size 16,1024,16384 --rate 0 --duration 1s \
                --repeats 5",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "slim-paced",
@@ -57,13 +57,13 @@ const SUITES: [Suite; 32] = [
                 the native protocol",
         line: "agent --protocol slim --slim-clients python,raw,native --mode request-reply --size 16 --rate 100,1000 \
                --duration 2s --repeats 8",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "slim-python",
         about: "the Python bindings through this node and through SLIM's, unpaced",
         line: "agent --protocol slim --slim-clients python --size 16,1024,16384 --rate 0 --duration 1s --repeats 4",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "slim-reliable",
@@ -71,13 +71,13 @@ const SUITES: [Suite; 32] = [
                 the Python bindings through this node and through SLIM's",
         line: "agent --protocol slim --slim-clients python-reliable,python --mode request-reply --size 16,16384 --rate 0 \
                --duration 3s --repeats 5",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "slim-raw",
         about: "messages without sessions through this node and through SLIM's, unpaced",
         line: "agent --protocol slim --slim-clients raw --size 16,1024,16384 --rate 0 --duration 1s --repeats 5",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "uvrpc",
@@ -91,21 +91,21 @@ const SUITES: [Suite; 32] = [
         about: "calls compared with the floor, ZeroMQ, tarpc and tonic, all on one CPU",
         line: "rpc --mode serial,blocking,concurrent,callback --concurrency 10,64,256 --size 128 \
                --placement same-cpu --repeats 5",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "rpc-two-cpus",
         about: "calls compared with the floor, ZeroMQ, tarpc and tonic, the caller on CPU 0, the callee on CPU 1",
         line: "rpc --mode serial,blocking,concurrent,callback --concurrency 10,64,256 --size 128 \
                --placement two-cpus --repeats 5",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "rpc-unpinned",
         about: "calls compared with the floor, ZeroMQ, tarpc and tonic, placed by the kernel",
         line: "rpc --mode serial,blocking,concurrent,callback --concurrency 10,64,256 --size 128 \
                --placement unpinned --repeats 5",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "rpc-transports",
@@ -125,34 +125,34 @@ const SUITES: [Suite; 32] = [
         about: "calls through a node, compared with NATS",
         line: "rpc --via node --mode serial,concurrent,callback --concurrency 10,64 --size 16 \
                --placement unpinned,two-cpus --repeats 5",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "node-messages",
         about: "requests, and messages to one and to ten subscribers, compared with NATS",
         line: "agent --mode request-reply,publish --rate 0 --in-flight 1,10,64 --subscribers 1,10 \
                --size 16 --repeats 5",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "journal-local",
         about: "durable appends within a process, compared with the disk floor, with filing and without",
         line: "journal --via process --writers 1,128 --threads 1,128 --size 256 --filing on,off \
                --duration 3s --repeats 5 --dir target",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "journal-door",
         about: "durable appends through a node, compared with the durable echo",
         line: "journal --via door --shape 1x1,1x128,16x8,128x1 --size 256 --filing on,off \
                --duration 3s --repeats 5 --dir target",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "store",
         about: "30 users with 5 messages in flight over every client API, compared with floors and peers",
         line: "store --vus 30 --pipeline 5 --ramp 2s --duration 8s --size 256 --repeats 5 --dir target",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "store-fleetlm",
@@ -164,7 +164,7 @@ const SUITES: [Suite; 32] = [
         name: "store-one",
         about: "one message at a time over every client API, compared with a raw sync and a raw round trip",
         line: "store --vus 1 --pipeline 1 --ramp 1s --duration 5s --size 256 --repeats 5 --dir target",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "store-soak",
@@ -177,64 +177,64 @@ const SUITES: [Suite; 32] = [
         about: "the k6 test of the rate limiter's report: 50 users, 10,000 agents, four endpoints",
         line: "quota --vus 50 --agents 10000 --duration 30s --mix health,request,quota,test --think 500ms \
                --repeats 3 --dir target",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "quota-ab",
         about: "the Apache Bench test of the rate limiter's report: 1,000 takes for one agent over 50 connections",
         line: "quota --agents 1 -n 1000 -c 50 --keep-alive off,on --repeats 10 --dir target",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "quota-closed",
         about: "50 connections with takes for 10,000 agents in a closed loop, 1 and 16 requests in flight on each",
         line: "quota --agents 10000 -c 50 --pipeline 1,16 --door http,native --duration 5s --repeats 5 --dir target",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "quota-hot",
         about: "50 connections with takes for one agent in a closed loop, compared with many agents",
         line: "quota --agents 10000,1 -c 50 --door http,native --duration 5s --repeats 5 --dir target",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "quota-batch",
         about: "many takes in a request compared with many requests in flight, over HTTP and the native protocol; six limits \
                 compared with one",
         line: "quota --agents 10000 -c 8 --pipeline 1,16 --batch 16,100 --limits 1,6 --door http,native --duration 3s --repeats 5 --dir target",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "quota-redis",
         about: "nodes that share a Redis: one agent with leased credit, compared with a million agents with a call per take",
         line: "quota --store redis --nodes 1,3 --agents 1,1000000 -c 48 --pipeline 16 --batch 100 --door http,native \
                --duration 3s --repeats 5 --dir target",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "quota-rate",
         about: "takes on a schedule: latencies at a rate that all targets can sustain",
         line: "quota --agents 10000 -c 50 --rate 1000 --duration 5s --repeats 5 --dir target",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "kafka-acks",
         about: "128 producers that await each ack, over one connection and over 128, compared with Apache Kafka and the floors",
         line: "kafka --mode produce,connections -c 128 -s 256 -d 5s -w 2s --acks all --durability disk,memory \
                --repeats 5 --dir target",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "kafka-bulk",
         about: "maximum throughput of producing and consuming, compared with Apache Kafka",
         line: "kafka --mode bulk,consume -d 5s -w 2s --acks all --durability disk,memory --repeats 5 --dir target",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "kafka-end-to-end",
         about: "one message at a time to a waiting consumer, compared with Apache Kafka, a raw sync and a raw round trip",
         line: "kafka --mode end-to-end -s 256 -d 5s -w 2s --acks all --repeats 5 --dir target",
-        peers: Peers::Beside,
+        peers: Peers::With,
     },
     Suite {
         name: "kafka-chronik",
@@ -309,7 +309,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     ensure!(!args.is_empty(), "no suite is given\n{}", names());
     let suites: Vec<&Suite> = SUITES.iter().filter(|suite| named(suite.name)).collect();
-    let with_peers = suites.iter().any(|suite| suite.peers == Peers::Beside);
+    let with_peers = suites.iter().any(|suite| suite.peers == Peers::With);
     ensure!(
         !with_peers || Path::new(PEERS).is_dir(),
         "the peers are not built\nhint: cargo xtask peers"
@@ -329,12 +329,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 impl Check {
     /// Runs the check and stores its report.
     fn run(&self, commit: &str) -> Result<()> {
-        let place = Path::new(RESULTS).join(self.name);
-        fs::create_dir_all(&place)?;
+        let directory = Path::new(RESULTS).join(self.name);
+        fs::create_dir_all(&directory)?;
         let command = &mut telpher(&[]);
         eprintln!("   {}: telpher {}", self.name, self.line);
         let found = step::read(command.args(self.line.split_whitespace()).arg("--json"))?;
-        fs::write(place.join("results.json"), &found)?;
+        fs::write(directory.join("results.json"), &found)?;
         let page = format!(
             "# {name}\n\n{}. Run again with `cargo xtask bench {name}`:\n\n```sh\ntelpher {}\n```\n\nCommit \
              {commit}. Result:\n\n```json\n{}\n```\n",
@@ -343,8 +343,8 @@ impl Check {
             found.trim(),
             name = self.name,
         );
-        fs::write(place.join("README.md"), page)?;
-        eprintln!("   {}", place.display());
+        fs::write(directory.join("README.md"), page)?;
+        eprintln!("   {}", directory.display());
         Ok(())
     }
 }
@@ -385,7 +385,7 @@ impl Suite {
         command.args(self.line.split_whitespace());
         command.args(["--commit", commit, "--style", "table", "--out"]);
         command.arg(&out);
-        if self.peers == Peers::Beside {
+        if self.peers == Peers::With {
             command.args(["--peers", PEERS]);
         }
         step::run(self.name, command, RUN_LIMIT)?;
@@ -397,19 +397,19 @@ impl Suite {
 
     /// Copies the result to its committed directory, and renders its page.
     fn keep(&self, results: &Path) -> Result<()> {
-        let place = Path::new(RESULTS).join(self.name);
-        fs::create_dir_all(&place)?;
-        let kept = place.join("results.json");
-        fs::copy(results, &kept).with_context(|| format!("cannot copy {}", results.display()))?;
+        let directory = Path::new(RESULTS).join(self.name);
+        fs::create_dir_all(&directory)?;
+        let copy = directory.join("results.json");
+        fs::copy(results, &copy).with_context(|| format!("cannot copy {}", results.display()))?;
         let report = &mut telpher(&["bench", "report", "--style", "markdown"]);
-        let page = step::read(report.arg(&kept))?;
+        let page = step::read(report.arg(&copy))?;
         let mut page = self.page(&page);
         if let Some(plot) = memory_plot(results)? {
-            fs::copy(&plot, place.join("memory.svg"))?;
+            fs::copy(&plot, directory.join("memory.svg"))?;
             page += "\n## Memory\n\n![memory of the servers over their runs](memory.svg)\n";
         }
-        fs::write(place.join("README.md"), page)?;
-        eprintln!("   {}", place.display());
+        fs::write(directory.join("README.md"), page)?;
+        eprintln!("   {}", directory.display());
         Ok(())
     }
 
@@ -462,7 +462,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_suite_has_a_name_of_its_own_that_fits_a_directory() {
+    fn every_suite_has_a_unique_name_valid_for_a_directory() {
         for suite in &SUITES {
             let names = SUITES
                 .iter()

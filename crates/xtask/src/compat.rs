@@ -42,7 +42,7 @@ struct Client {
     /// Installs the client below the directory, if that is not done.
     fetch: fn(&Path) -> Result<()>,
     /// Returns the command that runs the client against a node.
-    run: fn(&Path, &Served) -> Result<Command>,
+    run: fn(&Path, &TestNode) -> Result<Command>,
     limit: Duration,
 }
 
@@ -87,7 +87,7 @@ const FAMILIES: [Family; 4] = [
 const KAFKA_REQUESTS: &str = "telpher_kafka_requests_total{api=\"";
 
 /// A running node and the addresses of its listeners.
-struct Served {
+struct TestNode {
     /// `host:port`.
     kafka: String,
     /// `host:port`.
@@ -148,7 +148,7 @@ fn check_names(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn run_client(family: &Family, client: &Client, workspace: &Path, served: &Served) -> Result<()> {
+fn run_client(family: &Family, client: &Client, workspace: &Path, served: &TestNode) -> Result<()> {
     (client.fetch)(workspace)?;
     let before = family.requests.map(|it| served.counters(it)).transpose()?;
     let command = &mut (client.run)(workspace, served)?;
@@ -163,7 +163,7 @@ fn run_client(family: &Family, client: &Client, workspace: &Path, served: &Serve
 }
 
 /// Starts a node with a new data directory and these additional options.
-fn serve(workspace: &Path, options: &[&str]) -> Result<Served> {
+fn serve(workspace: &Path, options: &[&str]) -> Result<TestNode> {
     let mut command = Command::new(built("debug")?);
     command.args(["serve", "--dev", "--json", "--end-with-stdin"]);
     command.args(["--native-listen", "127.0.0.1:0", "--native-socket", "none"]);
@@ -178,7 +178,7 @@ fn serve(workspace: &Path, options: &[&str]) -> Result<Served> {
             .context("a listener has no address")?;
         anyhow::Ok(rest.split('"').next().unwrap_or_default().to_owned())
     };
-    Ok(Served {
+    Ok(TestNode {
         kafka: address("\"kafka\":\"")?,
         http: address("\"http\":\"http://")?,
         slim: address("\"slim\":\"")?,
@@ -186,7 +186,7 @@ fn serve(workspace: &Path, options: &[&str]) -> Result<Served> {
     })
 }
 
-impl Served {
+impl TestNode {
     /// Returns the values of the counter whose lines on `/metrics` begin with `start`, by label.
     fn counters(&self, start: &str) -> Result<BTreeMap<String, u64>> {
         let mut stream = TcpStream::connect(&self.http)?;

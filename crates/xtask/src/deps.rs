@@ -126,7 +126,7 @@ mod tests {
     }
 
     /// Returns a tree in which every crate exists and has all allowed dependencies.
-    fn lawful() -> Tree {
+    fn allowed_tree() -> Tree {
         let mut tree = Tree::default();
         for layer in LAYERS {
             let uses = layer
@@ -142,13 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn a_lawful_tree_passes() {
-        assert_eq!(problems(&lawful()), Vec::<String>::new());
+    fn an_allowed_tree_passes() {
+        assert_eq!(problems(&allowed_tree()), Vec::<String>::new());
     }
 
     #[test]
-    fn a_line_that_breaks_a_layer_is_noticed() {
-        let mut tree = lawful();
+    fn a_forbidden_dependency_is_reported() {
+        let mut tree = allowed_tree();
         tree.direct.insert(
             "routing".to_owned(),
             names(&["telpher-model", "telpher-node", "thiserror"]),
@@ -167,8 +167,8 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_layer_and_a_layer_without_a_crate_are_noticed() {
-        let mut tree = lawful();
+    fn crates_without_layer_and_layers_without_crate_are_reported() {
+        let mut tree = allowed_tree();
         tree.direct.insert("utils".to_owned(), Names::new());
         tree.whole.insert("utils".to_owned(), Names::new());
         tree.direct.remove("sim");

@@ -39,13 +39,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step::heading("footprint");
     let executable = executable()?;
     let node = Node::start(&executable)?;
-    let nobody = node.measure("no connections")?;
+    let idle = node.measure("no connections")?;
     let mut holders = Vec::new();
     for _ in 0..HOLDERS {
         holders.push(node.hold(&executable, CONNECTIONS / HOLDERS)?);
     }
     let many = node.measure(&format!("{CONNECTIONS} idle connections"))?;
-    let bytes = many.saturating_sub(nobody) * 1024 / CONNECTIONS as u64;
+    let bytes = many.saturating_sub(idle) * 1024 / CONNECTIONS as u64;
     eprintln!("{:<28} {bytes} bytes of resident memory", "per connection");
     drop(holders);
     node.measure("after they closed")?;
@@ -84,14 +84,14 @@ impl Process {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Self(command.spawn().context("cannot start telpher")?);
         let stdout = process.0.stdout.take().context("it has no output")?;
-        let (said, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             let mut line = String::new();
             let read = BufReader::new(stdout).read_line(&mut line);
             // The receiver is gone after the time limit.
-            let _ = said.send(read.map(|_| line));
+            let _ = sender.send(read.map(|_| line));
         });
-        let line = heard.recv_timeout(READY_LIMIT);
+        let line = receiver.recv_timeout(READY_LIMIT);
         let line = line.context("telpher is not ready in time")??;
         if line.is_empty() {
             bail!("telpher ended before it was ready");

@@ -19,7 +19,7 @@ use crate::step::{self, cargo};
 const K6: &str = "bench/peers/bin/k6";
 const SCRIPT: &str = "bench/k6/conversations.js";
 const RESULTS: &str = "bench/results/k6";
-const PLACE: &str = "target/k6";
+const SCRATCH: &str = "target/k6";
 
 const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
 /// Time limit beyond the ramp and the steady window, for k6 to start and to read everything back.
@@ -34,7 +34,7 @@ struct Plan {
     ramp_s: u64,
     duration_s: u64,
     /// True if the result is copied to its committed directory.
-    is_kept: bool,
+    is_copied: bool,
 }
 
 /// Runs the task.
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     for door in &plan.doors {
         found.push(plan.run(door, &executable)?);
     }
-    match plan.is_kept {
+    match plan.is_copied {
         true => plan.keep(&found),
         false => Ok(()),
     }
@@ -65,12 +65,12 @@ impl Plan {
             pipeline: 5,
             ramp_s: 30,
             duration_s: 60,
-            is_kept: false,
+            is_copied: false,
         };
         let mut args = args.iter();
         while let Some(name) = args.next() {
             if name == "--keep" {
-                plan.is_kept = true;
+                plan.is_copied = true;
                 continue;
             }
             let value = args
@@ -104,9 +104,9 @@ impl Plan {
 
     /// Runs one client API, with a node of its own. Returns k6's summary.
     fn run(&self, door: &str, executable: &Path) -> Result<String> {
-        let place = PathBuf::from(PLACE).join(format!("{}-{door}", std::process::id()));
-        let _removed = Removed(&place);
-        fs::create_dir_all(&place)?;
+        let directory = PathBuf::from(SCRATCH).join(format!("{}-{door}", std::process::id()));
+        let _removed = ScratchDirectory(&directory);
+        fs::create_dir_all(&directory)?;
         let mut serve = Command::new(executable);
         serve.args([
             "serve",
@@ -125,9 +125,9 @@ impl Plan {
                 "none",
                 "--data",
             ])
-            .arg(place.join("data"));
+            .arg(directory.join("data"));
         let (_node, ready) = Process::start(&mut serve)?;
-        let summary = place.join("summary.json");
+        let summary = directory.join("summary.json");
         let mut k6 = Command::new(K6);
         k6.args(["run", "--quiet", "--no-usage-report"]);
         for (name, value) in self.variables(door, address(&ready)?, &summary) {
@@ -153,7 +153,7 @@ impl Plan {
     /// Writes the summaries to their committed directory, with a page.
     fn keep(&self, found: &[String]) -> Result<()> {
         fs::create_dir_all(RESULTS)?;
-        let place = Path::new(RESULTS);
+        let directory = Path::new(RESULTS);
         let all = format!(
             "[\n{}\n]\n",
             found
@@ -162,14 +162,14 @@ impl Plan {
                 .collect::<Vec<_>>()
                 .join(",\n")
         );
-        fs::write(place.join("results.json"), &all)?;
+        fs::write(directory.join("results.json"), &all)?;
         let page = format!(
             "# k6\n\nThe load of `telpher bench store` with k6, every acknowledged message read back. Run again with \
              `cargo xtask k6 --keep`;\n[`bench/k6`](../../k6/README.md) explains the figures. k6 and the node share \
              the machine, and k6 is the\nlarger part of the work.\n\nCommit {}. Result:\n\n```json\n{all}```\n",
             commit()?
         );
-        fs::write(place.join("README.md"), page)?;
+        fs::write(directory.join("README.md"), page)?;
         eprintln!("   {RESULTS}");
         Ok(())
     }
@@ -184,9 +184,9 @@ fn address(ready: &str) -> Result<&str> {
 }
 
 /// A directory that is deleted on drop.
-struct Removed<'a>(&'a Path);
+struct ScratchDirectory<'a>(&'a Path);
 
-impl Drop for Removed<'_> {
+impl Drop for ScratchDirectory<'_> {
     fn drop(&mut self) {
         // A directory that cannot be deleted stays below `target`, where it does no harm.
         let _ = fs::remove_dir_all(self.0);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_the_load_of_the_report() {
+    fn omitted_options_default_to_the_load_of_the_report() {
         let plan = parse("").unwrap();
         assert_eq!(
             (plan.vus, plan.pipeline, plan.ramp_s, plan.duration_s),
@@ -212,7 +212,7 @@ mod tests {
         let short = parse("--door http --ramp 1 --duration 2 --keep").unwrap();
         assert_eq!(short.doors, ["http"]);
         assert_eq!(
-            (short.ramp_s, short.duration_s, short.is_kept),
+            (short.ramp_s, short.duration_s, short.is_copied),
             (1, 2, true)
         );
         for wrong in ["--door tcp", "--ramp soon", "--vus", "--speed 3"] {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_that_of_the_http_door() {
+    fn the_address_is_that_of_the_http_listener() {
         let ready = r#"{"native":"tcp://127.0.0.1:1","http":"http://127.0.0.1:4242","socket":"s"}"#;
         assert_eq!(address(ready).unwrap(), "127.0.0.1:4242");
         assert!(address("{}").is_err());

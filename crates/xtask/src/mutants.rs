@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use self::copy::Copy;
+use self::copy::CrateCopy;
 use self::table::{Mutant, Subject};
 use crate::step::{self, cargo};
 
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
 /// Tests the mutants of one crate, whose proofs must pass without a change.
 fn attempt_all(subject: &'static Subject, mutants: &[&Mutant]) -> Result<()> {
-    let copy = Copy::make(subject)?;
+    let copy = CrateCopy::make(subject)?;
     for mutant in mutants {
         copy.check(mutant)?;
     }
@@ -72,7 +72,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Mutant>> {
 }
 
 /// Builds one mutant and runs its proof. The mutant must compile, and the proof must fail.
-fn attempt(copy: &Copy, mutant: &Mutant) -> Result<()> {
+fn attempt(copy: &CrateCopy, mutant: &Mutant) -> Result<()> {
     step::heading(&format!("mutant: {}", mutant.name));
     let _broken = copy.mutate(mutant)?;
     let mut build = proofs(copy, mutant.subject, &["--no-run", "--quiet"])?;
@@ -97,18 +97,18 @@ fn attempt(copy: &Copy, mutant: &Mutant) -> Result<()> {
             copy.log().display()
         );
     }
-    eprintln!("   caught by {}: {}", mutant.proof, complaint(&log));
+    eprintln!("   caught by {}: {}", mutant.proof, panic_message(&log));
     Ok(())
 }
 
 /// Returns the first panic message of the proof, to show that it is about this mutant.
-fn complaint(log: &str) -> &str {
+fn panic_message(log: &str) -> &str {
     let mut lines = log.lines();
     lines.find(|line| line.contains("panicked at"));
     lines.next().unwrap_or_default()
 }
 
-fn proofs(copy: &Copy, subject: &Subject, words: &[&str]) -> Result<Command> {
+fn proofs(copy: &CrateCopy, subject: &Subject, words: &[&str]) -> Result<Command> {
     let mut command = cargo(&["test"]);
     let target = Path::new("target").canonicalize().context("target")?;
     command.args(subject.proofs).args(words);
@@ -121,7 +121,7 @@ fn proofs(copy: &Copy, subject: &Subject, words: &[&str]) -> Result<Command> {
 
 /// Returns the command of a proof whose output goes to a file, because a mutant's panics are
 /// expected.
-fn quiet(copy: &Copy, subject: &Subject, proof: &str) -> Result<Command> {
+fn quiet(copy: &CrateCopy, subject: &Subject, proof: &str) -> Result<Command> {
     let log = File::create(copy.log()).context("the proof's output")?;
     let mut command = proofs(copy, subject, &["--quiet", "--", "--exact", proof])?;
     command.stdin(Stdio::null());
@@ -134,10 +134,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_complaint_is_what_the_first_panic_says() {
+    fn the_panic_message_is_the_first_one() {
         let log = "running 1 test\n\nthread 'a' (1) panicked at b.rs:1:2:\nlost\nnote: `RUST_BACKTRACE`\n";
-        assert_eq!(complaint(log), "lost");
-        assert_eq!(complaint("test result: ok\n"), "");
+        assert_eq!(panic_message(log), "lost");
+        assert_eq!(panic_message("test result: ok\n"), "");
     }
 
     #[test]

@@ -9,9 +9,9 @@
 //! `otherwise`.
 
 mod brokers;
-mod door;
+mod connection;
 mod groups;
-mod otherwise;
+mod intended;
 mod produced;
 mod records;
 mod script;
@@ -28,17 +28,17 @@ use crate::expect_none;
 use crate::step::heading;
 
 /// Comparison of one group of requests.
-type Part = fn(&mut Script) -> Result<()>;
+type Comparison = fn(&mut Script) -> Result<()>;
 
 /// Comparisons, in the order in which they run.
-const PARTS: [(&str, Part); 7] = [
+const COMPARISONS: [(&str, Comparison); 7] = [
     ("topics", topics::compare),
     ("records", records::compare),
     ("producers", produced::compare),
     ("groups", groups::compare),
     ("transactions", transactions::compare),
     ("users", users::compare),
-    ("rules", views::rules),
+    ("rules", views::compare_rules),
 ];
 
 /// Starts both brokers and compares them.
@@ -47,12 +47,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let node = Node::start()?;
     let kafka = Kafka::start()?;
     let mut script = Script::new(&kafka.address, &node.address)?;
-    for (name, compare) in PARTS {
+    for (name, compare) in COMPARISONS {
         heading(name);
         compare(&mut script)?;
     }
     heading("result");
-    match script.tell() {
+    match script.report() {
         0 => Ok(()),
         count => bail!("{count} responses differ from those of Apache Kafka"),
     }

@@ -15,7 +15,7 @@ use crate::footprint::{Process, executable};
 use crate::step::{self, cargo, is_installed};
 
 const K6: &str = "bench/peers/bin/k6";
-const PLACE: &str = "target/outside";
+const SCRATCH: &str = "target/outside";
 
 const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
 /// Time limit beyond the duration of a tool's load.
@@ -56,10 +56,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         None => {
             let build = &mut cargo(&["build", "--release", "--package", "telpher"]);
             step::run("release", build, BUILD_LIMIT)?;
-            let place = PathBuf::from(PLACE).join(std::process::id().to_string());
-            fs::create_dir_all(&place)?;
-            let (node, url) = serve(&executable()?, &place)?;
-            (Some(node), Some(Removed(place)), url)
+            let directory = PathBuf::from(SCRATCH).join(std::process::id().to_string());
+            fs::create_dir_all(&directory)?;
+            let (node, url) = serve(&executable()?, &directory)?;
+            (Some(node), Some(ScratchDirectory(directory)), url)
         }
     };
     for tool in tools {
@@ -159,7 +159,7 @@ impl Tool {
 }
 
 /// Starts a node with its data in a directory. Returns the URL of its rate limiter API.
-fn serve(executable: &Path, place: &Path) -> Result<(Process, String)> {
+fn serve(executable: &Path, directory: &Path) -> Result<(Process, String)> {
     let mut serve = Command::new(executable);
     serve.args(["serve", "--json", "--end-with-stdin", "--compat-limiter"]);
     serve.env("PORT", "0");
@@ -173,7 +173,7 @@ fn serve(executable: &Path, place: &Path) -> Result<(Process, String)> {
         "--slim-listen",
         "none",
     ]);
-    serve.arg("--data").arg(place.join("data"));
+    serve.arg("--data").arg(directory.join("data"));
     let (node, ready) = Process::start(&mut serve)?;
     Ok((node, url(&ready)?))
 }
@@ -187,9 +187,9 @@ fn url(ready: &str) -> Result<String> {
 }
 
 /// A directory that is deleted on drop.
-struct Removed(PathBuf);
+struct ScratchDirectory(PathBuf);
 
-impl Drop for Removed {
+impl Drop for ScratchDirectory {
     fn drop(&mut self) {
         // A directory that cannot be deleted stays below `target`, where it does no harm.
         let _ = fs::remove_dir_all(&self.0);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn all_tools_ask_unless_some_are_named() {
+    fn all_tools_run_unless_some_are_named() {
         let all = parse("").unwrap();
         assert_eq!((all.tools.len(), all.url, all.duration_s), (3, None, 30));
         let some = parse("ab wrk --url http://127.0.0.1:3000/ --duration 5").unwrap();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_that_of_the_limiters_door() {
+    fn the_url_is_that_of_the_rate_limiter_api() {
         let ready =
             r#"{"http":"http://127.0.0.1:1","limiter":"http://127.0.0.1:4242","socket":"s"}"#;
         assert_eq!(url(ready).unwrap(), "http://127.0.0.1:4242");

@@ -10,7 +10,7 @@ use crate::expect_none;
 use crate::step::{self, cargo, is_installed};
 
 /// A program, and the Debian package that contains it.
-struct Need {
+struct RequiredProgram {
     program: &'static str,
     package: &'static str,
     reason: &'static str,
@@ -18,48 +18,48 @@ struct Need {
 
 /// Programs that building and testing use. The `x` script checks for `cc` too, before xtask is
 /// built.
-const NEEDS: [Need; 9] = [
-    Need {
+const NEEDS: [RequiredProgram; 9] = [
+    RequiredProgram {
         program: "cc",
         package: "build-essential",
         reason: "links the programs and compiles their few C parts",
     },
-    Need {
+    RequiredProgram {
         program: "curl",
         package: "curl",
         reason: "the test of the README's commands runs them unchanged",
     },
-    Need {
+    RequiredProgram {
         program: "chromium",
         package: "chromium",
         reason: "tests of web pages open them in it",
     },
-    Need {
+    RequiredProgram {
         program: "kcat",
         package: "kcat",
         reason: "tests of the Kafka listener use librdkafka",
     },
-    Need {
+    RequiredProgram {
         program: "npm",
         package: "npm",
         reason: "tests of conversations run the AI SDK, and a Node for it, from npm",
     },
-    Need {
+    RequiredProgram {
         program: "pg_lsclusters",
         package: "postgresql",
         reason: "tests of the archive start a server of their own",
     },
-    Need {
+    RequiredProgram {
         program: "psql",
         package: "postgresql-client",
         reason: "tests of the archive query that server",
     },
-    Need {
+    RequiredProgram {
         program: "redis-server",
         package: "redis-server",
         reason: "tests of shared quotas start servers of their own",
     },
-    Need {
+    RequiredProgram {
         program: "redis-cli",
         package: "redis-tools",
         reason: "tests of shared quotas query those servers",
@@ -67,7 +67,7 @@ const NEEDS: [Need; 9] = [
 ];
 
 /// Python's `venv` module, which no program of its own indicates.
-const VENV: Need = Need {
+const VENV: RequiredProgram = RequiredProgram {
     program: "python3 -m venv",
     package: "python3-venv",
     reason: "tests of the SLIM listener run SLIM's own bindings, from PyPI",
@@ -96,8 +96,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn install(needs: &[Need]) -> Result<()> {
-    let missing: Vec<&Need> = needs
+fn install(needs: &[RequiredProgram]) -> Result<()> {
+    let missing: Vec<&RequiredProgram> = needs
         .iter()
         .filter(|need| !is_installed(need.program))
         .collect();

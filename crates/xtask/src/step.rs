@@ -70,15 +70,15 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()
-        .with_context(|| format!("cannot run {}", words(command)))?;
+        .with_context(|| format!("cannot run {}", command_line(command)))?;
     if !output.status.success() {
-        bail!("{} failed ({})", words(command), output.status);
+        bail!("{} failed ({})", command_line(command), output.status);
     }
     Ok(String::from_utf8(output.stdout)?)
 }
 
 /// Formats the command as in a shell.
-fn words(command: &Command) -> String {
+fn command_line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words
         .map(|word| word.to_string_lossy())
@@ -102,7 +102,7 @@ pub(crate) fn run_bounded(command: &mut Command, limit: Duration) -> Result<Exit
     }
     let mut child = command
         .spawn()
-        .with_context(|| format!("cannot run {}", words(command)))?;
+        .with_context(|| format!("cannot run {}", command_line(command)))?;
     let start = now();
     loop {
         if let Some(status) = child.try_wait()? {
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_that_fails_says_so() {
+    fn a_failing_step_reports_its_failure() {
         run("true", &mut Command::new("true"), Duration::from_secs(60)).unwrap();
         let error = run("false", &mut Command::new("false"), Duration::from_secs(60)).unwrap_err();
         assert!(error.to_string().starts_with("false failed"), "{error}");

@@ -26,7 +26,7 @@ fn check(rule: &str, old: &[f64], new: &[f64], expected: &str) {
 const OLD: [f64; 4] = [1.00, 1.01, 0.99, 1.00];
 
 #[test]
-fn a_rise_that_is_shown_fails() {
+fn a_significant_rise_fails() {
     let case = "telpher-agent-request-reply-c1-s0-r100: p99_latency_ms";
     let fail = format!("FAIL    {case} > +10%: +20.0 %");
     check("p99 > +10%", &OLD, &[1.20, 1.21, 1.19, 1.20], &fail);
@@ -44,7 +44,7 @@ fn a_rise_that_is_shown_fails() {
 }
 
 #[test]
-fn a_rise_that_is_not_shown_is_unclear() {
+fn an_insignificant_rise_is_unclear() {
     let case = "telpher-agent-request-reply-c1-s0-r100: p99_latency_ms";
     let unclear = format!("unclear {case} > +10%: +20.0 %, but no difference is shown");
     check(
@@ -58,7 +58,7 @@ fn a_rise_that_is_not_shown_is_unclear() {
 }
 
 #[test]
-fn what_is_missing_is_unclear_not_passed() {
+fn a_missing_figure_is_unclear_and_not_passed() {
     let old = results(&OLD);
     let rules = ["p99 > +10%".parse().unwrap()];
     let nothing = Results {
@@ -78,7 +78,7 @@ fn what_is_missing_is_unclear_not_passed() {
 }
 
 #[test]
-fn a_text_that_is_no_rule_is_told_what_one_looks_like() {
+fn an_invalid_rule_has_a_hint() {
     for text in [
         "",
         "p99",
@@ -93,7 +93,7 @@ fn a_text_that_is_no_rule_is_told_what_one_looks_like() {
 }
 
 #[test]
-fn a_result_against_itself_shows_no_difference() {
+fn a_result_compared_with_itself_shows_no_difference() {
     let results = crate::fixture::results();
     let changes = changes(&results, &results);
     assert!(changes.len() > results.cases.len());

@@ -11,7 +11,7 @@ fn histogram(count: u64, ns: u64) -> Histogram {
 }
 
 /// 10,000 messages in 2 s, 1 in flight, 200 µs each: no flag applies.
-fn sound() -> (Case, Measurement) {
+fn unflagged() -> (Case, Measurement) {
     let case = Case::new("telpher", Area::Rpc, Mode::SERIAL).in_flight(1);
     let measured = Measurement {
         sent: 10_000,
@@ -40,7 +40,7 @@ fn sound() -> (Case, Measurement) {
 
 #[track_caller]
 fn check(change: impl FnOnce(&mut Case, &mut Measurement), expected: &[Flag]) {
-    let (mut case, mut measured) = sound();
+    let (mut case, mut measured) = unflagged();
     change(&mut case, &mut measured);
     let run = Run::of(&case, 1, 1, measured);
     let flags: Vec<_> = run.flags.iter().map(|raised| raised.flag).collect();
@@ -142,7 +142,7 @@ fn a_cpu_clock_is_coarse_when_the_window_holds_under_100_steps() {
 }
 
 fn result(means: &[f64]) -> CaseResult {
-    let (case, _) = sound();
+    let (case, _) = unflagged();
     let runs = means.iter().zip(1..).map(|(mean, repeat)| {
         let mut metrics = Metrics::new();
         metrics.set(Metric::ObservedRate, *mean);
@@ -172,7 +172,7 @@ fn runs_that_vary_by_over_ten_percent_are_unstable() {
 
 #[test]
 fn a_case_counts_the_runs_that_raised_a_flag() {
-    let (mut case, measured) = sound();
+    let (mut case, measured) = unflagged();
     case.rate = 5_000;
     let runs: Vec<_> = (1..=5)
         .map(|n| Run::of(&case, n, n, measured.clone()))
@@ -183,7 +183,7 @@ fn a_case_counts_the_runs_that_raised_a_flag() {
 }
 
 #[test]
-fn strict_lists_what_is_flagged_and_says_what_to_do() {
+fn strict_lists_flagged_cases_with_a_hint() {
     let mut results = crate::fixture::results();
     results.cases = vec![result(&[1.0; 5])];
     assert_eq!(strict(&results), Ok(()));

@@ -36,7 +36,7 @@ fn zero_and_absurdly_long_are_counted_not_dropped() {
 }
 
 #[test]
-fn text_that_is_no_histogram_is_refused() {
+fn an_invalid_histogram_is_refused() {
     assert_eq!(
         Histogram::from_base64("***"),
         Err(HistogramError::NotBase64)
@@ -51,7 +51,7 @@ fn text_that_is_no_histogram_is_refused() {
 }
 
 #[test]
-fn a_histogram_of_other_bounds_is_taken_if_its_values_fit() {
+fn a_histogram_with_other_bounds_is_accepted_if_values_fit() {
     let encode = |value: u64, high: u64| {
         let mut foreign = hdrhistogram::Histogram::<u64>::new_with_bounds(1, high, 2).unwrap();
         foreign.record(value).unwrap();

@@ -52,7 +52,7 @@ fn is(metrics: &Metrics, metric: Metric, expected: f64) {
 }
 
 #[test]
-fn the_fence_post_is_in_the_old_figure_and_not_in_the_steady_one() {
+fn the_steady_rate_divides_by_n_minus_1_intervals() {
     let metrics = paced_run().metrics(&Mode::REQUEST_REPLY);
     is(&metrics, Metric::SenderRate, 100.0);
     is(&metrics, Metric::ObservedRate, 100.0 / 0.99);
@@ -79,7 +79,7 @@ fn a_mode_counted_by_the_sender_observes_the_senders_rate() {
 }
 
 #[test]
-fn what_was_not_measured_is_absent() {
+fn a_figure_that_was_not_measured_is_absent() {
     let run = Measurement {
         sent: 1,
         completed: 1,
@@ -222,7 +222,7 @@ fn reported(count: u64) -> ReportedLatency {
 }
 
 #[test]
-fn a_reported_latency_gives_the_figures_it_has_and_no_others() {
+fn a_reported_latency_gives_only_its_own_figures() {
     let run = Measurement {
         reported: Some(reported(100)),
         ..paced_run()
@@ -237,7 +237,7 @@ fn a_reported_latency_gives_the_figures_it_has_and_no_others() {
 }
 
 #[test]
-fn what_a_reported_latency_does_not_say_is_absent() {
+fn figures_missing_in_a_reported_latency_are_absent() {
     let run = Measurement {
         reported: Some(ReportedLatency {
             mean_ns: None,

@@ -209,13 +209,13 @@ impl Case {
 
     /// Formats the parameters: `1 client · 16 B · 100/s`.
     #[must_use]
-    pub fn words(&self) -> String {
-        self.words_without(&["mode"])
+    pub fn description(&self) -> String {
+        self.description_without(&["mode"])
     }
 
     /// Formats all parameters except those in `names`.
     #[must_use]
-    pub fn words_without(&self, names: &[&str]) -> String {
+    pub fn description_without(&self, names: &[&str]) -> String {
         let parts = self
             .parts()
             .into_iter()
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_names_everything_that_tells_cases_apart() {
+    fn a_key_contains_everything_that_distinguishes_cases() {
         let case = Case::new("telpher", Area::Rpc, Mode::CONCURRENT)
             .clients(2)
             .size(128)
@@ -243,7 +243,7 @@ mod tests {
             "telpher-rpc-concurrent-c2-s128-r0-f10-transport=unix__x"
         );
         assert_eq!(
-            case.words(),
+            case.description(),
             "2 clients · 10 in flight · 128 B · unpaced · transport unix:/x"
         );
         assert_ne!(case.key(), case.clone().in_flight(11).key());
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rival_does_the_same_by_whatever_means() {
+    fn a_rival_runs_the_same_job_in_any_mode() {
         let case = |target: &str, mode| Case::new(target, Area::Rpc, mode).in_flight(1);
         let ours = case("telpher", Mode::BLOCKING);
         assert!(ours.rivals(&case("floor", Mode::SERIAL)));

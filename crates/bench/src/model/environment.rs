@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_is_read_and_what_is_missing_is_said() {
+    fn facts_of_the_machine_are_read_and_missing_ones_are_marked() {
         let environment = Environment::gather([]).version("telpher", "0.1.0");
         assert!(environment.kernel.is_some() && environment.memory_bytes.is_some());
         assert!(environment.cpu_step_ns > 0);

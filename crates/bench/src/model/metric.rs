@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_is_absent() {
+    fn a_figure_that_is_not_a_number_is_absent() {
         let mut metrics = Metrics::new();
         metrics.set(Metric::NodeCpu, f64::NAN);
         metrics.set(Metric::TotalCpu, None);

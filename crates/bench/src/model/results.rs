@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Case, Environment, Metric, Run, Summary, Unit};
-use crate::flags::Raised;
+use crate::flags::RaisedFlag;
 use crate::stats::{Comparison, Verdict, compare};
 use crate::sweep::{Outcome, Phase, SweepOptions};
 
@@ -105,7 +105,7 @@ impl CaseComparison {
         match self.comparison.verdict {
             Verdict::Faster if !speed => "less",
             Verdict::Slower if !speed => "more",
-            verdict => verdict.words(),
+            verdict => verdict.description(),
         }
     }
 }
@@ -237,7 +237,7 @@ impl Results {
     }
 
     /// Iterates over every flag raised, with the key of its case.
-    pub fn flags(&self) -> impl Iterator<Item = (String, &Raised)> {
+    pub fn flags(&self) -> impl Iterator<Item = (String, &RaisedFlag)> {
         self.cases.iter().flat_map(|result| {
             result
                 .summary

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Case, Metric, Metrics};
-use crate::flags::{self, Raised};
+use crate::flags::{self, RaisedFlag};
 use crate::measurement::Measurement;
 
 /// One repeat.
@@ -20,7 +20,7 @@ pub struct Run {
     /// Failures by side and kind: `sender.deadline_exceeded`.
     pub errors: BTreeMap<String, u64>,
     /// Flags of figures that may mislead.
-    pub flags: Vec<Raised>,
+    pub flags: Vec<RaisedFlag>,
     /// Measurement from which the figures follow; absent for runs taken from a report.
     pub measured: Option<Measurement>,
 }

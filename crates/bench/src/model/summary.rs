@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Case, Metric, Run};
-use crate::flags::{self, Raised};
+use crate::flags::{self, RaisedFlag};
 use crate::histogram::{Histogram, LatencySummary};
 use crate::measurement::Measurement;
 use crate::stats::{self, Description};
@@ -19,16 +19,16 @@ pub struct Summary {
     /// runs. Intervals are cut at zero, because no metric can be negative.
     pub metrics: BTreeMap<Metric, Description>,
     /// Percentiles over the messages of all runs; they are not the means of the runs' percentiles.
-    pub pooled: Pooled,
+    pub pooled: PooledLatency,
     /// Failures by side and kind over all runs.
     pub errors: BTreeMap<String, u64>,
     /// Flags of the case, and the flags of its runs with the number of runs that raised them.
-    pub flags: Vec<Raised>,
+    pub flags: Vec<RaisedFlag>,
 }
 
 /// Latencies of the messages of all runs together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Pooled {
+pub struct PooledLatency {
     /// Latency from the real send.
     pub service: Option<LatencySummary>,
     /// Latency from the intended send.
@@ -54,7 +54,7 @@ impl Summary {
         for (kind, count) in runs.iter().flat_map(|run| &run.errors) {
             *errors.entry(kind.clone()).or_default() += count;
         }
-        let pooled = Pooled {
+        let pooled = PooledLatency {
             service: pool(runs, |run| run.service.as_ref()).and_then(|pool| pool.summary()),
             response: pool(runs, |run| run.response.as_ref()).and_then(|pool| pool.summary()),
         };

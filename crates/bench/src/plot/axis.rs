@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn values_outside_stay_at_the_edge() {
+    fn values_outside_are_clamped_to_the_edge() {
         let scale = Scale::linear([0.0, 10.0], [100.0, 0.0]);
         assert_eq!(
             [scale.at(-5.0), scale.at(5.0), scale.at(50.0)],
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extent_is_never_empty_of_width() {
+    fn an_extent_has_a_positive_width() {
         assert_eq!(extent([].into_iter(), 0.1), None);
         let [low, high] = extent([5.0, 5.0].into_iter(), 0.1).unwrap();
         assert!(low < 5.0 && high > 5.0);

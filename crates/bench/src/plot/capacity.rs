@@ -62,7 +62,7 @@ pub(super) fn plot(sweep: &SweepResult, class: &str) -> Option<Plot> {
         title: format!(
             "{} · {}",
             sweep.case.target,
-            sweep.case.words_without(&["rate"])
+            sweep.case.description_without(&["rate"])
         ),
         caption: format!(
             "Messages per second observed (up) against offered (across), both logarithmic, n = {runs} per \

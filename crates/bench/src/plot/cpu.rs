@@ -69,9 +69,9 @@ fn draw(svg: &mut Svg, scale: &Scale, top: f64, label: &str, result: &CaseResult
         ("node", Metric::NodeCpuPerMessage),
         ("all", Metric::TotalCpuPerMessage),
     ];
-    for (who, metric) in per_message {
+    for (role_name, metric) in per_message {
         if let Some(used) = mean(metric) {
-            value += &format!("  ·  {who} {}/msg", human(used, metric.unit()));
+            value += &format!("  ·  {role_name} {}/msg", human(used, metric.unit()));
         }
     }
     svg.rect([0.0, top - 5.0], [WIDTH, 25.0], "plate");

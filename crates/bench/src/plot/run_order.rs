@@ -99,7 +99,7 @@ fn draw(svg: &mut Svg, result: &CaseResult, metric: Metric, [x, y]: [&Scale; 2])
         let title = format!(
             "{} {}, repeat {}: {}",
             result.case.target,
-            result.case.words(),
+            result.case.description(),
             run.repeat,
             human(value, metric.unit())
         );

@@ -37,7 +37,7 @@ fn plots_have_names_of_their_own() {
 }
 
 #[test]
-fn a_target_keeps_its_colour_and_a_panel_of_one_target_uses_all() {
+fn a_target_keeps_its_colour_except_in_a_single_target_panel() {
     let results = crate::fixture::results();
     let panels = panels(&results);
     for (result, class) in panels.iter().flat_map(Panel::coloured) {

@@ -25,7 +25,7 @@ fn a_watch_sees_the_work_done_inside_it() {
 }
 
 #[test]
-fn several_nodes_are_told_apart_and_a_dead_one_is_refused() {
+fn several_nodes_are_numbered_and_a_dead_one_is_refused() {
     let own = std::process::id();
     let usage = Watch::start(&[(Role::Node, own), (Role::Sender, own), (Role::Node, own)])
         .unwrap()

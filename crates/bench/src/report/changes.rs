@@ -45,7 +45,7 @@ mod tests {
     use crate::compare;
 
     #[test]
-    fn a_result_against_itself_shows_no_difference() {
+    fn a_result_compared_with_itself_shows_no_difference() {
         let results = crate::fixture::results();
         let found = compare::changes(&results, &results);
         let text = changes(&results, &results, &found).markdown();

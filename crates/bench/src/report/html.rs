@@ -23,7 +23,7 @@ pub fn page(results: &Results) -> String {
         if !of_kind.is_empty() {
             text += &format!(
                 "<section id=\"{id}\"><h2>{title}</h2>\n<p>{}</p>\n",
-                words(text_of)
+                escape_prose(text_of)
             );
             text += &figures(&of_kind);
             text += "</section>\n";
@@ -155,7 +155,7 @@ fn figures(plots: &[&Plot]) -> String {
             "<figure>\n<h3>{}</h3>\n{}<figcaption>{}</figcaption>\n</figure>\n",
             escape(&plot.title),
             plot.inline(),
-            words(&plot.caption)
+            escape_prose(&plot.caption)
         )
     };
     format!(
@@ -177,7 +177,7 @@ fn tables(results: &Results) -> String {
     {
         text += &format!("<h3>{}</h3>\n{}", escape(&heading), table.html());
         for note in notes {
-            text += &format!("<p class=\"note\">{}</p>\n", words(&note));
+            text += &format!("<p class=\"note\">{}</p>\n", escape_prose(&note));
         }
     }
     text + "</section>\n"
@@ -194,7 +194,7 @@ fn flags(results: &Results) -> String {
         "<section id=\"flags\"><h2>Flags</h2>\n<p>Reasons to read a figure with care.</p>\n<dl>\n",
     );
     for flag in raised {
-        let (name, meaning) = (flag.name(), words(flag.meaning()));
+        let (name, meaning) = (flag.name(), escape_prose(flag.meaning()));
         text += &format!("<dt id=\"{name}\">{name}</dt><dd>{meaning}</dd>\n");
     }
     text + "</dl></section>\n"
@@ -230,7 +230,7 @@ fn environment(results: &Results) -> String {
 }
 
 /// Escapes prose for HTML and keeps each number on one line with its `%`.
-fn words(text: &str) -> String {
+fn escape_prose(text: &str) -> String {
     escape(text).replace(" %", "\u{a0}%")
 }
 

@@ -10,7 +10,7 @@ use super::Table;
 use super::common::{methodology, of, ratio, sections, span};
 use crate::format::{bytes, figures, human, thousands};
 use crate::histogram::Histogram;
-use crate::measurement::{Streamed, Verified};
+use crate::measurement::{TopicTraffic, Verification};
 use crate::model::{Area, CaseResult, Metric, Results, Run};
 use crate::stats::{Interval, describe};
 use crate::workload::kafka::{END_TO_END, PRODUCE};
@@ -71,8 +71,8 @@ pub(super) fn current(results: &Results) -> String {
 /// Names a row: the target, and the parameters that have no column of their own.
 fn name(one: &CaseResult) -> String {
     let parameters = one.case.parameters.iter();
-    let told = parameters.filter(|(name, _)| !["acks", "threads"].contains(&name.as_str()));
-    let words = told.map(|(name, value)| format!("{name} {value}"));
+    let parameters = parameters.filter(|(name, _)| !["acks", "threads"].contains(&name.as_str()));
+    let words = parameters.map(|(name, value)| format!("{name} {value}"));
     [one.case.target.clone()]
         .into_iter()
         .chain(words)
@@ -94,7 +94,7 @@ fn shape(one: &CaseResult) -> String {
     }
 }
 
-fn streamed(run: &Run) -> Option<Streamed> {
+fn streamed(run: &Run) -> Option<TopicTraffic> {
     run.measured.as_ref()?.streamed
 }
 
@@ -275,7 +275,7 @@ fn read_back(cases: &[&CaseResult]) -> Table {
     ];
     let mut table = Table::new(heads, 3);
     for one in cases {
-        let mut all: Option<Verified> = None;
+        let mut all: Option<Verification> = None;
         for verified in one.runs.iter().filter_map(|run| streamed(run)?.verified) {
             all.get_or_insert_default().add(verified);
         }

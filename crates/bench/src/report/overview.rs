@@ -104,22 +104,25 @@ fn section(cases: &[&CaseResult], detail: Detail) -> Section {
     for result in cases {
         let (target, own) = (
             result.case.target.clone(),
-            result.case.words_without(&names),
+            result.case.description_without(&names),
         );
         let own = (!own.is_empty()).then_some(own);
-        let who = own
+        let side = own
             .iter()
-            .fold(target.clone(), |who, words| format!("{who}, {words}"));
+            .fold(target.clone(), |side, words| format!("{side}, {words}"));
         let left = [Some(target), own, Some(result.summary.runs.to_string())];
         table.row(
             left.into_iter()
                 .chain(columns.iter().map(|(_, cell)| cell(result))),
         );
         if !result.summary.flags.is_empty() {
-            notes.push(format!("{who}: {}", flags::sentence(&result.summary.flags)));
+            notes.push(format!(
+                "{side}: {}",
+                flags::sentence(&result.summary.flags)
+            ));
         }
         for (kind, count) in &result.summary.errors {
-            notes.push(format!("{who}: {count} × {kind}"));
+            notes.push(format!("{side}: {count} × {kind}"));
         }
     }
     Section {

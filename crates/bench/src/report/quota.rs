@@ -6,25 +6,25 @@ use super::Table;
 use super::common::{methodology, of, ratio, sections, span};
 use crate::format::{figures, human, thousands};
 use crate::histogram::Histogram;
-use crate::measurement::Answered;
+use crate::measurement::Answers;
 use crate::model::{Area, CaseResult, Metric, Results, Run};
 use crate::process::Role;
 use crate::stats::describe;
 use crate::workload::quota::{COUNT, MIX, exactness, excess, thresholds};
 
 /// The published figures of the mix: 50 users, 10,000 agents, 30 seconds.
-const PUBLISHED_MIX: Published = Published {
+const PUBLISHED_MIX: PublishedFigures = PublishedFigures {
     overall: ["11,616", "381.08/s", "0", "2,804 (24.13 %)", "8,812"],
     latency: ["4.62", "1.83", "7.86", "11.73", "n/a", "506.83"],
 };
 
 /// The published figures of 1,000 requests for one agent over 50 connections.
-const PUBLISHED_COUNT: Published = Published {
+const PUBLISHED_COUNT: PublishedFigures = PublishedFigures {
     overall: ["1,000", "503.91/s", "0", "881 (88.10 %)", "119"],
     latency: ["99.22", "92", "124", "129", "139", "143"],
 };
 
-struct Published {
+struct PublishedFigures {
     /// Requests, rate, errors, refused, allowed.
     overall: [&'static str; 5],
     /// Mean, p50, p90, p95, p99, max in milliseconds.
@@ -44,7 +44,7 @@ pub fn limiter(results: &Results) -> String {
 
 /// Renders only the tables. Empty when no takes were measured.
 pub(super) fn current(results: &Results) -> String {
-    let cases: Vec<_> = of(results, Area::Quota).map(Shown::of).collect();
+    let cases: Vec<_> = of(results, Area::Quota).map(AnsweredCase::of).collect();
     if cases.is_empty() {
         return String::new();
     }
@@ -55,22 +55,22 @@ pub(super) fn current(results: &Results) -> String {
         ("Per-Endpoint Breakdown (ms)", endpoints(&cases)),
         ("Connection Timing (ms)", phases(&cases)),
         ("Exactness of One Bucket", exact(&cases)),
-        ("Bucket Shared By Several Nodes", together(&cases)),
-        ("Thresholds", judged(&cases)),
+        ("Bucket Shared By Several Nodes", shared_bucket(&cases)),
+        ("Thresholds", threshold_table(&cases)),
         ("Ratios", ratios(results, &cases)),
     ];
     sections(tables)
 }
 
 /// A case with the merged answers of all its runs.
-struct Shown<'a> {
+struct AnsweredCase<'a> {
     one: &'a CaseResult,
-    answered: Answered,
+    answered: Answers,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> AnsweredCase<'a> {
     fn of(one: &'a CaseResult) -> Self {
-        let mut answered = Answered::default();
+        let mut answered = Answers::default();
         for run in &one.runs {
             if let Some(of_run) = answers(run) {
                 answered.merge(of_run);
@@ -111,7 +111,7 @@ impl<'a> Shown<'a> {
     }
 
     /// Returns the published figures of this mode, for the first row only.
-    fn published(&self, is_first: bool) -> Option<&'static Published> {
+    fn published(&self, is_first: bool) -> Option<&'static PublishedFigures> {
         let case = &self.one.case;
         match is_first {
             true if case.mode == MIX => Some(&PUBLISHED_MIX),
@@ -121,13 +121,13 @@ impl<'a> Shown<'a> {
     }
 }
 
-fn answers(run: &Run) -> Option<&Answered> {
+fn answers(run: &Run) -> Option<&Answers> {
     run.measured.as_ref()?.answered.as_ref()
 }
 
 const AS_PUBLISHED: &str = "as published";
 
-fn overall(cases: &[Shown<'_>]) -> Table {
+fn overall(cases: &[AnsweredCase<'_>]) -> Table {
     let heads = [
         "Target",
         "Runs",
@@ -176,7 +176,7 @@ fn overall(cases: &[Shown<'_>]) -> Table {
     table
 }
 
-fn latencies(cases: &[Shown<'_>]) -> Table {
+fn latencies(cases: &[AnsweredCase<'_>]) -> Table {
     let heads = [
         "Target",
         "Mean",
@@ -209,7 +209,7 @@ fn latencies(cases: &[Shown<'_>]) -> Table {
     table
 }
 
-fn work(cases: &[Shown<'_>]) -> Table {
+fn work(cases: &[AnsweredCase<'_>]) -> Table {
     let heads = [
         "Target",
         "Server CPU",
@@ -261,7 +261,7 @@ fn processes(run: &Run) -> impl Iterator<Item = &crate::process::RoleUsage> {
     roles.filter(|role| role.role == Role::Node)
 }
 
-fn endpoints(cases: &[Shown<'_>]) -> Table {
+fn endpoints(cases: &[AnsweredCase<'_>]) -> Table {
     let heads = [
         "Target", "Endpoint", "Answer", "Requests", "Mean", "P50", "P90", "P95", "P99", "Max",
     ];
@@ -291,7 +291,7 @@ fn endpoints(cases: &[Shown<'_>]) -> Table {
     table
 }
 
-fn phases(cases: &[Shown<'_>]) -> Table {
+fn phases(cases: &[AnsweredCase<'_>]) -> Table {
     let mut table = Table::new(["Target", "Phase", "Min", "Mean", "Median", "Max"], 2);
     for shown in cases {
         for phase in &shown.answered.phases {
@@ -313,7 +313,7 @@ fn phases(cases: &[Shown<'_>]) -> Table {
     table
 }
 
-fn exact(cases: &[Shown<'_>]) -> Table {
+fn exact(cases: &[AnsweredCase<'_>]) -> Table {
     let heads = [
         "Target",
         "Run",
@@ -335,7 +335,7 @@ fn exact(cases: &[Shown<'_>]) -> Table {
                 seconds.map(|seconds| format!("{seconds:.3}")),
                 Some(count(exact.must_allow)),
                 Some(count(exact.allowed)),
-                Some(words(exact.holds()).to_owned()),
+                Some(pass_or_fail(exact.holds()).to_owned()),
             ]);
         }
     }
@@ -343,7 +343,7 @@ fn exact(cases: &[Shown<'_>]) -> Table {
 }
 
 /// Takes that several nodes allowed from the bucket that they share, against its limit.
-fn together(cases: &[Shown<'_>]) -> Table {
+fn shared_bucket(cases: &[AnsweredCase<'_>]) -> Table {
     let heads = [
         "Target",
         "Run",
@@ -375,7 +375,7 @@ fn together(cases: &[Shown<'_>]) -> Table {
     table
 }
 
-fn judged(cases: &[Shown<'_>]) -> Table {
+fn threshold_table(cases: &[AnsweredCase<'_>]) -> Table {
     let mut table = Table::new(["Target", "Threshold", "Limit", "Result", "Status"], 2);
     for shown in cases.iter().filter(|shown| shown.one.case.mode == MIX) {
         for threshold in thresholds(shown.one) {
@@ -385,14 +385,14 @@ fn judged(cases: &[Shown<'_>]) -> Table {
                 Some(threshold.name.to_owned()),
                 Some(format!("< {} {unit}", figures(threshold.limit))),
                 Some(format!("{} {unit}", figures(threshold.found))),
-                Some(words(threshold.is_kept()).to_owned()),
+                Some(pass_or_fail(threshold.is_met()).to_owned()),
             ]);
         }
     }
     table
 }
 
-fn ratios(results: &Results, cases: &[Shown<'_>]) -> Table {
+fn ratios(results: &Results, cases: &[AnsweredCase<'_>]) -> Table {
     let heads = [
         "Target",
         "Against",
@@ -404,7 +404,7 @@ fn ratios(results: &Results, cases: &[Shown<'_>]) -> Table {
     let mut table = Table::new(heads, 4);
     let name = |key: &str| {
         let shown = cases.iter().find(|shown| shown.one.case.key() == key);
-        shown.map(Shown::name)
+        shown.map(AnsweredCase::name)
     };
     for found in &results.comparisons {
         let [ratio, interval] = ratio(&found.comparison);
@@ -420,7 +420,7 @@ fn ratios(results: &Results, cases: &[Shown<'_>]) -> Table {
     table
 }
 
-fn words(holds: bool) -> &'static str {
+fn pass_or_fail(holds: bool) -> &'static str {
     match holds {
         true => "pass",
         false => "FAIL",
@@ -475,10 +475,10 @@ mod tests {
                 false => endpoint.limited.record(2_000_000),
             }
         }
-        let answered = Answered {
+        let answered = Answers {
             endpoints: vec![endpoint],
             must_allow: Some(119),
-            ..Answered::default()
+            ..Answers::default()
         };
         let roles = vec![
             usage(Role::Node, "redis", 40_000_000),
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_told_from_errors_and_the_work_of_a_server_is_that_of_its_parts() {
+    fn denials_are_not_errors_and_server_cpu_is_summed_over_parts() {
         let text = limiter(&results(119));
         for expected in [
             "| as published | 1 | 1,000 | 503.91/s |",
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nodes_allowed_together_is_held_against_what_they_share() {
+    fn takes_of_sharing_nodes_are_compared_with_their_bucket() {
         let mut results = results(119);
         let measured = results.cases[0].runs[0].measured.as_mut().unwrap();
         let answered = measured.answered.as_mut().unwrap();

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_method_says_what_was_done() {
+    fn the_method_describes_the_run() {
         let mut results = crate::fixture::results();
         assert!(technical_report(&results).contains("ran one after the other"));
         assert!(technical_report(&results).contains("- node process\n"));

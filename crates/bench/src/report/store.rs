@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_row_is_that_of_the_published_report_beside_it() {
+    fn rows_include_that_of_the_published_report() {
         let text = fleetlm(&measured());
         for expected in [
             "| 2025-10-17 | `650292e` | FleetLM as published",
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn one_message_at_a_time_is_held_against_the_sum_of_its_floors() {
+    fn one_message_at_a_time_is_compared_with_the_sum_of_floors() {
         let results = measured();
         let cases: Vec<&CaseResult> = results.cases.iter().collect();
         let sum = over_sum_of_floors(cases[0], &cases).unwrap();

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_at_the_right_in_a_terminal() {
+    fn numbers_are_right_aligned_in_a_terminal() {
         insta::assert_snapshot!(table().terminal(), @r"
          Target   Rate   Depth
         ───────────────────────

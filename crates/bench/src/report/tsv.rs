@@ -24,7 +24,7 @@ pub fn tsv(results: &Results) -> String {
 type Column = (&'static str, fn(&Case, &Run) -> String);
 
 const SUITE: &[Column] = &[
-    ("mode", |case, _| word(&case.mode.name)),
+    ("mode", |case, _| single_line(&case.mode.name)),
     ("clients", |case, _| case.clients.to_string()),
     ("size", |case, _| case.size.to_string()),
     ("rate", |case, _| case.rate.to_string()),
@@ -104,7 +104,7 @@ const SUITE: &[Column] = &[
 ];
 
 const OURS: &[Column] = &[
-    ("target", |case, _| word(&case.target)),
+    ("target", |case, _| single_line(&case.target)),
     ("area", |case, _| case.area.name().to_owned()),
     ("in_flight", |case, _| {
         case.in_flight
@@ -115,7 +115,7 @@ const OURS: &[Column] = &[
             .parameters
             .iter()
             .map(|(key, value)| format!("{key}={value}"));
-        word(&pairs.collect::<Vec<_>>().join(";"))
+        single_line(&pairs.collect::<Vec<_>>().join(";"))
     }),
     ("order", |_, run| run.order.to_string()),
     ("observed_mps", |_, run| {
@@ -150,7 +150,7 @@ fn precise(value: Option<f64>) -> String {
 }
 
 /// Replaces separators in a word by spaces.
-fn word(text: &str) -> String {
+fn single_line(text: &str) -> String {
     text.replace(['\t', '\n', '\r'], " ")
 }
 

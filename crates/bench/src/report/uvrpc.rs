@@ -98,7 +98,7 @@ fn averages(cases: &[&CaseResult]) -> String {
     let Some(baseline) = cases.first() else {
         return String::new();
     };
-    let speedup = format!("Speedup vs {}", word(baseline));
+    let speedup = format!("Speedup vs {}", mode_title(baseline));
     let heads = [
         "Mode",
         "Average Throughput (ops/s)",
@@ -141,7 +141,7 @@ fn ratio(subject: &CaseResult, baseline: &CaseResult) -> [Option<String>; 3] {
         comparison
             .interval
             .map(|i| format!("[{:.1}x, {:.1}x]", i.low, i.high)),
-        Some(comparison.verdict.words().to_owned()),
+        Some(comparison.verdict.description().to_owned()),
     ]
 }
 
@@ -251,7 +251,7 @@ fn label(case: &CaseResult) -> String {
     }
 }
 
-fn word(case: &CaseResult) -> String {
+fn mode_title(case: &CaseResult) -> String {
     case.case.mode.title()
 }
 

@@ -37,7 +37,7 @@ pub enum Verdict {
 impl Verdict {
     /// Returns the verdict in words, about speed.
     #[must_use]
-    pub fn words(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Faster => "faster",
             Self::Slower => "slower",

@@ -86,7 +86,7 @@ fn a_sweep_is_steered_by_what_it_observes() {
 }
 
 #[test]
-fn a_sweep_without_a_throughput_is_an_error_and_one_without_messages_is_not() {
+fn a_sweep_fails_without_throughput_but_not_without_messages() {
     let mut suite = suite();
     let case = Case::new("telpher", Area::Agent, Mode::FIRE_AND_FORGET);
     let mut sweep = suite.sweep(case, SweepOptions::default()).unwrap();

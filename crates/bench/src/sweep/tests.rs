@@ -35,7 +35,7 @@ fn saturating(capacity: u64) -> impl Fn(u64) -> f64 {
 }
 
 #[test]
-fn a_system_with_a_capacity_is_closed_in_on() {
+fn a_sweep_narrows_in_on_the_capacity() {
     insta::assert_snapshot!(script(SweepOptions::default(), saturating(5_000)), @r"
     1 coarse 1000 - better
     2 coarse 2000 +100% better
@@ -52,7 +52,7 @@ fn a_system_with_a_capacity_is_closed_in_on() {
 }
 
 #[test]
-fn a_system_that_collapses_is_said_to_regress() {
+fn a_collapsing_system_is_reported_as_regressed() {
     let collapsing = |rate: u64| if rate <= 3_000 { rate as f64 } else { 1_000.0 };
     let options = SweepOptions {
         plateau_steps: 1,
@@ -109,7 +109,7 @@ fn a_dead_system_has_no_capacity() {
 }
 
 #[test]
-fn a_dip_below_a_later_gain_is_no_upper_end() {
+fn a_rate_below_a_later_gain_is_not_the_upper_end() {
     let dip = |rate: u64| {
         if rate == 2_000 {
             900.0

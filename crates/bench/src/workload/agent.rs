@@ -30,7 +30,7 @@ pub use matrix::{AgentMode, Matrix};
 pub(super) use receiver::receive;
 pub(super) use sender::send;
 pub use sink::LOST;
-pub(super) use sink::short_of;
+pub(super) use sink::with_lost;
 pub use suite::run;
 
 use crate::tally::Tally;
@@ -71,7 +71,7 @@ pub(super) struct ReceiverSpec {
 
 /// Counts of a sender.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Sent {
+struct SenderCounts {
     tally: Tally,
     window_ns: u64,
 }

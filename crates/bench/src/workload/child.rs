@@ -45,18 +45,18 @@ pub enum ChildError {
         directory: PathBuf,
     },
     /// The program ended or stopped answering.
-    #[error("{program} {what}{}\nhint: {SILENT_HINT}", quoted(.said))]
-    Silent {
+    #[error("{program} {failure}{}\nhint: {STOPPED_HINT}", quoted(.stderr))]
+    Stopped {
         /// Name of the program.
         program: String,
         /// Kind of failure.
-        what: &'static str,
+        failure: &'static str,
         /// Last lines of its standard error.
-        said: String,
+        stderr: String,
     },
     /// The program printed an unexpected line.
-    #[error("{program} printed `{line}`: {cause}\nhint: {NONSENSE_HINT}")]
-    Nonsense {
+    #[error("{program} printed `{line}`: {cause}\nhint: {INVALID_LINE_HINT}")]
+    InvalidLine {
         /// Name of the program.
         program: String,
         /// The line.
@@ -68,9 +68,9 @@ pub enum ChildError {
 
 const MISSING_HINT: &str = "cargo xtask peers builds the floors and the peers into bench/peers/bin";
 
-const SILENT_HINT: &str = "run the benchmark again, with less load if the failure repeats";
+const STOPPED_HINT: &str = "run the benchmark again, with less load if the failure repeats";
 
-const NONSENSE_HINT: &str = "rebuild telpher and the peers: their versions differ";
+const INVALID_LINE_HINT: &str = "rebuild telpher and the peers: their versions differ";
 
 fn start_hint(program: &str) -> &'static str {
     match program {
@@ -79,10 +79,10 @@ fn start_hint(program: &str) -> &'static str {
     }
 }
 
-fn quoted(said: &str) -> String {
-    match said.trim() {
+fn quoted(output: &str) -> String {
+    match output.trim() {
         "" => String::new(),
-        said => format!(": {said}"),
+        output => format!(": {output}"),
     }
 }
 
@@ -93,7 +93,7 @@ pub(super) struct Actor {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
-    said: Receiver<String>,
+    stderr_lines: Receiver<String>,
 }
 
 impl Actor {
@@ -140,7 +140,7 @@ impl Actor {
             program: file_name(program),
             stdin: child.stdin.take(),
             lines: lines_of(stdout),
-            said: lines_of(stderr),
+            stderr_lines: lines_of(stderr),
             child,
         })
     }
@@ -151,15 +151,15 @@ impl Actor {
     }
 
     /// Writes one line to its standard input.
-    pub(super) fn say(&mut self, line: &str) -> Result<(), ChildError> {
-        let said = self
+    pub(super) fn write_line(&mut self, line: &str) -> Result<(), ChildError> {
+        let is_written = self
             .stdin
             .as_mut()
             .is_some_and(|stdin| writeln!(stdin, "{line}").is_ok());
-        if said {
+        if is_written {
             Ok(())
         } else {
-            Err(self.silent("has ended"))
+            Err(self.stopped_error("has ended"))
         }
     }
 
@@ -179,7 +179,7 @@ impl Actor {
     pub(super) fn check_alive(&mut self) -> Result<(), ChildError> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
-            _ => Err(self.silent("has ended")),
+            _ => Err(self.stopped_error("has ended")),
         }
     }
 
@@ -190,10 +190,10 @@ impl Actor {
             match self.child.try_wait() {
                 Ok(Some(status)) if status.success() => return Ok(()),
                 Ok(None) => std::thread::sleep(STEP),
-                _ => return Err(self.silent("has failed")),
+                _ => return Err(self.stopped_error("has failed")),
             }
         }
-        Err(self.silent("did not end in time"))
+        Err(self.stopped_error("did not end in time"))
     }
 
     /// Returns its next line.
@@ -205,7 +205,7 @@ impl Actor {
     pub(super) fn line_within(&mut self, patience: Duration) -> Result<String, ChildError> {
         match self.poll_line(patience)? {
             Some(line) => Ok(line),
-            None => Err(self.silent("did not answer in time")),
+            None => Err(self.stopped_error("did not answer in time")),
         }
     }
 
@@ -214,7 +214,7 @@ impl Actor {
         match self.lines.recv_timeout(time) {
             Ok(line) => Ok(Some(line)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err(self.silent("has ended")),
+            Err(RecvTimeoutError::Disconnected) => Err(self.stopped_error("has ended")),
         }
     }
 
@@ -236,7 +236,7 @@ impl Actor {
             }
             check_others()?;
         }
-        Err(self.silent("did not answer in time"))
+        Err(self.stopped_error("did not answer in time"))
     }
 
     /// Returns its next line, parsed as JSON, or fails like [`Self::line_while`].
@@ -251,27 +251,30 @@ impl Actor {
 
     /// Parses a line of this process as JSON.
     pub(super) fn parse<T: DeserializeOwned>(&self, line: String) -> Result<T, ChildError> {
-        serde_json::from_str(&line).map_err(|cause| self.nonsense(line, cause.to_string()))
+        serde_json::from_str(&line).map_err(|cause| self.invalid_line(line, cause.to_string()))
     }
 
     /// Makes the error for a line that is invalid.
-    pub(super) fn nonsense(&self, line: String, cause: String) -> ChildError {
-        ChildError::Nonsense {
+    pub(super) fn invalid_line(&self, line: String, cause: String) -> ChildError {
+        ChildError::InvalidLine {
             program: self.program.clone(),
             line,
             cause,
         }
     }
 
-    fn silent(&mut self, what: &'static str) -> ChildError {
+    fn stopped_error(&mut self, failure: &'static str) -> ChildError {
         // The last lines of a dying process may still be in the pipe.
-        let first = self.said.recv_timeout(Duration::from_millis(200));
-        let said: Vec<String> = first.into_iter().chain(self.said.try_iter()).collect();
-        let skipped = said.len().saturating_sub(5);
-        ChildError::Silent {
+        let first = self.stderr_lines.recv_timeout(Duration::from_millis(200));
+        let stderr: Vec<String> = first
+            .into_iter()
+            .chain(self.stderr_lines.try_iter())
+            .collect();
+        let skipped = stderr.len().saturating_sub(5);
+        ChildError::Stopped {
             program: self.program.clone(),
-            what,
-            said: said[skipped..].join("\n"),
+            failure,
+            stderr: stderr[skipped..].join("\n"),
         }
     }
 }
@@ -320,7 +323,7 @@ mod tests {
     #[test]
     fn a_role_answers_and_ends_with_its_input() {
         let mut role = shell("read line; echo \"[\\\"$line\\\"]\"; cat; echo bye");
-        role.say("hello").unwrap();
+        role.write_line("hello").unwrap();
         assert_eq!(role.json::<Vec<String>>().unwrap(), ["hello"]);
         role.check_alive().unwrap();
         role.end_input();

@@ -18,8 +18,8 @@ mod door;
 pub(super) mod floor;
 pub mod kill;
 mod matrix;
-pub(super) mod prepared;
 pub mod restart;
+pub(super) mod spare_segments;
 mod suite;
 mod writers;
 
@@ -71,14 +71,14 @@ pub(super) struct DoorSpec {
 
 /// Counts of such a load.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Appended {
+struct AppendCounts {
     tally: Tally,
     window_ns: u64,
 }
 
 /// Counts of the writers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Written {
+struct WriterCounts {
     tally: Tally,
     window_ns: u64,
     storage: Storage,

@@ -25,7 +25,7 @@
 //! [`idle`] measures the cost of unused partitions and groups, and how long a start takes with all
 //! of them and a long log.
 
-mod acked;
+mod acknowledged;
 mod batches;
 mod brokers;
 mod compare;
@@ -185,7 +185,7 @@ struct ProduceSpec {
 
 /// Counts of the produced messages of a window.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Produced {
+struct ProduceCounts {
     tally: Tally,
     window_ns: u64,
     /// Number of produce requests.
@@ -194,7 +194,7 @@ struct Produced {
 
 /// Counts of the consumed messages of a window.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Consumed {
+struct ConsumeCounts {
     messages: u64,
     /// Bytes of batches as stored.
     bytes: u64,

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 pub(super) use program::Program;
 
-use super::agent::{short_of, subscriber_count};
+use super::agent::{subscriber_count, with_lost};
 use super::child::{Actor, ChildError};
 use super::rpc::Transport;
 use super::{PATIENCE, Placement, WorkloadError};
@@ -113,7 +113,7 @@ impl Peer {
         let mut actor = self.program.start(arguments, self.placement.pin(role))?;
         let line = actor.line()?;
         let Some(address) = line.strip_prefix("READY ").map(str::to_owned) else {
-            return Err(actor.nonsense(line, "expected `READY` and an address".to_owned()));
+            return Err(actor.invalid_line(line, "expected `READY` and an address".to_owned()));
         };
         self.servers.push((role, actor));
         Ok(address)
@@ -165,21 +165,21 @@ impl Peer {
         let line = opening.watch(&mut load, amount.patience())?;
         let ended_ns = now_ns();
         let report: LoadReport = load.parse(line)?;
-        let mut said = vec![report.usage()];
+        let mut reported = vec![report.usage()];
         let sink = match &mut subscribers {
             Some(subscribers) => {
                 // Subscribers report their counts when their input closes.
                 subscribers.end_input();
                 let received: SubscribeReport = subscribers.json()?;
-                said.push(received.usage(report.window_ns));
+                reported.push(received.usage(report.window_ns));
                 let expected = report.completed * u64::from(subscriber_count(case));
-                Some(short_of(received.sink(), expected))
+                Some(with_lost(received.sink(), expected))
             }
             None => None,
         };
         let opened_ns = ended_ns.saturating_sub(report.window_ns);
         let watch = opening.watch_of(opened_ns, report.window_ns);
-        let usage = watch.map(|watch| watch.stop_with(said));
+        let usage = watch.map(|watch| watch.stop_with(reported));
         for (_, server) in &mut self.servers {
             server.check_alive()?;
         }
@@ -244,7 +244,7 @@ impl Peer {
         let line = subscribers.line()?;
         match line.starts_with("READY") {
             true => Ok(subscribers),
-            false => Err(subscribers.nonsense(line, "expected `READY`".to_owned())),
+            false => Err(subscribers.invalid_line(line, "expected `READY`".to_owned())),
         }
     }
 

@@ -30,7 +30,7 @@ impl Placement {
 
     /// Describes the placement for a report.
     #[must_use]
-    pub fn words(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Unpinned => "unpinned: the kernel places the roles",
             Self::SameCpu => "same-cpu: all roles on CPU 0",

@@ -40,7 +40,7 @@ mod threshold;
 
 use serde::{Deserialize, Serialize};
 
-use crate::measurement::Answered;
+use crate::measurement::Answers;
 use crate::model::{CountedBy, Mode};
 use crate::tally::Tally;
 use crate::workload::role::Failure;
@@ -72,7 +72,7 @@ pub(super) struct LoadSpec {
     /// Addresses of the servers, in the form of the dialect. Connections are distributed over them
     /// in turn.
     addresses: Vec<String>,
-    way: Way,
+    client: TakeClient,
     pace: Pace,
     agents: agents::Names,
 }
@@ -80,11 +80,11 @@ pub(super) struct LoadSpec {
 /// Client that sends the takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Way {
+enum TakeClient {
     /// Requests written from a template.
     Written(Dialect),
     /// Our own client over the native protocol, with `batch` takes in a request.
-    Native { batch: u32, costs: Costs },
+    Native { batch: u32, costs: TakeCost },
 }
 
 /// Request format of a take.
@@ -94,7 +94,7 @@ enum Dialect {
     /// `POST /api/request`, one take each.
     Request,
     /// `POST /v1/take` with `batch` takes, as an array if there are several.
-    Take { batch: u32, costs: Costs },
+    Take { batch: u32, costs: TakeCost },
     /// throttlecrab's `POST /throttle`.
     Throttle,
     /// Call of a Redis function, with the bucket's capacity and refill.
@@ -104,7 +104,7 @@ enum Dialect {
 /// Cost of a take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Costs {
+enum TakeCost {
     /// One request.
     Request,
     /// One request and tokens.
@@ -152,17 +152,17 @@ enum Pace {
 /// # Errors
 /// When the server cannot be reached, stops answering, or sends an invalid answer.
 pub(super) fn play(spec: &LoadSpec) -> Result<(), Failure> {
-    match spec.way {
-        Way::Written(dialect) => load::play(spec, dialect),
-        Way::Native { batch, costs } => native::play(spec, batch, costs),
+    match spec.client {
+        TakeClient::Written(dialect) => load::play(spec, dialect),
+        TakeClient::Native { batch, costs } => native::play(spec, batch, costs),
     }
 }
 
 /// Counts of a load in its window.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Asked {
+struct LoadCounts {
     tally: Tally,
-    answered: Answered,
+    answered: Answers,
     window_ns: u64,
 }
 

@@ -73,7 +73,7 @@ pub(super) fn start(executable: &Path, spec: &Spec, pin: Pin) -> Result<Actor, C
 }
 
 /// Writes one line of JSON to the suite.
-pub(super) fn say(value: &impl Serialize) -> Result<(), Failure> {
+pub(super) fn write_line(value: &impl Serialize) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     writeln!(out, "{}", serde_json::to_string(value)?)?;
     out.flush()?;
@@ -81,7 +81,7 @@ pub(super) fn say(value: &impl Serialize) -> Result<(), Failure> {
 }
 
 /// Returns the suite's next line, or `None` when the suite has ended.
-pub(super) fn hear() -> Result<Option<String>, Failure> {
+pub(super) fn read_line() -> Result<Option<String>, Failure> {
     let mut line = String::new();
     let size = io::stdin().lock().read_line(&mut line)?;
     Ok((size > 0).then(|| line.trim().to_owned()))
@@ -95,7 +95,7 @@ pub(super) fn answer_lines(
     let (ended, end) = oneshot::channel();
     std::thread::spawn(move || {
         let outcome = loop {
-            match hear() {
+            match read_line() {
                 Ok(None) => break Ok(()),
                 Ok(Some(_)) => {
                     if let Err(failure) = answer() {
@@ -116,7 +116,7 @@ pub(super) fn answer_lines(
 pub(super) fn lines() -> mpsc::Receiver<()> {
     let (heard, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
-        while let Ok(Some(_)) = hear() {
+        while let Ok(Some(_)) = read_line() {
             if heard.blocking_send(()).is_err() {
                 return;
             }

@@ -73,7 +73,7 @@ pub(super) struct ServerSpec {
 
 /// Counts of a caller.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Called {
+struct CallCounts {
     tally: Tally,
     window_ns: u64,
 }

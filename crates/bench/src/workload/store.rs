@@ -48,7 +48,7 @@ pub const APPEND: Mode = Mode::new("append", CountedBy::Sender, true);
 /// Client API of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Way {
+enum LoadClient {
     Native,
     Http,
     Ws,
@@ -59,7 +59,7 @@ enum Way {
 /// Parameters of a load process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct LoadSpec {
-    way: Way,
+    client: LoadClient,
     /// `HOST:PORT`; for the native listener, with the transport as a scheme.
     address: String,
     vus: u32,
@@ -77,7 +77,7 @@ pub(super) struct LoadSpec {
 
 /// Counts of a load in its window.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Appended {
+struct AppendCounts {
     tally: Tally,
     window_ns: u64,
 }

@@ -70,7 +70,7 @@ fn all_75_lines_are_read() {
 }
 
 #[test]
-fn every_cell_that_follows_from_the_lines_is_recomputed_to_the_printed_digit() {
+fn every_derived_cell_is_recomputed_to_the_printed_digit() {
     let ours = report::suite_summary(&results());
     let absent = [
         "Sender Mean CPU %",

@@ -71,7 +71,7 @@ fn row<'a>(document: &'a str, heading: &str, first: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn the_runs_averages_and_speed_ups_are_theirs_to_the_printed_digit() {
+fn averages_and_speed_ups_match_to_the_printed_digit() {
     let ours = report::uvrpc(&results());
     for run in ["1", "2", "3", "4", "5"] {
         let heading = "## Test Results (5 Runs)";
@@ -106,7 +106,7 @@ fn the_spread_is_what_the_report_does_not_say() {
 }
 
 #[test]
-fn callback_is_faster_than_serial_but_not_shown_to_be_faster_than_concurrent() {
+fn callback_beats_serial_but_not_significantly_concurrent() {
     let results = results();
     let rate = |position: usize| {
         results.cases[position]

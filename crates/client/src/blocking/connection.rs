@@ -13,17 +13,17 @@ use wire::{
 
 use super::socket::{Reader, Socket, is_timeout, now};
 use super::spin::{Spin, Spinner};
-use crate::handshake::{FIRST_FRAME_SIZE_MAX, HANDSHAKE_TIMEOUT, judge_welcome};
+use crate::handshake::{FIRST_FRAME_SIZE_MAX, HANDSHAKE_TIMEOUT, check_welcome};
 use crate::link::{Peer, to_method};
-use crate::routes::{Bound, Routes};
+use crate::routes::{BindResult, Routes};
 use crate::{CallError, ConnectError, Sent};
 
 /// Maximum bytes of requests in flight. It is small enough for the socket buffers, so that the two
 /// sides never wait for each other to read.
-const UNDER_WAY_SIZE_MAX: usize = 64 << 10;
+const IN_FLIGHT_SIZE_MAX: usize = 64 << 10;
 
 /// Maximum number of calls in flight.
-const UNDER_WAY_MAX: usize = 1024;
+const IN_FLIGHT_MAX: usize = 1024;
 
 const CHUNK_SIZE: usize = 64 << 10;
 
@@ -31,7 +31,7 @@ const CHUNK_SIZE: usize = 64 << 10;
 const IDLE: Duration = Duration::from_secs(1);
 
 /// Contents of HELLO, and options of the connection.
-pub(crate) struct Introduction<'a> {
+pub(crate) struct HandshakeOptions<'a> {
     pub(crate) token: &'a str,
     pub(crate) window: Window,
     pub(crate) name: &'a str,
@@ -59,7 +59,7 @@ pub(crate) struct Connection {
     sent: VecDeque<(Correlation, Instant)>,
     used: Instant,
     is_usable: bool,
-    farewell: Option<String>,
+    closing_error: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ pub(super) type Settle<'s> = &'s mut dyn FnMut(usize, Result<&[u8], CallError>);
 impl Connection {
     pub(crate) fn open(
         address: &Address,
-        introduction: Introduction<'_>,
+        handshake: HandshakeOptions<'_>,
     ) -> Result<Self, ConnectError> {
         let text = address.to_string();
         if matches!(address, Address::Tls { .. } | Address::Inproc { .. }) {
@@ -99,18 +99,18 @@ impl Connection {
             version_min: VERSION_MIN,
             version_max: VERSION,
             features: FEATURES,
-            window: introduction.window,
-            token: introduction.token,
+            window: handshake.window,
+            token: handshake.token,
             name: "",
         };
         let mut out = Vec::new();
         hello.encode(&mut out);
         socket
-            .set_write_timeout(introduction.deadline)
+            .set_write_timeout(handshake.deadline)
             .map_err(io_error)?;
         socket.write_all(&out).map_err(io_error)?;
         out.clear();
-        let mut reader = Reader::new(Spinner::new(introduction.spin));
+        let mut reader = Reader::new(Spinner::new(handshake.spin));
         let deadline = now() + HANDSHAKE_TIMEOUT;
         let mut head = [0; HEADER_SIZE];
         read_exact(&mut reader, &mut socket, &mut head, deadline).map_err(io_error)?;
@@ -123,24 +123,24 @@ impl Connection {
         }
         let mut payload = vec![0; header.length as usize];
         read_exact(&mut reader, &mut socket, &mut payload, deadline).map_err(io_error)?;
-        let peer = judge_welcome(&text, header, &payload)?;
+        let peer = check_welcome(&text, header, &payload)?;
         Ok(Self {
             socket,
             reader,
-            inbox: Inbox::new(introduction.window.frame_size_max),
+            inbox: Inbox::new(handshake.window.frame_size_max),
             chunk: vec![0; CHUNK_SIZE],
             out,
             peer,
             routes: Routes::default(),
-            name: introduction.name.to_owned(),
-            deadline: introduction.deadline,
-            frame_size_max: introduction.window.frame_size_max,
+            name: handshake.name.to_owned(),
+            deadline: handshake.deadline,
+            frame_size_max: handshake.window.frame_size_max,
             slots: Vec::new(),
             free: Vec::new(),
             sent: VecDeque::new(),
             used: now(),
             is_usable: true,
-            farewell: None,
+            closing_error: None,
         })
     }
 
@@ -155,7 +155,7 @@ impl Connection {
 
     /// Checks a connection that was idle: answers frames of the peer and notices a closed
     /// connection.
-    pub(crate) fn look_around(&mut self) {
+    pub(crate) fn check_idle(&mut self) {
         if now().saturating_duration_since(self.used) < IDLE {
             return;
         }
@@ -164,7 +164,7 @@ impl Connection {
             let read = self.socket.read_now(&mut chunk);
             let outcome = match read {
                 Ok(0) => Err(self.lost("the peer closed the connection")),
-                Ok(count) => self.take_in(&chunk[..count], &mut |_, _| {}),
+                Ok(count) => self.process(&chunk[..count], &mut |_, _| {}),
                 Err(error) if is_timeout(&error) => {
                     self.chunk = chunk;
                     break;
@@ -221,7 +221,7 @@ impl Connection {
             let read = self.reader.read(&mut self.socket, &mut chunk, deadline);
             let outcome = match read {
                 Ok(0) => Err(self.lost("the peer closed the connection")),
-                Ok(count) => self.take_in(&chunk[..count], settle),
+                Ok(count) => self.process(&chunk[..count], settle),
                 Err(error) if is_timeout(&error) => {
                     self.expire(settle);
                     Ok(())
@@ -235,10 +235,10 @@ impl Connection {
 
     /// Queues the next requests, as many as may be in flight.
     fn queue(&mut self, method: &str, bodies: &[&[u8]], next: &mut usize, settle: Settle<'_>) {
-        let calls_max = UNDER_WAY_MAX
+        let calls_max = IN_FLIGHT_MAX
             .min(self.peer.window.calls_max as usize)
             .max(1);
-        let mut size = self.under_way_size();
+        let mut size = self.in_flight_size();
         let mut sent_at = None;
         while let Some(body) = bodies.get(*next) {
             let payload = body.len() + 4;
@@ -252,7 +252,7 @@ impl Connection {
                 continue;
             }
             let occupied = self.slots.len() - self.free.len();
-            if occupied >= calls_max || (size > 0 && size + payload > UNDER_WAY_SIZE_MAX) {
+            if occupied >= calls_max || (size > 0 && size + payload > IN_FLIGHT_SIZE_MAX) {
                 if self.sent.is_empty() {
                     let message = "the window is full: the peer has not answered expired calls";
                     settle(*next, Err(CallError::new(ErrorCode::Busy, message)));
@@ -287,8 +287,8 @@ impl Connection {
         };
         let target = to_method(&self.name, method);
         let route = match self.routes.bind(target) {
-            Bound::Already(route) => route,
-            Bound::Newly(route) => {
+            BindResult::Existing(route) => route,
+            BindResult::New(route) => {
                 let bind = Bind {
                     route,
                     cast: target.cast,
@@ -324,7 +324,7 @@ impl Connection {
         written.map_err(|error| self.lost(&error.to_string()))
     }
 
-    fn take_in(&mut self, chunk: &[u8], settle: Settle<'_>) -> Result<(), CallError> {
+    fn process(&mut self, chunk: &[u8], settle: Settle<'_>) -> Result<(), CallError> {
         let mut inbox = std::mem::replace(&mut self.inbox, Inbox::new(0));
         let mut frames = inbox.feed(chunk);
         let mut outcome = Ok(());
@@ -359,7 +359,7 @@ impl Connection {
                 let failure = Failure::decode(payload).map_err(malformed)?;
                 match header.correlation {
                     Correlation::NONE => {
-                        self.farewell = Some(format!("{}: {}", failure.code, failure.message));
+                        self.closing_error = Some(format!("{}: {}", failure.code, failure.message));
                     }
                     call => self.answer(call, Err(CallError::from_wire(&failure)), settle),
                 }
@@ -437,7 +437,7 @@ impl Connection {
                 wire::encode_cancel(correlation, &mut self.out);
                 let index = self.slots[correlation.slot as usize].waiting.take();
                 if let Some(index) = index {
-                    settle(index, Err(crate::link::late(Sent::Unknown)));
+                    settle(index, Err(crate::link::deadline_error(Sent::Unknown)));
                 }
             }
             self.sent.pop_front();
@@ -454,7 +454,7 @@ impl Connection {
         self.sent.clear();
     }
 
-    fn under_way_size(&self) -> usize {
+    fn in_flight_size(&self) -> usize {
         let sizes = self.slots.iter().map(|slot| slot.size);
         sizes
             .filter(|size| *size != FREE)
@@ -463,7 +463,10 @@ impl Connection {
     }
 
     fn lost(&mut self, reason: &str) -> CallError {
-        let message = self.farewell.take().unwrap_or_else(|| reason.to_owned());
+        let message = self
+            .closing_error
+            .take()
+            .unwrap_or_else(|| reason.to_owned());
         CallError::new(ErrorCode::Unconfirmed, message).with_sent(Sent::Unknown)
     }
 }

@@ -17,7 +17,7 @@ use wire::{Role, Window};
 
 use crate::caller::split_name;
 use crate::{CallError, ConnectError};
-use connection::{Connection, Introduction, Settle};
+use connection::{Connection, HandshakeOptions, Settle};
 
 pub use spin::Spin;
 
@@ -142,7 +142,7 @@ impl Client {
     /// Returns the connection; reconnects if it was lost.
     fn connected(&mut self) -> Result<&mut Connection, CallError> {
         if let Some(connection) = &mut self.connection {
-            connection.look_around();
+            connection.check_idle();
         }
         match self.connection.take().filter(Connection::is_usable) {
             Some(connection) => Ok(self.connection.insert(connection)),
@@ -211,14 +211,14 @@ impl Builder {
 }
 
 fn open(settings: &Settings) -> Result<Connection, ConnectError> {
-    let introduction = Introduction {
+    let handshake = HandshakeOptions {
         token: &settings.token,
         window: settings.window,
         name: &settings.name,
         deadline: settings.deadline,
         spin: settings.spin,
     };
-    let connection = Connection::open(&settings.address, introduction)?;
+    let connection = Connection::open(&settings.address, handshake)?;
     let address = || settings.address.to_string();
     match (connection.role(), settings.name.is_empty()) {
         (Role::Node, true) => Err(ConnectError::NameMissing { address: address() }),

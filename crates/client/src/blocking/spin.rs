@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looking_in_vain_is_given_up_and_tried_again() {
+    fn spinning_stops_after_misses_and_is_tried_again() {
         let time = Duration::from_micros(5);
         let mut spinner = Spinner::new(Spin::UpTo(time));
         for _ in 0..MISSES_MAX {

@@ -6,15 +6,15 @@ use parking_lot::Mutex;
 use proptest::prelude::*;
 
 use super::*;
-use crate::completed::Callback;
+use crate::completions::Callback;
 use crate::functions::Function;
 
-/// What each call, by its tag, came to.
+/// Outcome of each call, by its tag.
 type Ends = Arc<Mutex<HashMap<u64, Vec<String>>>>;
 
-/// A table whose calls all go to one function that notes what they come to.
+/// A call table whose calls all have one callback, which records the outcomes.
 struct Bench {
-    pending: Pending,
+    pending: PendingCalls,
     ends: Ends,
     function: Function,
     made: u64,
@@ -33,21 +33,21 @@ impl Bench {
                 noted.lock().entry(tag).or_default().push(line);
             });
         Self {
-            pending: Pending::default(),
+            pending: PendingCalls::default(),
             ends,
             function: Function::new(callback),
             made: 0,
         }
     }
 
-    /// A call that may take `time_ms`, counted from now.
+    /// Adds a call with a limit of `time_ms` that starts now.
     fn call(&mut self, now: Millis, time_ms: u64) -> (u64, Correlation) {
         let call = self.fresh_call(time_ms);
         self.pending.stamp(now);
         call
     }
 
-    /// A call that may take `time_ms`, counted from when it is looked after.
+    /// Adds a call with a limit of `time_ms` that starts at the next turn.
     fn fresh_call(&mut self, time_ms: u64) -> (u64, Correlation) {
         self.made += 1;
         let (function, tag) = (&self.function, self.made);
@@ -60,7 +60,7 @@ impl Bench {
 
     fn answer(&mut self, correlation: Correlation, body: &[u8]) {
         self.change(
-            |pending, completed| pending.answer(correlation, false, Ok(body), body, completed),
+            |pending, completions| pending.answer(correlation, false, Ok(body), body, completions),
             body,
         );
     }
@@ -69,7 +69,7 @@ impl Bench {
         let late = |_| CallError::new(ErrorCode::DeadlineExceeded, "late");
         let mut count = 0;
         self.change(
-            |pending, completed| count = pending.expire(now, late, completed).len(),
+            |pending, completions| count = pending.expire(now, late, completions).len(),
             &[],
         );
         count
@@ -78,15 +78,15 @@ impl Bench {
     fn fail_all(&mut self, now: Millis) {
         let lost = |_| CallError::new(ErrorCode::Unconfirmed, "lost");
         self.change(
-            |pending, completed| pending.fail_all(now, lost, completed),
+            |pending, completions| pending.fail_all(now, lost, completions),
             &[],
         );
     }
 
-    fn change(&mut self, change: impl FnOnce(&mut Pending, &mut Completed), chunk: &[u8]) {
-        let mut completed = Completed::default();
-        change(&mut self.pending, &mut completed);
-        completed.finish(chunk);
+    fn change(&mut self, change: impl FnOnce(&mut PendingCalls, &mut Completions), chunk: &[u8]) {
+        let mut completions = Completions::default();
+        change(&mut self.pending, &mut completions);
+        completions.finish(chunk);
     }
 
     fn ends(&self, tag: u64) -> Vec<String> {
@@ -95,7 +95,7 @@ impl Bench {
 }
 
 #[test]
-fn a_late_answer_never_meets_the_call_that_has_its_slot_now() {
+fn a_late_answer_never_matches_a_newer_call_in_the_slot() {
     let mut bench = Bench::new();
     let (first, old) = bench.call(0, 1000);
     bench.answer(old, b"one");
@@ -112,7 +112,7 @@ fn a_late_answer_never_meets_the_call_that_has_its_slot_now() {
 }
 
 #[test]
-fn the_time_of_a_call_never_ends_before_it_has_begun() {
+fn a_deadline_never_passes_before_the_call_starts() {
     let mut bench = Bench::new();
     let (_, answered) = bench.call(0, 10);
     bench.answer(answered, b"one");
@@ -124,7 +124,7 @@ fn the_time_of_a_call_never_ends_before_it_has_begun() {
 }
 
 #[test]
-fn a_call_that_was_given_up_keeps_its_slot_until_the_peer_has_answered() {
+fn an_abandoned_call_keeps_its_slot_until_answered() {
     let mut bench = Bench::new();
     let (tag, correlation) = bench.call(0, 10);
     assert_eq!(bench.expire(10), 1);
@@ -159,7 +159,7 @@ proptest! {
                     known.push((tag, correlation));
                 }
                 2 | 3 if !known.is_empty() => {
-                    // Some of these have ended already: then nothing may happen.
+                    // Some calls have ended already; then nothing may happen.
                     let (_, correlation) = known[index % known.len()];
                     bench.answer(correlation, b"reply");
                 }

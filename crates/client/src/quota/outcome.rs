@@ -29,12 +29,12 @@ pub struct Admitted {
     /// True if the node decided without the shared store, because the store was not available.
     pub is_degraded: bool,
     /// State of every limit that covers the subject and counts a unit of the take.
-    pub limits: Vec<Standing>,
+    pub limits: Vec<LimitState>,
 }
 
 /// State of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct LimitState {
     /// Name of the limit.
     pub limit: Arc<str>,
     /// Unit that the limit counts.
@@ -161,9 +161,9 @@ pub(super) fn decode(
     Ok(outcomes.iter().map(outcome).collect())
 }
 
-fn standing(standing: &wire::Standing, limits: &[(Arc<str>, Arc<str>)]) -> Standing {
+fn standing(standing: &wire::Standing, limits: &[(Arc<str>, Arc<str>)]) -> LimitState {
     let (limit, unit) = limits[usize::from(standing.limit)].clone();
-    Standing {
+    LimitState {
         limit,
         unit,
         have: standing.have,

@@ -71,7 +71,7 @@ impl Acceptor {
             };
             match accepted {
                 Ok(stream) => return stream,
-                Err(error) if is_of_the_caller(&error) => {}
+                Err(error) if is_connection_error(&error) => {}
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
@@ -79,7 +79,7 @@ impl Acceptor {
 }
 
 /// True if only this connection failed because its client was gone.
-fn is_of_the_caller(error: &io::Error) -> bool {
+fn is_connection_error(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted

@@ -8,7 +8,7 @@ use wire::Payload;
 
 use super::request::Request;
 use crate::Metadata;
-use crate::binding::{Binding, Bound};
+use crate::binding::{Binding, BindingRef};
 use crate::context::{Context, Delivery};
 
 /// A message for a receiver. It borrows its parts: the runner creates the request directly in its
@@ -34,7 +34,7 @@ impl Arrival<'_> {
     #[inline(always)]
     pub(super) fn context(&self) -> Context {
         Context {
-            binding: Bound::to(self.binding),
+            binding: BindingRef::to(self.binding),
             metadata: match self.message.metadata {
                 [] => None,
                 block => Some(Box::new(Metadata::from_block(block))),

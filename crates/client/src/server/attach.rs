@@ -1,4 +1,4 @@
-//! `Attached`: a server behind a node, called by an agent's name.
+//! `Attachment`: a server behind a node, called by an agent's name.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -6,22 +6,22 @@ use std::sync::Arc;
 use model::{ErrorCode, Name};
 
 use super::Server;
-use crate::mailbox::Mailbox;
+use crate::envelope_queue::EnvelopeQueue;
 use crate::registry::Receiver;
-use crate::subscription::{Joined, join};
+use crate::subscription::{ActiveSubscription, subscribe_receiver};
 use crate::{CallError, Client, SubscribeOptions};
 
 /// A server that is reached through a node. Dropping it unsubscribes the name.
 #[derive(Debug)]
-pub struct Attached {
-    joined: Joined,
+pub struct Attachment {
+    active: ActiveSubscription,
 }
 
 impl Server {
     /// Subscribes to `name` and answers its calls with the handlers of this server. If several
     /// servers attach to one name, calls are distributed round robin. The subscription survives
     /// reconnects.
-    pub async fn attach(&self, client: &Client, name: &Name) -> Result<Attached, CallError> {
+    pub async fn attach(&self, client: &Client, name: &Name) -> Result<Attachment, CallError> {
         self.attach_with(client, name, SubscribeOptions::new())
             .await
     }
@@ -32,20 +32,20 @@ impl Server {
         client: &Client,
         name: &Name,
         options: SubscribeOptions,
-    ) -> Result<Attached, CallError> {
+    ) -> Result<Attachment, CallError> {
         let receiver = Receiver {
-            mailbox: Arc::new(Mailbox::default()),
+            queue: Arc::new(EnvelopeQueue::default()),
             handlers: Some(Arc::new(self.handlers.clone())),
         };
-        let joined = join(client, name, options, receiver).await?;
-        Ok(Attached { joined })
+        let active = subscribe_receiver(client, name, options, receiver).await?;
+        Ok(Attachment { active })
     }
 }
 
-impl Attached {
+impl Attachment {
     /// Returns the full name, with its instance.
     pub fn name(&self) -> &str {
-        &self.joined.name
+        &self.active.name
     }
 
     /// Waits for the end of the subscription and returns its reason: another connection took over
@@ -53,10 +53,7 @@ impl Attached {
     /// was closed.
     pub async fn ended(&self) -> ErrorCode {
         let mut nothing = std::collections::VecDeque::new();
-        poll_fn(|cx| self.joined.mailbox.poll_arrived(cx, &mut nothing)).await;
-        self.joined
-            .mailbox
-            .ended()
-            .unwrap_or(ErrorCode::Unavailable)
+        poll_fn(|cx| self.active.queue.poll_arrived(cx, &mut nothing)).await;
+        self.active.queue.ended().unwrap_or(ErrorCode::Unavailable)
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::{Handlers, Options, Resolver, Responder};
 use crate::engine::{Engine, Event};
-use crate::handshake::{Accepted, Host, accept};
+use crate::handshake::{AcceptOptions, AcceptedConnection, accept};
 use crate::port::Port;
 
 /// State shared by the connections of a listening server.
@@ -47,7 +47,7 @@ impl Service {
             ..
         } = &self.options;
         let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
-        let host = Host {
+        let host = AcceptOptions {
             window: *window,
             connection: number,
             admit: admit.as_deref(),
@@ -56,13 +56,13 @@ impl Service {
         let Some(accepted) = accept(host, stream).await else {
             return;
         };
-        let Accepted {
+        let AcceptedConnection {
             source,
             writer,
             window: peer,
         } = accepted;
         let port = Arc::new(Port::new(window));
-        let _registered = Registered::new(&self, number, port.clone());
+        let _registered = PortRegistration::new(&self, number, port.clone());
         let responder = Responder::new(
             Resolver::Methods(self.handlers.clone()),
             port,
@@ -79,37 +79,37 @@ impl Service {
                 Event::Goaway(_) => {}
             }
         };
-        if let Some((code, message)) = end.verdict {
-            engine.say_goodbye(code, &message).await;
+        if let Some((code, message)) = end.violation {
+            engine.close_with_error(code, &message).await;
         }
     }
 
     /// Sends GOAWAY on every present and future connection.
-    pub(crate) fn send_away(&self, time: Duration) {
+    pub(crate) fn send_goaway(&self, time: Duration) {
         self.drain.send_replace(Some(time));
         for port in self.ports.lock().values() {
-            port.send_away(time);
+            port.send_goaway(time);
         }
     }
 }
 
 /// Entry of an open connection in the table of ports.
-struct Registered<'a> {
+struct PortRegistration<'a> {
     service: &'a Service,
     number: u64,
 }
 
-impl<'a> Registered<'a> {
+impl<'a> PortRegistration<'a> {
     fn new(service: &'a Service, number: u64, port: Arc<Port>) -> Self {
         service.ports.lock().insert(number, port.clone());
         if let Some(time) = *service.drain.borrow() {
-            port.send_away(time);
+            port.send_goaway(time);
         }
         Self { service, number }
     }
 }
 
-impl Drop for Registered<'_> {
+impl Drop for PortRegistration<'_> {
     fn drop(&mut self) {
         self.service.ports.lock().remove(&self.number);
     }

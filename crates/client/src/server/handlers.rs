@@ -19,15 +19,15 @@ use crate::Fault;
 
 /// Receives the result of a handler by reference and encodes it directly; returning it through the
 /// layers would cost more than the encoding.
-pub(crate) trait Done {
+pub(crate) trait ReplySink {
     fn reply(&mut self, body: &[u8]);
     fn refuse(&mut self, fault: &Fault);
 }
 
 /// A handler in progress.
 pub(crate) trait Job: Send {
-    /// Polls the handler. Ready when `done` has received the result.
-    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>, done: &mut dyn Done) -> Poll<()>;
+    /// Polls the handler. Ready when `sink` has received the result.
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>, sink: &mut dyn ReplySink) -> Poll<()>;
 }
 
 /// A reusable slot for a future; `None` between two futures.
@@ -36,24 +36,24 @@ where
     Fut: Future<Output = Result<B, Fault>> + Send,
     B: AsRef<[u8]>,
 {
-    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>, done: &mut dyn Done) -> Poll<()> {
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>, sink: &mut dyn ReplySink) -> Poll<()> {
         let Some(future) = self.as_pin_mut() else {
             return Poll::Ready(());
         };
         match future.poll(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(answer) => {
-                settle(&answer, done);
+                settle(&answer, sink);
                 Poll::Ready(())
             }
         }
     }
 }
 
-fn settle<B: AsRef<[u8]>>(answer: &Result<B, Fault>, done: &mut dyn Done) {
+fn settle<B: AsRef<[u8]>>(answer: &Result<B, Fault>, sink: &mut dyn ReplySink) {
     match answer {
-        Ok(body) => done.reply(body.as_ref()),
-        Err(fault) => done.refuse(fault),
+        Ok(body) => sink.reply(body.as_ref()),
+        Err(fault) => sink.refuse(fault),
     }
 }
 
@@ -77,7 +77,7 @@ pub(crate) trait Runner: Send {
         arrival: &Arrival<'_>,
         items: Option<ItemSender>,
         cx: &mut TaskContext<'_>,
-        done: &mut dyn Done,
+        sink: &mut dyn ReplySink,
     ) -> Option<Pin<Box<dyn Job>>>;
 }
 
@@ -159,11 +159,11 @@ where
         arrival: &Arrival<'_>,
         _: Option<ItemSender>,
         cx: &mut TaskContext<'_>,
-        done: &mut dyn Done,
+        sink: &mut dyn ReplySink,
     ) -> Option<Pin<Box<dyn Job>>> {
         let mut job = self.spare.take().unwrap_or_else(|| Box::pin(None));
         job.as_mut().set(Some((self.function)(arrival.request())));
-        if job.as_mut().poll(cx, done).is_pending() {
+        if job.as_mut().poll(cx, sink).is_pending() {
             return Some(job);
         }
         job.as_mut().set(None);
@@ -203,9 +203,9 @@ where
         arrival: &Arrival<'_>,
         _: Option<ItemSender>,
         _: &mut TaskContext<'_>,
-        done: &mut dyn Done,
+        sink: &mut dyn ReplySink,
     ) -> Option<Pin<Box<dyn Job>>> {
-        settle(&(self.0)(arrival.request()), done);
+        settle(&(self.0)(arrival.request()), sink);
         None
     }
 }
@@ -245,19 +245,19 @@ where
         arrival: &Arrival<'_>,
         items: Option<ItemSender>,
         cx: &mut TaskContext<'_>,
-        done: &mut dyn Done,
+        sink: &mut dyn ReplySink,
     ) -> Option<Pin<Box<dyn Job>>> {
         let Some(items) = items else {
             let message = format!(
                 "`{}` streams its reply: call it with `stream`",
                 arrival.method()
             );
-            done.refuse(&Fault::with_code(ErrorCode::InvalidArgument, message));
+            sink.refuse(&Fault::with_code(ErrorCode::InvalidArgument, message));
             return None;
         };
         let end = (self.0)(arrival.request(), items);
         let mut job = Box::pin(Some(async move { end.await.map(|()| []) }));
-        match job.as_mut().poll(cx, done) {
+        match job.as_mut().poll(cx, sink) {
             Poll::Pending => Some(job),
             Poll::Ready(()) => None,
         }

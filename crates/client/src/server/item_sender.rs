@@ -80,7 +80,7 @@ impl Stream {
         // Holding the lock while the item is queued keeps the end of the stream behind it.
         let mut state = self.state.lock();
         if !state.is_open {
-            return Poll::Ready(Err(gone()));
+            return Poll::Ready(Err(caller_gone()));
         }
         if state.credit == 0 {
             state.waiting.push(cx.waker().clone());
@@ -91,7 +91,11 @@ impl Stream {
         let is_queued = self
             .port
             .push(|out| payload.encode(Kind::REPLY, Flags::MORE, 0, self.correlation, out));
-        Poll::Ready(if is_queued { Ok(()) } else { Err(gone()) })
+        Poll::Ready(if is_queued {
+            Ok(())
+        } else {
+            Err(caller_gone())
+        })
     }
 
     /// Adds credit for items that the caller consumed.
@@ -115,6 +119,6 @@ impl Stream {
     }
 }
 
-fn gone() -> Fault {
+fn caller_gone() -> Fault {
     Fault::with_code(ErrorCode::Cancelled, "the caller is gone")
 }

@@ -1,4 +1,4 @@
-//! `Listening`: a server that accepts connections.
+//! `ListeningServer`: a server that accepts connections.
 
 use std::future::Future;
 use std::io;
@@ -46,7 +46,7 @@ fn listen_hint(cause: &io::Error) -> &'static str {
 
 /// A listening server. Dropping it closes its socket and all its connections at once.
 #[derive(Debug)]
-pub struct Listening {
+pub struct ListeningServer {
     address: String,
     accepting: JoinHandle<()>,
     service: Arc<Service>,
@@ -54,7 +54,7 @@ pub struct Listening {
 
 impl Server {
     /// Listens at `address` until the returned handle is dropped. Port 0 takes any free port.
-    pub async fn listen(&self, address: &str) -> Result<Listening, ListenError> {
+    pub async fn listen(&self, address: &str) -> Result<ListeningServer, ListenError> {
         let address: Address = address.parse()?;
         let tls = match &self.options.tls {
             Some((certificate, key)) => Some(net::load_server_config(certificate, key)?),
@@ -68,7 +68,7 @@ impl Server {
         let service = Service::new(self.handlers.clone(), self.options.clone());
         let file = SocketFile::of(&address);
         let accepting = tokio::spawn(serve(service.clone(), acceptor, file));
-        Ok(Listening {
+        Ok(ListeningServer {
             address: address.to_string(),
             accepting,
             service,
@@ -82,7 +82,7 @@ impl Server {
     }
 }
 
-impl Listening {
+impl ListeningServer {
     /// Returns the address for clients, with the actual port.
     pub fn address(&self) -> &str {
         &self.address
@@ -91,7 +91,7 @@ impl Listening {
     /// Shuts down gracefully: accepts no new connections, sends GOAWAY to the clients and waits up
     /// to `time` for the calls in flight.
     pub async fn shutdown(mut self, time: Duration) {
-        self.service.send_away(time);
+        self.service.send_goaway(time);
         // The task can also end by being aborted, which dropping this handle does.
         let _ = (&mut self.accepting).await;
     }
@@ -102,7 +102,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for ListeningServer {
     fn drop(&mut self) {
         self.accepting.abort();
     }

@@ -8,13 +8,13 @@ mod connection;
 mod guard;
 mod handlers;
 mod item_sender;
+mod jobs;
 mod listening;
 mod reply;
 mod request;
 mod resolver;
 mod responder;
 mod routes;
-mod running;
 mod turn_clock;
 
 use std::future::Future;
@@ -25,9 +25,9 @@ use std::time::Duration;
 use model::{ByteSize, limits};
 use wire::Window;
 
-pub use attach::Attached;
+pub use attach::Attachment;
 pub use item_sender::ItemSender;
-pub use listening::{ListenError, Listening};
+pub use listening::{ListenError, ListeningServer};
 pub use request::Request;
 
 pub(crate) use handlers::Handlers;

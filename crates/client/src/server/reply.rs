@@ -5,10 +5,10 @@ use std::sync::Arc;
 use model::ErrorCode;
 use wire::{Correlation, Flags, HEADER_SIZE, Kind, Payload};
 
-use super::handlers::Done;
+use super::handlers::ReplySink;
 use super::item_sender::Stream;
 use crate::Fault;
-use crate::fault::Ran;
+use crate::fault::Execution;
 use crate::port::Port;
 
 /// Origin of a request: a call that needs a reply, or a one-way message.
@@ -78,14 +78,18 @@ impl<'a> Reply<'a> {
     }
 }
 
-impl Done for Reply<'_> {
+impl ReplySink for Reply<'_> {
     fn reply(&mut self, body: &[u8]) {
         let Some((correlation, wants_stream)) = self.begin() else {
             return;
         };
         let limit = self.outlet.frame_size_max;
         if body.len() > limit as usize {
-            too_large("the reply", body.len(), limit).encode(Ran::Yes, correlation, self.out);
+            too_large("the reply", body.len(), limit).encode(
+                Execution::Started,
+                correlation,
+                self.out,
+            );
         } else if wants_stream && self.stream.is_none() {
             encode_only_item(body, correlation, self.out);
         } else {
@@ -95,7 +99,7 @@ impl Done for Reply<'_> {
 
     fn refuse(&mut self, fault: &Fault) {
         if let Some((correlation, _)) = self.begin() {
-            fault.encode(Ran::Yes, correlation, self.out);
+            fault.encode(Execution::Started, correlation, self.out);
         }
     }
 }

@@ -29,13 +29,13 @@ impl Resolver {
                     handlers: Some(handlers),
                     ..
                 }) => handlers.runner(&binding.method).map(Receiver::Handler),
-                Some(registry::Receiver { mailbox, .. }) => Ok(Receiver::Mailbox(mailbox)),
+                Some(registry::Receiver { queue, .. }) => Ok(Receiver::Queue(queue)),
                 None => {
                     let message = format!("this client has no subscription to `{}`", binding.name);
                     Err(Fault::with_code(ErrorCode::NoResponder, message))
                 }
             },
         };
-        found.unwrap_or_else(Receiver::Nobody)
+        found.unwrap_or_else(Receiver::None)
     }
 }

@@ -16,17 +16,17 @@ use wire::{Bind, Credit, Flags, Header, Kind, Malformed, Payload, Window};
 
 use super::arrival::Arrival;
 use super::guard;
-use super::handlers::Done;
+use super::handlers::ReplySink;
 use super::item_sender::{ItemSender, Stream};
+use super::jobs::{EndedHandler, Jobs, RunningHandler};
 use super::reply::{Origin, Outlet, Reply};
 use super::resolver::Resolver;
 use super::routes::{Receiver, Route, RouteTable};
-use super::running::{Ended, Jobs, Running};
-use super::turn_clock::{Expired, TurnClock};
+use super::turn_clock::{DeadlinePassed, TurnClock};
 use crate::binding::Binding;
 use crate::context::Delivery;
 use crate::envelope::{Envelope, ReplyTo};
-use crate::fault::{Fault, Ran};
+use crate::fault::{Execution, Fault};
 use crate::port::Port;
 
 /// Violation of the protocol by the peer.
@@ -85,8 +85,8 @@ impl Responder {
     }
 
     /// Returns the drain time if GOAWAY is to be sent.
-    pub(crate) fn away(&self) -> Option<Duration> {
-        self.outlet.port.away()
+    pub(crate) fn drain_time(&self) -> Option<Duration> {
+        self.outlet.port.drain_time()
     }
 
     /// True if handlers were woken or frames were queued by other tasks.
@@ -127,7 +127,7 @@ impl Responder {
     /// Drops the handlers whose deadline has passed.
     pub(crate) fn expire(&mut self, now: Instant, out: &mut Vec<u8>) {
         for ended in self.jobs.expire(now) {
-            self.refuse(ended, ErrorCode::DeadlineExceeded, LATE, out);
+            self.refuse(ended, ErrorCode::DeadlineExceeded, DEADLINE_PASSED, out);
         }
         self.return_credit();
     }
@@ -168,7 +168,7 @@ impl Responder {
                     "a request of {size} bytes is above the limit of {limit} (`frame_size_max`)"
                 );
                 let fault = Fault::with_code(ErrorCode::TooLarge, message);
-                fault.encode(Ran::No, header.correlation, out);
+                fault.encode(Execution::NotStarted, header.correlation, out);
             }
             Kind::SEND => {
                 self.received.0 += 1;
@@ -212,17 +212,17 @@ impl Responder {
         };
         let correlation = header.correlation;
         if self.is_full(payload.len()) {
-            self.full().encode(Ran::No, correlation, out);
+            self.full().encode(Execution::NotStarted, correlation, out);
             return Ok(());
         }
         let deadline = match self.clock.deadline(message.deadline_ms) {
             Ok(deadline) => deadline,
-            Err(Expired) => {
+            Err(DeadlinePassed) => {
                 let fault = Fault::with_code(
                     ErrorCode::DeadlineExceeded,
                     "the deadline passed before the handler started",
                 );
-                fault.encode(Ran::No, correlation, out);
+                fault.encode(Execution::NotStarted, correlation, out);
                 return Ok(());
             }
         };
@@ -230,13 +230,13 @@ impl Responder {
             correlation,
             wants_stream: header.flags.contains(Flags::STREAM),
         };
-        let arrived = Arrived {
+        let incoming = IncomingMessage {
             message: &message,
             delivery: delivery.as_ref(),
             size: payload.len(),
             deadline,
         };
-        self.dispatch(header.route, origin, arrived, out);
+        self.dispatch(header.route, origin, incoming, out);
         Ok(())
     }
 
@@ -252,15 +252,15 @@ impl Responder {
         self.check_credit(size)?;
         match self.clock.deadline(message.deadline_ms) {
             Ok(deadline) => {
-                let arrived = Arrived {
+                let incoming = IncomingMessage {
                     message: &message,
                     delivery: None,
                     size,
                     deadline,
                 };
-                self.dispatch(header.route, Origin::OneWay, arrived, out);
+                self.dispatch(header.route, Origin::OneWay, incoming, out);
             }
-            Err(Expired) => self.consume(size),
+            Err(DeadlinePassed) => self.consume(size),
         }
         Ok(())
     }
@@ -297,20 +297,26 @@ impl Responder {
         }
     }
 
-    fn dispatch(&mut self, number: u16, origin: Origin, arrived: Arrived<'_>, out: &mut Vec<u8>) {
-        let Arrived {
+    fn dispatch(
+        &mut self,
+        number: u16,
+        origin: Origin,
+        incoming: IncomingMessage<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let IncomingMessage {
             message,
             delivery,
             size,
             deadline,
-        } = arrived;
+        } = incoming;
         let Some(route) = self.routes.get_mut(number) else {
             let message = format!("route {number} is not bound");
             let fault = Fault::with_code(ErrorCode::InvalidArgument, message);
-            return self.decline(origin, &fault, size, out);
+            return self.refuse_unstarted(origin, &fault, size, out);
         };
-        if let Receiver::Mailbox(mailbox) = &route.receiver
-            && mailbox.is_closed()
+        if let Receiver::Queue(queue) = &route.receiver
+            && queue.is_closed()
         {
             route.receiver = self.resolver.receiver(&route.binding);
         }
@@ -343,7 +349,7 @@ impl Responder {
                     Ok(None) => {}
                     Err(panicked) => reply.refuse(&panicked),
                     Ok(Some(job)) => {
-                        return self.jobs.insert(Running {
+                        return self.jobs.insert(RunningHandler {
                             job,
                             origin,
                             size,
@@ -356,7 +362,7 @@ impl Responder {
                     self.consume(size);
                 }
             }
-            Receiver::Mailbox(mailbox) => {
+            Receiver::Queue(queue) => {
                 let reply = match origin {
                     Origin::OneWay => None,
                     Origin::Call {
@@ -371,33 +377,35 @@ impl Responder {
                     )),
                 };
                 let envelope = Envelope::new(arrival.body(), arrival.context(), reply);
-                mailbox.push(envelope, size);
+                queue.push(envelope, size);
             }
-            Receiver::Nobody(fault) => {
+            Receiver::None(fault) => {
                 let fault = fault.clone();
-                self.decline(origin, &fault, size, out);
+                self.refuse_unstarted(origin, &fault, size, out);
             }
         }
     }
 
     /// Answers the call of a handler that was dropped.
-    fn refuse(&mut self, ended: Ended, code: ErrorCode, message: &str, out: &mut Vec<u8>) {
+    fn refuse(&mut self, ended: EndedHandler, code: ErrorCode, message: &str, out: &mut Vec<u8>) {
         match ended.origin {
             Origin::OneWay => self.consume(ended.size),
             Origin::Call { correlation, .. } => {
                 if ended.stream.is_some() {
                     self.outlet.port.drain_into(out);
                 }
-                Fault::with_code(code, message).encode(Ran::Yes, correlation, out);
+                Fault::with_code(code, message).encode(Execution::Started, correlation, out);
             }
         }
     }
 
     /// Answers a message whose handler was not started.
-    fn decline(&mut self, origin: Origin, fault: &Fault, size: usize, out: &mut Vec<u8>) {
+    fn refuse_unstarted(&mut self, origin: Origin, fault: &Fault, size: usize, out: &mut Vec<u8>) {
         match origin {
             Origin::OneWay => self.consume(size),
-            Origin::Call { correlation, .. } => fault.encode(Ran::No, correlation, out),
+            Origin::Call { correlation, .. } => {
+                fault.encode(Execution::NotStarted, correlation, out)
+            }
         }
     }
 
@@ -414,7 +422,7 @@ impl Drop for Responder {
 }
 
 /// A message to dispatch.
-struct Arrived<'a> {
+struct IncomingMessage<'a> {
     message: &'a Payload<'a>,
     delivery: Option<&'a Delivery>,
     /// Bytes that count as in flight until the answer.
@@ -439,7 +447,7 @@ const NO_CREDIT: Credit = Credit {
     bytes: 0,
 };
 
-const LATE: &str = "the deadline passed; the handler was dropped";
+const DEADLINE_PASSED: &str = "the deadline passed; the handler was dropped";
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::handlers::Runner;
 use crate::Fault;
 use crate::binding::Binding;
-use crate::mailbox::Mailbox;
+use crate::envelope_queue::EnvelopeQueue;
 
 /// Binding and receiver of a route.
 pub(crate) struct Route {
@@ -19,9 +19,9 @@ pub(crate) enum Receiver {
     /// Handler of a server.
     Handler(Box<dyn Runner>),
     /// Queue of a subscription.
-    Mailbox(Arc<Mailbox>),
+    Queue(Arc<EnvelopeQueue>),
     /// No receiver: every message is answered with this fault.
-    Nobody(Fault),
+    None(Fault),
 }
 
 /// Routes by number. Dense numbers are in an array, others in a map; a peer that skips numbers

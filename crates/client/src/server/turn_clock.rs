@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 /// Error: the deadline of a request passed before its turn.
 #[derive(Debug)]
-pub(super) struct Expired;
+pub(super) struct DeadlinePassed;
 
 /// Clock for the requests of one turn. It is read once, and again after several requests, because
 /// their handlers take time.
@@ -35,7 +35,7 @@ impl TurnClock {
     pub(super) fn deadline(
         &mut self,
         remaining_ms: Option<u32>,
-    ) -> Result<Option<Instant>, Expired> {
+    ) -> Result<Option<Instant>, DeadlinePassed> {
         let Some(milliseconds) = remaining_ms else {
             return Ok(None);
         };
@@ -48,12 +48,12 @@ impl TurnClock {
         }
     }
 
-    fn look(&mut self, milliseconds: u32) -> Result<Instant, Expired> {
+    fn look(&mut self, milliseconds: u32) -> Result<Instant, DeadlinePassed> {
         let now = Instant::now();
         let start = *self.start.get_or_insert(now);
         let deadline = start + Duration::from_millis(milliseconds.into());
         if deadline <= now {
-            return Err(Expired);
+            return Err(DeadlinePassed);
         }
         if milliseconds >= URGENT_MS {
             self.last = Some((milliseconds, deadline));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_long_row_of_patient_requests_looks_at_the_clock_now_and_then() {
+    async fn consecutive_requests_share_a_clock_reading() {
         let mut clock = TurnClock::default();
         assert!(clock.deadline(Some(5_000)).is_ok());
         tokio::time::advance(Duration::from_secs(6)).await;

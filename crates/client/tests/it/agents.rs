@@ -1,4 +1,4 @@
-//! Agents that talk through a node by name.
+//! Agents that communicate by name through a node.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ async fn sends_to_any_take_turns_over_the_instances() {
                 last = Some(number);
             }
         }
-        // One that is named gets it alone.
+        // A named instance gets the message alone.
         let two = name.with_instance("two").unwrap();
         let receipt = sender
             .send_reported(&two, Cast::Any, "for two")
@@ -124,7 +124,7 @@ async fn nothing_comes_back_to_its_sender() {
 }
 
 #[tokio::test]
-async fn a_send_to_nobody_is_forgotten_and_a_request_is_told_so_at_once() {
+async fn a_send_without_subscribers_is_dropped_and_a_request_fails() {
     bounded(async {
         let node = Node::start("tcp://127.0.0.1:0").await;
         let client = node.client().await;
@@ -158,7 +158,7 @@ async fn writes_to_memory_are_counted_and_writes_to_disk_refused() {
         let error = writer.write(&name, "x").await.unwrap_err();
         assert_eq!(error.code, ErrorCode::Unsupported);
         assert!(error.message.contains("memory"), "{error}");
-        // The refused one went nowhere.
+        // The refused message was not sent.
         assert_eq!(write().await.unwrap(), 1);
         assert_eq!(one.next().await.unwrap().body, "x");
         assert!(futures_util::FutureExt::now_or_never(one.next()).is_none());
@@ -167,7 +167,7 @@ async fn writes_to_memory_are_counted_and_writes_to_disk_refused() {
 }
 
 #[tokio::test]
-async fn a_request_is_answered_by_whoever_reads_the_envelope() {
+async fn a_request_is_answered_by_the_reader_of_the_envelope() {
     bounded(async {
         let node = Node::start("tcp://127.0.0.1:0").await;
         let mut subscription = node.client().await.subscribe(&name()).await.unwrap();
@@ -249,7 +249,7 @@ async fn the_same_instance_from_another_connection_takes_over() {
         let sender = node.client().await;
         sender.send(&instance, Cast::Any, "x").await.unwrap();
         assert_eq!(second.next().await.unwrap().body, "x");
-        // Dropping the one that was replaced takes nothing from its successor.
+        // Dropping the replaced subscription does not affect its successor.
         drop(first);
         sender.send(&other, Cast::Any, "y").await.unwrap();
         assert_eq!(unconcerned.next().await.unwrap().body, "y");
@@ -296,7 +296,7 @@ async fn the_same_instance_in_the_same_client_takes_over() {
     .await;
 }
 
-/// A server that says which one it is.
+/// A server that replies with its number.
 fn numbered(number: &'static str) -> Server {
     Server::new().handle("which", move |_: client::Request| async move { Ok(number) })
 }
@@ -310,7 +310,7 @@ async fn a_server_that_attaches_as_the_same_instance_takes_over() {
         let caller = node.client().await.caller(instance.as_str()).unwrap();
         let first = numbered("first").attach(&client, &instance).await.unwrap();
         assert_eq!(caller.call("which", "").await.unwrap(), "first");
-        // On the same connection, on another one, and back.
+        // First on the same connection, then on another one, and back.
         let second = numbered("second").attach(&client, &instance).await.unwrap();
         assert_eq!(first.ended().await, ErrorCode::Replaced);
         assert_eq!(caller.call("which", "").await.unwrap(), "second");
@@ -343,7 +343,7 @@ async fn a_server_that_was_detached_answers_nothing_any_more() {
             let error = caller.call("which", "").await.unwrap_err();
             assert_eq!(error.code, ErrorCode::NoResponder);
         }
-        // And a subscription takes the place of a server as well as the other way round.
+        // A subscription also replaces a server, and a server a subscription.
         let mut subscription = client.subscribe(&instance).await.unwrap();
         let answer = async { subscription.next().await.unwrap().reply("by hand").unwrap() };
         let (reply, ()) = tokio::join!(caller.call("which", ""), answer);

@@ -1,4 +1,4 @@
-//! Readers that are slow, or do not read at all: they wait for themselves and cost little.
+//! Slow readers: they only slow themselves down and use little memory.
 
 use client::{Caller, Client, ErrorCode, Server, WhenFull};
 use model::ByteSize;
@@ -6,7 +6,7 @@ use wire::Kind;
 
 use crate::support::{Bare, Gate, Probe, WINDOW, bounded, everybody_rests, inproc, listen, tag};
 
-/// A server that answers every call with 64 KiB, and how many it has answered.
+/// A server that replies with 64 KiB, and its number of replies.
 fn generous() -> (Server, Probe) {
     let answered = Probe::default();
     let counted = answered.clone();
@@ -28,8 +28,8 @@ async fn a_caller_that_reads_no_replies_is_not_read_from_either() {
             deaf.request(1, slot, b"x").await;
         }
         everybody_rests().await;
-        // The pipe, what is being written, what is queued behind it, and the last one that was
-        // handled before it was noticed.
+        // The pipe, the batch being written, the queue after it, and the last call handled before
+        // the server noticed.
         let queued = answered.count() * (64 << 10);
         assert!(queued <= 4 * net::inproc::PIPE_SIZE_MAX, "{queued}");
         assert!(answered.count() > 0);
@@ -40,7 +40,7 @@ async fn a_caller_that_reads_no_replies_is_not_read_from_either() {
         let before = answered.count();
         everybody_rests().await;
         assert_eq!(answered.count(), before);
-        // When it reads after all it has lost nothing.
+        // When the client reads again, no reply was lost.
         for slot in 0..1000 {
             let reply = deaf.next().await;
             assert_eq!(
@@ -136,7 +136,7 @@ async fn a_flood_of_one_way_calls_to_a_slow_server_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_queued_for_a_server_that_does_not_read_is_bounded() {
+async fn the_queue_for_a_server_that_does_not_read_is_bounded() {
     bounded(async {
         let address = inproc();
         let listener = listen(&address);
@@ -162,7 +162,7 @@ async fn what_is_queued_for_a_server_that_does_not_read_is_bounded() {
             }
             assert!(accepted * (256 << 10) <= 16 << 20, "{accepted}");
         }
-        // All of it arrives when the server reads after all.
+        // When the server reads again, all messages arrive.
         for _ in 0..accepted {
             let request = server.next().await;
             assert_eq!(request.header.kind, Kind::REQUEST);

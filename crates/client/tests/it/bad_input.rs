@@ -1,18 +1,19 @@
-//! Peers that do not keep to the protocol: they are told why, and nobody else notices.
+//! Protocol violations: the violating peer gets an error, other peers are not affected.
 
 use client::{Caller, Client, ConnectError, ErrorCode};
 use wire::{Bind, Cast, Correlation, Credit, Flags, Header, Hello, Kind};
 
 use crate::support::{Bare, WINDOW, bounded, echo, everybody_rests, inproc, listen, tag};
 
-/// Whether the culprit introduces itself first.
+/// Says whether the violating peer performs the handshake first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Manners {
     Polite,
     Rude,
 }
 
-/// A culprit that sends these bytes is told `code` and closed; a bystander is served on.
+/// Checks that a peer that sends these bytes gets `code` and is disconnected, while another is
+/// served.
 async fn check_fatal(manners: Manners, bytes: &[u8], code: ErrorCode) {
     bounded(async {
         let listening = echo().listen("tcp://127.0.0.1:0").await.unwrap();
@@ -25,7 +26,7 @@ async fn check_fatal(manners: Manners, bytes: &[u8], code: ErrorCode) {
         culprit.raw(bytes).await;
         let mut told = culprit.next().await;
         if told.header.correlation != Correlation::NONE {
-            // The call that is to blame has an outcome of its own.
+            // The call with the wrong reply gets its own error.
             assert_eq!(told.failure().code, code, "{told:?}");
             told = culprit.next().await;
         }
@@ -134,7 +135,7 @@ async fn one_way_messages_beyond_the_credit() {
 }
 
 #[tokio::test]
-async fn half_a_frame_and_then_nothing_holds_up_nobody() {
+async fn an_incomplete_frame_does_not_delay_other_connections() {
     bounded(async {
         let listening = echo().listen("tcp://127.0.0.1:0").await.unwrap();
         let mut culprits = Vec::new();
@@ -198,7 +199,7 @@ async fn a_kind_that_may_be_skipped_is_skipped() {
 }
 
 #[tokio::test]
-async fn routes_that_mean_nothing_are_answered_where_they_are_used() {
+async fn unbound_routes_are_errors_when_used() {
     bounded(async {
         let listening = echo().listen("tcp://127.0.0.1:0").await.unwrap();
         let mut client = Bare::introduced(listening.address()).await;
@@ -206,7 +207,7 @@ async fn routes_that_mean_nothing_are_answered_where_they_are_used() {
         let answer = client.next().await;
         assert_eq!(answer.header.correlation, tag(0));
         assert_eq!(answer.failure().code, ErrorCode::InvalidArgument);
-        // What nobody asked for does no harm.
+        // Unsolicited frames are ignored.
         client.frame(|out| wire::encode_cancel(tag(9), out)).await;
         let credit = Credit {
             messages: 5,
@@ -291,7 +292,7 @@ async fn a_silent_peer_is_pinged_and_then_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_sends_nonsense_is_told_so_and_left() {
+async fn a_server_that_violates_the_protocol_is_disconnected() {
     bounded(async {
         let address = inproc();
         let listener = listen(&address);
@@ -308,7 +309,7 @@ async fn a_server_that_sends_nonsense_is_told_so_and_left() {
         };
         let (outcome, ()) = tokio::join!(caller.call("x", "x"), nonsense);
         assert_eq!(outcome.unwrap_err().code, ErrorCode::Unconfirmed);
-        // And the next connection is as good as any.
+        // The next connection works.
         let again = async {
             let mut server = Bare::accept(&listener, WINDOW).await;
             let request = server.next().await;
@@ -323,7 +324,7 @@ async fn a_server_that_sends_nonsense_is_told_so_and_left() {
 }
 
 #[tokio::test]
-async fn whoever_is_not_a_server_is_named_as_such() {
+async fn a_peer_without_the_protocol_is_a_protocol_error() {
     bounded(async {
         let other = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("tcp://{}", other.local_addr().unwrap());

@@ -1,14 +1,14 @@
-//! The client without a runtime.
+//! The blocking client.
 
 use std::time::Duration;
 
 use client::blocking::{Client, Spin};
-use client::{Attached, ConnectError, ErrorCode, Listening, Sent, Server};
+use client::{Attachment, ConnectError, ErrorCode, ListeningServer, Sent, Server};
 use model::ByteSize;
 
 use crate::support::{Bare, Gate, Node, WINDOW, bounded, echo, name};
 
-/// Runs what blocks on a thread of its own, beside the server on this one.
+/// Runs blocking code on another thread, while the server runs on this one.
 async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
     bounded(tokio::task::spawn_blocking(run)).await.unwrap()
 }
@@ -16,7 +16,7 @@ async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -
 /// The echo server, directly and behind a node, over TCP and a Unix socket.
 struct Places {
     addresses: Vec<String>,
-    _running: (Vec<Listening>, Vec<Node>, Vec<Attached>),
+    _running: (Vec<ListeningServer>, Vec<Node>, Vec<Attachment>),
     _dir: tempfile::TempDir,
 }
 

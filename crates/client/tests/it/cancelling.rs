@@ -1,4 +1,4 @@
-//! Whoever stops waiting stops the work, too.
+//! Cancelling: when a caller stops waiting, the handler is dropped.
 
 use std::pin::pin;
 use std::task::Poll;

@@ -1,4 +1,4 @@
-//! A call's time is up: in the queue, in the handler, at a server that never answers.
+//! Deadlines that pass in the queue, in the handler, and at a server that never answers.
 
 use std::time::Duration;
 
@@ -135,7 +135,7 @@ async fn a_server_that_never_answers_costs_a_caller_its_deadline_and_no_more() {
         let error = items.next().await.unwrap().unwrap_err();
         assert_eq!(error.code, ErrorCode::DeadlineExceeded);
 
-        // The server was told of each that nobody waits any more.
+        // The server got a CANCEL for each call.
         let mut cancelled = 0;
         while cancelled < 5 {
             cancelled += usize::from(server.next().await.header.kind == Kind::CANCEL);
@@ -153,14 +153,14 @@ async fn a_deadline_covers_the_time_until_the_server_reads() {
             async { Caller::connect(&address).await.unwrap() },
             Bare::accept(&listener, WINDOW),
         );
-        // More than the pipe and the client's own queue hold: the last ones are never written.
+        // More than the pipe and the client's queue hold, so the last calls are never written.
         let body = vec![7; 1 << 20];
         let calls = (0..16).map(|_| caller.call("echo", &body).deadline(SHORT));
         for outcome in futures_util::future::join_all(calls).await {
             assert_eq!(outcome.unwrap_err().code, ErrorCode::DeadlineExceeded);
         }
-        // What had not left is a request without a body and without time: it only keeps the slots
-        // in their order.
+        // Unsent calls became requests without a body and with deadline 0, which keep the slots in
+        // order.
         let last = caller.call("echo", "still here").deadline(None);
         let serve = async {
             let mut slots = 0;
@@ -229,7 +229,7 @@ async fn expired_work_never_runs() {
                 Ok(request.body)
             })
             .handle_sync("block", |request| {
-                // Holds up whoever stands behind it in the same read.
+                // Delays the requests after it in the same read.
                 std::thread::sleep(Duration::from_millis(30));
                 Ok(request.body)
             });
@@ -278,7 +278,7 @@ async fn expired_work_never_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_sees_how_much_time_is_left_and_hands_it_on() {
+async fn a_handler_sees_its_remaining_time_and_passes_it_on() {
     bounded(async {
         let inner = Server::new().handle("inner", |request: client::Request| async move {
             let remaining = request.deadline_remaining().unwrap();
@@ -371,7 +371,7 @@ async fn a_one_way_call_that_waits_in_its_handler_is_dropped_at_no_deadline() {
         let listening = server.listen(&inproc()).await.unwrap();
         let caller = Caller::connect(listening.address()).await.unwrap();
         let began = Instant::now();
-        // The deadline of a one-way call is for its waiting, not for the handler's.
+        // The deadline of a one-way call limits its waiting, not the handler.
         caller.one_way("linger", "").deadline(SHORT).await.unwrap();
         begun.reaches(1).await;
         dropped.reaches(1).await;

@@ -1,4 +1,4 @@
-//! A server or a node that goes away in good order.
+//! Graceful shutdown of a server or a node.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn a_server_that_shuts_down_finishes_what_is_under_way() {
         let shutting_down = tokio::spawn(listening.shutdown(TIME));
         events.wait_for(is_draining_or_down).await.unwrap();
 
-        // New calls wait for the next server; nobody is connected to this one any more.
+        // New calls wait for the next server; no client is connected to this one.
         let mut later = Box::pin(caller.call("echo", "later").into_future());
         assert!(futures_util::poll!(&mut later).is_pending());
         let refused = Caller::connect(&address).await.unwrap_err();
@@ -108,7 +108,7 @@ async fn calls_through_a_node_that_drains_finish_and_new_ones_wait_for_its_retur
         everybody_rests().await;
         gate.let_through(1);
         assert_eq!(under_way.await.unwrap(), "under way");
-        // Everybody leaves by himself.
+        // All clients disconnect by themselves.
         while node.handle.connection_count() > 0 {
             everybody_rests().await;
         }

@@ -1,10 +1,10 @@
-//! The examples run and end by themselves.
+//! Runs the examples.
 
 use std::path::PathBuf;
 
 use crate::support::bounded;
 
-/// Runs an example and returns what it printed. `cargo test` builds it beside this very binary.
+/// Runs an example and returns its output. `cargo test` builds it next to this binary.
 async fn run(name: &str) -> String {
     let this = std::env::current_exe().unwrap();
     let target: PathBuf = this.parent().unwrap().parent().unwrap().into();

@@ -1,11 +1,11 @@
-//! One-way messages through a node to subscribers that are slower than their senders.
+//! One-way messages through a node to subscribers that are slower than the senders.
 
 use client::{Cast, Client, ErrorCode, Subscription};
 use model::ByteSize;
 
 use crate::support::{Node, bounded, everybody_rests, inproc, name};
 
-/// A subscriber with a window of so many messages.
+/// A subscriber with a window of this many messages.
 async fn subscriber(node: &Node, window: u32) -> (Client, Subscription) {
     let builder = Client::builder().window(window, ByteSize::mebibytes(64));
     let client = builder.connect(node.address()).await.unwrap();
@@ -13,8 +13,8 @@ async fn subscriber(node: &Node, window: u32) -> (Client, Subscription) {
     (client, subscription)
 }
 
-/// What one sender sends to a subscriber with a window of `window` messages, when the node lets it
-/// send `credit` ahead.
+/// Counts the messages from one sender to a subscriber with a window of `window` messages, with
+/// `credit` messages of credit from the node.
 async fn check_flood(credit: u32, window: u32, count: usize) {
     bounded(async {
         let limits = node::Limits {
@@ -106,7 +106,7 @@ async fn sending_waits_for_a_subscriber_that_is_full_and_trying_answers_busy() {
                 Ok(()) => accepted += 1,
                 Err(error) => break error,
             }
-            // The node's word that the subscriber is more than half full must have a chance.
+            // Time for the node's notice that the subscriber is more than half full.
             for _ in 0..20 {
                 tokio::task::yield_now().await;
             }
@@ -144,13 +144,14 @@ async fn a_subscriber_that_stopped_holds_a_sender_up_for_a_moment_only() {
                 .unwrap();
             everybody_rests().await;
         }
-        // 1,000 rests of a millisecond, and the moment: about 350 ms by `docs/reference/protocol.md`.
+        // 1,000 pauses of a millisecond plus the limit of about 350 ms in
+        // `docs/reference/protocol.md`.
         assert!(
             began.elapsed() < std::time::Duration::from_secs(3),
             "{:?}",
             began.elapsed()
         );
-        // What it cannot take is dropped and counted.
+        // Messages above the window are dropped and counted.
         let delivered = node.handle.counters().get(node::Counter::Delivered);
         let dropped = node.handle.counters().get(node::Counter::Dropped);
         assert!(delivered <= 8, "{delivered}");

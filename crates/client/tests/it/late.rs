@@ -1,4 +1,4 @@
-//! Answers that come late, twice or for nobody never meet another call.
+//! Replies that are late, repeated or without a call never match another call.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn pair() -> (Caller, Bare, net::inproc::Listener) {
     (caller, server, listener)
 }
 
-/// The next request, past what else arrives.
+/// Returns the next request, skipping other frames.
 async fn request(server: &mut Bare) -> Frame {
     loop {
         let frame = server.next().await;
@@ -36,7 +36,7 @@ async fn a_late_answer_does_not_become_that_of_the_next_call() {
         assert_eq!(error.code, ErrorCode::DeadlineExceeded);
         let first = request(&mut server).await.header.correlation;
         assert_eq!(server.next().await.header.kind, Kind::CANCEL);
-        // The first answer is owed still: its slot stays with it.
+        // The first reply is still owed, so its slot remains in use.
         assert_eq!(caller.client().in_flight(), 1);
         let answers = async {
             let second = request(&mut server).await;
@@ -62,7 +62,7 @@ async fn an_answer_of_an_earlier_use_of_a_slot_is_dropped() {
         for round in 1..=5_u32 {
             let answers = async {
                 let asked = request(&mut server).await.header.correlation;
-                // One slot serves them all, and every use has a number of its own.
+                // All calls use one slot, each with its own generation.
                 assert_eq!((asked.slot, asked.generation), (0, round));
                 for generation in 0..round {
                     let old = Correlation {

@@ -1,4 +1,4 @@
-//! Where a server listens, and what is said when it cannot.
+//! Listening addresses, and the errors of listening.
 
 use client::{Caller, Client, ConnectError, ListenError};
 
@@ -86,7 +86,7 @@ async fn a_certificate_that_is_not_trusted_is_refused() {
             assert!(matches!(error, ConnectError::Io { .. }), "{error:?}");
             check_hint(&error, "certificate");
         }
-        // Nor does a plain client come in, nor an encrypted one at a plain server.
+        // A plain client cannot connect to a TLS server, nor a TLS client to a plain server.
         let plain = listening.address().replace("tls://", "tcp://");
         let error = Caller::connect(&plain).await.unwrap_err();
         check_hint(&error, &plain);
@@ -106,7 +106,7 @@ async fn a_certificate_that_is_not_trusted_is_refused() {
 }
 
 #[tokio::test]
-async fn one_server_listens_at_many_places_and_serves_streams_of_others() {
+async fn one_server_listens_at_several_addresses_and_serves_streams() {
     bounded(async {
         let server = echo();
         let mut listening = Vec::new();

@@ -1,4 +1,4 @@
-//! The other side is gone in the middle of everything: each call ends once, and nothing hangs.
+//! Loss of the connection at any time: each call ends once, and no call hangs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,26 +13,26 @@ use wire::{Kind, Subscribe};
 
 use crate::support::{Bare, Gate, Node, Probe, WINDOW, bounded, echo, inproc, listen, name, tag};
 
-/// A client that comes back at once.
+/// A client with short reconnect pauses.
 fn quick() -> Builder {
     Client::builder().reconnect(Duration::from_millis(1), Duration::from_millis(20))
 }
 
-/// Any number of attempts.
+/// A retry policy without a limit of attempts.
 fn patient() -> RetryPolicy {
     RetryPolicy::attempts(u32::MAX)
 }
 
 fn check_unconfirmed(error: &CallError) {
     assert_eq!(error.code, ErrorCode::Unconfirmed);
-    // A node may have had the time to say that the responder was handed the call.
+    // A node may have reported that the responder got the call.
     assert_ne!(error.sent, Sent::No);
     assert_eq!(error.retry(), Retry::MayDuplicate);
     assert!(!error.message.is_empty());
 }
 
-/// `lose` ends the connection while calls of every kind are under way, and makes the callee come
-/// back: every call ends once, and `again` goes well.
+/// Checks that every call ends once and that `again` succeeds, when `lose` ends the connection
+/// during calls of every kind and restarts the callee.
 async fn check_loss<T>(caller: &Caller, gate: &Gate, lose: impl Future<Output = T>) {
     let seen: Arc<[AtomicU32]> = (0..110).map(|_| AtomicU32::new(0)).collect();
     let settled = Probe::default();
@@ -72,14 +72,14 @@ async fn check_loss<T>(caller: &Caller, gate: &Gate, lose: impl Future<Output = 
     gate.left.reaches(311).await;
 
     gate.let_through(1000);
-    // A node may have told how the calls ended before it fell silent itself: then this one is the
-    // first to notice.
+    // A node may have reported the ends of the calls before it stopped; then this call is the first
+    // to notice the loss.
     let again = caller.call("wait", "again").retry(patient().idempotent());
     assert_eq!(again.await.unwrap(), "again");
     for outcome in caller.call_batch("wait", vec!["again"; 500]).await {
         assert_eq!(outcome.unwrap(), "again");
     }
-    // The slots of the calls that were lost have been used again: nobody is called twice.
+    // The slots of the lost calls were used again; each callback was called once.
     assert!(seen.iter().all(|seen| seen.load(Ordering::Acquire) == 1));
     assert_eq!(caller.client().in_flight(), 0);
 }
@@ -95,7 +95,7 @@ async fn a_server_that_dies_ends_every_call_once_as_unconfirmed() {
         let die_and_return = async {
             drop(listening);
             loop {
-                // The port is free again once the server's task has ended.
+                // The port is free once the server's task has ended.
                 match server.listen(&address).await {
                     Ok(listening) => break listening,
                     Err(_) => tokio::task::yield_now().await,

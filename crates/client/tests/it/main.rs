@@ -1,11 +1,11 @@
-//! Client, server and node together, over every transport.
+//! Client, server and node together over every transport.
 //!
-//! Tests that watch deadlines or wait until everybody rests run in process on a clock that
-//! stands still (`start_paused`); everything else runs on real sockets of the loopback.
+//! Tests of deadlines, and tests that wait until all tasks are idle, run in process on a paused
+//! clock (`start_paused`). The others use real sockets on the loopback interface.
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
-// Dependents call the crate `client` in their manifests; tests do as well.
+// Dependents rename the crate to `client` in their manifests; the tests do too.
 extern crate telpher_client as client;
 
 mod support;

@@ -1,5 +1,5 @@
-//! Everything at once, on several threads: calls of every kind that succeed, fail, are dropped or
-//! run out of time, while connections are cut now and then. Every call ends, and nothing is left.
+//! All kinds of calls at once on several threads: calls succeed, fail, are dropped or time out,
+//! while connections are cut. Every call ends, and no state is left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 
 use crate::support::{Guard, Node, Probe, bounded, name};
 
-/// What a handler does is the first byte of the request; what it answers is the request.
+/// The first byte of the request selects the handler's behaviour; the reply is the request.
 fn moody(entered: &Probe, left: &Probe) -> Server {
     let probes = (entered.clone(), left.clone());
     let streams = probes.clone();
@@ -45,7 +45,7 @@ fn moody(entered: &Probe, left: &Probe) -> Server {
         })
 }
 
-/// One of these codes is what a call may come to here.
+/// Checks that the outcome of a call is one of these codes.
 fn check(outcome: Result<client::Bytes, client::CallError>, body: &[u8]) {
     match outcome {
         Ok(reply) => assert_eq!(reply, body),
@@ -64,7 +64,7 @@ fn check(outcome: Result<client::Bytes, client::CallError>, body: &[u8]) {
     }
 }
 
-/// Some calls of a kind that the dice choose.
+/// Makes random calls of one kind.
 async fn some(caller: &Caller, dice: &mut fastrand::Rng, accepted: &AtomicU64, seen: &Probe) {
     let size = dice.usize(1..300);
     let body: Vec<u8> = (0..size).map(|_| dice.u8(..)).collect();
@@ -131,7 +131,7 @@ async fn some(caller: &Caller, dice: &mut fastrand::Rng, accepted: &AtomicU64, s
     }
 }
 
-/// Several tasks with one caller, while `disturb` does something now and then.
+/// Runs several tasks with one caller, while `disturb` runs from time to time.
 async fn mix(caller: Caller, seed: u64, disturb: impl Fn() + Send + Sync + 'static) {
     let (accepted, seen) = (Arc::new(AtomicU64::new(0)), Probe::default());
     let disturb = Arc::new(disturb);
@@ -184,7 +184,7 @@ async fn whatever_is_mixed_directly_ends_and_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn whatever_is_mixed_through_a_node_that_cuts_connections_ends_and_leaves_nothing() {
+async fn mixed_calls_through_cut_connections_all_end_and_leave_nothing() {
     bounded(async {
         for seed in 0..3 {
             let (entered, left) = (Probe::default(), Probe::default());

@@ -1,4 +1,4 @@
-//! Every mode of calling, at every place a server can be reached.
+//! Every kind of call, with every way to reach a server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ async fn serial_calls_are_answered() {
 
 #[tokio::test]
 async fn concurrent_calls_are_answered_in_order_however_late_each_is() {
-    // Every second one waits for the one after it.
+    // Every second call waits for the one after it.
     let (done, _) = tokio::sync::watch::channel(0);
     let done = Arc::new(done);
     let server = Server::new().handle("pair", move |request: client::Request| {
@@ -94,7 +94,7 @@ async fn the_window_slides_when_the_oldest_reply_is_taken_and_not_at_a_barrier()
         let (_, ()) = tokio::join!(
             async {
                 assert_eq!(replies.next().await.unwrap().unwrap(), "0");
-                // One reply was taken: one more call follows, the other three still wait.
+                // After one reply was taken, one more call follows; the other three still wait.
                 tokio::join!(replies.next(), async {
                     gate.entered.reaches(5).await;
                     assert_eq!((gate.entered.count(), gate.left.count()), (5, 1));
@@ -218,7 +218,7 @@ async fn on_reply_calls_its_function_with_the_reply_or_the_error() {
 }
 
 #[tokio::test]
-async fn one_way_calls_arrive_in_order_and_nobody_waits_for_an_answer() {
+async fn one_way_calls_arrive_in_order_without_replies() {
     let log = Arc::new(Mutex::new(Vec::new()));
     let probe = Probe::default();
     let server = {
@@ -226,7 +226,7 @@ async fn one_way_calls_arrive_in_order_and_nobody_waits_for_an_answer() {
         Server::new().handle("note", move |request: client::Request| {
             log.lock().push(request.body);
             probe.add(1);
-            // Whatever a handler answers to a one-way call goes nowhere.
+            // The result of a handler for a one-way call is ignored.
             std::future::ready(Err::<Bytes, _>(client::Fault::new("nobody hears this")))
         })
     };
@@ -236,7 +236,7 @@ async fn one_way_calls_arrive_in_order_and_nobody_waits_for_an_answer() {
         for number in 0..500 {
             caller.one_way("note", number.to_string()).await.unwrap();
         }
-        // One for a method that is not there is nobody's concern.
+        // A one-way call of an unknown method is ignored.
         caller.one_way("not here", "x").await.unwrap();
         caller.one_way("note", "last").now().unwrap();
         probe.reaches(before + 501).await;
@@ -338,7 +338,7 @@ async fn a_panic_in_a_handler_is_an_internal_error_to_its_caller_only() {
     .await;
 }
 
-/// Calls that are all under way before the first of them is answered.
+/// Makes calls that are all in flight before the first reply.
 async fn ten_thousand(caller: &Caller, gate: &Gate) {
     let calls = (0..10_000).map(|number| async move {
         let body = number.to_string();

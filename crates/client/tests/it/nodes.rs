@@ -1,4 +1,4 @@
-//! A node that the test plays itself: what a client says to one, and what it accepts.
+//! A simulated node: the frames that a client sends and accepts.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn pair(window: Window) -> (Client, Bare, Listener) {
     (client, node, listener)
 }
 
-/// Answers the next SUBSCRIBE, which is for `full_name`.
+/// Confirms the next SUBSCRIBE with `full_name`.
 async fn confirm(node: &mut Bare, full_name: &str) {
     let frame = node.next().await;
     assert_eq!(frame.header.kind, Kind::SUBSCRIBE);
@@ -38,7 +38,7 @@ async fn confirm(node: &mut Bare, full_name: &str) {
         .await;
 }
 
-/// Frames of a kind that have arrived when everybody rests.
+/// Returns the frames of a kind that arrived once all tasks are idle.
 async fn arrived(node: &mut Bare, kind: Kind) -> Vec<Correlation> {
     let probe = Correlation {
         slot: 77,
@@ -95,7 +95,7 @@ async fn a_client_sends_no_more_than_it_was_granted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_is_told_that_a_name_is_full_waits_for_that_name_only() {
+async fn a_full_name_blocks_only_sends_to_that_name() {
     bounded(async {
         let (client, mut node, _listener) = pair(WINDOW).await;
         let (full, other) = (name(), client::Name::parse("a/b/c").unwrap());
@@ -109,7 +109,7 @@ async fn a_client_that_is_told_that_a_name_is_full_waits_for_that_name_only() {
         let error = client.try_send(&full, Cast::Any, "x").unwrap_err();
         assert_eq!(error.code, ErrorCode::Busy);
         client.send(&other, Cast::Any, "x").await.unwrap();
-        // To all of them is another route.
+        // A message to all subscribers uses another route.
         client.send(&full, Cast::All, "x").await.unwrap();
         assert_eq!(arrived(&mut node, Kind::SEND).await.len(), 2);
         node.frame(|out| wire::encode_flow(1, false, out)).await;
@@ -167,7 +167,7 @@ async fn one_deadline_covers_the_wait_for_room_and_for_the_answer() {
         let (reported, write, ()) = tokio::join!(reported, write, room);
         assert_eq!(reported.unwrap_err().code, ErrorCode::DeadlineExceeded);
         assert_eq!(write.unwrap_err().code, ErrorCode::DeadlineExceeded);
-        // On a clock that stands still, but for the moments in which everybody rests.
+        // The clock is paused and only advances while all tasks are idle.
         let took = began.elapsed();
         assert!(took >= limit && took < limit + limit / 10, "{took:?}");
     })
@@ -175,7 +175,7 @@ async fn one_deadline_covers_the_wait_for_room_and_for_the_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_sends_more_than_it_was_granted_is_told_so_and_left() {
+async fn a_node_that_exceeds_its_credit_is_disconnected() {
     bounded(async {
         let (client, mut node, listener) = pair(WINDOW).await;
         let full_name = format!("{}/main", name());
@@ -206,7 +206,7 @@ async fn a_node_that_sends_more_than_it_was_granted_is_told_so_and_left() {
         for body in ["1", "2", "3", "4"] {
             assert_eq!(subscription.next().await.unwrap().body, body);
         }
-        // What was granted is taken up anew with the next connection.
+        // Credit starts anew with the next connection.
         let mut node = Bare::accept_as_node(&listener, WINDOW).await;
         confirm(&mut node, &full_name).await;
         node.frame(|out| bind.encode(out)).await;
@@ -249,7 +249,7 @@ async fn a_subscription_that_is_refused_after_a_reconnect_ends_with_the_reason()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_that_nobody_waits_for_any_more_is_ended_as_soon_as_it_is_made() {
+async fn an_abandoned_subscription_is_ended_after_its_confirmation() {
     bounded(async {
         let (client, mut node, _listener) = pair(WINDOW).await;
         let wanted = name();
@@ -268,7 +268,7 @@ async fn a_subscription_that_nobody_waits_for_any_more_is_ended_as_soon_as_it_is
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_sent_right_behind_the_confirmation_is_not_missed() {
+async fn messages_right_after_a_confirmation_are_received() {
     bounded(async {
         let (client, mut node, _listener) = pair(WINDOW).await;
         let wanted = name();
@@ -309,7 +309,7 @@ async fn what_is_sent_right_behind_the_confirmation_is_not_missed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_for_a_name_that_is_not_subscribed_any_more_is_answered_so() {
+async fn requests_for_an_unsubscribed_name_get_no_responder() {
     bounded(async {
         let (client, mut node, _listener) = pair(WINDOW).await;
         let full_name = format!("{}/main", name());
@@ -339,7 +339,7 @@ async fn a_client_that_closes_waits_until_what_it_sent_is_read() {
         client.send(&name(), Cast::Any, "last").await.unwrap();
         let mut closing = Box::pin(client.close());
         assert!(futures_util::poll!(&mut closing).is_pending());
-        // Credit that nobody reads must not throw away what is on its way.
+        // Unread credit must not discard bytes in transit.
         give_back(&mut node, 1).await;
         everybody_rests().await;
         assert!(futures_util::poll!(&mut closing).is_pending());
@@ -353,7 +353,7 @@ async fn a_client_that_closes_waits_until_what_it_sent_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_whose_token_is_refused_again_and_again_gives_up() {
+async fn a_client_stops_reconnecting_after_repeated_token_refusals() {
     bounded(async {
         let (client, mut node, listener) = pair(WINDOW).await;
         let name = name();

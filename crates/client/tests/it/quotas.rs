@@ -1,4 +1,4 @@
-//! Quotas of a node: taking, waiting, settling, and what a limit at the doors says to a sender.
+//! Quotas of a node: taking, waiting, settling, and limits on senders.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn bucket(name: &str, unit: &str, capacity: u64, refill: &str) -> Written {
     }
 }
 
-/// A node with these limits, and a client of it.
+/// A node with these limits, and a client.
 async fn node(limits: &[Written]) -> (Node, Client) {
     let node = Node::start(&inproc()).await;
     let limits = limits.iter().map(|one| one.read().unwrap()).collect();
@@ -117,7 +117,7 @@ async fn each_take_of_a_batch_has_an_outcome_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_said_is_refused_before_it_is_sent() {
+async fn unencodable_takes_are_rejected_before_sending() {
     bounded(async {
         let (_node, client) = node(&[]).await;
         let quota = client.quota();
@@ -189,7 +189,7 @@ async fn a_take_waits_beyond_the_deadline_of_a_verb_and_no_longer_than_it_was_to
             waited,
             "it cannot pass in time: it does not wait"
         );
-        // Whoever does not wait any more takes nothing.
+        // A take whose caller stopped waiting takes nothing.
         let given_up = quota.take(&waiting);
         assert!(
             tokio::time::timeout(Duration::from_secs(5), given_up)
@@ -243,7 +243,7 @@ async fn an_answer_that_is_lost_leaves_a_take_open_and_an_id_closes_it() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_is_an_error() {
+async fn a_mismatched_answer_is_an_error() {
     bounded(async {
         let address = inproc();
         let listener = listen(&address);
@@ -279,7 +279,7 @@ async fn a_server_has_no_quotas() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sender_over_a_limit_is_told_when_to_come_back_and_a_retry_does_so() {
+async fn a_throttled_sender_gets_retry_after_and_retries_then() {
     bounded(async {
         let (_node, client) = node(&[bucket("sends", "sends", 2, "1/2s")]).await;
         let to = Name::parse("acme/demo/nobody").unwrap();

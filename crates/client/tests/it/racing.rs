@@ -1,4 +1,4 @@
-//! The first of several.
+//! Races between callees.
 
 use client::{Caller, ErrorCode, Fault, Server, race};
 
@@ -26,7 +26,7 @@ async fn the_first_success_wins_and_the_losers_are_dropped() {
         ];
         let (index, reply) = race(&callers, "wait", "x").await.unwrap();
         assert_eq!((index, &reply[..]), (2, &b"x"[..]));
-        // A loser that had begun was dropped; one that had not never runs.
+        // A losing handler that had started was dropped; one that had not never runs.
         for caller in [&callers[1], &callers[3]] {
             let error = caller.call("missing", "").await.unwrap_err();
             assert_eq!(error.code, ErrorCode::UnknownMethod);
@@ -72,7 +72,7 @@ async fn when_all_fail_the_last_error_stands() {
 }
 
 #[tokio::test]
-async fn a_race_that_is_given_up_drops_every_handler() {
+async fn dropping_a_race_drops_every_handler() {
     bounded(async {
         let gate = Gate::new();
         let listening = gate

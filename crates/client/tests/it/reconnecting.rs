@@ -1,4 +1,4 @@
-//! A connection that is lost and made again.
+//! Reconnecting after a lost connection.
 
 use std::time::Duration;
 
@@ -36,7 +36,8 @@ async fn everything_goes_on_after_the_node_was_restarted() {
             let caller = sender.caller(other.as_str()).unwrap();
             let reply = caller.call("echo", "x").retry(policy.idempotent()).await;
             assert_eq!(reply.unwrap(), "x", "round {round}");
-            // The call shows that the sender is back; the subscription came with the callee.
+            // The call shows that the sender is connected again; the subscription belongs to the
+            // callee.
             let delivered = sender.write_to_memory(&name(), "x").await.unwrap();
             assert_eq!(delivered, 1);
             let envelope = subscription.next().await.unwrap();
@@ -115,7 +116,7 @@ async fn pauses_between_attempts_grow_and_are_bounded() {
         let began = tokio::time::Instant::now();
         attempts.reaches(1 + 12).await;
         let elapsed = began.elapsed();
-        // The ceilings add up to 0.1 + 0.2 + 0.4 + 0.8 + 1.6 + 7 · 2 s.
+        // The maximum pauses add up to 0.1 + 0.2 + 0.4 + 0.8 + 1.6 + 7 · 2 s.
         assert!(elapsed <= Duration::from_millis(17_100), "{elapsed:?}");
         assert!(elapsed >= Duration::from_millis(1_000), "{elapsed:?}");
         client.close().await;
@@ -179,12 +180,12 @@ async fn a_subscription_that_was_dropped_while_there_was_no_connection_is_not_ma
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_instance_that_somebody_else_took_meanwhile_is_taken_back() {
+async fn an_instance_taken_by_another_client_is_taken_back() {
     bounded(async {
         let address = inproc();
         let node = Node::start(&address).await;
         let instance = name().with_instance("main").unwrap();
-        // This one comes back late.
+        // This client reconnects late.
         let slow = Client::builder()
             .reconnect(Duration::from_secs(2), Duration::from_secs(4))
             .seed(1);
@@ -196,7 +197,7 @@ async fn an_instance_that_somebody_else_took_meanwhile_is_taken_back() {
         let quick = node.client().await;
         let mut second = quick.subscribe(&instance).await.unwrap();
         slow.events().wait_for(is_connected).await.unwrap();
-        // A rejoin replaces, whoever it is: exactly one of the two remains.
+        // A renewed subscription replaces the other one, so exactly one remains.
         assert!(second.next().await.is_none());
         assert_eq!(second.ended(), Some(ErrorCode::Replaced));
         let sender = node.client().await;

@@ -1,4 +1,4 @@
-//! Trying again: only what is safe, only so often, never beyond the deadline.
+//! Retries: only safe ones, with a limit, and never beyond the deadline.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use wire::Kind;
 
 use crate::support::{Bare, Node, Probe, WINDOW, bounded, echo, everywhere, inproc, listen, name};
 
-/// A server whose method fails with `code` the first `failures` times.
+/// A server whose method fails with `code` for the first `failures` calls.
 fn failing(code: ErrorCode, failures: usize) -> (Server, Probe) {
     let made = Probe::default();
     let counted = made.clone();
@@ -108,7 +108,7 @@ async fn the_deadline_holds_for_all_attempts_together() {
             .call("try", "x")
             .retry(RetryPolicy::attempts(u32::MAX).pauses(pause, pause));
         let error = call.deadline(Duration::from_secs(2)).await.unwrap_err();
-        // An attempt that there is no time for any more says so itself.
+        // An attempt without enough time left returns the previous error.
         assert!(
             matches!(error.code, ErrorCode::Busy | ErrorCode::DeadlineExceeded),
             "{error}"
@@ -143,7 +143,7 @@ async fn the_pause_that_the_server_asks_for_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unconfirmed_call_is_repeated_only_if_twice_is_as_good_as_once() {
+async fn unconfirmed_calls_are_retried_only_if_idempotent() {
     bounded(async {
         let address = inproc();
         let listener = listen(&address);

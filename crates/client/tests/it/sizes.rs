@@ -1,5 +1,4 @@
-//! What is too large: refused here, at the other side, and on the way back. Afterwards the
-//! connection is as good as before.
+//! Size limits of the client, of the server and of replies. The connection works afterwards.
 
 use client::{Bytes, Caller, Client, ErrorCode, Sent, Server};
 use model::ByteSize;
@@ -77,7 +76,7 @@ async fn a_server_names_its_limit_to_a_caller_that_ignores_it() {
         client.request(1, 1, &[7; 1000]).await;
         assert_eq!(client.next().await.body().len(), 1000);
 
-        // More than 16 times the limit is not even skipped.
+        // More than 16 times the limit is not skipped; the connection ends.
         client.request(1, 2, &[7; 16_001]).await;
         let farewell = client.next().await;
         assert_eq!(farewell.failure().code, ErrorCode::TooLarge);
@@ -203,7 +202,7 @@ async fn large_bodies_travel_whole() {
     bounded(crate::support::everywhere(
         &echo(),
         async |caller: Caller| {
-            // Beyond what any socket or pipe holds at once.
+            // More than any socket or pipe can hold.
             let body: Vec<u8> = (0..5 << 20).map(|index| (index % 251) as u8).collect();
             let (one, two) = tokio::join!(caller.call("echo", &body), caller.call("echo", &body));
             assert!(one.unwrap() == body && two.unwrap() == body);

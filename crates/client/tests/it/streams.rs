@@ -1,4 +1,4 @@
-//! Streams: how far the server may run ahead, and what else can come of one.
+//! Streaming replies: how far the server may be ahead, and other outcomes.
 
 use client::{Caller, ErrorCode, Fault, Server};
 use futures_util::StreamExt;
@@ -13,7 +13,7 @@ use crate::support::{
 /// Items that a responder may send before the caller consumes any.
 const AHEAD_MAX: usize = 64;
 
-/// A stream that never ends, and how many items it has sent.
+/// An endless stream, and the number of items that it sent.
 fn endless(size: usize) -> (Server, Probe, Probe) {
     let (sent, dropped) = (Probe::default(), Probe::default());
     let probes = (sent.clone(), dropped.clone());
@@ -60,7 +60,7 @@ async fn a_server_runs_ahead_of_its_caller_by_no_more_than_the_window() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_nobody_takes_does_not_hold_up_other_calls() {
+async fn an_unread_stream_does_not_delay_other_calls() {
     bounded(async {
         let (server, sent, _dropped) = endless(100 << 10);
         let server = server.handle("echo", |request: client::Request| async {
@@ -85,7 +85,7 @@ async fn a_stream_that_nobody_takes_does_not_hold_up_other_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn items_for_a_connection_that_nobody_reads_stay_with_the_handler() {
+async fn items_for_an_unread_connection_stay_with_the_handler() {
     bounded(async {
         let (server, sent, dropped) = endless(100 << 10);
         let listening = server.listen(&inproc()).await.unwrap();
@@ -97,7 +97,7 @@ async fn items_for_a_connection_that_nobody_reads_stay_with_the_handler() {
                 .await;
         }
         everybody_rests().await;
-        // The pipe, what is being written, and what is queued behind that.
+        // The pipe, the batch being written, and the queue after it.
         let size = sent.count() * (100 << 10);
         assert!(size <= 4 * net::inproc::PIPE_SIZE_MAX, "{size}");
         drop(deaf);

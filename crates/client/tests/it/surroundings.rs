@@ -1,4 +1,4 @@
-//! What travels beside a body: metadata, trace context, the sender's name, error details.
+//! Metadata of calls: trace context, the sender's name, error details.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::support::{Node, Probe, bounded, echo, everywhere, name};
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// Answers with what came along.
+/// Replies with the metadata of the request.
 fn mirror() -> Server {
     Server::new().handle("mirror", |request: client::Request| async move {
         let entries = request.metadata().iter();
@@ -135,7 +135,7 @@ async fn the_source_is_told_to_subscribers_that_ask() {
             assert!(envelope.wants_reply());
             let source = envelope.source().unwrap().to_owned();
             envelope.reply(source).unwrap();
-            // Who sends without a name is known by the connection's number, or by nothing.
+            // A sender without a name is shown by its connection number, or not at all.
             told.next().await.unwrap().source().map(str::to_owned)
         };
         let ask = async {

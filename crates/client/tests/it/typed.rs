@@ -1,4 +1,4 @@
-//! Values instead of bytes, and services as traits.
+//! Typed calls, and services as traits.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -85,7 +85,7 @@ async fn values_travel_as_messagepack_and_as_json() {
 }
 
 #[tokio::test]
-async fn what_is_not_the_expected_value_is_said_so_on_either_side() {
+async fn undecodable_values_are_errors_on_both_sides() {
     bounded(everywhere(&shop(), async |caller: Caller| {
         let error = caller
             .call_typed::<_, Order>("double", "no order")
@@ -137,15 +137,15 @@ async fn what_is_not_the_expected_value_is_said_so_on_either_side() {
 }
 
 service! {
-    /// Counts and sums.
+    /// Counts and adds.
     pub(crate) trait Ledger, client LedgerClient {
         /// Adds to an account and returns its balance.
         async fn deposit(account: String, amount: i64) -> i64;
-        /// Without arguments and without a reply.
+        /// A method without arguments and without a reply.
         async fn close();
-        /// How much of the caller's time is left, in milliseconds.
+        /// Returns the remaining time of the caller in milliseconds.
         async fn remaining() -> u64;
-        /// Fails so often.
+        /// Fails for this many calls.
         async fn flaky(failures: usize) -> usize;
     }
 }

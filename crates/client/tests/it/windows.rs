@@ -1,4 +1,4 @@
-//! Windows of calls: who waits, who is told `busy`.
+//! Call windows: waiting, and `busy`.
 
 use std::pin::pin;
 
@@ -9,8 +9,8 @@ use model::ByteSize;
 
 use crate::support::{Bare, Gate, bounded, echo, inproc, tag};
 
-/// A caller with a window of `size` calls, all of which are under way.
-async fn full(gate: &Gate, size: usize) -> (client::Listening, Caller) {
+/// A caller with a window of `size` calls, all of which are in flight.
+async fn full(gate: &Gate, size: usize) -> (client::ListeningServer, Caller) {
     let listening = gate.on(echo()).listen("tcp://127.0.0.1:0").await.unwrap();
     let builder = Client::builder().in_flight_max(size);
     let caller = builder.connect_caller(listening.address()).await.unwrap();
@@ -24,7 +24,7 @@ async fn full(gate: &Gate, size: usize) -> (client::Listening, Caller) {
 }
 
 #[tokio::test]
-async fn a_full_window_answers_busy_at_once_to_those_who_want_that() {
+async fn a_full_window_fails_with_busy_if_requested() {
     bounded(async {
         let gate = Gate::new();
         let (_listening, caller) = full(&gate, 3).await;
@@ -53,7 +53,7 @@ async fn a_full_window_answers_busy_at_once_to_those_who_want_that() {
 }
 
 #[tokio::test]
-async fn a_full_window_makes_the_others_wait_in_the_order_in_which_they_came() {
+async fn a_full_window_makes_callers_wait_in_order() {
     bounded(async {
         let gate = Gate::new();
         let (_listening, caller) = full(&gate, 2).await;
@@ -141,7 +141,7 @@ async fn a_server_bounds_the_bytes_of_requests_that_are_under_way() {
         for _ in 0..2 {
             assert_eq!(calls.next().await.unwrap().unwrap(), body);
         }
-        // One that is larger than all of that passes when it is alone.
+        // A request above the size limit passes if it is alone.
         gate.let_through(1);
         let large = vec![7; 200 << 10];
         assert_eq!(caller.call("wait", &large).await.unwrap(), large);

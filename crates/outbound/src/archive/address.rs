@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
-use super::tls::{Connector, Trust};
+use super::tls::{Connector, Verification};
 
 /// Parsed address of the database.
 #[derive(Clone)]
@@ -60,18 +60,20 @@ impl Address {
             false => format!("{base}?{}", rest.join("&")),
         };
         let parsed = url.parse::<Config>();
-        let mut config = parsed.map_err(|error| AddressError::Malformed(told(&error)))?;
+        let mut config = parsed.map_err(|error| AddressError::Malformed(with_causes(&error)))?;
         if config.get_hosts().is_empty() {
             return Err(AddressError::Malformed("the host is missing".to_owned()));
         }
         let mode = mode.unwrap_or_else(|| "prefer".to_owned());
-        let (ssl_mode, trust) = match (mode.as_str(), roots) {
-            ("disable", _) => (SslMode::Disable, Trust::Anybody),
-            ("prefer", None) => (SslMode::Prefer, Trust::Anybody),
-            ("prefer", Some(roots)) => (SslMode::Prefer, Trust::Issued(roots)),
-            ("require", None) => (SslMode::Require, Trust::Anybody),
-            ("require" | "verify-ca", Some(roots)) => (SslMode::Require, Trust::Issued(roots)),
-            ("verify-full", Some(roots)) => (SslMode::Require, Trust::Named(roots)),
+        let (ssl_mode, verification) = match (mode.as_str(), roots) {
+            ("disable", _) => (SslMode::Disable, Verification::None),
+            ("prefer", None) => (SslMode::Prefer, Verification::None),
+            ("prefer", Some(roots)) => (SslMode::Prefer, Verification::Issuer(roots)),
+            ("require", None) => (SslMode::Require, Verification::None),
+            ("require" | "verify-ca", Some(roots)) => {
+                (SslMode::Require, Verification::Issuer(roots))
+            }
+            ("verify-full", Some(roots)) => (SslMode::Require, Verification::Host(roots)),
             ("verify-ca" | "verify-full", None) => return Err(AddressError::NoRoots(mode)),
             _ => return Err(AddressError::Mode(mode)),
         };
@@ -81,13 +83,13 @@ impl Address {
             .connect_timeout(CONNECT_TIMEOUT)
             .keepalives(true)
             .keepalives_idle(Duration::from_secs(30));
-        let tls = Connector::new(&trust).map_err(AddressError::Roots)?;
+        let tls = Connector::new(&verification).map_err(AddressError::Roots)?;
         Ok(Self { config, tls })
     }
 }
 
 /// Formats an error with its causes.
-pub(super) fn told(error: &dyn std::error::Error) -> String {
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_without_its_password() {
+    fn invalid_urls_are_rejected_without_showing_the_password() {
         for url in ["postgres://u:s3@/d", "postgres://u:s3@h/d?nosuch=1"] {
             let error = mode(url).unwrap_err();
             assert!(error.starts_with("archive.url is not a valid"), "{error}");

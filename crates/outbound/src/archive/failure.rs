@@ -2,17 +2,17 @@
 
 use tokio_postgres::error::SqlState;
 
-use super::address::told;
+use super::address::with_causes;
 
 /// Error of an archive operation. All errors are retried.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     /// Error of the database or of the connection.
-    #[error("{}", told(.0))]
+    #[error("{}", with_causes(.0))]
     Database(#[from] tokio_postgres::Error),
     /// PostgreSQL did not answer in time.
     #[error("PostgreSQL did not answer within {seconds} s")]
-    Silent {
+    Timeout {
         /// Time limit in seconds.
         seconds: u64,
     },
@@ -20,7 +20,7 @@ pub(super) enum Failure {
     #[error(
         "the archive has schema version {version}, this node supports up to {known}: use the newer telpher"
     )]
-    Newer {
+    NewerSchema {
         /// Version of the tables.
         version: usize,
         /// Newest version that this node supports.
@@ -30,7 +30,7 @@ pub(super) enum Failure {
     #[error(
         "the mark of {partition} was moved by another process: check that no other node runs on a copy of this journal"
     )]
-    Moved {
+    MarkMoved {
         /// Name of the partition.
         partition: String,
     },
@@ -51,7 +51,7 @@ pub(super) enum Failure {
 
 impl Failure {
     /// True if only one partition is affected and the connection can still be used.
-    pub(super) fn is_of_one_partition(&self) -> bool {
+    pub(super) fn affects_one_partition(&self) -> bool {
         matches!(self, Self::OtherHistory { .. } | Self::Node(_))
     }
 }
@@ -65,7 +65,7 @@ impl From<node::conversations::Refusal> for Failure {
 /// True if the error concerns one row and would recur for that row only (PostgreSQL documentation,
 /// appendix *Error Codes*: classes for data, constraints, checks, program limits, and exceptions
 /// raised by triggers).
-pub(super) fn is_of_the_row(error: &tokio_postgres::Error) -> bool {
+pub(super) fn is_row_error(error: &tokio_postgres::Error) -> bool {
     const CLASSES: [&str; 5] = ["22", "23", "44", "54", "P0"];
     let code = error.code().map(SqlState::code).unwrap_or_default();
     CLASSES.iter().any(|class| code.starts_with(class))

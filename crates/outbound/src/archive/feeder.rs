@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::Options;
 use super::address::Address;
 use super::failure::Failure;
-use super::insert::{Mark, Writing, Written, marks};
+use super::insert::{BatchResult, Mark, PartitionWriter, marks};
 use super::schema::migrate;
 use super::session::Session;
 use super::state::Shared;
@@ -107,7 +107,7 @@ impl Feeder {
             }
             self.sweep().await?;
             if !pass.is_more {
-                if !self.has_news().await {
+                if !self.wait_for_events_or_rest().await {
                     // Checks an idle connection.
                     session.run("SELECT 1").await?;
                 }
@@ -127,9 +127,9 @@ impl Feeder {
         let mut pass = Pass::default();
         for index in 0..self.partitions.found.len() {
             let partition = self.partitions.found[index].clone();
-            match self.bring(session, &partition).await {
+            match self.write_batch(session, &partition).await {
                 Ok(is_full) => pass.is_more |= is_full,
-                Err(failure) if failure.is_of_one_partition() => {
+                Err(failure) if failure.affects_one_partition() => {
                     self.shared.failed(&failure);
                     pass.has_failed = true;
                 }
@@ -140,7 +140,11 @@ impl Feeder {
     }
 
     /// Writes a batch of a partition. Returns true if the batch was full.
-    async fn bring(&mut self, session: &Session, partition: &Partition) -> Result<bool, Failure> {
+    async fn write_batch(
+        &mut self,
+        session: &Session,
+        partition: &Partition,
+    ) -> Result<bool, Failure> {
         let mark = self.marks.entry(partition.number).or_default().clone();
         self.check_history(partition, &mark)?;
         let conversations = self.conversations()?;
@@ -152,7 +156,7 @@ impl Feeder {
         if batch.next == mark.next {
             return Ok(false);
         }
-        let writing = Writing {
+        let writing = PartitionWriter {
             session,
             journal,
             partition,
@@ -192,8 +196,8 @@ impl Feeder {
         from: u64,
     ) -> Result<(Batch, Option<Vec<u8>>), Failure> {
         let (node, partition) = (self.node.clone(), partition.clone());
-        apart(move || {
-            let conversations = kept(&node)?;
+        run_blocking(move || {
+            let conversations = conversations_of(&node)?;
             let batch = conversations.feed(&partition, from, LIMIT)?;
             let last = batch.next.saturating_sub(1);
             let proof = conversations.proof(&partition, last);
@@ -202,7 +206,7 @@ impl Feeder {
         .await
     }
 
-    fn count(&self, written: &Written) {
+    fn count(&self, written: &BatchResult) {
         self.shared.change(|view| {
             view.batches += 1;
             view.messages += written.messages;
@@ -242,7 +246,7 @@ impl Feeder {
     }
 
     /// Waits for new events. Returns false after [`REST`] without any.
-    async fn has_news(&self) -> bool {
+    async fn wait_for_events_or_rest(&self) -> bool {
         let mut waiting = None;
         let news = poll_fn(|cx| {
             let Ok(conversations) = self.conversations() else {
@@ -287,7 +291,7 @@ impl Feeder {
             .map(|(partition, mark)| (*partition, mark.next))
             .collect();
         let node = self.node.clone();
-        let trimmed = apart(move || trim(&node, &numbers, &keep, &next)).await?;
+        let trimmed = run_blocking(move || trim(&node, &numbers, &keep, &next)).await?;
         self.shared.change(|view| view.trimmed += trimmed);
         Ok(())
     }
@@ -299,7 +303,7 @@ fn trim(
     keep: &Keep,
     next: &BTreeMap<u64, u64>,
 ) -> Result<u64, Failure> {
-    let conversations = kept(node)?;
+    let conversations = conversations_of(node)?;
     let archived = |partition: u64| next.get(&partition).copied().unwrap_or(0);
     let mut trimmed = 0;
     for number in numbers {
@@ -308,13 +312,13 @@ fn trim(
     Ok(trimmed)
 }
 
-fn kept(node: &Handle) -> Result<Conversations<'_>, Failure> {
+fn conversations_of(node: &Handle) -> Result<Conversations<'_>, Failure> {
     let nothing = || Failure::Node("this node has no storage".to_owned());
     node.conversations().ok_or_else(nothing)
 }
 
 /// Runs blocking disk work on a separate thread.
-async fn apart<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     match tokio::task::spawn_blocking(work).await {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use conversations::{Lifecycle, State};
 use node::conversations::feed::{Batch, Happened, Partition, Row};
 
-use super::failure::{Failure, is_of_the_row};
+use super::failure::{Failure, is_row_error};
 use super::rows::{Columns, Form, INSERT, Message, jsonb, messages, time};
 use super::session::{Session, Values};
 
@@ -19,7 +19,7 @@ const DELETED_MAX: i64 = 10_000;
 
 /// Result of writing a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct BatchResult {
     /// Number of new messages inserted.
     pub(super) messages: u64,
     /// Number of rows moved to the table `refused`.
@@ -51,21 +51,21 @@ pub(super) async fn marks(session: &Session, journal: u64) -> Result<BTreeMap<u6
 }
 
 /// Writes batches of one partition.
-pub(super) struct Writing<'a> {
+pub(super) struct PartitionWriter<'a> {
     pub(super) session: &'a Session,
     pub(super) journal: u64,
     pub(super) partition: &'a Partition,
 }
 
-impl Writing<'_> {
+impl PartitionWriter<'_> {
     /// Writes a batch and moves the mark, which must be at `from`.
     pub(super) async fn write(
         &self,
         from: &Mark,
         batch: &Batch,
         proof: Option<Vec<u8>>,
-    ) -> Result<Written, Failure> {
-        let mut written = Written::default();
+    ) -> Result<BatchResult, Failure> {
+        let mut written = BatchResult::default();
         for row in &batch.rows {
             if matches!(row.happened, Happened::Erased) {
                 self.delete(row.conversation).await?;
@@ -73,13 +73,13 @@ impl Writing<'_> {
             }
         }
         self.session.run("BEGIN").await?;
-        if !self.is_at(from).await? {
+        if !self.lock_mark(from).await? {
             self.session.run("ROLLBACK").await?;
-            return Err(Failure::Moved {
+            return Err(Failure::MarkMoved {
                 partition: self.partition.name.clone(),
             });
         }
-        self.name_all(batch).await?;
+        self.insert_conversations(batch).await?;
         for row in &batch.rows {
             match &row.happened {
                 Happened::State(state) => written.refused += self.state(row, state).await?,
@@ -94,7 +94,7 @@ impl Writing<'_> {
     }
 
     /// Locks the mark, after inserting it if it is missing. Returns true if it is equal to `mark`.
-    async fn is_at(&self, mark: &Mark) -> Result<bool, Failure> {
+    async fn lock_mark(&self, mark: &Mark) -> Result<bool, Failure> {
         let (journal, partition) = self.numbers();
         let made = "INSERT INTO telpher.marks (journal, partition, name, next)
             VALUES ($1, $2, $3, 0) ON CONFLICT (journal, partition) DO NOTHING";
@@ -139,7 +139,7 @@ impl Writing<'_> {
     }
 
     /// Inserts a row for each conversation of the batch.
-    async fn name_all(&self, batch: &Batch) -> Result<(), Failure> {
+    async fn insert_conversations(&self, batch: &Batch) -> Result<(), Failure> {
         let (journal, _) = self.numbers();
         let first = batch.rows.first().map_or(0, |row| row.at_ms);
         let numbers: Vec<i64> = batch.names.keys().map(|it| *it as i64).collect();
@@ -176,7 +176,7 @@ impl Writing<'_> {
                 Err(reason) if form == Form::Bare => {
                     let mut record = Vec::new();
                     state.encode(&mut record);
-                    self.set_aside(row, 0, &record, &reason).await?;
+                    self.store_refused(row, 0, &record, &reason).await?;
                 }
                 Err(_) => {}
             }
@@ -200,7 +200,7 @@ impl Writing<'_> {
             &journal,
             &conversation,
             &event,
-            &word(state.lifecycle),
+            &as_text(state.lifecycle),
             &version,
             &at,
             &agent,
@@ -213,7 +213,7 @@ impl Writing<'_> {
     async fn messages(
         &self,
         messages: &[Message<'_>],
-        written: &mut Written,
+        written: &mut BatchResult,
     ) -> Result<(), Failure> {
         let mut left: Vec<(Range<usize>, Form)> = Vec::new();
         if !messages.is_empty() {
@@ -231,7 +231,7 @@ impl Writing<'_> {
             match (part, form) {
                 ([message], Form::Bare) => {
                     let Message { row, seq, record } = message;
-                    self.set_aside(row, *seq, record, &reason).await?;
+                    self.store_refused(row, *seq, record, &reason).await?;
                     written.refused += 1;
                 }
                 ([_], Form::Full) => left.push((range, Form::Bare)),
@@ -264,7 +264,7 @@ impl Writing<'_> {
                 self.session.run("RELEASE SAVEPOINT attempt").await?;
                 Ok(Ok(count))
             }
-            Err(Failure::Database(error)) if is_of_the_row(&error) => {
+            Err(Failure::Database(error)) if is_row_error(&error) => {
                 let back = "ROLLBACK TO SAVEPOINT attempt; RELEASE SAVEPOINT attempt";
                 self.session.run(back).await?;
                 Ok(Err(Failure::Database(error).to_string()))
@@ -273,7 +273,7 @@ impl Writing<'_> {
         }
     }
 
-    async fn set_aside(
+    async fn store_refused(
         &self,
         row: &Row,
         seq: u64,
@@ -309,7 +309,7 @@ impl Writing<'_> {
     }
 }
 
-fn word(lifecycle: Lifecycle) -> &'static str {
+fn as_text(lifecycle: Lifecycle) -> &'static str {
     match lifecycle {
         Lifecycle::Open => "open",
         Lifecycle::Archived => "archived",

@@ -132,7 +132,7 @@ async fn answer(
         }
     };
     let read = tokio::time::timeout(limit, reading).await;
-    let read = read.unwrap_or(Err(Failure::Silent {
+    let read = read.unwrap_or(Err(Failure::Timeout {
         seconds: limit.as_secs(),
     }));
     read.map_err(|failure| {

@@ -92,7 +92,7 @@ impl<'a> Columns<'a> {
         self.id.push(view.as_ref().map(|it| it.id));
         self.role.push(view.as_ref().map(|it| it.role));
         self.sender.push(view.as_ref().map(|it| it.from));
-        self.status.push(view.as_ref().map(|it| word(it.status)));
+        self.status.push(view.as_ref().map(|it| as_text(it.status)));
         self.tokens.push(view.as_ref().map(|it| it.tokens.into()));
         self.is_estimated
             .push(view.as_ref().map(|it| it.is_estimated));
@@ -132,7 +132,7 @@ pub(super) fn time(at_ms: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(at_ms)
 }
 
-fn word(status: Status) -> &'static str {
+fn as_text(status: Status) -> &'static str {
     match status {
         Status::Complete => "complete",
         Status::Interrupted => "interrupted",
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_jsonb_refuses_is_seen() {
+    fn text_that_jsonb_rejects_is_detected() {
         for good in [
             r#"[{"type":"text","text":"Hi"}]"#,
             r#"{"a":"\\u0000"}"#,

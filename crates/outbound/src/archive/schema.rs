@@ -29,7 +29,7 @@ pub(super) async fn migrate(session: &Session) -> Result<(), Failure> {
         }
     };
     if known > MIGRATIONS.len() {
-        return Err(Failure::Newer {
+        return Err(Failure::NewerSchema {
             version: known,
             known: MIGRATIONS.len(),
         });

@@ -70,7 +70,7 @@ async fn bounded<T>(
     let limit = limit + GRACE;
     match tokio::time::timeout(limit, work).await {
         Ok(done) => Ok(done?),
-        Err(_) => Err(Failure::Silent {
+        Err(_) => Err(Failure::Timeout {
             seconds: limit.as_secs(),
         }),
     }

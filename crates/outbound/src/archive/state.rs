@@ -33,7 +33,7 @@ impl Shared {
         let reason = failure.to_string();
         self.change(|view| {
             view.errors += 1;
-            view.is_connected = failure.is_of_one_partition();
+            view.is_connected = failure.affects_one_partition();
             if view.error.as_ref() != Some(&reason) {
                 tracing::warn!(reason, "writing to the archive failed");
                 view.error = Some(reason);

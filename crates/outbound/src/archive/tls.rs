@@ -19,13 +19,13 @@ use tokio_rustls::TlsConnector;
 
 /// Required verification of the server's certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(super) enum Verification {
     /// No verification: protects only against passive listeners.
-    Anybody,
+    None,
     /// Certificate issued by one of these roots.
-    Issued(PathBuf),
+    Issuer(PathBuf),
     /// Certificate issued by one of these roots for the host.
-    Named(PathBuf),
+    Host(PathBuf),
 }
 
 /// Creates TLS connections.
@@ -33,41 +33,41 @@ pub(super) enum Trust {
 pub(super) struct Connector(TlsConnector);
 
 impl Connector {
-    pub(super) fn new(trust: &Trust) -> Result<Self, String> {
-        let config = client_config(trust)?;
+    pub(super) fn new(verification: &Verification) -> Result<Self, String> {
+        let config = client_config(verification)?;
         Ok(Self(TlsConnector::from(Arc::new(config))))
     }
 }
 
 /// Creates TLS connections to one host.
-pub(super) struct Named {
+pub(super) struct HostConnector {
     connector: TlsConnector,
     host: String,
 }
 
 impl<S: Duplex> MakeTlsConnect<S> for Connector {
-    type Stream = Encrypted<S>;
-    type TlsConnect = Named;
+    type Stream = TlsConnection<S>;
+    type TlsConnect = HostConnector;
     type Error = std::convert::Infallible;
 
-    fn make_tls_connect(&mut self, host: &str) -> Result<Named, Self::Error> {
-        Ok(Named {
+    fn make_tls_connect(&mut self, host: &str) -> Result<HostConnector, Self::Error> {
+        Ok(HostConnector {
             connector: self.0.clone(),
             host: host.to_owned(),
         })
     }
 }
 
-impl<S: Duplex> TlsConnect<S> for Named {
-    type Stream = Encrypted<S>;
+impl<S: Duplex> TlsConnect<S> for HostConnector {
+    type Stream = TlsConnection<S>;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Encrypted<S>>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<TlsConnection<S>>> + Send>>;
 
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
             let host = ServerName::try_from(self.host).map_err(io::Error::other)?;
             let stream = self.connector.connect(host, stream).await?;
-            Ok(Encrypted(stream))
+            Ok(TlsConnection(stream))
         })
     }
 }
@@ -78,16 +78,16 @@ pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Duplex for S {}
 
 /// A TLS connection.
-pub(super) struct Encrypted<S>(tokio_rustls::client::TlsStream<S>);
+pub(super) struct TlsConnection<S>(tokio_rustls::client::TlsStream<S>);
 
-impl<S: Duplex> TlsStream for Encrypted<S> {
+impl<S: Duplex> TlsStream for TlsConnection<S> {
     /// No channel binding; `verify-full` authenticates the server.
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl<S: Duplex> AsyncRead for Encrypted<S> {
+impl<S: Duplex> AsyncRead for TlsConnection<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -97,7 +97,7 @@ impl<S: Duplex> AsyncRead for Encrypted<S> {
     }
 }
 
-impl<S: Duplex> AsyncWrite for Encrypted<S> {
+impl<S: Duplex> AsyncWrite for TlsConnection<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -115,18 +115,18 @@ impl<S: Duplex> AsyncWrite for Encrypted<S> {
     }
 }
 
-fn client_config(trust: &Trust) -> Result<ClientConfig, String> {
+fn client_config(verification: &Verification) -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
-    let verifier: Arc<dyn ServerCertVerifier> = match trust {
-        Trust::Anybody => Arc::new(Lenient {
+    let verifier: Arc<dyn ServerCertVerifier> = match verification {
+        Verification::None => Arc::new(LenientVerifier {
             inner: None,
             provider: provider.clone(),
         }),
-        Trust::Issued(path) => Arc::new(Lenient {
+        Verification::Issuer(path) => Arc::new(LenientVerifier {
             inner: Some(verifier(path, &provider)?),
             provider: provider.clone(),
         }),
-        Trust::Named(path) => verifier(path, &provider)?,
+        Verification::Host(path) => verifier(path, &provider)?,
     };
     let builder =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
@@ -154,12 +154,12 @@ fn verifier(
 
 /// Certificate verifier that checks less than usual: only the issuer, or nothing.
 #[derive(Debug)]
-struct Lenient {
+struct LenientVerifier {
     inner: Option<Arc<WebPkiServerVerifier>>,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Lenient {
+impl ServerCertVerifier for LenientVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

@@ -1,4 +1,4 @@
--- Stretches of the calendar in which a budget may be spent. Dates by Howard Hinnant,
+-- Calendar periods of budgets. Dates by Howard Hinnant,
 -- "chrono-Compatible Low-Level Date Algorithms".
 local function calendar()
   local STRETCH_S = { minute = 60, hour = 3600, day = 86400 }
@@ -26,7 +26,7 @@ local function calendar()
     return era * 146097 + doe - 719468
   end
 
-  -- The number of the stretch in which a second lies.
+  -- Returns the number of the period that contains a second.
   local function stretch_of(every, local_s)
     local size = STRETCH_S[every]
     local day = math.floor(local_s / 86400)
@@ -36,7 +36,7 @@ local function calendar()
     return 0
   end
 
-  -- The second in which a stretch begins; nil for never.
+  -- Returns the first second of a period; nil for never.
   local function begin_s(every, stretch, offset_s)
     local size, local_s = STRETCH_S[every], nil
     if size then

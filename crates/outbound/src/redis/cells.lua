@@ -1,14 +1,14 @@
--- Cells of every kind, for whatever is done with them. Of a bucket's numbers each is a double while
--- everything that it is counted with stays below 2^52, so that nothing is ever rounded, and else one
--- of limbs(): the same lines count both.
+-- Cells of every kind, for all operations. The numbers of a bucket are doubles as long as all
+-- results stay below 2^52, so that nothing is ever rounded; otherwise they are numbers of limbs(),
+-- and the same code handles both.
 --
--- Of a time there are seconds and nanoseconds, as both together are no double.
+-- A time is a pair of seconds and nanoseconds, because a double cannot hold both.
 --
--- A server's clock that was ahead has left times that have not come yet. With a margin above 0, cells
--- that are further ahead than so many seconds begin anew now: what was spent stays spent, what was
--- refilled stays, and nothing is locked until the clock is there again. Such a cell `is_moved`, and is
--- stored in any case: otherwise it would begin anew each time. Below the margin, time stands
--- still until the clock has caught up, so that a small step back mints nothing.
+-- A server's clock that was ahead has left times in the future. With a margin above 0, a cell that is
+-- further ahead than that number of seconds restarts now: its spent and refilled amounts stay, and nothing is
+-- locked until the clock catches up. Such a cell `is_moved`, and is always stored: otherwise it
+-- would restart each time. Below the margin, time stands still until the clock has caught up, so that a
+-- small step back adds no credit.
 local function cells(now_s, now_n, save, margin_s)
   local floor, match, format = math.floor, string.match, string.format
   local EXACT = 4503599627370496
@@ -27,7 +27,7 @@ local function cells(now_s, now_n, save, margin_s)
     return a
   end
 
-  -- Towards less.
+  -- Division that rounds down.
   local function down(a, b)
     local quotient = a / b
     if type(quotient) == 'number' then return floor(quotient) end
@@ -41,7 +41,7 @@ local function cells(now_s, now_n, save, margin_s)
     return big.as_double(n)
   end
 
-  -- Of a number of nanoseconds: seconds and the rest.
+  -- Splits nanoseconds into seconds and the rest.
   local function parts(cell, ns)
     local s = down(ns, cell.of(BILLION))
     return double(s), double(ns - s * cell.of(BILLION))
@@ -55,7 +55,7 @@ local function cells(now_s, now_n, save, margin_s)
     return cell.of(s - cell.at_s) * cell.of(BILLION) + cell.of(n - cell.at_n)
   end
 
-  -- What others may still spend counts as if it were here: nothing is refilled in its place.
+  -- Maximum credit. Leased credit that nodes may still spend counts as present and is not refilled.
   local function room(cell)
     if cell.new + cell.old == 0 then return most(cell.full, cell.credit) end
     return most(cell.full - leased(cell), cell.credit)
@@ -69,8 +69,8 @@ local function cells(now_s, now_n, save, margin_s)
     end
   end
 
-  -- Lets the time pass; a clock that stepped back passes none. What is leased in a second is spent
-  -- when the next one is over: until then it keeps its room.
+  -- Refills the bucket up to now, or not at all if the clock stepped back. Credit leased in a
+  -- second counts as spent after the end of the next second; until then it is not refilled.
   local function accrue(cell)
     while cell.leased_s < now_s and cell.new + cell.old > 0 do
       cell.leased_s = cell.leased_s + 1
@@ -88,7 +88,8 @@ local function cells(now_s, now_n, save, margin_s)
     cell.full = cell.capacity * cell.period
   end
 
-  -- What was used stays used, rounded up where the period changes; what is raised counts at once.
+  -- Changes the settings. Used credit stays used, rounded up if the period changes; a higher
+  -- capacity takes effect at once.
   local function reconfigure(cell, words)
     local used, period = cell.full - cell.credit, cell.period
     numbers(cell, words)
@@ -139,7 +140,7 @@ local function cells(now_s, now_n, save, margin_s)
     return cell
   end
 
-  -- In how much time there is so much credit more; nil for never.
+  -- Returns the time until `missing` credit is refilled; nil for never.
   local function lasting(cell, missing)
     local ns = most(-since(cell, now_s, now_n), cell.of(0))
     if cell.of(0) < missing then
@@ -147,15 +148,15 @@ local function cells(now_s, now_n, save, margin_s)
       ns = ns + up(missing, cell.amount)
     end
     local s, n = parts(cell, ns)
-    -- 2^64 nanoseconds are the end of time.
+    -- Times end at 2^64 nanoseconds.
     local last_s, last_n = now_s + s, now_n + n
     if last_n >= BILLION then last_s, last_n = last_s + 1, last_n - BILLION end
     if last_s > 18446744073 or (last_s == 18446744073 and last_n > 709551615) then return nil end
     return s, n
   end
 
-  -- Budgets and slots: of these, doubles count everything. The mark of a budget is the number of its
-  -- stretch, and above its 32 bits how often it was reset in it.
+  -- Budgets and slots, whose numbers are exact as doubles. The mark of a budget has the number of
+  -- its period in the low 32 bits, and the number of resets above.
 
   local RESET = 4294967296
 
@@ -185,7 +186,7 @@ local function cells(now_s, now_n, save, margin_s)
     return cell
   end
 
-  -- Until the next stretch begins; nil for never.
+  -- Returns the time until the next period begins; nil for never.
   local function until_next(cell)
     local begin_s = dates.begin_s(cell.every, cell.mark % RESET + 1, cell.next_offset_s)
     if not begin_s then return nil end
@@ -198,7 +199,7 @@ local function cells(now_s, now_n, save, margin_s)
     local capacity, lasting_s = match(words, '^(%d+) (%d+)$')
     local cell = { kind = 's', of = same, capacity = tonumber(capacity), count = tonumber(count),
       used = 0, free = {} }
-    -- Not every second is told from the next: there are at most 33 moments for any one lasting.
+    -- Expiry times are rounded up, so that there are at most 33 different ones per duration.
     local _, exponent = math.frexp(tonumber(lasting_s))
     local step = math.max(1, math.ldexp(1, exponent - 5))
     cell.mark = math.ceil((now_s + lasting_s) / step) * step
@@ -235,8 +236,8 @@ local function cells(now_s, now_n, save, margin_s)
     return cell.capacity - (cell.spent or cell.used)
   end
 
-  -- When it has what is wanted: a rank (0 at a moment, 1 with a stretch, 2 when others give back, 3
-  -- never), and in how many seconds and nanoseconds.
+  -- Returns when the cell can admit its count: a rank (0 at a known time, 1 with the next period, 2
+  -- when slots are returned, 3 never), then seconds and nanoseconds.
   local function ready(cell)
     local count = cell.count
     if cell.capacity < count then return 3 end
@@ -250,7 +251,7 @@ local function cells(now_s, now_n, save, margin_s)
     return s and 0 or 3, s, n
   end
 
-  -- In how many seconds and nanoseconds it is as a new one; nil for nobody knows, or never.
+  -- Returns the seconds and nanoseconds until the cell equals a new one; nil if unknown or never.
   local function whole(cell)
     if cell.kind == 'u' then return until_next(cell) end
     if cell.kind == 's' then
@@ -313,7 +314,7 @@ local function cells(now_s, now_n, save, margin_s)
     save(key, value, s, n)
   end
 
-  -- For one node: at most a quarter of an even share, at least one if there is one.
+  -- Leases credit to one node: at most a quarter of an equal share, at least one unit if available.
   local function lease(cell, want, nodes, mark, spent, unspent)
     local current = cell.mark or cell.leased_s
     if cell.kind == 'u' then
@@ -340,7 +341,7 @@ local function cells(now_s, now_n, save, margin_s)
     return granted, current, lasts
   end
 
-  -- What is done for each verb but a look; whether anything was.
+  -- Applies an operation other than look. Returns whether the cell changed.
   local function change(cell, verb, mark)
     if verb == 'reset' then
       reset(cell)
@@ -349,7 +350,7 @@ local function cells(now_s, now_n, save, margin_s)
     elseif cell.kind == 'b' or not (cell.count < 0) then
       debit(cell, cell.count)
     elseif cell.kind == 'u' then
-      -- What was taken from a stretch that is over, or before a reset, is not given back behind it.
+      -- Credit taken in an ended period, or before a reset, is not returned.
       if mark ~= cell.mark then return false end
       debit(cell, cell.count)
     elseif mark then

@@ -1,20 +1,22 @@
--- Does something with cells that several nodes share: with all of them, or with none.
+-- Applies an operation to quota cells that several nodes share: to all of them, or to none.
 --
--- KEYS  the cells, all of one hash slot
--- ARGV  now in nanoseconds, or empty for the server's time; the verb: take, force, look, reset,
---       grant or lease; then for each cell: kind, its numbers, count, 1 if it denies, mark
+-- KEYS  the cells, all in one hash slot
+-- ARGV  time in nanoseconds, or empty for the server's time; the operation: take, force, look,
+--       reset, grant or lease; then for each cell: kind, its settings, count, 1 if it denies, mark
 --         b capacity amount period_ns | u amount every offset_s | s capacity lasting_s
---       A lease is of one cell. Its count is what is wanted, its mark that of the lease before, if
---       there is one; then: nodes that share, spent and unspent of the lease before.
--- Reply place of the cell that denies (from 1) or 0, nanoseconds until it would pass; for each cell:
---       left, 1 if it had less than was wanted, mark, nanoseconds until everything is there again,
---       second and nanosecond of when a bucket was taken from last
---       Of a lease: granted, mark, nanoseconds that it lasts, nanoseconds until there is one, left
---       An empty word is for none. Numbers are integers, or decimal words where they are large.
+--       A lease is for one cell. Its count is the requested amount, its mark that of the previous
+--       lease, if there is one; then: number of nodes, spent and unspent of the previous lease.
+-- Reply position of the denying cell (from 1) or 0, nanoseconds until it would admit; for each cell:
+--       credit left, 1 if it had too little, mark, nanoseconds until it is full again,
+--       second and nanosecond of the last take from a bucket
+--       For a lease: granted, mark, nanoseconds that it lasts, nanoseconds until there is credit,
+--       credit left
+--       An empty text stands for none. Numbers are integers, or decimal text if they are large.
 --
--- Stored is of a bucket `b credit second nanosecond capacity amount period_ns`, and if something is
--- leased `second new old`: the second, and what was leased in it and in the one before; of a budget
--- `u spent mark every`; of slots `s`, and `second count` for when so many are free by themselves.
+-- Stored values: a bucket is `b credit second nanosecond capacity amount period_ns`, with leases
+-- followed by `second new old`: a second, and the amounts leased in it and in the second before.
+-- A budget is `u spent mark every`. Slots are `s` with pairs `second count`: at that second so many
+-- slots expire.
 
 local EXACT = 4503599627370496 -- 2^52
 local BILLION = 1000000000
@@ -32,15 +34,15 @@ else
   now_n = tonumber(string.sub(now_text, -9))
 end
 
--- Of seconds and nanoseconds; nothing for no time.
+-- Formats seconds and nanoseconds as nanoseconds; empty for no time.
 local function word(s, n)
   if not s then return '' end
   if s < 4000000 then return s * BILLION + n end
   return format('%d%09d', s, n)
 end
 
--- What is known of a cell goes when it is as a new one, and a while later: a lease's two seconds, and
--- a clock that steps back a little.
+-- A key expires when its cell equals a new one, plus this margin for the two seconds of a lease and
+-- for a clock that steps back a little.
 local MARGIN_S = 3
 local MARGIN_MS = 1000 * MARGIN_S
 
@@ -59,8 +61,8 @@ local function other()
   return others
 end
 
--- The common case: a bucket that doubles count, of which nothing is leased and nothing else stored;
--- or nil.
+-- Loads a bucket in the common case: its numbers are exact as doubles, it has no leases, and its
+-- stored settings are equal. Returns nil otherwise.
 local function plain(key, words, count)
   local capacity, amount, period = match(words, '^(%d+) (%d+) (%d+)$')
   count = tonumber(count)
@@ -82,7 +84,7 @@ local function plain(key, words, count)
     credit = credit, touched_s = at_s, touched_n = at_n, is_short = credit < cost }
 end
 
--- In how many seconds and nanoseconds a plain bucket has so much credit more; nil for never.
+-- Returns the seconds and nanoseconds until a plain bucket has refilled `missing`; nil for never.
 local function lasting(cell, missing)
   if missing <= 0 then return 0, 0 end
   if cell.amount == 0 then return nil end

@@ -1,8 +1,9 @@
--- Whole numbers of any size, for cells that doubles cannot count exactly. Nothing of this is made
--- for a take that does without.
+-- Integers of any size, for cells whose numbers are not exact as doubles. Not loaded for takes that
+-- do not need it.
 --
--- A number is a table of limbs of seven decimal digits, the lowest first, and a sign. A product of two
--- limbs and a carry stay below 2^47, and so does the rest of a division before its last limb.
+-- A number is a table of limbs of seven decimal digits, lowest first, with a sign. The product of
+-- two limbs plus a carry stays below 2^47, and so does the remainder of a division before its last
+-- limb.
 local function limbs()
   local BASE, WIDTH = 10000000, 7
   local kind = {}
@@ -58,7 +59,7 @@ local function limbs()
     return n
   end
 
-  -- The size of `a` is not below that of `b`.
+  -- True if |a| >= |b|.
   local function difference_of_sizes(a, b)
     local n, borrow = made(false), 0
     for i = 1, #a do
@@ -109,7 +110,8 @@ local function limbs()
     return trimmed(n)
   end
 
-  -- Of sizes, `b` not 0. A limb of the quotient is guessed by doubles, which miss it by one at most.
+  -- Divides absolute values; `b` is not 0. Doubles estimate each limb of the quotient, with an
+  -- error of at most one.
   local function quotient_and_rest(a, b)
     local divisor = math.abs(as_double(b))
     local quotient, rest = made(false), made(false)
@@ -129,7 +131,7 @@ local function limbs()
     return trimmed(quotient), rest
   end
 
-  -- Towards less, for `b` above 0.
+  -- Division that rounds down; `b` is positive.
   function kind.__div(a, b)
     local quotient, rest = quotient_and_rest(a, b)
     if not a.negative then return quotient end

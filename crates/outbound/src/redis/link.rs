@@ -46,7 +46,7 @@ pub enum AddressError {
 
 /// Reason for a missing connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Shut(pub(super) String);
+pub(super) struct NoConnection(pub(super) String);
 
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -120,7 +120,7 @@ impl Link {
     }
 
     /// Returns the connection and its number.
-    pub(super) async fn get(&self) -> Result<(Connection, u64), Shut> {
+    pub(super) async fn get(&self) -> Result<(Connection, u64), NoConnection> {
         let mut state = self.state.lock().await;
         if let Some(connection) = &state.connection {
             return Ok((connection.clone(), state.number));
@@ -128,7 +128,7 @@ impl Link {
         if let Some((moment, reason)) = &state.not_before
             && now() < *moment
         {
-            return Err(Shut(reason.clone()));
+            return Err(NoConnection(reason.clone()));
         }
         match self.connect().await {
             Ok(connection) => {
@@ -141,13 +141,13 @@ impl Link {
                 let spread = 0.75 + fastrand::f64() / 2.0;
                 state.not_before = Some((now() + state.pause.mul_f64(spread), reason.clone()));
                 state.pause = (state.pause * 2).min(PAUSE_MAX);
-                Err(Shut(reason))
+                Err(NoConnection(reason))
             }
         }
     }
 
     /// Discards the connection with this number after a failure.
-    pub(super) async fn drop_it(&self, number: u64) {
+    pub(super) async fn discard(&self, number: u64) {
         let mut state = self.state.lock().await;
         if state.number == number {
             state.connection = None;

@@ -38,12 +38,12 @@ impl Default for Script {
 impl Script {
     /// Builds a call by digest. A server without the function answers `NOSCRIPT` and has done
     /// nothing.
-    pub fn short(&self, call: &Call) -> redis::Cmd {
+    pub fn by_digest(&self, call: &Call) -> redis::Cmd {
         call.command("EVALSHA", &self.digest)
     }
 
     /// Builds a call with the whole source, which the server then caches.
-    pub fn whole(&self, call: &Call) -> redis::Cmd {
+    pub fn with_source(&self, call: &Call) -> redis::Cmd {
         call.command("EVAL", SOURCE)
     }
 }
@@ -155,8 +155,8 @@ fn in_lowest_terms(bucket: Bucket) -> String {
 pub fn decision(value: Value) -> RedisResult<RemoteDecision> {
     let mut words = words(value)?.into_iter();
     let mut next = || words.next().unwrap_or(Value::Nil);
-    let denied = whole(next())?.unwrap_or(0);
-    let retry_after_ns = count(next())?;
+    let denied = parse_integer(next())?.unwrap_or(0);
+    let retry_after_ns = parse_count(next())?;
     Ok(RemoteDecision {
         denied_by: usize::try_from(denied)
             .ok()
@@ -169,11 +169,14 @@ pub fn decision(value: Value) -> RedisResult<RemoteDecision> {
 fn standing(value: Value) -> RedisResult<RemoteStanding> {
     let mut words = words(value)?.into_iter();
     let mut next = || words.next().unwrap_or(Value::Nil);
-    let have = whole(next())?.ok_or_else(|| unreadable("what is left"))?;
-    let is_short = whole(next())? == Some(1);
-    let mark = count(next())?.unwrap_or(0);
-    let reset_after_ns = count(next())?;
-    let (touched_s, touched_ns) = (count(next())?.unwrap_or(0), count(next())?.unwrap_or(0));
+    let have = parse_integer(next())?.ok_or_else(|| unexpected_answer("the remaining credit"))?;
+    let is_short = parse_integer(next())? == Some(1);
+    let mark = parse_count(next())?.unwrap_or(0);
+    let reset_after_ns = parse_count(next())?;
+    let (touched_s, touched_ns) = (
+        parse_count(next())?.unwrap_or(0),
+        parse_count(next())?.unwrap_or(0),
+    );
     let touched_ns = touched_s
         .saturating_mul(1_000_000_000)
         .saturating_add(touched_ns);
@@ -190,12 +193,12 @@ fn standing(value: Value) -> RedisResult<RemoteStanding> {
 pub fn leased(value: Value) -> RedisResult<Lease> {
     let mut words = words(value)?.into_iter();
     let mut next = || words.next().unwrap_or(Value::Nil);
-    let mut must = |what| whole(next())?.ok_or_else(|| unreadable(what));
-    let granted = must("what was leased")?;
+    let mut must = |what| parse_integer(next())?.ok_or_else(|| unexpected_answer(what));
+    let granted = must("the leased credit")?;
     let mark = must("the mark of a lease")?;
-    let lasts_ns = must("how long a lease lasts")?;
-    let retry_after_ns = count(next())?;
-    let have = whole(next())?.ok_or_else(|| unreadable("what is left"))?;
+    let lasts_ns = must("the duration of a lease")?;
+    let retry_after_ns = parse_count(next())?;
+    let have = parse_integer(next())?.ok_or_else(|| unexpected_answer("the remaining credit"))?;
     Ok(Lease {
         granted: granted.max(0) as u64,
         mark: mark.max(0) as u64,
@@ -208,12 +211,12 @@ pub fn leased(value: Value) -> RedisResult<Lease> {
 fn words(value: Value) -> RedisResult<Vec<Value>> {
     match value {
         Value::Array(words) => Ok(words),
-        _ => Err(unreadable("a list")),
+        _ => Err(unexpected_answer("a list of values")),
     }
 }
 
 /// Decodes an integer of any size, saturating at 64 bits; `None` for an empty text.
-fn whole(value: Value) -> RedisResult<Option<i64>> {
+fn parse_integer(value: Value) -> RedisResult<Option<i64>> {
     if let Value::Int(number) = value {
         return Ok(Some(number));
     }
@@ -223,23 +226,23 @@ fn whole(value: Value) -> RedisResult<Option<i64>> {
     }
     let size = digits.strip_prefix('-').unwrap_or(&digits);
     if size.is_empty() || !size.bytes().all(|digit| digit.is_ascii_digit()) {
-        return Err(unreadable("a number"));
+        return Err(unexpected_answer("a number"));
     }
     let bound = if size == digits { i64::MAX } else { i64::MIN };
     Ok(Some(digits.parse().unwrap_or(bound)))
 }
 
 /// Decodes an integer that is never negative and may use all 64 bits.
-fn count(value: Value) -> RedisResult<Option<u64>> {
+fn parse_count(value: Value) -> RedisResult<Option<u64>> {
     if let Value::BulkString(digits) = &value
         && let Ok(Ok(number)) = std::str::from_utf8(digits).map(str::parse)
     {
         return Ok(Some(number));
     }
-    Ok(whole(value)?.map(|number| u64::try_from(number).unwrap_or(0)))
+    Ok(parse_integer(value)?.map(|number| u64::try_from(number).unwrap_or(0)))
 }
 
-fn unreadable(what: &str) -> redis::RedisError {
+fn unexpected_answer(what: &str) -> redis::RedisError {
     ParsingError::from(format!(
         "the answer of the script on the server lacks {what}"
     ))
@@ -259,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_told_in_lowest_terms() {
+    fn rates_are_sent_in_lowest_terms() {
         assert_eq!(lowest(100, 10, 1_000_000_000), "100 1 100000000");
         assert_eq!(lowest(7, 40_000, 60_000_000_000), "7 1 1500000");
         assert_eq!(lowest(5, 0, 1_000), "5 0 1");
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_read_or_refused_whatever_it_is() {
+    fn any_answer_is_decoded_or_rejected() {
         let list = |words: &[Value]| Value::Array(words.to_vec());
         let text = |words: &str| Value::BulkString(words.as_bytes().to_vec());
         let cell = list(&[

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use redis::{ErrorKind, FromRedisValue, RedisError, ServerErrorKind, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::link::{AddressError, Connection, Link, Shut, now, reason};
+use super::link::{AddressError, Connection, Link, NoConnection, now, reason};
 use super::script::{self, Call, Script};
 
 /// Options of the Redis store.
@@ -47,11 +47,11 @@ struct Shared {
 struct State {
     view: QuotaStoreView,
     /// Time of the last warning that Redis is unreachable.
-    warned: Option<Instant>,
+    last_warning: Option<Instant>,
 }
 
 /// Minimum time between two warnings.
-const WARNED_EVERY: Duration = Duration::from_secs(10);
+const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Redis {
     /// Creates the store without connecting.
@@ -75,7 +75,7 @@ impl QuotaStore for Redis {
             let calls: Vec<Call> = takes.iter().map(|take| Call::take(take, None)).collect();
             let values = shared.ask(&calls).await?;
             let decisions = values.into_iter().map(script::decision).collect();
-            shared.told(decisions, |view| view.decided += calls.len() as u64)
+            shared.finish(decisions, |view| view.decided += calls.len() as u64)
         })
     }
 
@@ -87,7 +87,7 @@ impl QuotaStore for Redis {
             let call = Call::lease(&cell, want, before, shared.options.nodes, None);
             let values = shared.ask(&[call]).await?;
             let lease = script::leased(values.into_iter().next().unwrap_or(Value::Nil));
-            shared.told(lease, |view| view.leases += u64::from(want > 0))
+            shared.finish(lease, |view| view.leases += u64::from(want > 0))
         })
     }
 
@@ -98,7 +98,7 @@ impl QuotaStore for Redis {
             let _room = room?;
             let probed = shared.bounded(async |connection: Connection| connection.info().await);
             let version = version(probed.await?);
-            shared.told(version, |_| ())
+            shared.finish(version, |_| ())
         })
     }
 
@@ -138,9 +138,12 @@ impl Shared {
         tokio::pin!(deadline);
         let got = tokio::select! {
             got = self.link.get() => got,
-            () = &mut deadline => Err(Shut("cannot connect to Redis within the deadline".to_owned())),
+            () = &mut deadline => {
+                let late = "cannot connect to Redis within the deadline";
+                Err(NoConnection(late.to_owned()))
+            }
         };
-        let (connection, number) = got.map_err(|Shut(reason)| {
+        let (connection, number) = got.map_err(|NoConnection(reason)| {
             self.failed(Away {
                 may_be_done: false,
                 reason,
@@ -157,7 +160,7 @@ impl Shared {
             .as_ref()
             .is_err_and(|error| is_broken(error, &connection))
         {
-            self.link.drop_it(number).await;
+            self.link.discard(number).await;
         }
         asked.map_err(|error| self.failed(away(&error, &connection)))
     }
@@ -172,7 +175,10 @@ impl Shared {
     ) -> Result<Vec<Value>, RedisError> {
         let mut answers = vec![None; calls.len()];
         let mut asked: Vec<usize> = (0..calls.len()).collect();
-        let commands = calls.iter().map(|call| self.script.short(call)).collect();
+        let commands = calls
+            .iter()
+            .map(|call| self.script.by_digest(call))
+            .collect();
         let mut values = connection.send(commands).await?;
         loop {
             let mut unknown = Vec::new();
@@ -186,8 +192,12 @@ impl Shared {
             let Some((first, others)) = unknown.split_first() else {
                 break;
             };
-            let mut commands = vec![self.script.whole(&calls[*first])];
-            commands.extend(others.iter().map(|place| self.script.short(&calls[*place])));
+            let mut commands = vec![self.script.with_source(&calls[*first])];
+            commands.extend(
+                others
+                    .iter()
+                    .map(|place| self.script.by_digest(&calls[*place])),
+            );
             values = connection.send(commands).await?;
             asked = unknown;
         }
@@ -196,7 +206,7 @@ impl Shared {
         answers.collect()
     }
 
-    fn told<T>(
+    fn finish<T>(
         &self,
         answer: Result<T, RedisError>,
         count: impl FnOnce(&mut QuotaStoreView),
@@ -221,9 +231,9 @@ impl Shared {
         state.view.errors += 1;
         state.view.is_connected = false;
         state.view.error = Some(away.reason.clone());
-        let is_due = |warned: Instant| now().duration_since(warned) >= WARNED_EVERY;
-        if state.warned.is_none_or(is_due) {
-            state.warned = Some(now());
+        let is_due = |last_warning: Instant| now().duration_since(last_warning) >= WARNING_INTERVAL;
+        if state.last_warning.is_none_or(is_due) {
+            state.last_warning = Some(now());
             tracing::warn!(reason = away.reason, "the quota store in Redis failed");
         }
         away

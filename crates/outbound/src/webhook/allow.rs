@@ -34,8 +34,8 @@ struct Pattern {
 enum Host {
     Any,
     /// Subdomains of this domain.
-    Below(String),
-    Is(String),
+    Subdomains(String),
+    Exact(String),
 }
 
 impl Allowed {
@@ -109,8 +109,8 @@ impl Pattern {
         };
         let host = match host.strip_prefix("*.") {
             _ if host == "*" => Host::Any,
-            Some(below) if is_host(below) => Host::Below(below.to_owned()),
-            None if is_host(host) => Host::Is(host.to_owned()),
+            Some(below) if is_host(below) => Host::Subdomains(below.to_owned()),
+            None if is_host(host) => Host::Exact(host.to_owned()),
             _ => return None,
         };
         Some(Self { scheme, host, port })
@@ -119,8 +119,8 @@ impl Pattern {
     fn matches(&self, scheme: &str, host: &str, port: u16) -> bool {
         let is_host = match &self.host {
             Host::Any => true,
-            Host::Is(it) => it == host,
-            Host::Below(below) => host
+            Host::Exact(it) => it == host,
+            Host::Subdomains(below) => host
                 .strip_suffix(below.as_str())
                 .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
         };
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn invalid_patterns_are_rejected() {
         for pattern in ["ftp://a", "a:b", "*a", "a/b", "https://", "a:70000"] {
             let wrong = Allowed::parse(pattern, false).unwrap_err();
             assert_eq!(wrong.pattern, pattern);

@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 use tower_service::Service;
 
 /// Time limit of a connection attempt, and of its TLS handshake.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Connecting = Pin<Box<dyn Future<Output = io::Result<TokioIo<Socket>>> + Send>>;
 
@@ -32,7 +32,7 @@ impl Connector {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(PATIENCE));
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
         Self { tcp, tls }
     }
 }
@@ -59,7 +59,7 @@ impl Service<Uri> for Connector {
             }
             let name = ServerName::try_from(host).map_err(io::Error::other)?;
             let handshake = TlsConnector::from(tls).connect(name, tcp);
-            let Ok(socket) = tokio::time::timeout(PATIENCE, handshake).await else {
+            let Ok(socket) = tokio::time::timeout(CONNECT_TIMEOUT, handshake).await else {
                 return Err(io::ErrorKind::TimedOut.into());
             };
             Ok(TokioIo::new(Socket(Box::pin(socket?))))

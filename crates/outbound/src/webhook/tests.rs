@@ -53,7 +53,7 @@ async fn read(body: &mut Pin<Box<dyn Body>>) -> Result<Vec<u8>, CallError> {
 }
 
 #[tokio::test]
-async fn a_call_says_what_it_is_and_its_answer_is_read_piece_by_piece() {
+async fn a_call_has_its_headers_and_its_answer_is_streamed() {
     let answer = "HTTP/1.1 429 Slow\r\nretry-after: 3\r\ncontent-type: text/plain; a=b\r\n\
                   content-length: 5\r\n\r\nlater";
     let (asked, response) = call(answer).await;
@@ -94,7 +94,7 @@ async fn an_answer_that_breaks_off_is_lost_and_not_short() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_lost_and_elsewhere_is_refused() {
+async fn unreachable_is_lost_and_a_disallowed_host_is_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     drop(listener);

@@ -1,5 +1,4 @@
-//! The archive against a real PostgreSQL, and quotas in a real Redis, which each test starts for
-//! itself.
+//! The archive with a real PostgreSQL, and quotas in a real Redis; each test starts its own server.
 
 #![expect(
     clippy::unwrap_used,
@@ -20,7 +19,7 @@ use model::ErrorCode;
 use crate::node::{Home, Node, options};
 use crate::postgres::{Postgres, eventually};
 
-/// What there is of messages: rows, different ones, the smallest number and the largest.
+/// Messages in the archive: number of rows, of different ones, lowest and highest sequence number.
 const MESSAGES: &str = "SELECT count(*), count(DISTINCT (conversation, seq)), min(seq), max(seq)
     FROM telpher.messages";
 
@@ -57,7 +56,7 @@ fn a_restart_goes_on_where_the_mark_is_and_a_mark_that_was_lost_doubles_nothing(
     node.settle(&postgres);
     assert_eq!(postgres.sql(MESSAGES), "400|400|1|400");
     assert_eq!(node.archive().messages, 100, "no message is written again");
-    // As if the commit of the rows had been kept and that of the mark had not.
+    // As if the rows were committed and the mark was not.
     postgres.sql("UPDATE telpher.marks SET next = 0, proof = NULL");
     node.say_many("acme/chat/a", 1);
     node.settle(&postgres);
@@ -102,7 +101,7 @@ fn what_is_no_row_for_postgresql_is_set_aside_and_stops_nobody() {
         JOIN telpher.conversations USING (journal, conversation)
         WHERE name = 'acme/chat/a' AND parts IS NOT NULL";
     assert_eq!(postgres.sql(queryable), "3 8");
-    // Read back from there, every byte is what it was.
+    // The messages read back have the same bytes.
     drop(node);
     let keep = Keep {
         messages: Some(1),

@@ -1,4 +1,4 @@
-//! A node in this process, with its journal in a directory, which is archived.
+//! A node in this process, with its journal in a directory, and an archive.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Entropy for World {
     }
 }
 
-/// Where nodes of one history live, one after the other.
+/// Directory of nodes with the same history, which run one after the other.
 pub(crate) struct Home {
     dir: TempDir,
     journal_id: u64,
@@ -69,10 +69,10 @@ pub(crate) fn options(url: String) -> Options {
     }
 }
 
-/// A node; what it had not written to the archive stays unwritten when it is dropped.
+/// A node. When it is dropped, events not yet archived stay unarchived.
 pub(crate) struct Node {
     pub(crate) handle: Handle,
-    /// Ends what keeps the archive.
+    /// Stops the archive task.
     _runtime: Runtime,
 }
 
@@ -104,7 +104,7 @@ impl Node {
         }
     }
 
-    /// Starts one that is archived there.
+    /// Starts a node with an archive in the database.
     pub(crate) fn archived(home: &Home, postgres: &Postgres) -> Self {
         Self::start(home, options(postgres.url()))
     }
@@ -134,7 +134,7 @@ impl Node {
         }
     }
 
-    /// The same with so many of little in them.
+    /// Appends many small messages.
     pub(crate) fn say_many(&self, name: &str, count: usize) {
         let parts = vec![r#"[{"type":"text","text":"Hi"}]"#; count];
         self.say(name, &parts);
@@ -145,7 +145,7 @@ impl Node {
         wait(conversations.delete(&named(name)).unwrap()).unwrap();
     }
 
-    /// A page: each message's number and parts.
+    /// Reads a page: sequence number and parts of each message.
     pub(crate) fn read(
         &self,
         name: &str,
@@ -171,7 +171,7 @@ impl Node {
         self.handle.archive().unwrap()
     }
 
-    /// Waits until everything that is durable now is in the archive.
+    /// Waits until all durable events are in the archive.
     #[track_caller]
     pub(crate) fn settle(&self, postgres: &Postgres) {
         let conversations = self.handle.conversations().unwrap();

@@ -1,4 +1,4 @@
-//! A PostgreSQL of a test's own: Debian's, in a directory and on a port that nobody else has.
+//! A PostgreSQL server for a test: Debian's, with its own directory and port.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// Longer than anything here takes.
+/// A time limit above the duration of every operation here.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Who the server runs as where the test is root, which it refuses.
+/// User of the server if the test runs as root, which the server refuses.
 const USER: &str = "postgres";
 
-/// A cluster; its server is killed when this is dropped.
+/// A database cluster; its server is killed when this is dropped.
 pub(crate) struct Postgres {
     dir: TempDir,
     pub(crate) port: u16,
     server: Option<Child>,
-    /// More settings, as `name=value`.
+    /// Additional settings, as `name=value`.
     settings: Vec<String>,
 }
 
 impl Postgres {
-    /// One that is not running yet.
+    /// Creates a cluster that is not running yet.
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let postgres = Self {
@@ -57,7 +57,7 @@ impl Postgres {
         self.dir.path().join("data")
     }
 
-    /// Writes a file that only the server may read.
+    /// Writes a file that only the server can read.
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.data().join(name);
         std::fs::write(&path, text).unwrap();
@@ -91,7 +91,7 @@ impl Postgres {
         eventually("the server answers", || self.try_sql("SELECT 1").is_ok());
     }
 
-    /// Ends it as a crash would.
+    /// Kills the server, as in a crash.
     pub(crate) fn crash(&mut self) {
         if let Some(mut server) = self.server.take() {
             signal(server.id(), Signal::QUIT);
@@ -99,7 +99,7 @@ impl Postgres {
         }
     }
 
-    /// Stops all of its processes where they are, or lets them go on.
+    /// Suspends or resumes all processes of the server.
     pub(crate) fn freeze(&self, is_frozen: bool) {
         let signal_of_all = match is_frozen {
             true => Signal::STOP,
@@ -118,7 +118,7 @@ impl Postgres {
         )
     }
 
-    /// The answer to a query: a line per row, columns with `|` between them.
+    /// Runs a query: a line per row, with `|` between columns.
     #[track_caller]
     pub(crate) fn sql(&self, sql: &str) -> String {
         self.try_sql(sql).unwrap_or_else(|error| panic!("{error}"))
@@ -133,7 +133,7 @@ impl Postgres {
         }
     }
 
-    /// A statement that takes its time; ended when it is dropped.
+    /// Starts a long statement, which ends when the value is dropped.
     pub(crate) fn begin(&self, sql: &str) -> Busy {
         let mut command = self.psql(sql);
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -150,7 +150,7 @@ impl Postgres {
         command
     }
 
-    /// A program of the server's, as a user that it accepts.
+    /// Runs a program of the server as a user that it accepts.
     fn command(&self, name: &str) -> Command {
         let program = program(name);
         let mut command = match is_root() {
@@ -176,18 +176,18 @@ impl Drop for Postgres {
     }
 }
 
-/// See [`Postgres::begin`].
+/// A running statement; see [`Postgres::begin`].
 pub(crate) struct Busy(Child);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Where Debian puts the programs of the server, the newest first.
+/// Debian's directories of the server's programs, newest first.
 fn program(name: &str) -> OsString {
     let versions = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
@@ -223,7 +223,7 @@ fn run(command: &mut Command) -> Output {
 
 fn signal(id: u32, signal: Signal) {
     let pid = Pid::from_raw(id as i32).unwrap();
-    // It may have ended meanwhile.
+    // The process may have ended.
     let _ = kill_process(pid, signal);
 }
 
@@ -243,14 +243,14 @@ fn children(parent: u32) -> Vec<u32> {
     found.collect()
 }
 
-/// A port that is free now and that the system gives to nobody by itself.
+/// Finds a free port outside of the range that the system assigns.
 fn free_port() -> u16 {
     let mut ports = std::iter::repeat_with(|| fastrand::u16(10_000..30_000));
     let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
     ports.find(is_free).unwrap()
 }
 
-/// Waits until the condition holds.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;

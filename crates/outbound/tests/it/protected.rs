@@ -1,9 +1,9 @@
-//! A connection that is encrypted, and servers that are not who they should be.
+//! TLS connections, and servers with the wrong certificate.
 
 use crate::node::{Home, Node, options};
 use crate::postgres::{Postgres, eventually};
 
-/// A server with a certificate for that host, and the certificate.
+/// A server with a certificate for a host, and the certificate.
 fn server(home: &Home, host: &str) -> (Postgres, String) {
     let made = rcgen::generate_simple_self_signed(vec![host.to_owned()]).unwrap();
     let mut postgres = Postgres::new();

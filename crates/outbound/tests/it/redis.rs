@@ -1,4 +1,4 @@
-//! Quotas in a real Redis, which each test starts for itself.
+//! Quotas in a real Redis; each test starts its own server.
 
 mod agreement;
 mod cluster;

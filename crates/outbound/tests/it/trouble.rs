@@ -1,4 +1,4 @@
-//! A database that is down, restarted, slow, stopped, or another than it should be.
+//! A database that is down, restarted, slow, suspended, or not the expected one.
 
 use crate::MESSAGES;
 use crate::node::{Home, Node};
@@ -51,7 +51,7 @@ fn a_table_that_somebody_holds_costs_nobody_an_acknowledgement() {
     let held = "SELECT count(*) FROM pg_locks WHERE granted AND mode = 'AccessExclusiveLock'
         AND relation = 'telpher.messages'::regclass";
     eventually("the table is held", || postgres.sql(held) == "1");
-    // Each of these waits for its acknowledgement.
+    // Each append waits for its acknowledgement.
     node.say_many("acme/chat/a", 5_000);
     eventually("the statements are given up", || node.archive().errors >= 2);
     let error = node.archive().error.unwrap();
@@ -74,7 +74,7 @@ fn a_database_that_stands_still_costs_nobody_an_acknowledgement() {
     node.settle(&postgres);
     postgres.freeze(true);
     let before = node.archive();
-    // Each of these waits for its acknowledgement.
+    // Each append waits for its acknowledgement.
     node.say_many("acme/chat/a", 10_000);
     assert_eq!(
         node.archive().messages,

@@ -1,7 +1,7 @@
 //! `Arrivals`: receive window of a reliable session, which restores the order of sending.
 //!
 //! ```text
-//! next ─▸ | missing | held | lost | held |      a place for each number up to the last that came
+//! next ─▸ | missing | held | lost | held |      a slot for each number up to the last that came
 //! ```
 //!
 //! A missing message is requested again as often as the session retries, and then counts as lost.
@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 
 use crate::session::Reliability;
 
-/// Maximum number of places in the window.
-const PLACES_MAX: u32 = 256;
+/// Maximum number of slots in the window.
+const SLOTS_MAX: u32 = 256;
 /// Maximum bytes of held messages.
 const HELD_SIZE_MAX: usize = 4 << 20;
 
@@ -22,16 +22,16 @@ const NUMBERS: u32 = 1 << 31;
 
 /// Result of receiving a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum ReceiveOutcome {
     /// The message was stored.
     New,
     /// The message was received before.
     Duplicate,
-    /// The window has no place for the message now.
+    /// The window has no slot for the message now.
     TooFar,
 }
 
-enum Place<T> {
+enum Slot<T> {
     Missing { again_ns: u64, left: u32 },
     Held(T, usize),
     Lost,
@@ -40,7 +40,7 @@ enum Place<T> {
 /// Receive window of a reliable session.
 pub(super) struct Arrivals<T> {
     next: u32,
-    places: VecDeque<Place<T>>,
+    slots: VecDeque<Slot<T>>,
     held_size: usize,
 }
 
@@ -48,7 +48,7 @@ impl<T> Arrivals<T> {
     pub(super) fn new() -> Self {
         Self {
             next: 1,
-            places: VecDeque::new(),
+            slots: VecDeque::new(),
             held_size: 0,
         }
     }
@@ -61,52 +61,52 @@ impl<T> Arrivals<T> {
         size: usize,
         timing: Reliability,
         now_ns: u64,
-    ) -> Taken {
+    ) -> ReceiveOutcome {
         let Some(index) = self.index(number) else {
-            return Taken::Duplicate;
+            return ReceiveOutcome::Duplicate;
         };
         // The next message is delivered at once and not held.
         let is_too_much = index > 0 && self.held_size + size > HELD_SIZE_MAX;
-        if index >= PLACES_MAX as usize || is_too_much {
-            return Taken::TooFar;
+        if index >= SLOTS_MAX as usize || is_too_much {
+            return ReceiveOutcome::TooFar;
         }
-        while self.places.len() <= index {
-            self.places.push_back(Place::Missing {
+        while self.slots.len() <= index {
+            self.slots.push_back(Slot::Missing {
                 again_ns: now_ns,
                 left: timing.retries,
             });
         }
-        let place = &mut self.places[index];
-        if !matches!(place, Place::Missing { .. }) {
-            return Taken::Duplicate;
+        let slot = &mut self.slots[index];
+        if !matches!(slot, Slot::Missing { .. }) {
+            return ReceiveOutcome::Duplicate;
         }
-        *place = Place::Held(message, size);
+        *slot = Slot::Held(message, size);
         self.held_size += size;
-        Taken::New
+        ReceiveOutcome::New
     }
 
     /// Marks a message as lost, because the sender no longer has it.
     pub(super) fn lose(&mut self, number: u32) {
         let index = self.index(number);
-        if let Some(place) = index.and_then(|index| self.places.get_mut(index))
-            && matches!(place, Place::Missing { .. })
+        if let Some(slot) = index.and_then(|index| self.slots.get_mut(index))
+            && matches!(slot, Slot::Missing { .. })
         {
-            *place = Place::Lost;
+            *slot = Slot::Lost;
         }
     }
 
     /// Returns the numbers of missing messages to request now.
     pub(super) fn ask_for(&mut self, timing: Reliability, now_ns: u64) -> Vec<u32> {
         let mut numbers = Vec::new();
-        for (index, place) in (0..).zip(&mut self.places) {
-            let Place::Missing { again_ns, left } = place else {
+        for (index, slot) in (0..).zip(&mut self.slots) {
+            let Slot::Missing { again_ns, left } = slot else {
                 continue;
             };
             if now_ns < *again_ns {
                 continue;
             }
             if *left == 0 {
-                *place = Place::Lost;
+                *slot = Slot::Lost;
                 continue;
             }
             *left -= 1;
@@ -119,22 +119,22 @@ impl<T> Arrivals<T> {
     /// Returns the next message once all messages before it are delivered or lost.
     pub(super) fn pop(&mut self) -> Option<T> {
         loop {
-            match self.places.pop_front()? {
-                Place::Held(message, size) => {
+            match self.slots.pop_front()? {
+                Slot::Held(message, size) => {
                     self.next = (self.next + 1) % NUMBERS;
                     self.held_size -= size;
                     return Some(message);
                 }
-                Place::Lost => self.next = (self.next + 1) % NUMBERS,
-                missing @ Place::Missing { .. } => {
-                    self.places.push_front(missing);
+                Slot::Lost => self.next = (self.next + 1) % NUMBERS,
+                missing @ Slot::Missing { .. } => {
+                    self.slots.push_front(missing);
                     return None;
                 }
             }
         }
     }
 
-    /// Returns the place of a number; `None` if it was delivered before.
+    /// Returns the slot of a number; `None` if it was delivered before.
     fn index(&self, number: u32) -> Option<usize> {
         let distance = number.wrapping_sub(self.next) % NUMBERS;
         (distance < NUMBERS / 2).then_some(distance as usize)
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_any_order_is_delivered_in_one() {
+    fn messages_in_any_order_are_delivered_in_sequence() {
         check(&[1, 2, 3], &[1, 2, 3], &[]);
         check(&[3, 1, 2], &[1, 2, 3], &[]);
         check(&[2, 4], &[], &[1, 3]);
@@ -173,25 +173,28 @@ mod tests {
     #[test]
     fn a_duplicate_is_delivered_once() {
         let mut arrivals = check(&[1, 1, 3, 3], &[1], &[2]);
-        assert_eq!(arrivals.take(1, 1, 1, TIMING, 0), Taken::Duplicate);
-        assert_eq!(arrivals.take(3, 3, 1, TIMING, 0), Taken::Duplicate);
-        assert_eq!(arrivals.take(2, 2, 1, TIMING, 0), Taken::New);
+        assert_eq!(arrivals.take(1, 1, 1, TIMING, 0), ReceiveOutcome::Duplicate);
+        assert_eq!(arrivals.take(3, 3, 1, TIMING, 0), ReceiveOutcome::Duplicate);
+        assert_eq!(arrivals.take(2, 2, 1, TIMING, 0), ReceiveOutcome::New);
         assert_eq!((arrivals.pop(), arrivals.pop()), (Some(2), Some(3)));
     }
 
     #[test]
-    fn what_is_missing_is_asked_for_at_intervals_and_then_lost() {
+    fn missing_messages_are_requested_repeatedly_and_then_lost() {
         let mut arrivals = check(&[2], &[], &[1]);
         assert_eq!(arrivals.ask_for(TIMING, 9), [0; 0]);
         assert_eq!(arrivals.ask_for(TIMING, 10), [1]);
         assert_eq!(arrivals.pop(), None);
         assert_eq!(arrivals.ask_for(TIMING, 20), [0; 0]);
         assert_eq!(arrivals.pop(), Some(2));
-        assert_eq!(arrivals.take(1, 1, 1, TIMING, 20), Taken::Duplicate);
+        assert_eq!(
+            arrivals.take(1, 1, 1, TIMING, 20),
+            ReceiveOutcome::Duplicate
+        );
     }
 
     #[test]
-    fn what_its_sender_has_lost_is_passed_over() {
+    fn messages_lost_by_the_sender_are_skipped() {
         let mut arrivals = check(&[3], &[], &[1, 2]);
         arrivals.lose(1);
         arrivals.lose(7);
@@ -201,18 +204,27 @@ mod tests {
     }
 
     #[test]
-    fn neither_places_nor_bytes_are_without_end() {
+    fn slots_and_bytes_are_bounded() {
         let mut arrivals = check(&[], &[], &[]);
-        let far = 1 + PLACES_MAX;
-        assert_eq!(arrivals.take(far, far, 1, TIMING, 0), Taken::TooFar);
-        assert_eq!(arrivals.take(NUMBERS / 2, 0, 1, TIMING, 0), Taken::TooFar);
+        let far = 1 + SLOTS_MAX;
+        assert_eq!(
+            arrivals.take(far, far, 1, TIMING, 0),
+            ReceiveOutcome::TooFar
+        );
+        assert_eq!(
+            arrivals.take(NUMBERS / 2, 0, 1, TIMING, 0),
+            ReceiveOutcome::TooFar
+        );
         assert_eq!(
             arrivals.take(NUMBERS - 1, 0, 1, TIMING, 0),
-            Taken::Duplicate
+            ReceiveOutcome::Duplicate
         );
-        assert_eq!(arrivals.take(2, 2, HELD_SIZE_MAX, TIMING, 0), Taken::New);
-        assert_eq!(arrivals.take(3, 3, 1, TIMING, 0), Taken::TooFar);
-        assert_eq!(arrivals.places.len(), 2);
+        assert_eq!(
+            arrivals.take(2, 2, HELD_SIZE_MAX, TIMING, 0),
+            ReceiveOutcome::New
+        );
+        assert_eq!(arrivals.take(3, 3, 1, TIMING, 0), ReceiveOutcome::TooFar);
+        assert_eq!(arrivals.slots.len(), 2);
     }
 
     #[test]
@@ -220,7 +232,10 @@ mod tests {
         let mut arrivals = Arrivals::new();
         arrivals.next = NUMBERS - 1;
         for number in [0, NUMBERS - 1] {
-            assert_eq!(arrivals.take(number, number, 1, TIMING, 0), Taken::New);
+            assert_eq!(
+                arrivals.take(number, number, 1, TIMING, 0),
+                ReceiveOutcome::New
+            );
         }
         assert_eq!(arrivals.pop(), Some(NUMBERS - 1));
         assert_eq!(arrivals.pop(), Some(0));

@@ -5,7 +5,7 @@
 //! content = payload 1 { type 1, bytes 2 } | command 2 { one field, whose number says which }
 //! ```
 
-use crate::name::{Name, once};
+use crate::name::{Name, set_once};
 use crate::wire::{self, Fields, Malformed, put_bytes, put_nested};
 
 /// Message types of point-to-point sessions.
@@ -87,8 +87,8 @@ impl JoinRequest {
         let mut fields = Fields::new(command);
         while let Some(field) = fields.next()? {
             match field.number {
-                1 => once(&mut timing, &field, read_timing(field.bytes()?)?)?,
-                4 => once(&mut mls, &field, ())?,
+                1 => set_once(&mut timing, &field, read_timing(field.bytes()?)?)?,
+                4 => set_once(&mut mls, &field, ())?,
                 _ => {}
             }
         }
@@ -115,8 +115,8 @@ fn read_timing(bytes: &[u8]) -> Result<[u32; 2], Malformed> {
     let mut fields = Fields::new(bytes);
     while let Some(field) = fields.next()? {
         match field.number {
-            1 => once(&mut timeout_ms, &field, field.number()? as u32)?,
-            2 => once(&mut retries, &field, field.number()? as u32)?,
+            1 => set_once(&mut timeout_ms, &field, field.number()? as u32)?,
+            2 => set_once(&mut retries, &field, field.number()? as u32)?,
             _ => {}
         }
     }
@@ -171,8 +171,8 @@ pub(super) fn read_payload(content: &[u8]) -> Result<(&str, &[u8]), Malformed> {
     let mut fields = Fields::new(only(content, CONTENT_PAYLOAD, "payload")?);
     while let Some(field) = fields.next()? {
         match field.number {
-            1 => once(&mut payload_type, &field, field.text()?)?,
-            2 => once(&mut blob, &field, field.bytes()?)?,
+            1 => set_once(&mut payload_type, &field, field.text()?)?,
+            2 => set_once(&mut blob, &field, field.bytes()?)?,
             _ => {}
         }
     }
@@ -193,7 +193,7 @@ fn only<'a>(bytes: &'a [u8], number: u32, what: &'static str) -> Result<&'a [u8]
     let mut fields = Fields::new(bytes);
     while let Some(field) = fields.next()? {
         if field.number == number {
-            once(&mut found, &field, field.bytes()?)?;
+            set_once(&mut found, &field, field.bytes()?)?;
         }
     }
     found.ok_or(Malformed::Missing(what))

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use crate::session::arrivals::{Arrivals, Taken};
+use crate::session::arrivals::{Arrivals, ReceiveOutcome};
 use crate::session::content::{self, JoinRequest, Kind};
 use crate::session::endpoint::{Decision, NotPublished, Received, Rejected, SessionId};
 use crate::session::full_name::FullName;
 use crate::session::incoming::Incoming;
-use crate::session::turn::{To, Turn};
-use crate::session::unacked::{GaveUp, Said, Unacked};
+use crate::session::turn::{MessageAddress, Turn};
+use crate::session::unacked::{OutgoingContent, RetriesExhausted, Unacked};
 use crate::session::{Ending, Reliability};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -45,15 +45,15 @@ enum Stage {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// This side opened the session.
-    Asking,
-    Asked,
+    Initiator,
+    Responder,
 }
 
 /// A control message that is sent again until it is answered.
 struct Pending {
     kind: Kind,
     number: u32,
-    said: Said,
+    outgoing: OutgoingContent,
     again_ns: u64,
     left: u32,
 }
@@ -79,21 +79,21 @@ pub(super) struct Dialogue {
 
 impl Dialogue {
     /// Starts a session with an instance of `peer`.
-    pub(super) fn ask(
+    pub(super) fn initiate(
         id: SessionId,
         number: u32,
         peer: FullName,
         reliability: Option<Reliability>,
         turn: &mut Turn<'_>,
     ) -> Self {
-        let mut this = Self::new(id, number, peer, Role::Asking, reliability, turn);
-        let said = Said::control(content::bare(content::DISCOVERY_REQUEST));
-        this.demand(Kind::DiscoveryRequest, said, DISCOVERY_RETRIES, turn);
+        let mut this = Self::new(id, number, peer, Role::Initiator, reliability, turn);
+        let outgoing = OutgoingContent::control(content::bare(content::DISCOVERY_REQUEST));
+        this.send_until_answered(Kind::DiscoveryRequest, outgoing, DISCOVERY_RETRIES, turn);
         this
     }
 
     /// Creates a session that the peer asked for.
-    pub(super) fn asked(
+    pub(super) fn accept(
         id: SessionId,
         incoming: &Incoming<'_>,
         request: &JoinRequest,
@@ -106,7 +106,7 @@ impl Dialogue {
             retries: retries.min(RETRIES_MAX),
         });
         let number = incoming.session();
-        let mut this = Self::new(id, number, peer, Role::Asked, reliability, turn);
+        let mut this = Self::new(id, number, peer, Role::Responder, reliability, turn);
         this.subject = Some(subject.to_owned());
         this.answer_join(incoming.number(), turn);
         this
@@ -148,8 +148,8 @@ impl Dialogue {
     }
 
     /// True if the peer opened the session.
-    pub(super) fn was_asked(&self) -> bool {
-        self.role == Role::Asked
+    pub(super) fn is_incoming(&self) -> bool {
+        self.role == Role::Responder
     }
 
     /// Processes a verified message. Returns the reason if the session ends.
@@ -172,14 +172,14 @@ impl Dialogue {
             Kind::Message => self.receive_message(incoming, turn)?,
             Kind::Repeated => self.receive_repeated(incoming, turn)?,
             Kind::Acknowledgement => self.unacked.settle(incoming.number()),
-            Kind::Again => self.say_again(incoming.number(), turn),
+            Kind::Again => self.retransmit(incoming.number(), turn),
             Kind::DiscoveryReply => self.discovered(incoming, subject, turn)?,
             Kind::JoinReply => self.joined(incoming, turn)?,
             Kind::GroupAck | Kind::LeaveReply => return self.acknowledged(incoming, turn),
-            Kind::JoinRequest if self.role == Role::Asked => {
+            Kind::JoinRequest if self.role == Role::Responder => {
                 self.answer_join(incoming.number(), turn);
             }
-            Kind::Welcome if self.role == Role::Asked => self.welcomed(incoming, turn),
+            Kind::Welcome if self.role == Role::Responder => self.welcomed(incoming, turn),
             Kind::LeaveRequest | Kind::Close => {
                 self.answer_leave(kind, incoming.number(), turn);
                 return Ok(Some(Ending::Closed));
@@ -193,20 +193,25 @@ impl Dialogue {
     }
 
     /// Sends an application message.
-    pub(super) fn publish(&mut self, said: Said, turn: &mut Turn<'_>) -> Result<(), NotPublished> {
+    pub(super) fn publish(
+        &mut self,
+        outgoing: OutgoingContent,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), NotPublished> {
         if self.stage != Stage::Open {
             return Err(NotPublished::NotOpen);
         }
         let number = (self.last_number + 1) % (1 << 31);
         if let Some(reliability) = self.reliability {
-            if !self.unacked.has_room(said.content.len()) {
+            if !self.unacked.has_room(outgoing.content.len()) {
                 return Err(NotPublished::Full);
             }
             let now_ns = turn.at.now_ns;
-            self.unacked.push(number, said.clone(), reliability, now_ns);
+            self.unacked
+                .push(number, outgoing.clone(), reliability, now_ns);
         }
         self.last_number = number;
-        self.send(Kind::Message, number, said, turn);
+        self.send(Kind::Message, number, outgoing, turn);
         Ok(())
     }
 
@@ -219,18 +224,18 @@ impl Dialogue {
             Stage::Open => self.stage = Stage::Leaving,
         }
         match self.role {
-            Role::Asking => {
+            Role::Initiator => {
                 let both = [turn.us.name(), self.peer.name()];
-                let said = Said::control(content::close(both));
-                self.demand(Kind::Close, said, LEAVE_RETRIES, turn);
+                let outgoing = OutgoingContent::control(content::close(both));
+                self.send_until_answered(Kind::Close, outgoing, LEAVE_RETRIES, turn);
             }
-            Role::Asked => {
+            Role::Responder => {
                 let (key, value) = LEAVING;
-                let said = Said {
+                let outgoing = OutgoingContent {
                     content: content::bare(content::LEAVE_REQUEST),
                     metadata: vec![(key.to_owned(), value.to_owned())],
                 };
-                self.demand(Kind::LeaveRequest, said, LEAVE_RETRIES, turn);
+                self.send_until_answered(Kind::LeaveRequest, outgoing, LEAVE_RETRIES, turn);
             }
         }
         None
@@ -244,7 +249,7 @@ impl Dialogue {
     /// Performs the actions that are due. Returns the reason if the session ends.
     pub(super) fn tick(&mut self, silence_ns_max: u64, turn: &mut Turn<'_>) -> Option<Ending> {
         let now_ns = turn.at.now_ns;
-        if let Some(ending) = self.repeat_demand(turn) {
+        if let Some(ending) = self.repeat_pending(turn) {
             return Some(ending);
         }
         if now_ns.saturating_sub(self.heard_ns) >= silence_ns_max {
@@ -252,10 +257,10 @@ impl Dialogue {
         }
         if let Some(reliability) = self.reliability {
             match self.unacked.repeat(reliability, now_ns) {
-                Err(GaveUp) => return Some(Ending::Silent),
+                Err(RetriesExhausted) => return Some(Ending::Silent),
                 Ok(repeated) => {
-                    for (number, said) in repeated {
-                        self.send(Kind::Message, number, said, turn);
+                    for (number, outgoing) in repeated {
+                        self.send(Kind::Message, number, outgoing, turn);
                     }
                 }
             }
@@ -263,8 +268,8 @@ impl Dialogue {
         }
         if self.stage == Stage::Open && now_ns.saturating_sub(self.sent_ns) >= HEARTBEAT_NS {
             let number = turn.numbers.message();
-            let said = Said::control(content::heartbeat());
-            self.send(Kind::Heartbeat, number, said, turn);
+            let outgoing = OutgoingContent::control(content::heartbeat());
+            self.send(Kind::Heartbeat, number, outgoing, turn);
         }
         None
     }
@@ -284,8 +289,8 @@ impl Dialogue {
         };
         self.take(incoming.number(), received, reliability, turn)?;
         let number = incoming.number();
-        let said = Said::control(content::payload("", &[]));
-        self.send(Kind::Acknowledgement, number, said, turn);
+        let outgoing = OutgoingContent::control(content::payload("", &[]));
+        self.send(Kind::Acknowledgement, number, outgoing, turn);
         Ok(())
     }
 
@@ -317,7 +322,7 @@ impl Dialogue {
         let taken = self
             .arrivals
             .take(number, received, size, reliability, now_ns);
-        if taken == Taken::TooFar {
+        if taken == ReceiveOutcome::TooFar {
             return Err(Rejected::TooFar);
         }
         self.deliver_all(turn);
@@ -338,18 +343,18 @@ impl Dialogue {
 
     fn ask_for_missing(&mut self, reliability: Reliability, turn: &mut Turn<'_>) {
         for number in self.arrivals.ask_for(reliability, turn.at.now_ns) {
-            let said = Said::control(content::payload("", &[]));
-            self.send(Kind::Again, number, said, turn);
+            let outgoing = OutgoingContent::control(content::payload("", &[]));
+            self.send(Kind::Again, number, outgoing, turn);
         }
         self.deliver_all(turn);
     }
 
     /// Answers a request for a missing message of ours.
-    fn say_again(&mut self, number: u32, turn: &mut Turn<'_>) {
+    fn retransmit(&mut self, number: u32, turn: &mut Turn<'_>) {
         let to = self.to(Kind::Repeated, number);
         match self.unacked.get(number) {
-            Some(said) => turn.send(to, said.clone()),
-            None => turn.send_missing(to, Said::control(content::payload("", &[]))),
+            Some(outgoing) => turn.send(to, outgoing.clone()),
+            None => turn.send_missing(to, OutgoingContent::control(content::payload("", &[]))),
         }
         self.sent_ns = turn.at.now_ns;
     }
@@ -372,15 +377,16 @@ impl Dialogue {
             }),
             wants_mls: false,
         };
-        let said = Said::control(request.content());
-        self.demand(Kind::JoinRequest, said, CONTROL.retries, turn);
+        let outgoing = OutgoingContent::control(request.content());
+        self.send_until_answered(Kind::JoinRequest, outgoing, CONTROL.retries, turn);
         Ok(())
     }
 
     fn joined(&mut self, incoming: &Incoming<'_>, turn: &mut Turn<'_>) -> Result<(), Rejected> {
         self.settle(Kind::JoinRequest, incoming)?;
-        let said = Said::control(content::welcome([turn.us.name(), self.peer.name()]));
-        self.demand(Kind::Welcome, said, CONTROL.retries, turn);
+        let outgoing =
+            OutgoingContent::control(content::welcome([turn.us.name(), self.peer.name()]));
+        self.send_until_answered(Kind::Welcome, outgoing, CONTROL.retries, turn);
         Ok(())
     }
 
@@ -412,13 +418,13 @@ impl Dialogue {
     }
 
     fn answer_join(&mut self, number: u32, turn: &mut Turn<'_>) {
-        let said = Said::control(content::join_reply(turn.us.name()));
-        self.send(Kind::JoinReply, number, said, turn);
+        let outgoing = OutgoingContent::control(content::join_reply(turn.us.name()));
+        self.send(Kind::JoinReply, number, outgoing, turn);
     }
 
     fn welcomed(&mut self, incoming: &Incoming<'_>, turn: &mut Turn<'_>) {
-        let said = Said::control(content::bare(content::GROUP_ACK));
-        self.send(Kind::GroupAck, incoming.number(), said, turn);
+        let outgoing = OutgoingContent::control(content::bare(content::GROUP_ACK));
+        self.send(Kind::GroupAck, incoming.number(), outgoing, turn);
         self.open(turn);
     }
 
@@ -427,20 +433,31 @@ impl Dialogue {
             Kind::Close => (Kind::GroupAck, content::GROUP_ACK),
             _ => (Kind::LeaveReply, content::LEAVE_REPLY),
         };
-        self.send(kind, number, Said::control(content::bare(command)), turn);
+        self.send(
+            kind,
+            number,
+            OutgoingContent::control(content::bare(command)),
+            turn,
+        );
     }
 
     /// Sends a control message, repeatedly until it is answered.
-    fn demand(&mut self, kind: Kind, said: Said, retries: u32, turn: &mut Turn<'_>) {
+    fn send_until_answered(
+        &mut self,
+        kind: Kind,
+        outgoing: OutgoingContent,
+        retries: u32,
+        turn: &mut Turn<'_>,
+    ) {
         let number = turn.numbers.message();
         self.pending = Some(Pending {
             kind,
             number,
-            said: said.clone(),
+            outgoing: outgoing.clone(),
             again_ns: turn.at.now_ns + CONTROL.interval_ns,
             left: retries,
         });
-        self.send(kind, number, said, turn);
+        self.send(kind, number, outgoing, turn);
     }
 
     /// Accepts an answer only to the last control message.
@@ -451,7 +468,7 @@ impl Dialogue {
         settled.map(drop).ok_or(Rejected::Unexpected)
     }
 
-    fn repeat_demand(&mut self, turn: &mut Turn<'_>) -> Option<Ending> {
+    fn repeat_pending(&mut self, turn: &mut Turn<'_>) -> Option<Ending> {
         let pending = self.pending.as_mut()?;
         if turn.at.now_ns < pending.again_ns {
             return None;
@@ -465,18 +482,18 @@ impl Dialogue {
         }
         pending.left -= 1;
         pending.again_ns = turn.at.now_ns + CONTROL.interval_ns;
-        let (kind, number, said) = (pending.kind, pending.number, pending.said.clone());
-        self.send(kind, number, said, turn);
+        let (kind, number, outgoing) = (pending.kind, pending.number, pending.outgoing.clone());
+        self.send(kind, number, outgoing, turn);
         None
     }
 
-    fn send(&mut self, kind: Kind, number: u32, said: Said, turn: &mut Turn<'_>) {
+    fn send(&mut self, kind: Kind, number: u32, outgoing: OutgoingContent, turn: &mut Turn<'_>) {
         self.sent_ns = turn.at.now_ns;
-        turn.send(self.to(kind, number), said);
+        turn.send(self.to(kind, number), outgoing);
     }
 
-    fn to(&self, kind: Kind, number: u32) -> To<'_> {
-        To {
+    fn to(&self, kind: Kind, number: u32) -> MessageAddress<'_> {
+        MessageAddress {
             peer: &self.peer,
             session: self.number,
             kind,

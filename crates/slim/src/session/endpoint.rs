@@ -14,8 +14,8 @@ use crate::session::full_name::FullName;
 use crate::session::identity::{Identity, Untrusted};
 use crate::session::incoming::Incoming;
 use crate::session::packet::Packet;
-use crate::session::turn::{Numbers, To, Turn};
-use crate::session::unacked::Said;
+use crate::session::turn::{MessageAddress, Numbers, Turn};
+use crate::session::unacked::OutgoingContent;
 use crate::session::{Ending, Moment, Reliability};
 use crate::wire::Malformed;
 
@@ -123,7 +123,7 @@ pub enum NotPublished {
 
 /// Key of a session: the peer's name, its instance id and the session number. The id is `None`
 /// during discovery.
-type Place = (Prefix, Option<u128>, u32);
+type SessionKey = (Prefix, Option<u128>, u32);
 
 /// The sessions of one name; see the module documentation.
 pub struct Endpoint {
@@ -133,11 +133,11 @@ pub struct Endpoint {
     numbers: Numbers,
     next_session: u64,
     sessions: HashMap<SessionId, Dialogue>,
-    places: HashMap<Place, SessionId>,
+    session_keys: HashMap<SessionKey, SessionId>,
     /// Discovery requests sent by [`check`](Self::check).
-    checks: HashMap<Place, SessionId>,
+    checks: HashMap<SessionKey, SessionId>,
     /// Number of sessions opened by peers.
-    asked_count: usize,
+    incoming_count: usize,
 }
 
 impl Endpoint {
@@ -151,9 +151,9 @@ impl Endpoint {
             numbers: Numbers::new(seed),
             next_session: 0,
             sessions: HashMap::new(),
-            places: HashMap::new(),
+            session_keys: HashMap::new(),
             checks: HashMap::new(),
-            asked_count: 0,
+            incoming_count: 0,
         }
     }
 
@@ -197,24 +197,24 @@ impl Endpoint {
         let bearer = incoming.verify(&self.identity, at.unix_s)?;
         let source = incoming.header.source.encoded.key();
         let source_id = source.id.ok_or(Rejected::Unexpected)?;
-        let place = (source.prefix, Some(source_id), incoming.session());
+        let key = (source.prefix, Some(source_id), incoming.session());
         let unknown = (source.prefix, None, incoming.session());
         let known = match kind {
-            Kind::DiscoveryReply => self.places.get(&unknown),
-            _ => self.places.get(&place),
+            Kind::DiscoveryReply => self.session_keys.get(&unknown),
+            _ => self.session_keys.get(&key),
         };
         match (known.copied(), kind) {
             (None, Kind::DiscoveryRequest) => self.answer_discovery(&incoming, at, out),
-            (None, Kind::DiscoveryReply) => self.checked(place, at, out),
-            (None, Kind::JoinRequest) => self.join(place, &incoming, bearer.subject, at, out),
+            (None, Kind::DiscoveryReply) => self.complete_check(key, at, out),
+            (None, Kind::JoinRequest) => self.join(key, &incoming, bearer.subject, at, out),
             (None, _) => Err(Rejected::UnknownSession),
             (Some(session), _) => {
                 let (dialogue, mut turn) = self.turn(session, at, out);
                 let dialogue = dialogue.ok_or(Rejected::UnknownSession)?;
                 let ending = dialogue.receive(&incoming, kind, bearer.subject, &mut turn)?;
                 if kind == Kind::DiscoveryReply {
-                    self.places.remove(&unknown);
-                    self.places.insert(place, session);
+                    self.session_keys.remove(&unknown);
+                    self.session_keys.insert(key, session);
                 }
                 self.end_if(session, ending, out);
                 Ok(())
@@ -238,14 +238,14 @@ impl Endpoint {
         let prefix = peer.key().prefix;
         let number = loop {
             let number = self.numbers.session();
-            if !self.places.contains_key(&(prefix, None, number)) {
+            if !self.session_keys.contains_key(&(prefix, None, number)) {
                 break number;
             }
         };
         let (_, mut turn) = self.turn(session, at, out);
-        let dialogue = Dialogue::ask(session, number, peer, reliability, &mut turn);
+        let dialogue = Dialogue::initiate(session, number, peer, reliability, &mut turn);
         self.sessions.insert(session, dialogue);
-        self.places.insert((prefix, None, number), session);
+        self.session_keys.insert((prefix, None, number), session);
         Ok(session)
     }
 
@@ -253,18 +253,18 @@ impl Endpoint {
     pub fn publish(
         &mut self,
         session: SessionId,
-        said: &Received,
+        outgoing: &Received,
         at: Moment,
         out: &mut Vec<Decision>,
     ) -> Result<(), NotPublished> {
-        let said = Said {
-            content: content::payload(&said.payload_type, &said.payload),
-            metadata: said.metadata.clone(),
+        let outgoing = OutgoingContent {
+            content: content::payload(&outgoing.payload_type, &outgoing.payload),
+            metadata: outgoing.metadata.clone(),
         };
         let (dialogue, mut turn) = self.turn(session, at, out);
         dialogue
             .ok_or(NotPublished::NotOpen)?
-            .publish(said, &mut turn)
+            .publish(outgoing, &mut turn)
     }
 
     /// Checks that the instance at the other end of a session still exists. [`Decision::Alive`]
@@ -278,7 +278,7 @@ impl Endpoint {
         let Key { prefix, id } = peer.key();
         let (number, message) = (self.numbers.session(), self.numbers.message());
         self.checks.insert((prefix, id, number), session);
-        let to = To {
+        let to = MessageAddress {
             peer: &peer,
             session: number,
             kind: Kind::DiscoveryRequest,
@@ -331,13 +331,13 @@ impl Endpoint {
     }
 
     /// Processes the answer to a check.
-    fn checked(
+    fn complete_check(
         &mut self,
-        place: Place,
+        key: SessionKey,
         at: Moment,
         out: &mut Vec<Decision>,
     ) -> Result<(), Rejected> {
-        let session = self.checks.remove(&place);
+        let session = self.checks.remove(&key);
         let session = session.ok_or(Rejected::UnknownSession)?;
         let dialogue = self.sessions.get_mut(&session);
         dialogue.ok_or(Rejected::UnknownSession)?.resume(at.now_ns);
@@ -359,7 +359,7 @@ impl Endpoint {
 
     fn join(
         &mut self,
-        place: Place,
+        key: SessionKey,
         incoming: &Incoming<'_>,
         subject: &str,
         at: Moment,
@@ -375,16 +375,16 @@ impl Endpoint {
         self.check_room()?;
         let session = self.next_session();
         let (_, mut turn) = self.turn(session, at, out);
-        let dialogue = Dialogue::asked(session, incoming, &request, subject, &mut turn);
+        let dialogue = Dialogue::accept(session, incoming, &request, subject, &mut turn);
         self.sessions.insert(session, dialogue);
-        self.places.insert(place, session);
-        self.asked_count += 1;
+        self.session_keys.insert(key, session);
+        self.incoming_count += 1;
         Ok(())
     }
 
     fn check_room(&self) -> Result<(), Rejected> {
         let has_room = self.sessions.len() < self.limits.sessions_max
-            && self.asked_count < self.limits.asked_max;
+            && self.incoming_count < self.limits.asked_max;
         has_room.then_some(()).ok_or(Rejected::Full)
     }
 
@@ -397,7 +397,7 @@ impl Endpoint {
         at: Moment,
         out: &mut Vec<Decision>,
     ) {
-        let to = To {
+        let to = MessageAddress {
             peer: &FullName::from(&incoming.header.source),
             session: incoming.session(),
             kind,
@@ -441,9 +441,10 @@ impl Endpoint {
         };
         self.checks.retain(|_, checked| *checked != session);
         let key = dialogue.peer().key();
-        self.places.remove(&(key.prefix, key.id, dialogue.number()));
-        if dialogue.was_asked() {
-            self.asked_count -= 1;
+        self.session_keys
+            .remove(&(key.prefix, key.id, dialogue.number()));
+        if dialogue.is_incoming() {
+            self.incoming_count -= 1;
         }
         out.push(Decision::Over { session, ending });
     }

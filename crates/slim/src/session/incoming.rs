@@ -4,10 +4,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::message::{Header, Routed};
-use crate::name::once;
+use crate::name::set_once;
 use crate::session::content::Kind;
 use crate::session::identity::{Bearer, Identity, Untrusted};
-use crate::session::signing::{self, PAYLOAD_SIGNATURE, Signed};
+use crate::session::signing::{self, PAYLOAD_SIGNATURE, SignedFields};
 use crate::wire::{Fields, Malformed};
 
 /// Session type of point-to-point sessions.
@@ -29,8 +29,8 @@ impl<'a> Incoming<'a> {
         let mut fields = Fields::new(routed.publish_fields());
         while let Some(field) = fields.next()? {
             match field.number {
-                2 => once(&mut session, &field, read_session(field.bytes()?)?)?,
-                3 => once(&mut content, &field, field.bytes()?)?,
+                2 => set_once(&mut session, &field, read_session(field.bytes()?)?)?,
+                3 => set_once(&mut content, &field, field.bytes()?)?,
                 _ => {}
             }
         }
@@ -88,8 +88,8 @@ impl<'a> Incoming<'a> {
         Ok(bearer)
     }
 
-    fn signed(&self) -> Signed<'a> {
-        Signed {
+    fn signed(&self) -> SignedFields<'a> {
+        SignedFields {
             source: self.header.source,
             destination: self.header.destination,
             identity: self.header.identity,
@@ -110,7 +110,7 @@ fn read_session(bytes: &[u8]) -> Result<[u32; 4], Malformed> {
     let mut fields = Fields::new(bytes);
     while let Some(field) = fields.next()? {
         if let index @ 1..=4 = field.number {
-            once(
+            set_once(
                 &mut numbers[index as usize - 1],
                 &field,
                 field.number()? as u32,
@@ -131,8 +131,8 @@ fn read_metadata(message: &[u8]) -> Result<Vec<(&str, &str)>, Malformed> {
         let mut entry = Fields::new(field.bytes()?);
         while let Some(field) = entry.next()? {
             match field.number {
-                1 => once(&mut key, &field, field.text()?)?,
-                2 => once(&mut value, &field, field.text()?)?,
+                1 => set_once(&mut key, &field, field.text()?)?,
+                2 => set_once(&mut value, &field, field.text()?)?,
                 _ => {}
             }
         }
@@ -150,7 +150,7 @@ fn read_signature(header: &[u8]) -> Result<Option<&[u8]>, Malformed> {
     let mut fields = Fields::new(header);
     while let Some(field) = fields.next()? {
         if field.number == 12 {
-            once(&mut signature, &field, field.bytes()?)?;
+            set_once(&mut signature, &field, field.bytes()?)?;
         }
     }
     Ok(signature)

@@ -32,7 +32,7 @@ const PAYLOAD_DOMAIN: &[u8] = b"slim-payload-v1";
 
 /// Header fields covered by a signature.
 #[derive(Clone, Copy)]
-pub(super) struct Signed<'a> {
+pub(super) struct SignedFields<'a> {
     pub(super) source: Name<'a>,
     pub(super) destination: Name<'a>,
     pub(super) identity: &'a str,
@@ -40,7 +40,7 @@ pub(super) struct Signed<'a> {
     pub(super) session: [u32; 4],
 }
 
-impl Signed<'_> {
+impl SignedFields<'_> {
     /// Returns the bytes covered by the header's signature.
     pub(super) fn header(&self) -> Vec<u8> {
         let mut out = Vec::new();

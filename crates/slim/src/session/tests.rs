@@ -1,4 +1,5 @@
-//! Two ends with a network between them that a test may break, and what real libraries sent.
+//! Two endpoints with a network between them that a test can break, and messages recorded from real
+//! libraries.
 
 mod clients;
 mod pair;

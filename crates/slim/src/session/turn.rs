@@ -10,8 +10,8 @@ use crate::session::full_name::FullName;
 use crate::session::identity::Identity;
 use crate::session::incoming::POINT_TO_POINT;
 use crate::session::packet::Packet;
-use crate::session::signing::{self, PAYLOAD_SIGNATURE, Signed};
-use crate::session::unacked::Said;
+use crate::session::signing::{self, PAYLOAD_SIGNATURE, SignedFields};
+use crate::session::unacked::OutgoingContent;
 
 /// Context of a decision.
 pub(super) struct Turn<'a> {
@@ -24,7 +24,7 @@ pub(super) struct Turn<'a> {
 
 /// Address of a message.
 #[derive(Clone, Copy)]
-pub(super) struct To<'a> {
+pub(super) struct MessageAddress<'a> {
     pub(super) peer: &'a FullName,
     /// Session number.
     pub(super) session: u32,
@@ -34,28 +34,33 @@ pub(super) struct To<'a> {
 }
 
 impl Turn<'_> {
-    pub(super) fn send(&mut self, to: To<'_>, said: Said) {
-        let packet = self.packet(to, said, false);
+    pub(super) fn send(&mut self, to: MessageAddress<'_>, outgoing: OutgoingContent) {
+        let packet = self.packet(to, outgoing, false);
         self.out.push(Decision::Send(packet));
     }
 
     /// Reports that a requested message is not available.
-    pub(super) fn send_missing(&mut self, to: To<'_>, said: Said) {
-        let packet = self.packet(to, said, true);
+    pub(super) fn send_missing(&mut self, to: MessageAddress<'_>, outgoing: OutgoingContent) {
+        let packet = self.packet(to, outgoing, true);
         self.out.push(Decision::Send(packet));
     }
 
     /// Sends a control message without metadata.
-    pub(super) fn control(&mut self, to: To<'_>, content: Vec<u8>) {
-        self.send(to, Said::control(content));
+    pub(super) fn control(&mut self, to: MessageAddress<'_>, content: Vec<u8>) {
+        self.send(to, OutgoingContent::control(content));
     }
 
-    fn packet(&mut self, to: To<'_>, said: Said, is_error: bool) -> Packet {
+    fn packet(
+        &mut self,
+        to: MessageAddress<'_>,
+        outgoing: OutgoingContent,
+        is_error: bool,
+    ) -> Packet {
         let identity = self.identity.token(self.at.unix_s);
         let session = [POINT_TO_POINT, to.kind as u32, to.session, to.number];
-        let mut metadata = said.metadata;
+        let mut metadata = outgoing.metadata;
         let signature = to.kind.is_control().then(|| {
-            let signed = Signed {
+            let signed = SignedFields {
                 source: self.us.name(),
                 destination: to.peer.name(),
                 identity: &identity,
@@ -63,7 +68,7 @@ impl Turn<'_> {
             };
             let header = signed.header();
             let entries = metadata.iter().map(|(key, value)| (&key[..], &value[..]));
-            let payload = signing::payload(&header, &said.content, entries);
+            let payload = signing::payload(&header, &outgoing.content, entries);
             let payload = STANDARD.encode(self.identity.sign(&payload));
             metadata.push((PAYLOAD_SIGNATURE.to_owned(), payload));
             self.identity.sign(&header)
@@ -73,7 +78,7 @@ impl Turn<'_> {
             destination: to.peer.clone(),
             identity,
             session,
-            content: said.content,
+            content: outgoing.content,
             metadata,
             signature,
             is_error,

@@ -12,12 +12,12 @@ const SIZE_MAX: usize = 8 << 20;
 
 /// Content and metadata of an outgoing message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct OutgoingContent {
     pub(super) content: Vec<u8>,
     pub(super) metadata: Vec<(String, String)>,
 }
 
-impl Said {
+impl OutgoingContent {
     /// Creates a control message, without metadata.
     pub(super) fn control(content: Vec<u8>) -> Self {
         Self {
@@ -28,7 +28,7 @@ impl Said {
 }
 
 struct Waiting {
-    said: Said,
+    outgoing: OutgoingContent,
     again_ns: u64,
     left: u32,
 }
@@ -43,7 +43,7 @@ pub(super) struct Unacked {
 
 /// Error: a message has used up its retries.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct GaveUp;
+pub(super) struct RetriesExhausted;
 
 impl Unacked {
     pub(super) fn has_room(&self, size: usize) -> bool {
@@ -51,10 +51,16 @@ impl Unacked {
         has_bytes && self.waiting.len() < COUNT_MAX
     }
 
-    pub(super) fn push(&mut self, number: u32, said: Said, timing: Reliability, now_ns: u64) {
-        self.size += said.content.len();
+    pub(super) fn push(
+        &mut self,
+        number: u32,
+        outgoing: OutgoingContent,
+        timing: Reliability,
+        now_ns: u64,
+    ) {
+        self.size += outgoing.content.len();
         let waiting = Waiting {
-            said,
+            outgoing,
             again_ns: now_ns + timing.interval_ns,
             left: timing.retries,
         };
@@ -64,12 +70,12 @@ impl Unacked {
     /// Removes an acknowledged message.
     pub(super) fn settle(&mut self, number: u32) {
         if let Some(waiting) = self.waiting.remove(&number) {
-            self.size -= waiting.said.content.len();
+            self.size -= waiting.outgoing.content.len();
         }
     }
 
-    pub(super) fn get(&self, number: u32) -> Option<&Said> {
-        self.waiting.get(&number).map(|waiting| &waiting.said)
+    pub(super) fn get(&self, number: u32) -> Option<&OutgoingContent> {
+        self.waiting.get(&number).map(|waiting| &waiting.outgoing)
     }
 
     /// Returns the messages to send again now.
@@ -77,15 +83,15 @@ impl Unacked {
         &mut self,
         timing: Reliability,
         now_ns: u64,
-    ) -> Result<Vec<(u32, Said)>, GaveUp> {
+    ) -> Result<Vec<(u32, OutgoingContent)>, RetriesExhausted> {
         let mut repeated = Vec::new();
         for (number, waiting) in &mut self.waiting {
             if now_ns < waiting.again_ns {
                 continue;
             }
-            waiting.left = waiting.left.checked_sub(1).ok_or(GaveUp)?;
+            waiting.left = waiting.left.checked_sub(1).ok_or(RetriesExhausted)?;
             waiting.again_ns = now_ns + timing.interval_ns;
-            repeated.push((*number, waiting.said.clone()));
+            repeated.push((*number, waiting.outgoing.clone()));
         }
         Ok(repeated)
     }
@@ -100,42 +106,42 @@ mod tests {
         retries: 2,
     };
 
-    fn said(size: usize) -> Said {
-        Said {
+    fn outgoing(size: usize) -> OutgoingContent {
+        OutgoingContent {
             content: vec![0; size],
             metadata: Vec::new(),
         }
     }
 
     #[test]
-    fn what_is_not_acknowledged_is_repeated_until_it_is_given_up() {
+    fn unacknowledged_messages_are_retransmitted_up_to_the_limit() {
         let mut unacked = Unacked::default();
-        unacked.push(1, said(1), TIMING, 0);
-        unacked.push(2, said(2), TIMING, 5);
+        unacked.push(1, outgoing(1), TIMING, 0);
+        unacked.push(2, outgoing(2), TIMING, 5);
         assert_eq!(unacked.repeat(TIMING, 9), Ok(Vec::new()));
-        assert_eq!(unacked.repeat(TIMING, 10), Ok(vec![(1, said(1))]));
+        assert_eq!(unacked.repeat(TIMING, 10), Ok(vec![(1, outgoing(1))]));
         unacked.settle(1);
-        assert_eq!(unacked.repeat(TIMING, 20), Ok(vec![(2, said(2))]));
-        assert_eq!(unacked.repeat(TIMING, 30), Ok(vec![(2, said(2))]));
-        assert_eq!(unacked.repeat(TIMING, 40), Err(GaveUp));
+        assert_eq!(unacked.repeat(TIMING, 20), Ok(vec![(2, outgoing(2))]));
+        assert_eq!(unacked.repeat(TIMING, 30), Ok(vec![(2, outgoing(2))]));
+        assert_eq!(unacked.repeat(TIMING, 40), Err(RetriesExhausted));
     }
 
     #[test]
-    fn what_waits_is_bounded_in_number_and_size() {
+    fn unacknowledged_messages_are_bounded_in_number_and_size() {
         let mut unacked = Unacked::default();
         assert!(unacked.has_room(2 * SIZE_MAX));
-        unacked.push(0, said(SIZE_MAX), TIMING, 0);
+        unacked.push(0, outgoing(SIZE_MAX), TIMING, 0);
         assert!(!unacked.has_room(1));
         unacked.settle(0);
         for number in 1..=COUNT_MAX as u32 {
             assert!(unacked.has_room(1));
-            unacked.push(number, said(1), TIMING, 0);
+            unacked.push(number, outgoing(1), TIMING, 0);
         }
         assert!(!unacked.has_room(0));
         unacked.settle(7);
         unacked.settle(7);
         assert!(unacked.has_room(1));
         assert_eq!(unacked.get(7), None);
-        assert_eq!(unacked.get(8), Some(&said(1)));
+        assert_eq!(unacked.get(8), Some(&outgoing(1)));
     }
 }

@@ -19,7 +19,7 @@ fn named(key: Key) -> Name<'static> {
     }
 }
 
-/// A table whose peers are the connections' numbers.
+/// A table whose peers are the connection numbers.
 fn subscribe(table: &mut Table<u64>, key: Key, connection: u64, id: u64) {
     table
         .subscribe(&named(key), connection, id, &connection, usize::MAX)
@@ -31,7 +31,7 @@ fn all(table: &Table<u64>, key: Key, sender: u64) -> BTreeSet<u64> {
 }
 
 #[test]
-fn one_means_the_named_instance_or_each_in_turn_and_never_the_sender() {
+fn a_single_receiver_is_the_named_instance_or_round_robin() {
     let mut table = Table::default();
     for connection in 1..=3 {
         subscribe(&mut table, key(1, Some(connection.into())), connection, 7);
@@ -66,7 +66,7 @@ fn all_of_a_name_without_an_id_are_all_of_its_instances_once() {
     assert_eq!(all(&table, key(1, None), 9), BTreeSet::from([1, 2, 3]));
     assert_eq!(table.all(&key(1, None), 9).count(), 3);
     assert_eq!(all(&table, key(1, None), 1), BTreeSet::from([2, 3]));
-    // Whoever subscribed to the name alone is no instance.
+    // A subscriber to the name without an id is not an instance.
     assert_eq!(all(&table, key(1, Some(9)), 9), BTreeSet::new());
 }
 
@@ -93,7 +93,7 @@ fn a_channel_is_one_name_that_many_hold() {
 fn a_name_is_held_until_the_last_number_lets_go() {
     let mut table = Table::default();
     let name = key(1, Some(1));
-    // A replayed subscription has number 0.
+    // A replayed subscription has the number 0.
     for id in [0, 7, 8, 7] {
         subscribe(&mut table, name, 1, id);
     }
@@ -122,7 +122,7 @@ fn a_connection_has_its_limit() {
     assert_eq!(table.name_count(), 1);
 }
 
-/// What the table does, done by looking at every subscription there is.
+/// Reference implementation of the table that searches all subscriptions.
 #[derive(Default)]
 struct Model(BTreeSet<(u64, Prefix, Option<u128>, u64)>);
 
@@ -211,7 +211,7 @@ fn a_name_whose_texts_are_not_its_numbers_or_too_long_is_shown_by_its_numbers() 
     assert!(!Name::new(["org", "ns", &long], None).agent().contains("ns"));
 }
 
-/// A peer that counts how often it is cloned.
+/// A peer that counts its clones.
 struct Counted<'a>(&'a std::cell::Cell<usize>);
 
 impl Clone for Counted<'_> {
@@ -226,7 +226,7 @@ fn a_subscription_costs_the_same_at_a_hundred_thousand_names() {
     const NAMES: u64 = 100_000;
     let clones = std::cell::Cell::new(0);
     let mut table = Table::default();
-    // Half of them are instances of one agent.
+    // Half of the names are instances of one agent.
     let key_of = |index: u64| match index % 2 {
         0 => key(0, Some(index.into())),
         _ => key(index, None),
@@ -240,7 +240,7 @@ fn a_subscription_costs_the_same_at_a_hundred_thousand_names() {
             .unwrap();
         costs.push(clones.get() - before);
     }
-    // Nothing that is there already is copied.
+    // Existing entries are not copied.
     assert!(
         costs.iter().all(|cost| *cost == 2),
         "{:?}",

@@ -1,4 +1,4 @@
-//! Messages that are none, and what is easily got wrong about those that are.
+//! Malformed messages, and edge cases of valid ones.
 
 use prost::Message as _;
 
@@ -42,7 +42,7 @@ fn a_publish_needs_its_names_and_both_headers() {
         missing("session header")
     );
     assert_eq!(Message::scan(b"").map(drop), missing("kind"));
-    // A name need not carry its texts.
+    // A name may lack its texts.
     assert_eq!(
         scan(with(|header| header
             .destination
@@ -103,7 +103,7 @@ fn what_a_receivers_decoder_would_refuse_is_refused() {
         assert!(oracle::decode(&whole).is_err(), "{field} {bytes:?}");
         Message::scan(&whole).map(drop)
     };
-    // Content whose payload type is no text, is no message, and is cut short.
+    // Contents whose payload type is not text, is not a message, and is truncated.
     assert_eq!(
         with_tail(3, &[0x0a, 3, 0x0a, 1, 0xff]),
         Err(Malformed::Text(1))
@@ -112,7 +112,7 @@ fn what_a_receivers_decoder_would_refuse_is_refused() {
     assert_eq!(with_tail(3, &[0x0a, 9, 0]), Err(Malformed::Truncated));
     // A session header whose number is a text.
     assert_eq!(with_tail(2, &[0x0a, 0]), Err(Malformed::Type(1)));
-    // A command whose channel's name has a text that is none, three levels down.
+    // A command whose channel name has an invalid text, three levels down.
     let channel = [0x12, 7, 0x1a, 5, 0x12, 3, 0x12, 1, 0xff];
     assert_eq!(with_tail(3, &channel), Err(Malformed::Truncated));
     let channel = [0x12, 9, 0x1a, 7, 0x12, 5, 0x12, 3, 0x0a, 1, 0xff];
@@ -165,7 +165,7 @@ fn pass_on(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn the_numbers_of_connections_do_not_leave_their_hop() {
+fn connection_numbers_are_not_forwarded() {
     let sent = with(|header| {
         header.recv_from = Some(1);
         header.forward_to = Some(u64::MAX);
@@ -183,7 +183,7 @@ fn the_numbers_of_connections_do_not_leave_their_hop() {
         (header.recv_from, header.forward_to, header.incoming_conn),
         (None, None, None)
     );
-    // What belongs to the whole way stays.
+    // End-to-end fields are unchanged.
     assert_eq!(
         (header.error, header.e2e_header_sig),
         (Some(true), Some(vec![1, 2, 3]))

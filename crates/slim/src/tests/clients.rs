@@ -1,4 +1,5 @@
-//! What `slim-bindings` sent and accepted: every session kind, MLS off and on.
+//! Recorded messages that `slim-bindings` sent and accepted: every session kind, with and without
+//! MLS.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +8,11 @@ use crate::{ConnectionKind, Forward, Link, Message, Name, Routed};
 
 const TRANSCRIPT: &str = include_str!("transcript.txt");
 
-/// A link's number, the kind of a message, its bytes.
-type Sent = (&'static str, &'static str, Vec<u8>);
+/// Link number, message type and bytes of a message.
+type RecordedMessage = (&'static str, &'static str, Vec<u8>);
 
-/// A link's id and what both of its ends share.
-struct Known {
+/// Id and shared secret of a link.
+struct RecordedLink {
     id: &'static str,
     secret: Vec<u8>,
 }
@@ -22,15 +23,15 @@ fn unhex(text: &str) -> Vec<u8> {
     pairs.map(pair).collect()
 }
 
-/// The links by their numbers, and the messages.
-fn transcript() -> (BTreeMap<&'static str, Known>, Vec<Sent>) {
+/// Links by number, and the recorded messages.
+fn transcript() -> (BTreeMap<&'static str, RecordedLink>, Vec<RecordedMessage>) {
     let (mut links, mut messages) = (BTreeMap::new(), Vec::new());
     for line in TRANSCRIPT.lines().filter(|line| !line.starts_with('#')) {
         let words: Vec<_> = line.split(' ').collect();
         match words[..] {
             ["link", number, id, secret, _] => {
                 let secret = unhex(secret);
-                links.insert(number, Known { id, secret });
+                links.insert(number, RecordedLink { id, secret });
             }
             [number, kind, bytes] => messages.push((number, kind, unhex(bytes))),
             _ => panic!("{line}"),
@@ -39,13 +40,13 @@ fn transcript() -> (BTreeMap<&'static str, Known>, Vec<Sent>) {
     (links, messages)
 }
 
-/// The messages by their kinds.
+/// Messages by type.
 pub(crate) fn messages() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
     let (_, messages) = transcript();
     messages.into_iter().map(|(_, kind, bytes)| (kind, bytes))
 }
 
-impl Known {
+impl RecordedLink {
     fn link(&self) -> Link {
         Link::with_secret(&self.secret, self.id)
     }
@@ -144,7 +145,7 @@ fn names_are_hashed_as_clients_hash_them() {
 }
 
 #[test]
-fn what_is_passed_on_differs_in_hop_count_and_mac_alone() {
+fn forwarded_messages_differ_only_in_hop_count_and_mac() {
     let (links, messages) = transcript();
     let out = links["2"].link();
     let mut forward = Forward::default();
@@ -165,7 +166,7 @@ fn what_is_passed_on_differs_in_hop_count_and_mac_alone() {
         let header = publish.header.as_mut().unwrap();
         header.ttl = 7;
         header.header_mac = again.header_mac.map(<[u8]>::to_vec);
-        // The client's own number of the connection means nothing here.
+        // The client's connection number has no meaning for the node.
         header.incoming_conn = None;
         assert_eq!(oracle::decode(&passed).unwrap(), expected, "{kind}");
     }

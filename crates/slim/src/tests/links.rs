@@ -1,4 +1,4 @@
-//! Two ends agree, or one says why not.
+//! Link negotiation between two ends, and its errors.
 
 use ring::rand::SystemRandom;
 
@@ -105,7 +105,7 @@ fn what_cannot_be_agreed_on_is_said() {
         with(&|asked| asked.public_key = &[1; 31]),
         Err(Refused::KeySize(31))
     );
-    // A point of low order makes a secret that everybody knows.
+    // A point of low order gives a secret that anyone can compute.
     assert_eq!(
         with(&|asked| asked.public_key = &[0; 32]),
         Err(Refused::Key)

@@ -1,4 +1,4 @@
-//! The messages as a receiver decodes them, with the field numbers of `data_plane.proto`.
+//! Messages decoded as by a receiver, with the field numbers of `data_plane.proto`.
 
 use std::collections::HashMap;
 
@@ -127,7 +127,7 @@ pub(super) struct Session {
 pub(super) struct Content {
     #[prost(message, optional, tag = "1")]
     pub(super) payload: Option<Payload>,
-    /// Commands are compared as the fields they consist of.
+    /// Commands are compared by their fields.
     #[prost(message, optional, tag = "2")]
     pub(super) command: Option<Command>,
 }
@@ -140,7 +140,7 @@ pub(super) struct Payload {
     pub(super) blob: Vec<u8>,
 }
 
-/// Those commands that have the most parts.
+/// The commands with the most fields.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Command {
     #[prost(message, optional, tag = "3")]
@@ -233,7 +233,7 @@ pub(super) fn name(texts: [&str; 3], id: u128) -> Name {
     }
 }
 
-/// A publish as a client would send it, its MAC not made yet.
+/// A publish as a client would send it, before its MAC is computed.
 pub(super) fn publish() -> Publish {
     Publish {
         header: Some(Header {

@@ -1,11 +1,11 @@
-//! What holds for any bytes.
+//! Properties of arbitrary bytes.
 
 use proptest::prelude::*;
 
 use super::oracle::{self, encode, publish};
 use crate::{Forward, Link, Message};
 
-/// Bytes that are near to a message: one with some bytes changed, cut out or put in.
+/// Bytes close to a valid message: some are changed, removed or inserted.
 fn nearly() -> impl Strategy<Value = Vec<u8>> {
     let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..3), 0..4);
     (edits, any::<u32>(), any::<Option<u64>>()).prop_map(|(edits, ttl, forward_to)| {

@@ -1,4 +1,4 @@
-//! Messages out of a stream, in whatever pieces it arrives.
+//! Messages from a stream, for any division into chunks.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -54,7 +54,7 @@ fn a_size_that_is_announced_takes_no_memory() {
     let mut inbox = Inbox::new(u32::MAX);
     let head = [0, 0xff, 0xff, 0xff, 0xff, 1];
     assert_eq!(read(&mut inbox, &head), Ok(vec![]));
-    assert!(inbox.begun_capacity() < 1024);
+    assert!(inbox.partial_capacity() < 1024);
 }
 
 #[test]

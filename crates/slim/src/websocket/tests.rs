@@ -4,7 +4,7 @@ use super::*;
 
 const MASK: [u8; 4] = [0x5a, 0, 0xff, 0x13];
 
-/// A frame as a client sends it: the first byte, and what is in it.
+/// A frame as a client sends it, from its first byte and its payload.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
     Opcode::Binary.put_head(payload.len(), &mut frame);
@@ -47,7 +47,7 @@ fn message(bytes: &[u8]) -> Event {
 }
 
 #[test]
-fn what_a_client_sends_is_read_in_whatever_pieces_it_comes() {
+fn frames_decode_for_any_division_into_chunks() {
     let large: Vec<u8> = (0..70_000u32).map(|index| index as u8).collect();
     let stream = [
         frame(FINAL | BINARY, b""),
@@ -74,7 +74,7 @@ fn what_a_client_sends_is_read_in_whatever_pieces_it_comes() {
 }
 
 #[test]
-fn a_message_may_come_in_frames_with_signs_of_life_between_them() {
+fn control_frames_may_interleave_a_fragmented_message() {
     let stream = [
         frame(MORE | BINARY, b"one "),
         frame(FINAL | PING, b""),
@@ -123,7 +123,7 @@ fn a_size_that_is_announced_takes_no_memory() {
     ];
     assert_eq!(read(&mut frames, &head), Ok(vec![]));
     assert!(frames.buffer.capacity() < 1024);
-    // Nor what was taken.
+    // Processed bytes are not kept either.
     let mut frames = Frames::new(u32::MAX);
     let large = frame(FINAL | BINARY, &[7; 100_000]);
     assert_eq!(read(&mut frames, &large).unwrap().len(), 1);

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-use super::{Client, FETCH_LIMIT, RUN_LIMIT, Served, install_python, python_of};
+use super::{Client, FETCH_LIMIT, RUN_LIMIT, TestNode, install_python, python_of};
 use crate::step::{self, is_installed};
 
 const SCRIPTS: &str = "compat/kafka";
@@ -40,7 +40,7 @@ pub(super) const CLIENTS: [Client; 6] = [
     Client {
         name: "franz-go",
         fetch: fetch_go,
-        run: |workspace, served| Ok(go(workspace, served)),
+        run: |workspace, served| Ok(go_client(workspace, served)),
         limit: RUN_LIMIT,
     },
     Client {
@@ -51,7 +51,7 @@ pub(super) const CLIENTS: [Client; 6] = [
     },
 ];
 
-fn shell(script: &str, served: &Served) -> Command {
+fn shell(script: &str, served: &TestNode) -> Command {
     let mut command = Command::new("sh");
     command
         .arg(Path::new(SCRIPTS).join(script))
@@ -72,7 +72,7 @@ fn fetch_python(workspace: &Path) -> Result<()> {
     install_python(workspace, VENV, &requirements)
 }
 
-fn python(workspace: &Path, script: &str, served: &Served) -> Command {
+fn python(workspace: &Path, script: &str, served: &TestNode) -> Command {
     let mut command = Command::new(python_of(workspace, VENV));
     command
         .arg(Path::new(SCRIPTS).join(script))
@@ -90,7 +90,7 @@ fn fetch_node(workspace: &Path) -> Result<()> {
     step::run("npm install", install.current_dir(workspace), FETCH_LIMIT)
 }
 
-fn node(workspace: &Path, served: &Served) -> Command {
+fn node(workspace: &Path, served: &TestNode) -> Command {
     let mut command = Command::new("node");
     command.env("NODE_PATH", workspace.join("node_modules"));
     command.arg(Path::new(SCRIPTS).join("kafkajs.cjs"));
@@ -108,7 +108,7 @@ fn fetch_go(workspace: &Path) -> Result<()> {
     step::run("go build", &mut build, FETCH_LIMIT)
 }
 
-fn go(workspace: &Path, served: &Served) -> Command {
+fn go_client(workspace: &Path, served: &TestNode) -> Command {
     let mut command = Command::new(workspace.join("franz-go"));
     command.arg(&served.kafka);
     command
@@ -128,7 +128,7 @@ pub(super) fn fetch_java(workspace: &Path) -> Result<()> {
     step::run("maven", &mut fetch, FETCH_LIMIT)
 }
 
-fn java(workspace: &Path, served: &Served) -> Result<Command> {
+fn java(workspace: &Path, served: &TestNode) -> Result<Command> {
     let mut command = shell("java.sh", served);
     command.env("CLASSPATH", fs::read_to_string(classpath(workspace))?);
     Ok(command)

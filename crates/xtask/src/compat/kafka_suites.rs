@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::kafka::{classpath, fetch_java};
-use super::{Client, FETCH_LIMIT, Served};
+use super::{Client, FETCH_LIMIT, TestNode};
 use crate::step::{self, cargo};
 
 const SCRIPTS: &str = "compat/kafka/suites";
@@ -78,7 +78,7 @@ pub(super) const CLIENTS: [Client; 4] = [
     },
 ];
 
-fn shell(script: &str, served: &Served) -> Command {
+fn shell(script: &str, served: &TestNode) -> Command {
     let mut command = Command::new("sh");
     command.arg(Path::new(SCRIPTS).join(script));
     command.arg(&served.kafka);
@@ -143,7 +143,7 @@ fn crate_dir(workspace: &Path) -> Result<PathBuf> {
     Ok(directory.context("a manifest lies in a directory")?.into())
 }
 
-fn librdkafka(workspace: &Path, served: &Served) -> Result<Command> {
+fn librdkafka(workspace: &Path, served: &TestNode) -> Result<Command> {
     let directory = librdkafka_dir(workspace);
     ensure!(directory.is_dir(), "librdkafka is not built");
     let mut command = shell("librdkafka.sh", served);
@@ -156,7 +156,7 @@ fn franz_go_tests(workspace: &Path) -> PathBuf {
     workspace.join("franz-go-tests")
 }
 
-fn franz_go(workspace: &Path, served: &Served) -> Result<Command> {
+fn franz_go(workspace: &Path, served: &TestNode) -> Result<Command> {
     let mut list = Command::new("go");
     list.args(["-C", GO_MODULE, "list", "-f", "{{.Dir}}", FRANZ_GO]);
     let sources = step::read(&mut list)?;

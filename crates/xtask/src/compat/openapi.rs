@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Client, Served, install_python};
+use super::{Client, TestNode, install_python};
 
 const REQUIREMENTS: &str = "compat/openapi/requirements.txt";
 const VENV: &str = "venv-openapi";
@@ -29,7 +29,7 @@ fn fetch(workspace: &Path) -> Result<()> {
     install_python(workspace, VENV, Path::new(REQUIREMENTS))
 }
 
-fn schemathesis(workspace: &Path, served: &Served) -> Result<Command> {
+fn schemathesis(workspace: &Path, served: &TestNode) -> Result<Command> {
     let mut command = Command::new(workspace.join(VENV).join("bin/schemathesis"));
     command
         .arg("run")

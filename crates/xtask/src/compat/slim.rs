@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::{Client, RUN_LIMIT, Served, install_python, python_of};
+use super::{Client, RUN_LIMIT, TestNode, install_python, python_of};
 
 const SCRIPTS: &str = "compat/slim";
 
@@ -69,7 +69,7 @@ fn fetch(workspace: &Path, versions: &[&str]) -> Result<()> {
 }
 
 /// Runs every kind of session between applications of two versions, each calling the other.
-fn sessions(workspace: &Path, served: &Served, version: &str, other: &str) -> Command {
+fn sessions(workspace: &Path, served: &TestNode, version: &str, other: &str) -> Command {
     let mut command = Command::new("python3");
     command.arg(Path::new(SCRIPTS).join("sessions.py"));
     command.arg(&served.slim);
@@ -79,14 +79,14 @@ fn sessions(workspace: &Path, served: &Served, version: &str, other: &str) -> Co
 }
 
 /// Runs an application of SLIM 1.x, which the node must refuse.
-fn refused(workspace: &Path, served: &Served, version: &str) -> Command {
+fn refused(workspace: &Path, served: &TestNode, version: &str) -> Command {
     let mut command = Command::new("python3");
     command.arg(Path::new(SCRIPTS).join("old.py"));
     command.arg(&served.slim).arg(python(workspace, version));
     command
 }
 
-fn agents(workspace: &Path, served: &Served) -> Command {
+fn agents(workspace: &Path, served: &TestNode) -> Command {
     let mut command = Command::new(python(workspace, "a2a"));
     command.arg(Path::new(SCRIPTS).join("agents.py"));
     command.arg(&served.slim);

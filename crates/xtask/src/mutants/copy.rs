@@ -14,16 +14,16 @@ const COPY: &str = "mutant";
 const MEMBERS: &str = "members = [\"crates/*\"]";
 const PATH: &str = "path = \"crates/";
 
-pub(super) struct Copy {
+pub(super) struct CrateCopy {
     root: PathBuf,
 }
 
 /// An applied mutation, undone on drop.
-pub(super) struct Broken {
+pub(super) struct AppliedMutation {
     files: Vec<(PathBuf, String)>,
 }
 
-impl Drop for Broken {
+impl Drop for AppliedMutation {
     fn drop(&mut self) {
         for (path, text) in self.files.iter().rev() {
             if let Err(error) = fs::write(path, text) {
@@ -33,7 +33,7 @@ impl Drop for Broken {
     }
 }
 
-impl Copy {
+impl CrateCopy {
     /// Brings the copy up to date. Unchanged files are not written, so they are not built again.
     pub(super) fn make(subject: &Subject) -> Result<Self> {
         let root = PathBuf::from("target/mutants").join(subject.folder);
@@ -73,8 +73,8 @@ impl Copy {
         Ok(())
     }
 
-    pub(super) fn mutate(&self, mutant: &Mutant) -> Result<Broken> {
-        let mut broken = Broken { files: Vec::new() };
+    pub(super) fn mutate(&self, mutant: &Mutant) -> Result<AppliedMutation> {
+        let mut broken = AppliedMutation { files: Vec::new() };
         for edit in mutant.edits {
             let path = self.path(edit);
             let text = read(&path)?;

@@ -13,7 +13,7 @@ use crate::footprint::{Process, built};
 use crate::step::{self, cargo};
 
 const KAFKA: &str = "bench/peers/bin/kafka";
-const PLACE: &str = "target/oracle";
+const SCRATCH: &str = "target/oracle";
 /// Log of Apache Kafka, which is not deleted.
 const KAFKA_LOG: &str = "target/oracle/kafka.log";
 
@@ -25,22 +25,22 @@ const LOOKS: u32 = 1_200;
 /// A running Apache Kafka.
 pub(super) struct Kafka {
     pub(super) address: String,
-    running: Running,
-    _place: Place,
+    running: ChildProcess,
+    _scratch: ScratchDirectory,
 }
 
 /// A running node.
 pub(super) struct Node {
     pub(super) address: String,
     _process: Process,
-    _place: Place,
+    _scratch: ScratchDirectory,
 }
 
 /// Child process, killed on drop.
-struct Running(Child);
+struct ChildProcess(Child);
 
 /// Directory, deleted on drop.
-struct Place(PathBuf);
+struct ScratchDirectory(PathBuf);
 
 impl Kafka {
     /// Starts Apache Kafka, and returns when it listens.
@@ -50,18 +50,18 @@ impl Kafka {
             "Apache Kafka is not installed\nhint: cargo xtask peers --install kafka"
         );
         step::heading("start Apache Kafka");
-        let place = Place::new("kafka")?;
+        let scratch = ScratchDirectory::new("kafka")?;
         let (port, controller) = (free_port()?, free_port()?);
         let mut command = Command::new(KAFKA);
         command.args([port.to_string(), controller.to_string()]);
         let log = File::create(KAFKA_LOG)?;
-        command.arg(&place.0).stdin(Stdio::null());
+        command.arg(&scratch.0).stdin(Stdio::null());
         command.stdout(log.try_clone()?).stderr(log);
         let child = command.spawn().with_context(|| format!("{command:?}"))?;
         let mut kafka = Self {
             address: format!("127.0.0.1:{port}"),
-            running: Running(child),
-            _place: place,
+            running: ChildProcess(child),
+            _scratch: scratch,
         };
         kafka.listens()?;
         Ok(kafka)
@@ -89,18 +89,18 @@ impl Node {
     pub(super) fn start() -> Result<Self> {
         let build = &mut cargo(&["build", "--package", "telpher"]);
         step::run("build the node", build, BUILD_LIMIT)?;
-        let place = Place::new("node")?;
+        let scratch = ScratchDirectory::new("node")?;
         let mut command = Command::new(built("debug")?);
         command.args(["serve", "--json", "--end-with-stdin"]);
         command.args(["--log-level", "error", "--slim-listen", "none"]);
         for door in ["--native-listen", "--http-listen", "--kafka-listen"] {
             command.args([door, "127.0.0.1:0"]);
         }
-        let (process, ready) = Process::start(command.arg("--data").arg(&place.0))?;
+        let (process, ready) = Process::start(command.arg("--data").arg(&scratch.0))?;
         Ok(Self {
             address: text_of(&ready, "kafka").context("the node has no Kafka listener")?,
             _process: process,
-            _place: place,
+            _scratch: scratch,
         })
     }
 }
@@ -112,7 +112,7 @@ fn text_of(line: &str, field: &str) -> Option<String> {
     Some(rest.split_once('"')?.0.to_owned())
 }
 
-impl Drop for Running {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         // A process that has already ended cannot be killed.
         let _ = self.0.kill();
@@ -120,15 +120,15 @@ impl Drop for Running {
     }
 }
 
-impl Place {
+impl ScratchDirectory {
     fn new(name: &str) -> Result<Self> {
-        let place = PathBuf::from(PLACE).join(format!("{name}-{}", std::process::id()));
-        fs::create_dir_all(&place)?;
-        Ok(Self(place.canonicalize()?))
+        let scratch = PathBuf::from(SCRATCH).join(format!("{name}-{}", std::process::id()));
+        fs::create_dir_all(&scratch)?;
+        Ok(Self(scratch.canonicalize()?))
     }
 }
 
-impl Drop for Place {
+impl Drop for ScratchDirectory {
     fn drop(&mut self) {
         // A directory that cannot be deleted stays below `target`.
         let _ = fs::remove_dir_all(&self.0);
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_is_found_in_what_a_node_says_when_it_is_ready() {
+    fn a_field_is_found_in_the_ready_line() {
         let line = r#"{"native":"tcp://127.0.0.1:1","kafka": "127.0.0.1:2","data":null}"#;
         assert_eq!(text_of(line, "kafka"), Some("127.0.0.1:2".to_owned()));
         assert_eq!(text_of(line, "data"), None);

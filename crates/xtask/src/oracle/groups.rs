@@ -23,16 +23,16 @@ const ASSIGNMENT: &[u8] = b"\0\0\0\0\0\x01\0\x07grouped\0\0\0\x01\0\0\0\0\xff\xf
 type Members = [String; 2];
 
 pub(super) fn compare(script: &mut Script) -> Result<()> {
-    script.both("topic for groups", 4, &make(vec![topic(TOPIC)]))?;
-    coordinators(script)?;
-    without_members(script)?;
-    if let Some(members) = joined(script)? {
-        with_a_member(script, &members)?;
+    script.compare("topic for groups", 4, &make(vec![topic(TOPIC)]))?;
+    compare_coordinators(script)?;
+    compare_without_members(script)?;
+    if let Some(members) = join_members(script)? {
+        compare_with_member(script, &members)?;
     }
-    emptied(script)
+    compare_emptied(script)
 }
 
-fn coordinators(script: &mut Script) -> Result<()> {
+fn compare_coordinators(script: &mut Script) -> Result<()> {
     let find = |key: &str, key_type| find_coordinator::Request {
         key: key.to_owned(),
         key_type,
@@ -40,14 +40,14 @@ fn coordinators(script: &mut Script) -> Result<()> {
     };
     // Apache Kafka creates its coordinators' internal topics when a coordinator is looked up, and
     // not before.
-    script.both("of a group", 3, &find(GROUP, 0))?;
-    script.both("of groups", 4, &find(GROUP, 0))?;
-    script.both("empty key", 4, &find("", 0))?;
-    script.both("unknown key type", 4, &find(GROUP, 9))?;
+    script.compare("of a group", 3, &find(GROUP, 0))?;
+    script.compare("of groups", 4, &find(GROUP, 0))?;
+    script.compare("empty key", 4, &find("", 0))?;
+    script.compare("unknown key type", 4, &find(GROUP, 9))?;
     // A coordinator that is still loading answers heartbeats without an error.
     for group in [GROUP, "nobody", "simple", "stranger", ""] {
         let name = format!("group {group:?}, not created yet");
-        script.both(&name, 5, &fetch(group, Some(&[(TOPIC, 0)])))?;
+        script.compare(&name, 5, &fetch(group, Some(&[(TOPIC, 0)])))?;
     }
     Ok(())
 }
@@ -158,48 +158,48 @@ fn sync(group: &str, generation_id: i32, member: &str) -> sync_group::Request {
     }
 }
 
-fn without_members(script: &mut Script) -> Result<()> {
-    script.both("unknown group", 4, &beat("nobody", 1, "x"))?;
-    without_a_name(script)?;
-    script.both("unknown group", 5, &sync("nobody", 1, "x"))?;
-    script.both("unknown group", 5, &leave("nobody", "x"))?;
-    script.both("unknown group", 6, &describe("nobody"))?;
-    script.both("unknown group, old version", 5, &describe("nobody"))?;
-    script.both("unknown group", 2, &delete("nobody"))?;
+fn compare_without_members(script: &mut Script) -> Result<()> {
+    script.compare("unknown group", 4, &beat("nobody", 1, "x"))?;
+    compare_without_name(script)?;
+    script.compare("unknown group", 5, &sync("nobody", 1, "x"))?;
+    script.compare("unknown group", 5, &leave("nobody", "x"))?;
+    script.compare("unknown group", 6, &describe("nobody"))?;
+    script.compare("unknown group, old version", 5, &describe("nobody"))?;
+    script.compare("unknown group", 2, &delete("nobody"))?;
     for version in [5, 8] {
-        script.both(
+        script.compare(
             "unknown group",
             version,
             &fetch("nobody", Some(&[(TOPIC, 0)])),
         )?;
-        script.both("unknown group, all topics", version, &fetch("nobody", None))?;
+        script.compare("unknown group, all topics", version, &fetch("nobody", None))?;
     }
-    script.both("empty group id", 9, &join("", ""))?;
-    script.both("unknown member id", 9, &join("nobody", "x"))?;
+    script.compare("empty group id", 9, &join("", ""))?;
+    script.compare("unknown member id", 9, &join("nobody", "x"))?;
     let session = |session_timeout_ms| join_group::Request {
         session_timeout_ms,
         ..join("nobody", "")
     };
-    script.both("session timeout too short", 9, &session(1))?;
-    script.both("session timeout too long", 9, &session(i32::MAX))?;
+    script.compare("session timeout too short", 9, &session(1))?;
+    script.compare("session timeout too long", 9, &session(i32::MAX))?;
     let bare = join_group::Request {
         protocols: Vec::new(),
         ..join("nobody", "")
     };
-    script.both("without a protocol", 9, &bare)?;
+    script.compare("without a protocol", 9, &bare)?;
     // A commit without a group creates one.
-    script.both("without membership", 8, &commit("simple", -1, "", TOPIC, 0))?;
-    script.both(
+    script.compare("without membership", 8, &commit("simple", -1, "", TOPIC, 0))?;
+    script.compare(
         "without membership, unknown topic",
         8,
         &commit("simple", -1, "", "absent", 0),
     )?;
-    script.both(
+    script.compare(
         "without membership, unknown partition",
         8,
         &commit("simple", -1, "", TOPIC, 9),
     )?;
-    script.both(
+    script.compare(
         "generation of an unknown group",
         8,
         &commit("stranger", 4, "x", TOPIC, 0),
@@ -209,86 +209,86 @@ fn without_members(script: &mut Script) -> Result<()> {
         request.topics[0].partitions[0].committed_metadata = Some("x".repeat(5_000));
         request
     };
-    script.both("long metadata", 8, &long)?;
+    script.compare("long metadata", 8, &long)?;
     for version in [5, 8] {
-        script.both(
+        script.compare(
             "committed partition",
             version,
             &fetch("simple", Some(&[(TOPIC, 0)])),
         )?;
-        script.both(
+        script.compare(
             "partition without an offset",
             version,
             &fetch("simple", Some(&[(TOPIC, 9)])),
         )?;
-        script.both("all topics", version, &fetch("simple", None))?;
+        script.compare("all topics", version, &fetch("simple", None))?;
     }
-    script.in_the_end("group without members", 5, &describe("simple"))?;
+    script.compare_eventually("group without members", 5, &describe("simple"))?;
     Ok(())
 }
 
-fn without_a_name(script: &mut Script) -> Result<()> {
+fn compare_without_name(script: &mut Script) -> Result<()> {
     let name = "empty group id";
-    script.both(name, 4, &beat("", 1, "x"))?;
-    script.both(name, 5, &sync("", 1, "x"))?;
-    script.both(name, 5, &leave("", "x"))?;
-    script.both(name, 2, &leave("", "x"))?;
-    script.both(name, 5, &describe(""))?;
-    script.both(name, 2, &delete(""))?;
-    script.both(name, 8, &commit("", 1, "x", TOPIC, 0))?;
-    script.both(name, 8, &fetch("", Some(&[(TOPIC, 0)])))?;
+    script.compare(name, 4, &beat("", 1, "x"))?;
+    script.compare(name, 5, &sync("", 1, "x"))?;
+    script.compare(name, 5, &leave("", "x"))?;
+    script.compare(name, 2, &leave("", "x"))?;
+    script.compare(name, 5, &describe(""))?;
+    script.compare(name, 2, &delete(""))?;
+    script.compare(name, 8, &commit("", 1, "x", TOPIC, 0))?;
+    script.compare(name, 8, &fetch("", Some(&[(TOPIC, 0)])))?;
     Ok(())
 }
 
 /// Joins a member on both brokers: the leader of the first generation.
-fn joined(script: &mut Script) -> Result<Option<Members>> {
-    let answers = script.both("without an id", 9, &join(GROUP, ""))?;
+fn join_members(script: &mut Script) -> Result<Option<Members>> {
+    let answers = script.compare("without an id", 9, &join(GROUP, ""))?;
     let [Some(theirs), Some(ours)] = answers else {
         return Ok(None);
     };
     let members = [theirs.member_id, ours.member_id];
-    script.in_the_end("member that has not joined yet", 5, &describe(GROUP))?;
+    script.compare_eventually("member that has not joined yet", 5, &describe(GROUP))?;
     let requests = members.clone().map(|member| join(GROUP, &member));
-    script.each("with the id", 9, [&requests[0], &requests[1]])?;
+    script.compare_each("with the id", 9, [&requests[0], &requests[1]])?;
     Ok(Some(members))
 }
 
-fn with_a_member(script: &mut Script, members: &Members) -> Result<()> {
+fn compare_with_member(script: &mut Script, members: &Members) -> Result<()> {
     /// Sends the request for each broker's member.
     macro_rules! each {
         ($name:literal, $version:literal, |$member:ident| $request:expr) => {{
             let requests = members.each_ref().map(|$member| $request);
-            script.each($name, $version, [&requests[0], &requests[1]])?
+            script.compare_each($name, $version, [&requests[0], &requests[1]])?
         }};
     }
-    script.in_the_end("before the assignment", 5, &describe(GROUP))?;
+    script.compare_eventually("before the assignment", 5, &describe(GROUP))?;
     each!("another generation", 5, |member| sync(GROUP, 9, member));
-    script.both("unknown member", 5, &sync(GROUP, 1, "x"))?;
+    script.compare("unknown member", 5, &sync(GROUP, 1, "x"))?;
     each!("another protocol", 5, |member| sync_group::Request {
         protocol_name: Some("robin".to_owned()),
         ..sync(GROUP, 1, member)
     });
     each!("the leader's", 5, |member| sync(GROUP, 1, member));
     each!("the leader's again", 5, |member| sync(GROUP, 1, member));
-    script.in_the_end("stable", 5, &describe(GROUP))?;
+    script.compare_eventually("stable", 5, &describe(GROUP))?;
     each!("in time", 4, |member| beat(GROUP, 1, member));
     each!("earlier generation", 4, |member| beat(GROUP, 0, member));
     each!("future generation", 4, |member| beat(GROUP, 2, member));
-    script.both("unknown member", 4, &beat(GROUP, 1, "x"))?;
+    script.compare("unknown member", 4, &beat(GROUP, 1, "x"))?;
     each!("of the member", 8, |member| commit(
         GROUP, 1, member, TOPIC, 0
     ));
     each!("future generation", 8, |member| commit(
         GROUP, 2, member, TOPIC, 0
     ));
-    script.both("unknown member", 8, &commit(GROUP, 1, "x", TOPIC, 0))?;
-    script.both(
+    script.compare("unknown member", 8, &commit(GROUP, 1, "x", TOPIC, 0))?;
+    script.compare(
         "without membership, group has members",
         8,
         &commit(GROUP, -1, "", TOPIC, 0),
     )?;
     let all = list_groups::Request::default();
-    script.in_the_end(
+    script.compare_eventually(
         "stable groups",
         4,
         &list_groups::Request {
@@ -296,7 +296,7 @@ fn with_a_member(script: &mut Script, members: &Members) -> Result<()> {
             ..all
         },
     )?;
-    script.both("with members", 2, &delete(GROUP))?;
+    script.compare("with members", 2, &delete(GROUP))?;
     let offsets = |topic: &str| offset_delete::Request {
         group_id: GROUP.to_owned(),
         topics: vec![offset_delete::Topic {
@@ -304,29 +304,29 @@ fn with_a_member(script: &mut Script, members: &Members) -> Result<()> {
             partitions: vec![offset_delete::Partition { partition_index: 0 }],
         }],
     };
-    script.both("unknown topic", 0, &offsets("absent"))?;
-    script.both("subscribed topic", 0, &offsets(TOPIC))?;
+    script.compare("unknown topic", 0, &offsets("absent"))?;
+    script.compare("subscribed topic", 0, &offsets(TOPIC))?;
     let foreign = join_group::Request {
         protocol_type: "stranger".to_owned(),
         ..join(GROUP, "")
     };
-    script.both("another protocol type", 3, &foreign)?;
-    script.both("unknown member", 5, &leave(GROUP, "x"))?;
+    script.compare("another protocol type", 3, &foreign)?;
+    script.compare("unknown member", 5, &leave(GROUP, "x"))?;
     each!("of the member", 5, |member| leave(GROUP, member));
     each!("of the member again", 5, |member| leave(GROUP, member));
     Ok(())
 }
 
-fn emptied(script: &mut Script) -> Result<()> {
-    script.in_the_end("after all members left", 5, &describe(GROUP))?;
-    script.in_the_end(
+fn compare_emptied(script: &mut Script) -> Result<()> {
+    script.compare_eventually("after all members left", 5, &describe(GROUP))?;
+    script.compare_eventually(
         "offsets of members that left",
         8,
         &fetch(GROUP, Some(&[(TOPIC, 0)])),
     )?;
-    script.both("empty group", 2, &delete(GROUP))?;
-    script.both("deleted group", 2, &delete(GROUP))?;
-    script.in_the_end(
+    script.compare("empty group", 2, &delete(GROUP))?;
+    script.compare("deleted group", 2, &delete(GROUP))?;
+    script.compare_eventually(
         "offsets of a deleted group",
         8,
         &fetch(GROUP, Some(&[(TOPIC, 0)])),
@@ -338,8 +338,8 @@ fn emptied(script: &mut Script) -> Result<()> {
             partitions: vec![offset_delete::Partition { partition_index: 0 }],
         }],
     };
-    script.both("unknown group", 0, &offsets("stranger"))?;
-    script.both("group without members", 0, &offsets("simple"))?;
-    script.in_the_end("deleted offsets", 8, &fetch("simple", None))?;
+    script.compare("unknown group", 0, &offsets("stranger"))?;
+    script.compare("group without members", 0, &offsets("simple"))?;
+    script.compare_eventually("deleted offsets", 8, &fetch("simple", None))?;
     Ok(())
 }

@@ -14,14 +14,14 @@ const TOPIC: &str = "produced";
 type Ids = [(i64, i16); 2];
 
 pub(super) fn compare(script: &mut Script) -> Result<()> {
-    script.both("topic for producers", 4, &make(vec![topic(TOPIC)]))?;
+    script.compare("topic for producers", 4, &make(vec![topic(TOPIC)]))?;
     std::thread::sleep(std::time::Duration::from_secs(2));
     let Some(ids) = producers(script)? else {
         return Ok(());
     };
     let step = |script: &mut Script, name: &str, count, sequence, epoch: i16| {
         let requests = ids.map(|(id, own)| appended(id, own + epoch, sequence, count));
-        script.each(name, 9, [&requests[0], &requests[1]])
+        script.compare_each(name, 9, [&requests[0], &requests[1]])
     };
     step(script, "the first batch", 2, 0, 0)?;
     step(script, "the first batch again", 2, 0, 0)?;
@@ -44,19 +44,19 @@ pub(super) fn compare(script: &mut Script) -> Result<()> {
     step(script, "next epoch", 1, 0, 1)?;
     step(script, "earlier epoch", 1, 10, 0)?;
     let unknown = [0, 1].map(|_| appended(987_654_321, 0, 0, 1));
-    script.each(
+    script.compare_each(
         "unknown producer, first sequence",
         9,
         [&unknown[0], &unknown[1]],
     )?;
     let unknown = [0, 1].map(|_| appended(987_654_322, 0, 5, 1));
-    script.each(
+    script.compare_each(
         "unknown producer, later sequence",
         9,
         [&unknown[0], &unknown[1]],
     )?;
     let requests = [0, 1].map(|_| appended(5, -1, 0, 1));
-    script.each("invalid epoch", 9, [&requests[0], &requests[1]])?;
+    script.compare_each("invalid epoch", 9, [&requests[0], &requests[1]])?;
     Ok(())
 }
 
@@ -77,7 +77,7 @@ fn producers(script: &mut Script) -> Result<Option<Ids>> {
         transaction_timeout_ms: 60_000,
         ..init_producer_id::Request::default()
     };
-    let answers = script.both("without a transactional id", 4, &request)?;
+    let answers = script.compare("without a transactional id", 4, &request)?;
     let [Some(theirs), Some(ours)] = answers else {
         return Ok(None);
     };

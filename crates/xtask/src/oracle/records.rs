@@ -23,14 +23,14 @@ pub(super) fn compare(script: &mut Script) -> Result<()> {
         topic_with(COMPACTED, "cleanup.policy", "compact"),
         topic_with(SMALL, "max.message.bytes", "200"),
     ];
-    script.both("topics for records", 4, &make(topics))?;
+    script.compare("topics for records", 4, &make(topics))?;
     // A new leader may not know its leadership yet.
     std::thread::sleep(std::time::Duration::from_secs(2));
-    refused(script)?;
-    taken(script)?;
-    fetched(script)?;
-    looked_for(script)?;
-    deleted(script)
+    compare_rejections(script)?;
+    compare_appends(script)?;
+    compare_fetches(script)?;
+    compare_offset_queries(script)?;
+    compare_deletions(script)
 }
 
 /// Encodes a batch of `count` records with times from `time` on, by the template.
@@ -75,7 +75,7 @@ fn altered(at: usize, field: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn refused(script: &mut Script) -> Result<()> {
+fn compare_rejections(script: &mut Script) -> Result<()> {
     let good = || plain(2, 1_000);
     let mut torn = good();
     torn.truncate(torn.len() - 3);
@@ -135,13 +135,13 @@ fn refused(script: &mut Script) -> Result<()> {
         ("no records", TOPIC, 0, -1, Vec::new()),
     ];
     for (name, topic, index, acks, bytes) in cases {
-        script.both(name, 9, &append(topic, index, acks, bytes))?;
+        script.compare(name, 9, &append(topic, index, acks, bytes))?;
     }
     let mut builder = Builder::new();
     builder.push(1_000, None, Some(b"without a key"), &[]);
     let mut keyless = Vec::new();
     builder.finish(&Template::default(), &mut keyless);
-    script.both(
+    script.compare(
         "without a key in a compacted topic",
         9,
         &append(COMPACTED, 0, -1, keyless),
@@ -150,21 +150,21 @@ fn refused(script: &mut Script) -> Result<()> {
         attributes: Attributes::of(recordbatch::Compression::Zstd),
         ..Template::default()
     };
-    script.both(
+    script.compare(
         "zstd in a version without it",
         6,
         &append(TOPIC, 0, -1, batch(1, 1_000, &packed)),
     )?;
     let by_no_id = append("", 0, -1, good());
-    script.both("unknown topic id", 13, &by_no_id)?;
+    script.compare("unknown topic id", 13, &by_no_id)?;
     Ok(())
 }
 
 /// Appends offsets 0 to 9 in four batches, with times from 1,000 on.
-fn taken(script: &mut Script) -> Result<()> {
+fn compare_appends(script: &mut Script) -> Result<()> {
     for (version, count, time) in [(3, 1, 1_000), (7, 2, 2_000), (9, 3, 3_000), (11, 4, 4_000)] {
         let request = append(TOPIC, 0, -1, plain(count, time));
-        script.both("valid batches", version, &request)?;
+        script.compare("valid batches", version, &request)?;
     }
     Ok(())
 }
@@ -189,36 +189,36 @@ pub(super) fn fetch_from(topic: &str, partition: i32, offset: i64) -> fetch::Req
     }
 }
 
-fn fetched(script: &mut Script) -> Result<()> {
+fn compare_fetches(script: &mut Script) -> Result<()> {
     for version in [4, 11, 12] {
         for offset in [0, 1, 2, 9, 10, 11, -1, -5] {
             let request = fetch_from(TOPIC, 0, offset);
-            script.both(&format!("from {offset}"), version, &request)?;
+            script.compare(&format!("from {offset}"), version, &request)?;
         }
     }
-    script.both("unknown topic", 12, &fetch_from("absent", 0, 0))?;
-    script.both("unknown partition", 12, &fetch_from(TOPIC, 7, 0))?;
-    script.both("unknown topic id", 13, &fetch_from("", 0, 0))?;
+    script.compare("unknown topic", 12, &fetch_from("absent", 0, 0))?;
+    script.compare("unknown partition", 12, &fetch_from(TOPIC, 7, 0))?;
+    script.compare("unknown topic id", 13, &fetch_from("", 0, 0))?;
     // The first batch is returned whole, independent of the size limit.
     for bytes in [0, 1, 100] {
         let mut request = fetch_from(TOPIC, 0, 0);
         request.max_bytes = bytes;
         request.topics[0].partitions[0].partition_max_bytes = bytes;
-        script.both(&format!("at most {bytes} bytes"), 12, &request)?;
+        script.compare(&format!("at most {bytes} bytes"), 12, &request)?;
     }
     let session = fetch::Request {
         session_id: 12_345,
         session_epoch: 3,
         ..fetch_from(TOPIC, 0, 0)
     };
-    script.both("unknown session", 12, &session)?;
-    of_epochs(script)
+    script.compare("unknown session", 12, &session)?;
+    compare_epochs(script)
 }
 
 /// Current leader epoch on each broker: each counts in its own way.
 type Epochs = [i32; 2];
 
-fn epochs_now(script: &mut Script) -> Result<Option<Epochs>> {
+fn current_epochs(script: &mut Script) -> Result<Option<Epochs>> {
     let request = metadata::Request {
         topics: Some(vec![metadata::TopicRequest {
             name: Some(TOPIC.to_owned()),
@@ -226,7 +226,7 @@ fn epochs_now(script: &mut Script) -> Result<Option<Epochs>> {
         }]),
         ..metadata::Request::default()
     };
-    let answers = script.both("leader epoch", 9, &request)?;
+    let answers = script.compare("leader epoch", 9, &request)?;
     let [Some(theirs), Some(ours)] = answers else {
         return Ok(None);
     };
@@ -237,8 +237,8 @@ fn epochs_now(script: &mut Script) -> Result<Option<Epochs>> {
     Ok(epoch(theirs).zip(epoch(ours)).map(<[i32; 2]>::from))
 }
 
-fn of_epochs(script: &mut Script) -> Result<()> {
-    let Some(now) = epochs_now(script)? else {
+fn compare_epochs(script: &mut Script) -> Result<()> {
+    let Some(now) = current_epochs(script)? else {
         return Ok(());
     };
     for later in [0, 1, 99] {
@@ -248,7 +248,7 @@ fn of_epochs(script: &mut Script) -> Result<()> {
             request
         });
         let name = format!("leader epoch + {later}");
-        script.each(&name, 12, [&requests[0], &requests[1]])?;
+        script.compare_each(&name, 12, [&requests[0], &requests[1]])?;
     }
     let end = |leader_epoch, current_leader_epoch| offset_for_leader_epoch::Request {
         replica_id: -1,
@@ -264,13 +264,13 @@ fn of_epochs(script: &mut Script) -> Result<()> {
     for (asked, current) in [(0, None), (0, Some(0)), (5, None), (0, Some(9))] {
         let requests = now.map(|now| end(now + asked, current.map_or(-1, |later| now + later)));
         let name = format!("epoch + {asked}, current epoch {current:?}");
-        script.each(&name, 4, [&requests[0], &requests[1]])?;
+        script.compare_each(&name, 4, [&requests[0], &requests[1]])?;
     }
-    script.both("no epoch", 4, &end(-1, -1))?;
+    script.compare("no epoch", 4, &end(-1, -1))?;
     Ok(())
 }
 
-fn looked_for(script: &mut Script) -> Result<()> {
+fn compare_offset_queries(script: &mut Script) -> Result<()> {
     let at =
         |topic: &str, partition_index, timestamp, current_leader_epoch| list_offsets::Request {
             replica_id: -1,
@@ -300,22 +300,22 @@ fn looked_for(script: &mut Script) -> Result<()> {
         i64::MAX,
     ] {
         let request = at(TOPIC, 0, timestamp, -1);
-        script.both(&format!("at time {timestamp}"), 7, &request)?;
+        script.compare(&format!("at time {timestamp}"), 7, &request)?;
     }
-    script.both("of an empty partition, the end", 7, &at(SMALL, 0, -1, -1))?;
-    script.both(
+    script.compare("of an empty partition, the end", 7, &at(SMALL, 0, -1, -1))?;
+    script.compare(
         "of an empty partition, the highest time",
         7,
         &at(SMALL, 0, -3, -1),
     )?;
-    script.both("of an empty partition, a time", 7, &at(SMALL, 0, 5, -1))?;
-    script.both("unknown topic", 7, &at("absent", 0, -1, -1))?;
-    script.both("unknown partition", 7, &at(TOPIC, 7, -1, -1))?;
-    script.both("future leader epoch", 7, &at(TOPIC, 0, -1, 99))?;
+    script.compare("of an empty partition, a time", 7, &at(SMALL, 0, 5, -1))?;
+    script.compare("unknown topic", 7, &at("absent", 0, -1, -1))?;
+    script.compare("unknown partition", 7, &at(TOPIC, 7, -1, -1))?;
+    script.compare("future leader epoch", 7, &at(TOPIC, 0, -1, 99))?;
     Ok(())
 }
 
-fn deleted(script: &mut Script) -> Result<()> {
+fn compare_deletions(script: &mut Script) -> Result<()> {
     let upto = |topic: &str, partition_index, offset| delete_records::Request {
         topics: vec![delete_records::Topic {
             name: topic.to_owned(),
@@ -326,22 +326,22 @@ fn deleted(script: &mut Script) -> Result<()> {
         }],
         timeout_ms: 5_000,
     };
-    script.both("unknown topic", 2, &upto("absent", 0, 0))?;
-    script.both("unknown partition", 2, &upto(TOPIC, 7, 0))?;
-    script.both("beyond the end", 2, &upto(TOPIC, 0, 11))?;
-    script.both("negative offset", 2, &upto(TOPIC, 0, -2))?;
-    script.both("compacted topic", 2, &upto(COMPACTED, 0, 0))?;
-    script.both("up to the middle of a batch", 2, &upto(TOPIC, 0, 2))?;
-    script.both("up to the log start", 2, &upto(TOPIC, 0, 1))?;
+    script.compare("unknown topic", 2, &upto("absent", 0, 0))?;
+    script.compare("unknown partition", 2, &upto(TOPIC, 7, 0))?;
+    script.compare("beyond the end", 2, &upto(TOPIC, 0, 11))?;
+    script.compare("negative offset", 2, &upto(TOPIC, 0, -2))?;
+    script.compare("compacted topic", 2, &upto(COMPACTED, 0, 0))?;
+    script.compare("up to the middle of a batch", 2, &upto(TOPIC, 0, 2))?;
+    script.compare("up to the log start", 2, &upto(TOPIC, 0, 1))?;
     for offset in [0, 1, 2] {
-        script.both(
+        script.compare(
             &format!("from {offset} after partial deletion"),
             12,
             &fetch_from(TOPIC, 0, offset),
         )?;
     }
-    script.both("all records", 2, &upto(TOPIC, 0, -1))?;
-    script.both(
+    script.compare("all records", 2, &upto(TOPIC, 0, -1))?;
+    script.compare(
         "from the end after full deletion",
         12,
         &fetch_from(TOPIC, 0, 10),

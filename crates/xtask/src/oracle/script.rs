@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use kafka::RequestBody;
 
-use super::door::Door;
-use super::otherwise::OTHERWISE;
+use super::connection::Connection;
+use super::intended::INTENDED;
 use crate::step::now;
 
 /// Fields that are not compared, because they differ by nature: ids that a broker assigns,
@@ -63,8 +63,8 @@ const LOOKS: u32 = 50;
 
 /// Connections to both brokers, and the differences found.
 pub(super) struct Script {
-    oracle: Door,
-    subject: Door,
+    oracle: Connection,
+    subject: Connection,
     began: Instant,
     asked: u32,
     differences: Vec<String>,
@@ -76,8 +76,8 @@ pub(super) struct Script {
 impl Script {
     pub(super) fn new(oracle: &str, subject: &str) -> Result<Self> {
         Ok(Self {
-            oracle: Door::open(oracle)?,
-            subject: Door::open(subject)?,
+            oracle: Connection::open(oracle)?,
+            subject: Connection::open(subject)?,
             began: now(),
             asked: 0,
             differences: Vec::new(),
@@ -90,7 +90,7 @@ impl Script {
     ///
     /// # Errors
     /// When a broker cannot be reached or does not answer in time.
-    pub(super) fn both<R: RequestBody>(
+    pub(super) fn compare<R: RequestBody>(
         &mut self,
         name: &str,
         version: i16,
@@ -99,7 +99,7 @@ impl Script {
     where
         R::Response: Debug,
     {
-        self.each(name, version, [request, request])
+        self.compare_each(name, version, [request, request])
     }
 
     /// Sends the same request until the responses agree, or the retries are used up. A broker
@@ -108,7 +108,7 @@ impl Script {
     ///
     /// # Errors
     /// When a broker cannot be reached or does not answer in time.
-    pub(super) fn in_the_end<R: RequestBody>(
+    pub(super) fn compare_eventually<R: RequestBody>(
         &mut self,
         name: &str,
         version: i16,
@@ -117,15 +117,15 @@ impl Script {
     where
         R::Response: Debug,
     {
-        self.in_any_order(name, version, request, |_| ())
+        self.compare_unordered(name, version, request, |_| ())
     }
 
-    /// Works like [`Self::in_the_end`] for responses with lists in no defined order, which `tidy`
+    /// Works like [`Self::compare_eventually`] for responses with lists in no defined order, which `tidy`
     /// sorts before they are compared.
     ///
     /// # Errors
     /// When a broker cannot be reached or does not answer in time.
-    pub(super) fn in_any_order<R: RequestBody>(
+    pub(super) fn compare_unordered<R: RequestBody>(
         &mut self,
         name: &str,
         version: i16,
@@ -151,14 +151,14 @@ impl Script {
             }
             thread::sleep(PAUSE);
         }
-        self.each_tidied(name, version, [request, request], tidy)
+        self.compare_tidied(name, version, [request, request], tidy)
     }
 
     /// Sends each broker its own request, when requests contain ids of that broker.
     ///
     /// # Errors
     /// When a broker cannot be reached or does not answer in time.
-    pub(super) fn each<R: RequestBody>(
+    pub(super) fn compare_each<R: RequestBody>(
         &mut self,
         name: &str,
         version: i16,
@@ -167,10 +167,10 @@ impl Script {
     where
         R::Response: Debug,
     {
-        self.each_tidied(name, version, requests, |_| ())
+        self.compare_tidied(name, version, requests, |_| ())
     }
 
-    fn each_tidied<R: RequestBody>(
+    fn compare_tidied<R: RequestBody>(
         &mut self,
         name: &str,
         version: i16,
@@ -211,12 +211,12 @@ impl Script {
         };
         tidy(&mut expected);
         tidy(&mut answer);
-        self.compare(&title, masked(&expected), masked(&answer));
+        self.record(&title, masked(&expected), masked(&answer));
         Ok([Some(expected), Some(answer)])
     }
 
-    fn compare(&mut self, title: &str, theirs: String, ours: String) {
-        let intended = OTHERWISE.iter().find(|(asked, _)| *asked == title);
+    fn record(&mut self, title: &str, theirs: String, ours: String) {
+        let intended = INTENDED.iter().find(|(asked, _)| *asked == title);
         match (theirs == ours, intended) {
             (true, None) => {}
             (false, Some((asked, _))) => {
@@ -233,8 +233,8 @@ impl Script {
 
     /// Prints everything, and returns the number of unintended differences and of intended ones
     /// that are missing.
-    pub(super) fn tell(mut self) -> usize {
-        for (asked, _) in OTHERWISE {
+    pub(super) fn report(mut self) -> usize {
+        for (asked, _) in INTENDED {
             if !self.intended.contains(asked)
                 && !self.differences.iter().any(|it| it.starts_with(asked))
             {
@@ -247,7 +247,7 @@ impl Script {
         for unserved in &self.unserved {
             eprintln!("not supported: {unserved}");
         }
-        for (asked, why) in OTHERWISE {
+        for (asked, why) in INTENDED {
             eprintln!("intended difference: {asked}: {why}");
         }
         let (asked, differ) = (self.asked, self.differences.len());
@@ -265,7 +265,11 @@ fn title<R: RequestBody>(name: &str, version: i16) -> String {
 }
 
 /// Repeats the request until the broker is ready to answer.
-fn ready<R: RequestBody>(door: &mut Door, version: i16, request: &R) -> Result<Option<R::Response>>
+fn ready<R: RequestBody>(
+    door: &mut Connection,
+    version: i16,
+    request: &R,
+) -> Result<Option<R::Response>>
 where
     R::Response: Debug,
 {
@@ -348,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_anybodys_own_is_masked_and_nothing_else() {
+    fn only_ignored_fields_are_masked() {
         let answer = Answer {
             error_message: Some("a \"quoted\", bracketed } [word".to_owned()),
             count: 7,

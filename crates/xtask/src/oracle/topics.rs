@@ -13,34 +13,34 @@ use super::script::Script;
 const TOPIC: i8 = 2;
 
 pub(super) fn compare(script: &mut Script) -> Result<()> {
-    metadata_of(script, "unknown topic", "absent")?;
-    metadata_of(script, "invalid name", "no good")?;
-    metadata_of(script, "empty name", "")?;
-    creations(script)?;
-    metadata_of(script, "existing topic", "plain")?;
+    compare_metadata(script, "unknown topic", "absent")?;
+    compare_metadata(script, "invalid name", "no good")?;
+    compare_metadata(script, "empty name", "")?;
+    compare_creations(script)?;
+    compare_metadata(script, "existing topic", "plain")?;
     let pages = describe_topic_partitions::Request {
         topics: ["absent", "plain"].map(named).to_vec(),
         ..describe_topic_partitions::Request::default()
     };
-    script.in_the_end("existing and unknown topic", 0, &pages)?;
-    partitions(script)?;
-    configs(script)?;
+    script.compare_eventually("existing and unknown topic", 0, &pages)?;
+    compare_partitions(script)?;
+    compare_configs(script)?;
     let cluster = describe_cluster::Request {
         endpoint_type: 2,
         ..describe_cluster::Request::default()
     };
-    script.both("of controllers", 1, &cluster)?;
+    script.compare("of controllers", 1, &cluster)?;
     let cluster = describe_cluster::Request {
         include_cluster_authorized_operations: true,
         ..describe_cluster::Request::default()
     };
-    script.both("of brokers", 1, &cluster)?;
-    leaders(script)?;
-    deletions(script)
+    script.compare("of brokers", 1, &cluster)?;
+    compare_leaders(script)?;
+    compare_deletions(script)
 }
 
 /// Compares responses about leadership, and about moves to other brokers.
-fn leaders(script: &mut Script) -> Result<()> {
+fn compare_leaders(script: &mut Script) -> Result<()> {
     let of = |topic: &str, partitions: &[i32]| elect_leaders::Request {
         topic_partitions: Some(vec![elect_leaders::TopicPartitions {
             topic: topic.to_owned(),
@@ -49,9 +49,9 @@ fn leaders(script: &mut Script) -> Result<()> {
         timeout_ms: 10_000,
         ..elect_leaders::Request::default()
     };
-    script.both("partition with a leader", 2, &of("plain", &[0]))?;
-    script.both("unknown partition", 2, &of("plain", &[99]))?;
-    script.both("unknown topic", 2, &of("absent", &[0]))?;
+    script.compare("partition with a leader", 2, &of("plain", &[0]))?;
+    script.compare("unknown partition", 2, &of("plain", &[99]))?;
+    script.compare("unknown topic", 2, &of("absent", &[0]))?;
     let to = |topic: &str, replicas: Option<Vec<i32>>| alter_partition_reassignments::Request {
         topics: vec![alter_partition_reassignments::Topic {
             name: topic.to_owned(),
@@ -63,18 +63,18 @@ fn leaders(script: &mut Script) -> Result<()> {
         timeout_ms: 10_000,
         ..alter_partition_reassignments::Request::default()
     };
-    script.both("to the current replica", 0, &to("plain", Some(vec![1])))?;
-    script.both("to an unknown broker", 0, &to("plain", Some(vec![99])))?;
-    script.both("cancel", 0, &to("plain", None))?;
-    script.both("unknown topic", 0, &to("absent", Some(vec![1])))?;
+    script.compare("to the current replica", 0, &to("plain", Some(vec![1])))?;
+    script.compare("to an unknown broker", 0, &to("plain", Some(vec![99])))?;
+    script.compare("cancel", 0, &to("plain", None))?;
+    script.compare("unknown topic", 0, &to("absent", Some(vec![1])))?;
     let all = list_partition_reassignments::Request::default();
-    script.both("all", 0, &all)?;
+    script.compare("all", 0, &all)?;
     let of_type = |resource_type| list_config_resources::Request {
         resource_types: vec![resource_type],
     };
-    script.both("of brokers", 1, &of_type(4))?;
-    script.both("of client metrics", 1, &of_type(16))?;
-    script.both("unknown type", 1, &of_type(77))?;
+    script.compare("of brokers", 1, &of_type(4))?;
+    script.compare("of client metrics", 1, &of_type(16))?;
+    script.compare("unknown type", 1, &of_type(77))?;
     Ok(())
 }
 
@@ -84,7 +84,7 @@ fn named(name: &str) -> describe_topic_partitions::TopicRequest {
     }
 }
 
-fn metadata_of(script: &mut Script, title: &str, name: &str) -> Result<()> {
+fn compare_metadata(script: &mut Script, title: &str, name: &str) -> Result<()> {
     for version in [1, 9, 12] {
         let request = metadata::Request {
             topics: Some(vec![metadata::TopicRequest {
@@ -97,7 +97,7 @@ fn metadata_of(script: &mut Script, title: &str, name: &str) -> Result<()> {
         };
         // Version 1 cannot disable automatic creation.
         if version >= 4 {
-            script.in_the_end(title, version, &request)?;
+            script.compare_eventually(title, version, &request)?;
         }
     }
     Ok(())
@@ -133,22 +133,22 @@ pub(super) fn make(topics: Vec<create_topics::Topic>) -> create_topics::Request 
     }
 }
 
-fn creations(script: &mut Script) -> Result<()> {
-    script.both("plain topic", 4, &make(vec![topic("plain")]))?;
-    script.both("existing topic", 4, &make(vec![topic("plain")]))?;
+fn compare_creations(script: &mut Script) -> Result<()> {
+    script.compare("plain topic", 4, &make(vec![topic("plain")]))?;
+    script.compare("existing topic", 4, &make(vec![topic("plain")]))?;
     let counts = |num_partitions, replication_factor| create_topics::Topic {
         num_partitions,
         replication_factor,
         ..topic("counts")
     };
-    script.both("no partitions", 4, &make(vec![counts(0, 1)]))?;
-    script.both(
+    script.compare("no partitions", 4, &make(vec![counts(0, 1)]))?;
+    script.compare(
         "negative number of partitions",
         4,
         &make(vec![counts(-2, 1)]),
     )?;
-    script.both("no replicas", 4, &make(vec![counts(1, 0)]))?;
-    script.both("more replicas than brokers", 4, &make(vec![counts(1, 3)]))?;
+    script.compare("no replicas", 4, &make(vec![counts(1, 0)]))?;
+    script.compare("more replicas than brokers", 4, &make(vec![counts(1, 3)]))?;
     let names = [
         "",
         ".",
@@ -159,14 +159,14 @@ fn creations(script: &mut Script) -> Result<()> {
         &"x".repeat(250),
     ];
     for name in names {
-        script.both(&format!("named {:.9?}", name), 4, &make(vec![topic(name)]))?;
+        script.compare(&format!("named {:.9?}", name), 4, &make(vec![topic(name)]))?;
     }
-    script.both(
+    script.compare(
         "same topic twice",
         4,
         &make(vec![topic("twice"), topic("twice")]),
     )?;
-    script.both(
+    script.compare(
         "colliding names",
         4,
         &make(vec![topic("a.b"), topic("a_b")]),
@@ -213,13 +213,13 @@ fn creations(script: &mut Script) -> Result<()> {
     for (number, (setting, value)) in settings.into_iter().enumerate() {
         let name = format!("with-{number}");
         let request = make(vec![topic_with(&name, setting, value)]);
-        script.both(&format!("with {setting}={value}"), 4, &request)?;
+        script.compare(&format!("with {setting}={value}"), 4, &request)?;
     }
     let looked_at = create_topics::Request {
         validate_only: true,
         ..make(vec![topic("looked-at"), counts(-1, -1)])
     };
-    script.both("validate only", 4, &looked_at)?;
+    script.compare("validate only", 4, &looked_at)?;
     let assigned = create_topics::Topic {
         num_partitions: 1,
         assignments: vec![create_topics::Assignment {
@@ -228,11 +228,11 @@ fn creations(script: &mut Script) -> Result<()> {
         }],
         ..topic("assigned")
     };
-    script.both("with a count and an assignment", 4, &make(vec![assigned]))?;
+    script.compare("with a count and an assignment", 4, &make(vec![assigned]))?;
     Ok(())
 }
 
-fn partitions(script: &mut Script) -> Result<()> {
+fn compare_partitions(script: &mut Script) -> Result<()> {
     let request = |name: &str, count| create_partitions::Request {
         topics: vec![create_partitions::Topic {
             name: name.to_owned(),
@@ -242,18 +242,18 @@ fn partitions(script: &mut Script) -> Result<()> {
         timeout_ms: 10_000,
         validate_only: false,
     };
-    script.both("more partitions", 2, &request("plain", 3))?;
-    script.both("same number of partitions", 2, &request("plain", 3))?;
-    script.both("fewer partitions", 2, &request("plain", 2))?;
-    script.both("zero partitions", 2, &request("plain", 0))?;
-    script.both("unknown topic", 2, &request("absent", 3))?;
+    script.compare("more partitions", 2, &request("plain", 3))?;
+    script.compare("same number of partitions", 2, &request("plain", 3))?;
+    script.compare("fewer partitions", 2, &request("plain", 2))?;
+    script.compare("zero partitions", 2, &request("plain", 0))?;
+    script.compare("unknown topic", 2, &request("absent", 3))?;
     let twice = create_partitions::Request {
         topics: [4, 5]
             .map(|count| request("plain", count).topics.remove(0))
             .to_vec(),
         ..request("plain", 4)
     };
-    script.both("same topic twice", 2, &twice)?;
+    script.compare("same topic twice", 2, &twice)?;
     Ok(())
 }
 
@@ -306,23 +306,23 @@ fn describe(resource_type: i8, name: &str, settings: &[&str]) -> describe_config
 }
 
 /// Compares one setting after the other, because settings have no order in a response.
-fn described(script: &mut Script, when: &str) -> Result<()> {
+fn compare_settings(script: &mut Script, when: &str) -> Result<()> {
     for setting in SETTINGS {
         let request = describe(TOPIC, "plain", &[setting]);
-        script.in_the_end(&format!("{setting} {when}"), 4, &request)?;
+        script.compare_eventually(&format!("{setting} {when}"), 4, &request)?;
     }
     Ok(())
 }
 
-fn configs(script: &mut Script) -> Result<()> {
-    script.both("unknown topic", 4, &describe(TOPIC, "absent", &SETTINGS))?;
-    script.both("invalid name", 4, &describe(TOPIC, "no good", &SETTINGS))?;
-    script.both(
+fn compare_configs(script: &mut Script) -> Result<()> {
+    script.compare("unknown topic", 4, &describe(TOPIC, "absent", &SETTINGS))?;
+    script.compare("invalid name", 4, &describe(TOPIC, "no good", &SETTINGS))?;
+    script.compare(
         "unknown resource type",
         4,
         &describe(77, "plain", &SETTINGS),
     )?;
-    described(script, "of a topic")?;
+    compare_settings(script, "of a topic")?;
     let change = |name: &str, setting: &str, operation, value: Option<&str>| {
         incremental_alter_configs::Request {
             resources: vec![incremental_alter_configs::Resource {
@@ -338,44 +338,44 @@ fn configs(script: &mut Script) -> Result<()> {
         }
     };
     let (set, delete, append) = (0, 1, 2);
-    script.both(
+    script.compare(
         "set",
         1,
         &change("plain", "retention.ms", set, Some("5000")),
     )?;
-    described(script, "of a topic that was changed")?;
-    script.both("deleted", 1, &change("plain", "retention.ms", delete, None))?;
-    script.both(
+    compare_settings(script, "of a topic that was changed")?;
+    script.compare("deleted", 1, &change("plain", "retention.ms", delete, None))?;
+    script.compare(
         "set to nothing",
         1,
         &change("plain", "retention.ms", set, None),
     )?;
-    script.both(
+    script.compare(
         "set to a word",
         1,
         &change("plain", "retention.ms", set, Some("x")),
     )?;
-    script.both(
+    script.compare(
         "unknown setting",
         1,
         &change("plain", "no.such.setting", set, Some("1")),
     )?;
-    script.both(
+    script.compare(
         "unknown topic",
         1,
         &change("absent", "retention.ms", set, Some("1")),
     )?;
-    script.both(
+    script.compare(
         "append to a number",
         1,
         &change("plain", "retention.ms", append, Some("1")),
     )?;
-    script.both(
+    script.compare(
         "append to a list",
         1,
         &change("plain", "cleanup.policy", append, Some("compact")),
     )?;
-    script.both(
+    script.compare(
         "unknown operation",
         1,
         &change("plain", "retention.ms", 9, Some("1")),
@@ -391,26 +391,26 @@ fn configs(script: &mut Script) -> Result<()> {
         }],
         validate_only: false,
     };
-    script.both("replaced", 1, &replace("plain", "7000"))?;
-    script.both("replaced by a word", 1, &replace("plain", "x"))?;
-    script.both("unknown topic", 1, &replace("absent", "1"))?;
-    described(script, "of a topic whose settings were replaced")
+    script.compare("replaced", 1, &replace("plain", "7000"))?;
+    script.compare("replaced by a word", 1, &replace("plain", "x"))?;
+    script.compare("unknown topic", 1, &replace("absent", "1"))?;
+    compare_settings(script, "of a topic whose settings were replaced")
 }
 
-fn deletions(script: &mut Script) -> Result<()> {
+fn compare_deletions(script: &mut Script) -> Result<()> {
     let request = |names: &[&str]| delete_topics::Request {
         topic_names: names.iter().map(|name| (*name).to_owned()).collect(),
         timeout_ms: 10_000,
         ..delete_topics::Request::default()
     };
-    script.both("unknown topic", 5, &request(&["absent"]))?;
-    script.both("existing topic", 5, &request(&["plain"]))?;
-    script.both("deleted topic", 5, &request(&["plain"]))?;
+    script.compare("unknown topic", 5, &request(&["absent"]))?;
+    script.compare("existing topic", 5, &request(&["plain"]))?;
+    script.compare("deleted topic", 5, &request(&["plain"]))?;
     let by_nothing = delete_topics::Request {
         topics: vec![delete_topics::Topic::default()],
         timeout_ms: 10_000,
         ..delete_topics::Request::default()
     };
-    script.both("unknown topic id", 6, &by_nothing)?;
+    script.compare("unknown topic id", 6, &by_nothing)?;
     Ok(())
 }

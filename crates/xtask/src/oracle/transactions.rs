@@ -21,51 +21,51 @@ const ID: &str = "transactional";
 type Ids = [(i64, i16); 2];
 
 pub(super) fn compare(script: &mut Script) -> Result<()> {
-    script.both("topic for transactions", 4, &make(vec![topic(TOPIC)]))?;
-    coordinator(script)?;
+    script.compare("topic for transactions", 4, &make(vec![topic(TOPIC)]))?;
+    compare_coordinator(script)?;
     let refused = |timeout_ms, id: &str| init_producer_id::Request {
         transactional_id: Some(id.to_owned()),
         transaction_timeout_ms: timeout_ms,
         ..init_producer_id::Request::default()
     };
-    script.both("empty transactional id", 4, &refused(60_000, ""))?;
-    script.both("timeout of 0", 4, &refused(0, "short"))?;
-    script.both("timeout too long", 4, &refused(i32::MAX, "long"))?;
-    let Some(ids) = begin(script, "the first")? else {
+    script.compare("empty transactional id", 4, &refused(60_000, ""))?;
+    script.compare("timeout of 0", 4, &refused(0, "short"))?;
+    script.compare("timeout too long", 4, &refused(i32::MAX, "long"))?;
+    let Some(ids) = begin_transactions(script, "the first")? else {
         return Ok(());
     };
-    out_of_turn(script, ids)?;
-    written(script, ids)?;
-    let Some(next) = begin(script, "the next")? else {
+    compare_invalid_order(script, ids)?;
+    compare_writes(script, ids)?;
+    let Some(next) = begin_transactions(script, "the next")? else {
         return Ok(());
     };
     let fenced = [ended(ids[0], true), ended(ids[1], true)];
-    script.each("by a fenced producer", 3, [&fenced[0], &fenced[1]])?;
+    script.compare_each("by a fenced producer", 3, [&fenced[0], &fenced[1]])?;
     let late = [added(ids[0], TOPIC), added(ids[1], TOPIC)];
-    script.each("by a fenced producer", 3, [&late[0], &late[1]])?;
+    script.compare_each("by a fenced producer", 3, [&late[0], &late[1]])?;
     let late = ids.map(|id| append_of(id, 9));
-    script.each("by a fenced producer", 9, [&late[0], &late[1]])?;
-    offsets(script, next)?;
-    views::markers(script, TOPIC, next)
+    script.compare_each("by a fenced producer", 9, [&late[0], &late[1]])?;
+    compare_offsets(script, next)?;
+    views::compare_markers(script, TOPIC, next)
 }
 
-fn coordinator(script: &mut Script) -> Result<()> {
+fn compare_coordinator(script: &mut Script) -> Result<()> {
     let find = find_coordinator::Request {
         key: ID.to_owned(),
         key_type: 1,
         ..find_coordinator::Request::default()
     };
-    script.both("of a transaction", 3, &find)?;
+    script.compare("of a transaction", 3, &find)?;
     Ok(())
 }
 
-fn begin(script: &mut Script, name: &str) -> Result<Option<Ids>> {
+fn begin_transactions(script: &mut Script, name: &str) -> Result<Option<Ids>> {
     let request = init_producer_id::Request {
         transactional_id: Some(ID.to_owned()),
         transaction_timeout_ms: 60_000,
         ..init_producer_id::Request::default()
     };
-    let answers = script.both(name, 4, &request)?;
+    let answers = script.compare(name, 4, &request)?;
     let [Some(theirs), Some(ours)] = answers else {
         return Ok(None);
     };
@@ -124,42 +124,42 @@ fn append_of((id, epoch): (i64, i16), sequence: i32) -> kafka::produce::Request 
     }
 }
 
-fn out_of_turn(script: &mut Script, ids: Ids) -> Result<()> {
+fn compare_invalid_order(script: &mut Script, ids: Ids) -> Result<()> {
     let nothing = ids.map(|id| ended(id, true));
-    script.each("without a partition", 3, [&nothing[0], &nothing[1]])?;
+    script.compare_each("without a partition", 3, [&nothing[0], &nothing[1]])?;
     let unadded = ids.map(|id| append_of(id, 0));
-    script.each("partition not added", 9, [&unadded[0], &unadded[1]])?;
+    script.compare_each("partition not added", 9, [&unadded[0], &unadded[1]])?;
     let absent = ids.map(|id| added(id, "absent"));
-    script.each("unknown topic", 3, [&absent[0], &absent[1]])?;
+    script.compare_each("unknown topic", 3, [&absent[0], &absent[1]])?;
     let stranger = ids.map(|(_, epoch)| added((987_654_321, epoch), TOPIC));
-    script.each("another producer id", 3, [&stranger[0], &stranger[1]])?;
+    script.compare_each("another producer id", 3, [&stranger[0], &stranger[1]])?;
     let late = ids.map(|(id, epoch)| added((id, epoch + 5), TOPIC));
-    script.each("future epoch", 3, [&late[0], &late[1]])?;
+    script.compare_each("future epoch", 3, [&late[0], &late[1]])?;
     Ok(())
 }
 
-fn written(script: &mut Script, ids: Ids) -> Result<()> {
+fn compare_writes(script: &mut Script, ids: Ids) -> Result<()> {
     for (round, committed) in [(0, true), (1, false)] {
         let add = ids.map(|id| added(id, TOPIC));
-        script.each(&format!("round {round}"), 3, [&add[0], &add[1]])?;
+        script.compare_each(&format!("round {round}"), 3, [&add[0], &add[1]])?;
         let produce = ids.map(|id| append_of(id, round));
-        script.each(
+        script.compare_each(
             &format!("round {round} of a transaction"),
             9,
             [&produce[0], &produce[1]],
         )?;
         let open = format!("while round {round} is open");
-        seen(script, &open)?;
-        views::of_transaction(script, ID, TOPIC, &open)?;
+        compare_reads(script, &open)?;
+        views::compare_transaction(script, ID, TOPIC, &open)?;
         let end = ids.map(|id| ended(id, committed));
-        script.each(&format!("round {round}"), 3, [&end[0], &end[1]])?;
-        script.each(&format!("round {round} again"), 3, [&end[0], &end[1]])?;
+        script.compare_each(&format!("round {round}"), 3, [&end[0], &end[1]])?;
+        script.compare_each(&format!("round {round} again"), 3, [&end[0], &end[1]])?;
         let behind = format!("after round {round}");
-        seen(script, &behind)?;
-        views::of_transaction(script, ID, TOPIC, &behind)?;
+        compare_reads(script, &behind)?;
+        views::compare_transaction(script, ID, TOPIC, &behind)?;
     }
     let changed = ids.map(|id| ended(id, true));
-    script.each(
+    script.compare_each(
         "committed when it was aborted",
         3,
         [&changed[0], &changed[1]],
@@ -168,7 +168,7 @@ fn written(script: &mut Script, ids: Ids) -> Result<()> {
 }
 
 /// Compares the views of readers with both isolation levels.
-fn seen(script: &mut Script, when: &str) -> Result<()> {
+fn compare_reads(script: &mut Script, when: &str) -> Result<()> {
     for isolation_level in [0, 1] {
         let fetch = kafka::fetch::Request {
             isolation_level,
@@ -176,7 +176,7 @@ fn seen(script: &mut Script, when: &str) -> Result<()> {
         };
         // Aborted transactions have a producer id, which is masked, and an offset, which is
         // compared.
-        script.both(&format!("level {isolation_level}, {when}"), 11, &fetch)?;
+        script.compare(&format!("level {isolation_level}, {when}"), 11, &fetch)?;
         let end = list_offsets::Request {
             replica_id: -1,
             isolation_level,
@@ -189,12 +189,12 @@ fn seen(script: &mut Script, when: &str) -> Result<()> {
             }],
             ..list_offsets::Request::default()
         };
-        script.both(&format!("level {isolation_level}, {when}"), 7, &end)?;
+        script.compare(&format!("level {isolation_level}, {when}"), 7, &end)?;
     }
     Ok(())
 }
 
-fn offsets(script: &mut Script, ids: Ids) -> Result<()> {
+fn compare_offsets(script: &mut Script, ids: Ids) -> Result<()> {
     let group = "transacting";
     let add = ids.map(|(id, epoch)| add_offsets_to_txn::Request {
         transactional_id: ID.to_owned(),
@@ -202,7 +202,7 @@ fn offsets(script: &mut Script, ids: Ids) -> Result<()> {
         producer_epoch: epoch,
         group_id: group.to_owned(),
     });
-    script.each("of a group", 3, [&add[0], &add[1]])?;
+    script.compare_each("of a group", 3, [&add[0], &add[1]])?;
     let commit = ids.map(|(id, epoch)| txn_offset_commit::Request {
         transactional_id: ID.to_owned(),
         group_id: group.to_owned(),
@@ -217,7 +217,7 @@ fn offsets(script: &mut Script, ids: Ids) -> Result<()> {
         }],
         ..txn_offset_commit::Request::default()
     });
-    script.each("of a group", 3, [&commit[0], &commit[1]])?;
+    script.compare_each("of a group", 3, [&commit[0], &commit[1]])?;
     let committed = |require_stable| kafka::offset_fetch::Request {
         group_id: group.to_owned(),
         topics: Some(vec![kafka::offset_fetch::Topic {
@@ -227,10 +227,10 @@ fn offsets(script: &mut Script, ids: Ids) -> Result<()> {
         groups: Vec::new(),
         require_stable,
     };
-    script.both("before the end", 7, &committed(false))?;
-    script.both("before the end, stable offsets", 7, &committed(true))?;
+    script.compare("before the end", 7, &committed(false))?;
+    script.compare("before the end, stable offsets", 7, &committed(true))?;
     let end = ids.map(|id| ended(id, true));
-    script.each("with offsets", 3, [&end[0], &end[1]])?;
-    script.in_the_end("after the end", 7, &committed(true))?;
+    script.compare_each("with offsets", 3, [&end[0], &end[1]])?;
+    script.compare_eventually("after the end", 7, &committed(true))?;
     Ok(())
 }

@@ -10,11 +10,16 @@ use kafka::{
 use super::script::Script;
 
 /// Compares the descriptions of a transaction and of the partition that it writes to.
-pub(super) fn of_transaction(script: &mut Script, id: &str, topic: &str, when: &str) -> Result<()> {
+pub(super) fn compare_transaction(
+    script: &mut Script,
+    id: &str,
+    topic: &str,
+    when: &str,
+) -> Result<()> {
     let transactions = describe_transactions::Request {
         transactional_ids: ["absent", id].map(str::to_owned).to_vec(),
     };
-    script.both(when, 0, &transactions)?;
+    script.compare(when, 0, &transactions)?;
     let listed = |states: &[&str]| list_transactions::Request {
         state_filters: states.iter().map(|it| (*it).to_owned()).collect(),
         ..list_transactions::Request::default()
@@ -25,7 +30,7 @@ pub(super) fn of_transaction(script: &mut Script, id: &str, topic: &str, when: &
         &["Empty", "CompleteCommit"],
         &["Confused"],
     ] {
-        script.both(&format!("{states:?}, {when}"), 1, &listed(states))?;
+        script.compare(&format!("{states:?}, {when}"), 1, &listed(states))?;
     }
     let producers = |topic: &str, partition| describe_producers::Request {
         topics: vec![describe_producers::Topic {
@@ -33,13 +38,13 @@ pub(super) fn of_transaction(script: &mut Script, id: &str, topic: &str, when: &
             partition_indexes: vec![partition],
         }],
     };
-    script.both(when, 0, &producers(topic, 0))?;
-    script.both(
+    script.compare(when, 0, &producers(topic, 0))?;
+    script.compare(
         &format!("unknown partition, {when}"),
         0,
         &producers(topic, 9),
     )?;
-    script.both(
+    script.compare(
         &format!("unknown topic, {when}"),
         0,
         &producers("absent", 0),
@@ -48,7 +53,11 @@ pub(super) fn of_transaction(script: &mut Script, id: &str, topic: &str, when: &
 }
 
 /// Ends transactions without a coordinator by markers written by an operator.
-pub(super) fn markers(script: &mut Script, topic: &str, ids: [(i64, i16); 2]) -> Result<()> {
+pub(super) fn compare_markers(
+    script: &mut Script,
+    topic: &str,
+    ids: [(i64, i16); 2],
+) -> Result<()> {
     let marker = |(producer_id, producer_epoch), topic: &str| write_txn_markers::Request {
         markers: vec![write_txn_markers::Marker {
             producer_id,
@@ -62,16 +71,16 @@ pub(super) fn markers(script: &mut Script, topic: &str, ids: [(i64, i16); 2]) ->
         }],
     };
     let requests = ids.map(|id| marker(id, topic));
-    script.each("written by an operator", 1, [&requests[0], &requests[1]])?;
+    script.compare_each("written by an operator", 1, [&requests[0], &requests[1]])?;
     let late = ids.map(|(id, _)| marker((id, 0), topic));
-    script.each("earlier epoch", 1, [&late[0], &late[1]])?;
+    script.compare_each("earlier epoch", 1, [&late[0], &late[1]])?;
     let absent = ids.map(|id| marker(id, "absent"));
-    script.each("unknown topic", 1, [&absent[0], &absent[1]])?;
+    script.compare_each("unknown topic", 1, [&absent[0], &absent[1]])?;
     Ok(())
 }
 
 /// Compares ACLs and client quotas, of which there are none.
-pub(super) fn rules(script: &mut Script) -> Result<()> {
+pub(super) fn compare_rules(script: &mut Script) -> Result<()> {
     let any = 1;
     let rules = describe_acls::Request {
         resource_type_filter: any,
@@ -80,7 +89,7 @@ pub(super) fn rules(script: &mut Script) -> Result<()> {
         permission_type: any,
         ..describe_acls::Request::default()
     };
-    script.both("no entries", 3, &rules)?;
+    script.compare("no entries", 3, &rules)?;
     let users = describe_client_quotas::Component {
         entity_type: "user".to_owned(),
         match_type: 2,
@@ -90,6 +99,6 @@ pub(super) fn rules(script: &mut Script) -> Result<()> {
         components: vec![users],
         strict: false,
     };
-    script.both("no entries", 1, &quotas)?;
+    script.compare("no entries", 1, &quotas)?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A card for each case: its first headline figure large, the others small, and its flags.
 
 use super::escape;
-use crate::flags::Raised;
+use crate::flags::RaisedFlag;
 use crate::format::{human, margin};
 use crate::model::{CaseResult, Metric, Results};
 use crate::plot;
@@ -102,7 +102,7 @@ fn card(result: &CaseResult, colour: &str, shared: &[String]) -> String {
          <p class=\"label\">{label} · {spread}n = {runs}</p>\n<p class=\"others\">{others}</p>\n{chips}</article>\n",
         target = escape(&case.target),
         mode = escape(&case.mode.name),
-        words = escape(&case.words_without(&known)),
+        words = escape(&case.description_without(&known)),
         number = escape(number),
         unit = escape(unit),
         label = metric.label(),
@@ -112,11 +112,11 @@ fn card(result: &CaseResult, colour: &str, shared: &[String]) -> String {
     )
 }
 
-fn chips(raised: &[Raised]) -> String {
+fn chips(raised: &[RaisedFlag]) -> String {
     if raised.is_empty() {
         return String::new();
     }
-    let chip = |raised: &Raised| {
+    let chip = |raised: &RaisedFlag| {
         let (name, detail) = (raised.flag.name(), escape(&raised.detail));
         format!("<a class=\"chip\" href=\"#{name}\" title=\"{detail}\">{name}</a>")
     };

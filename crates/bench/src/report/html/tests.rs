@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_page_asks_nobody_for_anything() {
+fn the_page_has_no_external_resources() {
     let text = page(&crate::fixture::results());
     for word in [
         "<script", "http://", "https://", "src=", "url(", "@import", "<link",
@@ -67,7 +67,7 @@ fn an_empty_suite_is_a_page_too() {
 
 #[test]
 #[ignore = "writes the page and its plots to target/bench-pictures, to be looked at"]
-fn the_page_is_written_to_be_looked_at() {
+fn page_and_plots_are_written_for_inspection() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/bench-pictures");
     std::fs::create_dir_all(directory).unwrap();
     let results = crate::fixture::results();

@@ -5,7 +5,7 @@ use crate::tally::Tally;
 use crate::workload::journal::APPEND;
 use crate::workload::kafka::CONSUME;
 
-fn measured(verified: Option<Verified>) -> Measurement {
+fn measured(verified: Option<Verification>) -> Measurement {
     let mut tally = Tally::new();
     for number in 0..1_000 {
         tally.sent();
@@ -14,7 +14,7 @@ fn measured(verified: Option<Verified>) -> Measurement {
     tally.sent();
     tally.failed("not-leader-or-follower");
     Measurement {
-        streamed: Some(Streamed {
+        streamed: Some(TopicTraffic {
             requests: Some(100),
             bytes: 256_000,
             verified,
@@ -23,7 +23,7 @@ fn measured(verified: Option<Verified>) -> Measurement {
     }
 }
 
-fn results(verified: Verified) -> Results {
+fn results(verified: Verification) -> Results {
     let produce = Case::new("telpher", Area::Kafka, PRODUCE)
         .in_flight(128)
         .size(256)
@@ -54,7 +54,7 @@ fn results(verified: Verified) -> Results {
     }
 }
 
-const CLEAN: Verified = Verified {
+const CLEAN: Verification = Verification {
     acked: 1_500,
     found: 1_500,
     lost: 0,
@@ -64,7 +64,7 @@ const CLEAN: Verified = Verified {
 };
 
 #[test]
-fn the_rows_are_those_of_the_published_report_beside_it() {
+fn rows_include_those_of_the_published_report() {
     let text = chronik(&results(CLEAN));
     for expected in [
         "| produce | Chronik as published | 1 | 1 × 128, 256 B | 309,590 msg/s |",
@@ -78,7 +78,7 @@ fn the_rows_are_those_of_the_published_report_beside_it() {
 }
 
 #[test]
-fn a_message_to_a_consumer_is_held_against_a_sync_and_two_round_trips() {
+fn end_to_end_latency_is_compared_with_a_sync_and_two_round_trips() {
     let case = |target: &str, mode| Case::new(target, Area::Kafka, mode).in_flight(1);
     let result = |case: Case, latency_ns: u64| {
         let mut tally = Tally::new();
@@ -102,8 +102,8 @@ fn a_message_to_a_consumer_is_held_against_a_sync_and_two_round_trips() {
 }
 
 #[test]
-fn what_is_lost_fails() {
-    let lost = Verified { lost: 1, ..CLEAN };
+fn lost_messages_fail_the_verdict() {
+    let lost = Verification { lost: 1, ..CLEAN };
     let text = chronik(&results(lost));
     assert!(text.contains("| 1,500 | 1 | 0 | 0 | 0 | FAIL |"), "{text}");
 }

@@ -28,7 +28,7 @@ pub(super) fn capacity(sweeps: &[SweepResult]) -> Section {
         let interval = best.and_then(|best| best.summary.get(rate)?.interval);
         table.row([
             Some(sweep.case.target.clone()),
-            Some(sweep.case.words_without(&["rate"])),
+            Some(sweep.case.description_without(&["rate"])),
             found.map(|found| format!("{}/s", per_second(found.best_rate))),
             found.map(|found| match found.rate_upper {
                 Some(upper) => {

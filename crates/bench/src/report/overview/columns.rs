@@ -42,31 +42,31 @@ pub(super) const FULL: &[Column] = &[
             .pooled
             .service
             .map(|pooled| human_ns(pooled.p999_ns));
-        below(tail, largest(one, Metric::LatencyMax))
+        two_lines(tail, largest(one, Metric::LatencyMax))
     }),
     ("Response\np99", |one| mean(one, Metric::ResponseP99)),
     ("CV\nset-up", |one| {
-        below(variation(one), mean(one, Metric::Setup))
+        two_lines(variation(one), mean(one, Metric::Setup))
     }),
     ("Total CPU", |one| with_interval(one, Metric::TotalCpu)),
     ("Node CPU", |one| with_interval(one, Metric::NodeCpu)),
     ("CPU/msg node\nall roles", |one| {
-        below(
+        two_lines(
             mean(one, Metric::NodeCpuPerMessage),
             mean(one, Metric::TotalCpuPerMessage),
         )
     }),
     ("Peak RSS node\nsender", |one| {
-        below(
+        two_lines(
             largest(one, Metric::NodeRssPeak),
             largest(one, Metric::SenderRssPeak),
         )
     }),
     ("Blocks/s\nsyncs/s", |one| {
-        below(mean(one, Metric::BlockRate), mean(one, Metric::SyncRate))
+        two_lines(mean(one, Metric::BlockRate), mean(one, Metric::SyncRate))
     }),
     ("Per sync\np50 sync", |one| {
-        below(
+        two_lines(
             number(one, Metric::MessagesPerSync),
             mean(one, Metric::SyncP50),
         )
@@ -88,7 +88,7 @@ fn with_interval(result: &CaseResult, metric: Metric) -> Option<String> {
 }
 
 /// Formats two figures, one below the other.
-fn below(first: Option<String>, second: Option<String>) -> Option<String> {
+fn two_lines(first: Option<String>, second: Option<String>) -> Option<String> {
     let absent = || crate::format::ABSENT.to_owned();
     (first.is_some() || second.is_some()).then(|| {
         format!(

@@ -17,7 +17,7 @@ pub(super) fn ratios(results: &Results) -> (Table, Option<String>) {
         let CaseComparison {
             metric, comparison, ..
         } = found;
-        let [of, subject, baseline] = sides(results, found, &names);
+        let [of, subject, baseline] = comparison_names(results, found, &names);
         let [ratio, interval] = ratio(comparison);
         table.row([
             Some(of),
@@ -50,7 +50,7 @@ fn shared(results: &Results) -> Vec<(&str, String)> {
 }
 
 /// Describes a comparison: the parameters both cases share, then the subject, then the baseline.
-fn sides(results: &Results, found: &CaseComparison, shared: &[&str]) -> [String; 3] {
+fn comparison_names(results: &Results, found: &CaseComparison, shared: &[&str]) -> [String; 3] {
     let (Some(subject), Some(baseline)) =
         (results.case(&found.subject), results.case(&found.baseline))
     else {
@@ -58,18 +58,18 @@ fn sides(results: &Results, found: &CaseComparison, shared: &[&str]) -> [String;
     };
     let (subject, baseline) = (&subject.case, &baseline.case);
     if subject.target != baseline.target {
-        let own = subject.words_without(&[&["mode"], shared].concat());
+        let own = subject.description_without(&[&["mode"], shared].concat());
         let of = [subject.mode.name.to_string(), own];
         let of = of.iter().filter(|words| !words.is_empty());
         let of = of.map(String::as_str).collect::<Vec<_>>().join(" · ");
-        return [of, subject.target.clone(), beside(subject, baseline)];
+        return [of, subject.target.clone(), baseline_name(subject, baseline)];
     }
     let own = [&["mode", "in flight"], shared].concat();
     let depth = |case: &Case| match case.in_flight {
         Some(depth) => format!("{} × {depth}", case.mode.name),
         None => case.mode.name.to_string(),
     };
-    let words = subject.words_without(&own);
+    let words = subject.description_without(&own);
     let common = match words.is_empty() {
         true => subject.target.clone(),
         false => format!("{} · {words}", subject.target),
@@ -78,7 +78,7 @@ fn sides(results: &Results, found: &CaseComparison, shared: &[&str]) -> [String;
 }
 
 /// Names a baseline of another target, with the parameters in which it differs from its subject.
-fn beside(subject: &Case, baseline: &Case) -> String {
+fn baseline_name(subject: &Case, baseline: &Case) -> String {
     let known = subject.parts();
     let own = baseline.parts().into_iter();
     let own = own.filter(|part| part.0 != "mode" && !known.contains(part));
@@ -93,7 +93,7 @@ mod tests {
     use crate::model::{Area, Mode};
 
     #[test]
-    fn a_baseline_that_does_it_otherwise_says_how() {
+    fn a_baseline_with_other_parameters_names_them() {
         let subject =
             Case::new("telpher", Area::Agent, Mode::BLOCKING).parameter("protocol", "native");
         let rival = |case: &Case| Case {
@@ -101,8 +101,8 @@ mod tests {
             mode: Mode::SERIAL,
             ..case.clone()
         };
-        assert_eq!(beside(&subject, &rival(&subject)), "slim");
+        assert_eq!(baseline_name(&subject, &rival(&subject)), "slim");
         let otherwise = rival(&subject).parameter("protocol", "slim");
-        assert_eq!(beside(&subject, &otherwise), "slim · protocol slim");
+        assert_eq!(baseline_name(&subject, &otherwise), "slim · protocol slim");
     }
 }

@@ -49,7 +49,7 @@ fn mode(cases: &[&CaseResult]) -> String {
         .map(|one| {
             format!(
                 "- {}: {}\n",
-                one.case.words(),
+                one.case.description(),
                 flags::sentence(&one.summary.flags)
             )
         })

@@ -20,14 +20,14 @@ const BURST: u32 = 64;
 /// A connected client that can send messages.
 pub(super) trait Exchange {
     /// Exchanges one message to its end. The error is a stable word.
-    async fn one(&self) -> Result<(), &'static str>;
+    async fn send_one(&self) -> Result<(), &'static str>;
 
     /// Returns true if a message is complete when it is handed over.
     fn is_one_way(&self) -> bool;
 }
 
 /// Pacing of a client.
-pub(super) struct Drive {
+pub(super) struct SendLoop {
     /// Send schedule of a paced client.
     pub(super) schedule: Option<Schedule>,
     /// Length of the send window.
@@ -36,7 +36,7 @@ pub(super) struct Drive {
     pub(super) in_flight: u32,
 }
 
-impl Drive {
+impl SendLoop {
     /// Sends until the end of the window.
     pub(super) fn run(&self, client: &impl Exchange, runtime: &Runtime) -> Tally {
         match self.schedule {
@@ -66,7 +66,7 @@ impl Drive {
             };
             tally.sent_paced(departure);
             let outcome = runtime.block_on(async {
-                let outcome = client.one().await;
+                let outcome = client.send_one().await;
                 if client.is_one_way() {
                     // Let the connection's task write.
                     tokio::task::yield_now().await;
@@ -91,7 +91,7 @@ impl Drive {
             let mut sent_ns = now_ns();
             while sent_ns < end_ns {
                 tally.sent();
-                let outcome = client.one().await;
+                let outcome = client.send_one().await;
                 let done_ns = now_ns();
                 match outcome {
                     Ok(()) => tally.answered(sent_ns, done_ns),
@@ -117,7 +117,7 @@ impl Drive {
         while at_ns < end_ns {
             for _ in 0..BURST {
                 tally.sent();
-                match client.one().await {
+                match client.send_one().await {
                     Ok(()) => tally.completed(at_ns),
                     Err(kind) => tally.failed(kind),
                 }

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_waits_for_something_has_a_number_in_flight() {
+    fn only_modes_that_wait_have_a_number_in_flight() {
         let both = [AgentMode::FireAndForget, AgentMode::RequestReply];
         let expected = [
             "agent-fire-and-forget-c1-s16-r0",
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_is_not_paced_and_knows_its_subscribers() {
+    fn published_messages_are_unpaced_and_have_subscribers() {
         let cases = matrix(&[AgentMode::Publish], 100).cases();
         let seen: Vec<_> = cases
             .iter()

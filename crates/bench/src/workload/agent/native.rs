@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::matrix::subscriber_count;
 use super::sink::final_count;
-use super::{AgentMode, ReceiverSpec, SenderSpec, Sent, destination};
+use super::{AgentMode, ReceiverSpec, SenderCounts, SenderSpec, destination};
 use crate::measurement::{Measurement, Sink};
 use crate::model::{Case, CountedBy};
 use crate::process::{Role, Watch};
@@ -15,13 +15,13 @@ use crate::workload::role::{self, Ready, Spec};
 use crate::workload::{PATIENCE, Placement, WorkloadError};
 
 /// A node, and the means to start the roles of a run.
-pub(super) struct Native<'a> {
+pub(super) struct NativeRun<'a> {
     pub(super) executable: &'a Path,
     pub(super) placement: Placement,
     pub(super) node: &'a mut Node,
 }
 
-impl Native<'_> {
+impl NativeRun<'_> {
     /// Runs one repeat of a case, with processes of its own.
     pub(super) fn measure(
         &mut self,
@@ -37,8 +37,8 @@ impl Native<'_> {
         let mut watched = vec![(Role::Sender, sender.pid()), (Role::Node, self.node.pid())];
         watched.extend(receiver.iter().map(|one| (Role::Responder, one.pid())));
         let watch = Watch::start(&watched)?;
-        sender.say("go")?;
-        let Sent { tally, window_ns } = sender.json_while(window + PATIENCE, || {
+        sender.write_line("go")?;
+        let SenderCounts { tally, window_ns } = sender.json_while(window + PATIENCE, || {
             self.node.check_alive()?;
             receiver.as_mut().map_or(Ok(()), Actor::check_alive)
         })?;

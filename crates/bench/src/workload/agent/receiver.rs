@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use super::ReceiverSpec;
 use crate::clock::now_ns;
 use crate::measurement::{Arrivals, Sink};
-use crate::workload::role::{Failure, Ready, answer_lines, runtime, say};
+use crate::workload::role::{Failure, Ready, answer_lines, runtime, write_line};
 
 /// Method of the warm-up exchange, which is not counted.
 pub(super) const WARM_UP: &str = "warm-up";
@@ -22,14 +22,14 @@ pub(crate) fn receive(spec: &ReceiverSpec) -> Result<(), Failure> {
     let sink = Arc::new(Mutex::new(Sink::default()));
     let runtime = runtime()?;
     let agents = runtime.block_on(subscribe(spec, &sink))?;
-    say(&Ready {
+    write_line(&Ready {
         address: None,
         setup_ns: now_ns() - started_ns,
     })?;
     let ended = answer_lines(move || {
         let mut count = sink.lock().clone();
         count.elapsed_ns = Some(now_ns() - started_ns);
-        say(&count)
+        write_line(&count)
     });
     runtime.block_on(ended)??;
     drop(agents);

@@ -6,17 +6,17 @@ use std::sync::mpsc::{self, Sender};
 
 use client::{CallError, Caller, Cast, Client, ErrorCode, Name};
 
-use super::drive::{Drive, Exchange};
+use super::drive::{Exchange, SendLoop};
 use super::receiver::WARM_UP;
-use super::{AgentMode, SenderSpec, Sent, destination};
+use super::{AgentMode, SenderCounts, SenderSpec, destination};
 use crate::clock::now_ns;
 use crate::pacing::Schedule;
 use crate::tally::Tally;
-use crate::workload::role::{Failure, Ready, hear, runtime, say};
+use crate::workload::role::{Failure, Ready, read_line, runtime, write_line};
 
 /// Name without a listener: a write to it is acknowledged when the node has accepted everything
 /// sent before.
-const NOBODY: &str = "bench/agent/nobody";
+const UNUSED_NAME: &str = "bench/agent/nobody";
 
 /// Plays the sender.
 ///
@@ -37,11 +37,11 @@ pub(crate) fn send(spec: &SenderSpec) -> Result<(), Failure> {
         // A client that fails ends the process, and with it the waiting ones.
         connections.recv()??;
     }
-    say(&Ready {
+    write_line(&Ready {
         address: None,
         setup_ns: now_ns() - opened_ns,
     })?;
-    if hear()?.is_none() {
+    if read_line()?.is_none() {
         return Ok(());
     }
     let start_ns = now_ns();
@@ -52,9 +52,9 @@ pub(crate) fn send(spec: &SenderSpec) -> Result<(), Failure> {
     }
     let scheduled_ns = if spec.rate > 0 { spec.window_ns } else { 0 };
     let window_ns = (now_ns() - start_ns).max(scheduled_ns);
-    say(&Sent { tally, window_ns })?;
+    write_line(&SenderCounts { tally, window_ns })?;
     // The suite reads this process's memory before it ends.
-    hear()?;
+    read_line()?;
     Ok(())
 }
 
@@ -75,7 +75,7 @@ fn run_client(
     };
     connected.send(Ok(()))?;
     go.wait();
-    let drive = Drive {
+    let drive = SendLoop {
         schedule: Schedule::new(spec.rate, spec.clients, index),
         window_ns: spec.window_ns,
         in_flight: spec.in_flight,
@@ -94,7 +94,7 @@ struct Agent<'a> {
     spec: &'a SenderSpec,
     caller: Caller,
     name: Name,
-    nobody: Name,
+    unused_name: Name,
     body: Vec<u8>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Agent<'a> {
             spec,
             caller: client.caller(&name)?,
             name: Name::parse(&name)?,
-            nobody: Name::parse(NOBODY)?,
+            unused_name: Name::parse(UNUSED_NAME)?,
             body: vec![0; spec.size],
         };
         match spec.mode {
@@ -144,13 +144,13 @@ impl<'a> Agent<'a> {
     /// Waits until the node has accepted everything that was sent.
     async fn flush(&self) -> Result<(), CallError> {
         let client = self.caller.client();
-        let written = client.write_to_memory(&self.nobody, "");
+        let written = client.write_to_memory(&self.unused_name, "");
         written.await.map(|_| ())
     }
 }
 
 impl Exchange for Agent<'_> {
-    async fn one(&self) -> Result<(), &'static str> {
+    async fn send_one(&self) -> Result<(), &'static str> {
         self.exchange().await.map_err(|error| error.code.as_str())
     }
 

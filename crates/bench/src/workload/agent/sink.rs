@@ -19,10 +19,10 @@ pub(super) fn final_count(receiver: &mut Actor, expected: u64) -> Result<Sink, C
     let mut seen = 0;
     let mut quiet = Duration::ZERO;
     loop {
-        receiver.say("count")?;
+        receiver.write_line("count")?;
         let sink: Sink = receiver.json()?;
         if sink.received >= expected || quiet >= QUIET {
-            return Ok(short_of(sink, expected));
+            return Ok(with_lost(sink, expected));
         }
         quiet = match sink.received > seen {
             true => Duration::ZERO,
@@ -34,7 +34,7 @@ pub(super) fn final_count(receiver: &mut Actor, expected: u64) -> Result<Sink, C
 }
 
 /// Counts messages that never arrived as failures.
-pub(in crate::workload) fn short_of(mut sink: Sink, expected: u64) -> Sink {
+pub(in crate::workload) fn with_lost(mut sink: Sink, expected: u64) -> Sink {
     let lost = expected.saturating_sub(sink.received);
     if lost > 0 {
         sink.errors.insert("lost".to_owned(), lost);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_arrives_is_lost() {
+    fn messages_that_never_arrive_are_lost() {
         let sink = final_count(&mut receiver("1 7 7"), 10).unwrap();
         assert_eq!((sink.received, sink.errors.get("lost")), (7, Some(&3)));
     }

@@ -8,9 +8,9 @@
 
 mod applications;
 mod channel;
-mod contest;
+mod comparisons;
 mod holder;
-mod measured;
+mod measure;
 mod nodes;
 mod python;
 mod raw;
@@ -25,7 +25,7 @@ pub(in crate::workload) use holder::{HolderSpec, hold};
 pub(in crate::workload) use raw::{RawSpec, receive_raw, send_raw};
 pub use subscriptions::{SubscriptionMemory, run_subscriptions};
 
-use super::native::Native;
+use super::native::NativeRun;
 use super::{AgentMode, Matrix};
 use crate::measurement::Measurement;
 use crate::model::{Case, Environment, Results, Setup};
@@ -34,7 +34,7 @@ use crate::progress::{Progress, Show};
 use crate::suite::Suite;
 use crate::workload::peer::Program;
 use crate::workload::{Placement, Surroundings, WorkloadError, take_turns};
-use nodes::{THEIRS, Through};
+use nodes::{THEIRS, TestedNode};
 use python::Python;
 use raw::Raw;
 use slimctl::Slimctl;
@@ -52,19 +52,19 @@ pub fn run_slim(
     show: Show,
 ) -> Result<Results, WorkloadError> {
     let directory = peers(surroundings)?;
-    let applications = applications::there(directory, chosen)?;
+    let applications = applications::available(directory, chosen)?;
     let cases = cases(matrix, &applications);
     if !cases.iter().any(|case| case.target == THEIRS) {
-        let what =
+        let problem =
             "SLIM's applications send one message at a time from one client, and slimctl has no \
              schedule"
                 .to_owned();
         let hint =
             "add --clients 1 --in-flight 1, a mode other than publish, and --rate 0 or python";
-        return Err(WorkloadError::Nothing(what, hint));
+        return Err(WorkloadError::Nothing(problem, hint));
     }
     let mut bench = Bench::start(surroundings, directory, &applications, matrix.placement)?;
-    let environment = environment.placement(matrix.placement.words());
+    let environment = environment.placement(matrix.placement.description());
     let progress = Progress::new(cases.len() as u32 * matrix.repeats, show);
     let setup = setup(matrix, &bench, &applications);
     let mut suite = Suite::new("agent-slim", environment, setup, progress);
@@ -72,15 +72,15 @@ pub fn run_slim(
         bench.measure(&cases[position], matrix.window)
     })?;
     let mut results = suite.finish();
-    contest::compare(&mut results);
+    comparisons::compare(&mut results);
     Ok(results)
 }
 
 /// Returns the directory of SLIM's programs.
 fn peers(surroundings: &Surroundings) -> Result<&Path, WorkloadError> {
     let missing = || {
-        let what = "SLIM's applications and its node are third-party programs".to_owned();
-        WorkloadError::Nothing(what, "add --peers bench/peers/bin")
+        let problem = "SLIM's applications and its node are third-party programs".to_owned();
+        WorkloadError::Nothing(problem, "add --peers bench/peers/bin")
     };
     surroundings.peers.as_deref().ok_or_else(missing)
 }
@@ -102,8 +102,8 @@ fn cases(matrix: &Matrix, applications: &[Applications]) -> Vec<Case> {
 struct Bench {
     surroundings: Surroundings,
     placement: Placement,
-    ours: Through,
-    theirs: Through,
+    ours: TestedNode,
+    theirs: TestedNode,
     python: Option<Python>,
     slimctl: Option<Slimctl>,
     raw: Raw,
@@ -136,8 +136,8 @@ impl Bench {
         Ok(Self {
             surroundings: surroundings.clone(),
             placement,
-            ours: Through::ours(&surroundings.executable, pin)?,
-            theirs: Through::theirs(directory, pin)?,
+            ours: TestedNode::ours(&surroundings.executable, pin)?,
+            theirs: TestedNode::theirs(directory, pin)?,
             python,
             slimctl,
             raw: Raw {
@@ -164,7 +164,7 @@ impl Bench {
             }
             Applications::Raw => Some(self.raw.measure(through, case, window)),
             Applications::Native => through.native().map(|node| {
-                let mut native = Native {
+                let mut native = NativeRun {
                     executable: &self.surroundings.executable,
                     placement: self.placement,
                     node,
@@ -172,19 +172,19 @@ impl Bench {
                 native.measure(case, window)
             }),
         };
-        let nobody = || {
+        let missing = || {
             Err(WorkloadError::Node(format!(
                 "no application for {}",
                 case.key()
             )))
         };
-        played.unwrap_or_else(nobody)
+        played.unwrap_or_else(missing)
     }
 }
 
 fn setup(matrix: &Matrix, bench: &Bench, applications: &[Applications]) -> Setup {
     let note = |name: &str, words: &str| (name.to_owned(), words.to_owned());
-    let url = |one: &Through| format!("{} {}", one.target, one.url);
+    let url = |one: &TestedNode| format!("{} {}", one.target, one.url);
     let words = format!(
         "`telpher serve`, and {}; one process each for the suite",
         bench.theirs.words
@@ -203,7 +203,7 @@ fn setup(matrix: &Matrix, bench: &Bench, applications: &[Applications]) -> Setup
     ];
     let played = applications
         .iter()
-        .map(|one| note(&format!("Applications, {}", one.name()), one.words()));
+        .map(|one| note(&format!("Applications, {}", one.name()), one.description()));
     notes.extend(played);
     Setup {
         server: Some([&bench.ours, &bench.theirs].map(url).join(", ")),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn both_nodes_do_the_same_one_message_at_a_time() {
+    fn both_nodes_do_the_same_work_with_one_message() {
         let cases = cases(&matrix(&[0]), &Applications::ALL);
         let seen: Vec<_> = cases
             .iter()

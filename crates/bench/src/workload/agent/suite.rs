@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::native::Native;
+use super::native::NativeRun;
 use super::{Matrix, destination};
 use crate::measurement::Measurement;
 use crate::model::{Case, Environment, Results, Setup};
@@ -36,9 +36,9 @@ pub fn run(
     };
     let cases: Vec<Case> = match matrix.sweep {
         Some(_) => Vec::new(),
-        None => beside_peers(matrix.cases(), peer.as_ref()),
+        None => with_peers(matrix.cases(), peer.as_ref()),
     };
-    let environment = environment.placement(matrix.placement.words());
+    let environment = environment.placement(matrix.placement.description());
     let progress = Progress::new(cases.len() as u32 * matrix.repeats, show);
     let mut suite = Suite::new("agent", environment, setup(matrix, &bench), progress);
     take_turns(&mut suite, &cases, matrix.repeats, |position| {
@@ -63,7 +63,7 @@ pub fn run(
 }
 
 /// Returns each case, followed by the peer's case of the same workload if it supports it.
-fn beside_peers(cases: Vec<Case>, peer: Option<&Peer>) -> Vec<Case> {
+fn with_peers(cases: Vec<Case>, peer: Option<&Peer>) -> Vec<Case> {
     let Some(peer) = peer else { return cases };
     let mut all = Vec::new();
     for case in cases {
@@ -134,7 +134,7 @@ impl Bench {
 
     /// Runs one repeat of a case, with processes of its own.
     fn measure(&mut self, case: &Case, window: Duration) -> Result<Measurement, WorkloadError> {
-        let mut native = Native {
+        let mut native = NativeRun {
             executable: &self.surroundings.executable,
             placement: self.placement,
             node: &mut self.node,

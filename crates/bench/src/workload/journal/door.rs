@@ -7,10 +7,10 @@ use std::time::Duration;
 use client::{Client, RecordStream};
 use tokio::task::LocalSet;
 
-use super::{Appended, DoorSpec};
+use super::{AppendCounts, DoorSpec};
 use crate::clock::now_ns;
 use crate::tally::Tally;
-use crate::workload::role::{Failure, Ready, hear, runtime, say};
+use crate::workload::role::{Failure, Ready, read_line, runtime, write_line};
 
 /// Duration of the warm-up.
 const WARM_UP: Duration = Duration::from_millis(300);
@@ -23,7 +23,7 @@ pub(crate) fn append(spec: &DoorSpec) -> Result<(), Failure> {
     let local = LocalSet::new();
     local.block_on(&runtime()?, append_on_runtime(spec))?;
     // The suite reads this process's memory before it ends.
-    hear()?;
+    read_line()?;
     Ok(())
 }
 
@@ -34,14 +34,14 @@ async fn append_on_runtime(spec: &DoorSpec) -> Result<(), Failure> {
         clients.push(Client::builder().connect(&spec.node).await?);
     }
     append_for(&clients, spec, WARM_UP).await?;
-    say(&Ready {
+    write_line(&Ready {
         address: None,
         setup_ns: now_ns() - opened_ns,
     })?;
-    if hear()?.is_some() {
+    if read_line()?.is_some() {
         let begin_ns = now_ns();
         let tally = append_for(&clients, spec, Duration::from_nanos(spec.window_ns)).await?;
-        say(&Appended {
+        write_line(&AppendCounts {
             tally,
             window_ns: now_ns() - begin_ns,
         })?;
@@ -59,15 +59,15 @@ async fn append_for(
     let end_ns = now_ns() + window.as_nanos() as u64;
     let mut tasks = Vec::new();
     for (connection, client) in clients.iter().enumerate() {
-        for place in 0..spec.in_flight as usize {
-            let number = connection * spec.in_flight as usize + place;
+        for index in 0..spec.in_flight as usize {
+            let number = connection * spec.in_flight as usize + index;
             let name = format!("bench/journal/s{}", number as u64 % spec.streams.max(1));
-            let place = Place {
+            let slot = WindowSlot {
                 stream: client.stream(&name)?,
                 payload: vec![number as u8; spec.size],
                 tally: tally.clone(),
             };
-            tasks.push(tokio::task::spawn_local(place.append_until(end_ns)));
+            tasks.push(tokio::task::spawn_local(slot.append_until(end_ns)));
         }
     }
     for task in tasks {
@@ -77,13 +77,13 @@ async fn append_for(
 }
 
 /// One slot in the window of a connection.
-struct Place {
+struct WindowSlot {
     stream: RecordStream,
     payload: Vec<u8>,
     tally: Rc<RefCell<Tally>>,
 }
 
-impl Place {
+impl WindowSlot {
     async fn append_until(self, end_ns: u64) {
         let mut start_ns = now_ns();
         while start_ns < end_ns {

@@ -16,7 +16,7 @@ use crate::workload::{PATIENCE, WorkloadError};
 
 /// Further fields in the floor's report.
 #[derive(Deserialize)]
-struct Syncs {
+struct SyncReport {
     syncs: f64,
     sync_p50_ns: f64,
 }
@@ -47,7 +47,7 @@ pub(in crate::workload) fn measure(
     let mut floor = program.start(&arguments, Pin::Nowhere)?;
     let line = floor.line_within(window + PATIENCE)?;
     let report: LoadReport = floor.parse(line.clone())?;
-    let syncs: Syncs = floor.parse(line)?;
+    let syncs: SyncReport = floor.parse(line)?;
     let measured = report.measurement();
     let storage = Storage {
         syncs: syncs.syncs as u64,

@@ -14,7 +14,7 @@ use std::time::Duration;
 use client::{CallError, Client, RecordStream, Sent};
 use serde::Serialize;
 
-use crate::workload::mortal::{Lives, start};
+use crate::workload::killed_node::{Lifetimes, start};
 use crate::workload::node::Node;
 use crate::workload::{Surroundings, WorkloadError, role};
 
@@ -82,7 +82,7 @@ const READ_LIMIT: Duration = Duration::from_secs(60);
 
 /// Knowledge of one writer about its records.
 #[derive(Debug, Default)]
-struct Known {
+struct WriterState {
     /// Number of the last record sent.
     next: u64,
     /// Acknowledged records: offset to number.
@@ -92,7 +92,7 @@ struct Known {
     reused: u64,
 }
 
-type Shared = Arc<Mutex<Known>>;
+type SharedState = Arc<Mutex<WriterState>>;
 
 /// Runs the check.
 ///
@@ -103,26 +103,26 @@ pub fn run(
     check: &KillCheck,
     mut progress: impl FnMut(u32),
 ) -> Result<KillReport, WorkloadError> {
-    let place = tempfile::Builder::new()
+    let scratch = tempfile::Builder::new()
         .prefix("telpher-kill-")
         .tempdir_in(&check.directory)
         .map_err(WorkloadError::Directory)?;
     let runtime = role::runtime().map_err(WorkloadError::Directory)?;
     let writers = check.connections * check.writers_per_connection;
-    let known: Vec<Shared> = (0..writers).map(|_| Shared::default()).collect();
-    let mut lives = Lives::of(check.seed);
+    let known: Vec<SharedState> = (0..writers).map(|_| SharedState::default()).collect();
+    let mut lives = Lifetimes::of(check.seed);
     let mut report = KillReport {
         seed: check.seed,
         ..KillReport::default()
     };
     for kill in 0..check.kills {
-        let node = start(surroundings, place.path(), &mut report.start_ms_max)?;
+        let node = start(surroundings, scratch.path(), &mut report.start_ms_max)?;
         let written = write_until_killed(node, check, &known, lives.next());
         runtime.block_on(written)?;
         report.kills += 1;
         progress(kill + 1);
     }
-    let node = start(surroundings, place.path(), &mut report.start_ms_max)?;
+    let node = start(surroundings, scratch.path(), &mut report.start_ms_max)?;
     runtime.block_on(judge(&node, &known, check.size, &mut report))?;
     Ok(report)
 }
@@ -139,7 +139,7 @@ async fn connect(node: &Node) -> Result<Client, WorkloadError> {
 async fn write_until_killed(
     node: Node,
     check: &KillCheck,
-    known: &[Shared],
+    known: &[SharedState],
     life: Duration,
 ) -> Result<(), WorkloadError> {
     let is_over = Arc::new(AtomicBool::new(false));
@@ -149,8 +149,8 @@ async fn write_until_killed(
         .enumerate()
     {
         let client = connect(&node).await?;
-        for (place, share) in shares.iter().enumerate() {
-            let writer = connection * check.writers_per_connection as usize + place;
+        for (index, share) in shares.iter().enumerate() {
+            let writer = connection * check.writers_per_connection as usize + index;
             let stream = client
                 .stream(&stream_name(writer))
                 .map_err(|error| WorkloadError::Node(error.to_string()))?;
@@ -175,7 +175,7 @@ async fn write_until_killed(
 async fn append_until(
     stream: RecordStream,
     writer: usize,
-    known: Shared,
+    known: SharedState,
     size: usize,
     is_over: Arc<AtomicBool>,
 ) {
@@ -194,7 +194,7 @@ async fn append_until(
                 }
             }
             Err(error) => {
-                if may_be_there(&error) {
+                if is_unconfirmed(&error) {
                     known.unconfirmed.push(number);
                 }
                 return;
@@ -204,11 +204,11 @@ async fn append_until(
 }
 
 /// Returns true if a failed append may have been executed.
-fn may_be_there(error: &CallError) -> bool {
+fn is_unconfirmed(error: &CallError) -> bool {
     error.sent != Sent::No
 }
 
-fn lock(known: &Shared) -> std::sync::MutexGuard<'_, Known> {
+fn lock(known: &SharedState) -> std::sync::MutexGuard<'_, WriterState> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -225,7 +225,7 @@ fn record(writer: usize, number: u64, size: usize) -> Vec<u8> {
 /// Reads everything back and compares it.
 async fn judge(
     node: &Node,
-    known: &[Shared],
+    known: &[SharedState],
     size: usize,
     report: &mut KillReport,
 ) -> Result<(), WorkloadError> {
@@ -260,7 +260,7 @@ fn number_of(writer: usize, body: &[u8], size: usize) -> Option<u64> {
 }
 
 /// Compares one stream, given as offsets and numbers in reading order.
-fn compare(known: &Known, found: &[(u64, Option<u64>)], report: &mut KillReport) {
+fn compare(known: &WriterState, found: &[(u64, Option<u64>)], report: &mut KillReport) {
     report.acked += known.acked.len() as u64;
     report.unconfirmed += known.unconfirmed.len() as u64;
     report.reused += known.reused;
@@ -298,8 +298,8 @@ fn compare(known: &Known, found: &[(u64, Option<u64>)], report: &mut KillReport)
 mod tests {
     use super::*;
 
-    fn known(acked: &[(u64, u64)], unconfirmed: &[u64]) -> Known {
-        Known {
+    fn known(acked: &[(u64, u64)], unconfirmed: &[u64]) -> WriterState {
+        WriterState {
             next: 9,
             acked: acked.iter().copied().collect(),
             unconfirmed: unconfirmed.to_vec(),
@@ -307,14 +307,14 @@ mod tests {
         }
     }
 
-    fn judged(known: &Known, found: &[(u64, Option<u64>)]) -> KillReport {
+    fn judged(known: &WriterState, found: &[(u64, Option<u64>)]) -> KillReport {
         let mut report = KillReport::default();
         compare(known, found, &mut report);
         report
     }
 
     #[test]
-    fn what_was_acknowledged_and_is_there_is_clean_with_or_without_the_rest() {
+    fn acknowledged_records_are_clean_with_or_without_unconfirmed_ones() {
         let known = known(&[(0, 1), (1, 2)], &[3]);
         let without = judged(&known, &[(0, Some(1)), (1, Some(2))]);
         assert!(without.is_clean() && without.kept_unconfirmed == 0);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_counted() {
+    fn every_kind_of_error_is_counted() {
         let known = known(&[(0, 1), (1, 2)], &[]);
         assert_eq!(judged(&known, &[(0, Some(1))]).lost, 1);
         let twice = judged(&known, &[(0, Some(1)), (1, Some(2)), (2, Some(2))]);

@@ -17,7 +17,7 @@ use super::writers::{fresh, now_ms};
 use crate::clock::now_ns;
 use crate::process::Memory;
 use crate::workload::child::Pin;
-use crate::workload::role::{self, Failure, Spec, hear, say};
+use crate::workload::role::{self, Failure, Spec, read_line, write_line};
 use crate::workload::{Surroundings, WorkloadError};
 
 /// Time limit of one process.
@@ -101,7 +101,7 @@ enum Part {
 /// # Errors
 /// When a process fails, or a stream is missing after a start.
 pub fn run(surroundings: &Surroundings, restart: &Restart) -> Result<RestartReport, WorkloadError> {
-    let place = tempfile::Builder::new()
+    let scratch = tempfile::Builder::new()
         .prefix("telpher-restart-")
         .tempdir_in(&restart.directory)
         .map_err(WorkloadError::Directory)?;
@@ -112,7 +112,7 @@ pub fn run(surroundings: &Surroundings, restart: &Restart) -> Result<RestartRepo
         .saturating_mul(record);
     let size = needed.saturating_add(LINE_COST).next_multiple_of(1 << 20);
     let spec = |part| StreamsSpec {
-        directory: place.path().display().to_string(),
+        directory: scratch.path().display().to_string(),
         streams: restart.streams,
         records: restart.records,
         size: restart.size,
@@ -126,7 +126,7 @@ pub fn run(surroundings: &Surroundings, restart: &Restart) -> Result<RestartRepo
         line_bytes: part(surroundings, spec(Part::Write))?,
         unfiled: part(surroundings, spec(Part::StartAndFile))?,
         filed: part(surroundings, spec(Part::Start))?,
-        files: count_files(place.path()).map_err(WorkloadError::Directory)?,
+        files: count_files(scratch.path()).map_err(WorkloadError::Directory)?,
     })
 }
 
@@ -167,8 +167,8 @@ pub(in crate::workload) fn play(spec: &StreamsSpec) -> Result<(), Failure> {
         write(&journal, spec)?;
         let line_bytes = journal.stats().bytes;
         drop(journal);
-        say(&line_bytes)?;
-        return hear().map(drop);
+        write_line(&line_bytes)?;
+        return read_line().map(drop);
     }
     read_back(&journal, spec)?;
     if spec.part == Part::StartAndFile {
@@ -178,12 +178,12 @@ pub(in crate::workload) fn play(spec: &StreamsSpec) -> Result<(), Failure> {
         }
     }
     drop(journal);
-    say(&Start {
+    write_line(&Start {
         start_ms,
         memory_bytes,
         memory_bytes_per_stream: memory_bytes / spec.streams.max(1),
     })?;
-    hear().map(drop)
+    read_line().map(drop)
 }
 
 fn resident() -> Result<u64, Failure> {
@@ -252,10 +252,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_there_in_the_line_and_filed() {
-        let place = tempfile::tempdir().unwrap();
+    fn written_records_are_present_unfiled_and_filed() {
+        let scratch = tempfile::tempdir().unwrap();
         let spec = StreamsSpec {
-            directory: place.path().display().to_string(),
+            directory: scratch.path().display().to_string(),
             streams: 50,
             records: 3,
             size: 10,
@@ -275,6 +275,6 @@ mod tests {
         let more = StreamsSpec { records: 4, ..spec };
         assert!(read_back(&journal, &more).is_err());
         drop(journal);
-        assert!(count_files(place.path()).unwrap() < 50);
+        assert!(count_files(scratch.path()).unwrap() < 50);
     }
 }

@@ -6,19 +6,21 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::matrix::{Filing, Via, parameter};
-use super::{Appended, DoorSpec, Matrix, WritersSpec, Written, floor, prepared};
+use super::{AppendCounts, DoorSpec, Matrix, WriterCounts, WritersSpec, floor, spare_segments};
 use crate::measurement::Measurement;
 use crate::model::{Case, Environment, Results, Setup};
 use crate::process::{Role, Watch};
 use crate::progress::{Progress, Show};
 use crate::suite::Suite;
 use crate::workload::child::Pin;
-use crate::workload::counted::Counted;
+use crate::workload::disk_counters::DiskCounters;
 use crate::workload::node::Node;
 use crate::workload::peer::{Amount, Peer, Program};
 use crate::workload::role::{self, Ready, Spec};
 use crate::workload::rpc::Transport;
-use crate::workload::{OURS, PATIENCE, Placement, Surroundings, WorkloadError, place, take_turns};
+use crate::workload::{
+    OURS, PATIENCE, Placement, Surroundings, WorkloadError, take_turns, temporary_directory,
+};
 
 /// Runs every case of the matrix, and the same cases on the floors if they are available.
 ///
@@ -32,11 +34,11 @@ pub fn run(
 ) -> Result<Results, WorkloadError> {
     let ours = matrix.cases();
     if ours.is_empty() {
-        let what = "every case has fewer writers than threads".to_owned();
-        return Err(WorkloadError::Nothing(what, "add --threads 1"));
+        let problem = "every case has fewer writers than threads".to_owned();
+        return Err(WorkloadError::Nothing(problem, "add --threads 1"));
     }
     let mut floors = Floors::start(surroundings, matrix)?;
-    let cases = beside_floors(ours, &floors);
+    let cases = with_floors(ours, &floors);
     let progress = Progress::new(cases.len() as u32 * matrix.repeats, show);
     let mut suite = Suite::new("journal", environment, setup(matrix), progress);
     take_turns(&mut suite, &cases, matrix.repeats, |position| {
@@ -53,7 +55,7 @@ pub fn run(
 }
 
 /// Returns each of our cases, followed by its floors.
-fn beside_floors(cases: Vec<Case>, floors: &Floors) -> Vec<Case> {
+fn with_floors(cases: Vec<Case>, floors: &Floors) -> Vec<Case> {
     let mut all = Vec::new();
     for case in cases {
         let targets = floors.targets(Via::of(&case));
@@ -73,7 +75,7 @@ struct Floors {
     disk: Option<Program>,
     echoes: Vec<Peer>,
     /// Directory of the echoes' files.
-    _place: Option<TempDir>,
+    _scratch: Option<TempDir>,
 }
 
 impl Floors {
@@ -81,15 +83,15 @@ impl Floors {
         let none = Self {
             disk: None,
             echoes: Vec::new(),
-            _place: None,
+            _scratch: None,
         };
         let Some(directory) = &surroundings.peers else {
             return Ok(none);
         };
-        let place = place(&matrix.directory)?;
+        let scratch = temporary_directory(&matrix.directory)?;
         let mut echoes = Vec::new();
         if matrix.vias.contains(&Via::Door) {
-            let dir = place.path().display().to_string();
+            let dir = scratch.path().display().to_string();
             for (program, threads) in [(Program::DURABLE, "2"), (Program::DURABLE_ONE, "1")] {
                 let program = program.in_directory(directory)?;
                 let flags = ["--dir", &dir, "--threads", threads];
@@ -105,7 +107,7 @@ impl Floors {
         Ok(Self {
             disk: Some(Program::DISK.in_directory(directory)?),
             echoes,
-            _place: Some(place),
+            _scratch: Some(scratch),
         })
     }
 
@@ -124,9 +126,9 @@ impl Floors {
         {
             return echo.measure(case, Amount::Time(matrix.window));
         }
-        let place = place(&matrix.directory)?;
+        let scratch = temporary_directory(&matrix.directory)?;
         match &self.disk {
-            Some(disk) => floor::measure(disk, case, place.path(), matrix.window),
+            Some(disk) => floor::measure(disk, case, scratch.path(), matrix.window),
             None => Err(WorkloadError::Nothing(
                 format!("{} is not a floor", case.target),
                 "add --peers bench/peers/bin",
@@ -145,9 +147,9 @@ fn measure_process(
     case: &Case,
     matrix: &Matrix,
 ) -> Result<Measurement, WorkloadError> {
-    let place = place(&matrix.directory)?;
+    let scratch = temporary_directory(&matrix.directory)?;
     let spec = Spec::JournalWriters(WritersSpec {
-        directory: place.path().display().to_string(),
+        directory: scratch.path().display().to_string(),
         writers: case.clients,
         threads: parameter(case, "threads") as u32,
         size: case.size as usize,
@@ -159,10 +161,10 @@ fn measure_process(
     let Ready { setup_ns, .. } = writers.json()?;
     // Writers and journal are one process: its usage is the journal's cost.
     let watch = Watch::start(&[(Role::Node, writers.pid())])?;
-    writers.say("go")?;
+    writers.write_line("go")?;
     let line = writers.line_within(matrix.window + PATIENCE)?;
     let usage = watch.stop();
-    let Written {
+    let WriterCounts {
         tally,
         window_ns,
         storage,
@@ -181,11 +183,11 @@ fn measure_door(
     case: &Case,
     matrix: &Matrix,
 ) -> Result<Measurement, WorkloadError> {
-    let place = place(&matrix.directory)?;
+    let scratch = temporary_directory(&matrix.directory)?;
     let segment_size = format!("{}B", Filing::of(case).segment_size());
     let flags = ["--journal-segment-size", &segment_size];
-    let mut node = Node::start_in(&surroundings.executable, place.path(), &flags)?;
-    wait_until_prepared(place.path())?;
+    let mut node = Node::start_in(&surroundings.executable, scratch.path(), &flags)?;
+    wait_until_prepared(scratch.path())?;
     let spec = Spec::JournalDoor(DoorSpec {
         node: node.native.clone(),
         connections: case.clients,
@@ -196,14 +198,14 @@ fn measure_door(
     });
     let mut load = role::start(&surroundings.executable, &spec, Pin::Nowhere)?;
     let Ready { setup_ns, .. } = load.json()?;
-    let before = Counted::of(&node, place.path());
+    let before = DiskCounters::of(&node, scratch.path());
     let watch = Watch::start(&[(Role::Sender, load.pid()), (Role::Node, node.pid())])?;
-    load.say("go")?;
-    let Appended { tally, window_ns } =
+    load.write_line("go")?;
+    let AppendCounts { tally, window_ns } =
         load.json_while(matrix.window + PATIENCE, || node.check_alive())?;
     let usage = watch.stop();
     let storage =
-        Counted::of(&node, place.path()).since(&before, tally.completed_count() * case.size);
+        DiskCounters::of(&node, scratch.path()).since(&before, tally.completed_count() * case.size);
     Ok(Measurement {
         setup_ns: Some(setup_ns),
         usage: Some(usage),
@@ -213,7 +215,7 @@ fn measure_door(
 }
 
 fn wait_until_prepared(data: &Path) -> Result<(), WorkloadError> {
-    let prepared = prepared::wait(&data.join("journal"));
+    let prepared = spare_segments::wait(&data.join("journal"));
     prepared.map_err(|failure| WorkloadError::Node(failure.to_string()))
 }
 
@@ -222,7 +224,7 @@ fn setup(matrix: &Matrix) -> Setup {
     Setup {
         server: None,
         destination: Some(matrix.directory.display().to_string()),
-        duration: Some(duration_words(matrix.window)),
+        duration: Some(describe_duration(matrix.window)),
         repeats: Some(matrix.repeats),
         notes: vec![
             note(
@@ -248,6 +250,6 @@ fn setup(matrix: &Matrix) -> Setup {
     }
 }
 
-fn duration_words(window: Duration) -> String {
+fn describe_duration(window: Duration) -> String {
     format!("{window:?}")
 }

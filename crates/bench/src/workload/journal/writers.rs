@@ -8,12 +8,12 @@ use std::time::Duration;
 use journal::disk::RealDisk;
 use journal::{AppendError, Journal, Options, ShardId, Status, StreamId, Ticket};
 
-use super::{WritersSpec, Written, prepared};
+use super::{WriterCounts, WritersSpec, spare_segments};
 use crate::clock::now_ns;
 use crate::measurement::Storage;
 use crate::process;
 use crate::tally::Tally;
-use crate::workload::role::{Failure, Ready, hear, say};
+use crate::workload::role::{Failure, Ready, read_line, write_line};
 
 /// Duration of the warm-up.
 const WARM_UP: Duration = Duration::from_millis(300);
@@ -32,21 +32,21 @@ pub(crate) fn write(spec: &WritersSpec) -> Result<(), Failure> {
     };
     let disk = Arc::new(RealDisk::new(&spec.directory));
     let (journal, _) = Journal::open(disk, &options, now_ms)?;
-    prepared::wait(Path::new(&spec.directory))?;
+    spare_segments::wait(Path::new(&spec.directory))?;
     append_for(&journal, spec, WARM_UP)?;
-    say(&Ready {
+    write_line(&Ready {
         address: None,
         setup_ns: now_ns() - opened_ns,
     })?;
-    if hear()?.is_some() {
-        say(&measure(&journal, spec)?)?;
+    if read_line()?.is_some() {
+        write_line(&measure(&journal, spec)?)?;
     }
     // The suite reads this process's memory before it ends.
-    hear()?;
+    read_line()?;
     Ok(())
 }
 
-fn measure(journal: &Journal, spec: &WritersSpec) -> Result<Written, Failure> {
+fn measure(journal: &Journal, spec: &WritersSpec) -> Result<WriterCounts, Failure> {
     let disk = Path::new(&spec.directory);
     let (stats, bytes) = (journal.stats(), process::written_bytes(disk));
     let begin_ns = now_ns();
@@ -60,7 +60,7 @@ fn measure(journal: &Journal, spec: &WritersSpec) -> Result<Written, Failure> {
         payload_bytes: tally.completed_count() * spec.size as u64,
         sync_p50_ns: None,
     };
-    Ok(Written {
+    Ok(WriterCounts {
         tally,
         window_ns,
         storage,
@@ -89,7 +89,7 @@ fn append_for(journal: &Journal, spec: &WritersSpec, window: Duration) -> Result
             let first = u64::from(thread) * u64::from(spec.writers) / u64::from(threads);
             let barrier = &barrier;
             scope.spawn(move || {
-                let mut thread = Thread::new(journal, spec, share, first);
+                let mut thread = WriterThread::new(journal, spec, share, first);
                 barrier.wait();
                 thread.run(window)
             })
@@ -104,7 +104,7 @@ fn append_for(journal: &Journal, spec: &WritersSpec, window: Duration) -> Result
 }
 
 /// Writers of one thread, which append together and wait together.
-struct Thread<'a> {
+struct WriterThread<'a> {
     journal: &'a Journal,
     payload: Vec<u8>,
     share: u32,
@@ -115,7 +115,7 @@ struct Thread<'a> {
     tickets: Vec<Option<Ticket>>,
 }
 
-impl<'a> Thread<'a> {
+impl<'a> WriterThread<'a> {
     fn new(journal: &'a Journal, spec: &WritersSpec, share: u32, first: u64) -> Self {
         Self {
             journal,
@@ -161,7 +161,7 @@ impl<'a> Thread<'a> {
                 true
             }
             Err(error) => {
-                tally.failed(word(&error));
+                tally.failed(error_name(&error));
                 false
             }
         }
@@ -177,7 +177,7 @@ impl<'a> Thread<'a> {
     }
 }
 
-fn word(error: &AppendError) -> &'static str {
+fn error_name(error: &AppendError) -> &'static str {
     match error {
         AppendError::TooLarge { .. } => "too_large",
         AppendError::Conflict { .. } => "conflict",

@@ -14,11 +14,11 @@ use bytes::Bytes;
 use kafka::produce;
 use recordbatch::{Builder, Compression, Template};
 
-use super::message::{Id, Maker};
+use super::message::{Id, MessageGenerator};
 
 /// Batching rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Rules {
+pub(super) struct BatchRules {
     pub(super) linger_ns: u64,
     /// Maximum bytes of a batch; a larger message becomes a batch alone.
     pub(super) batch_size: usize,
@@ -77,11 +77,11 @@ impl Lane {
     /// Adds a message of `size` bytes (key and payload), whose key was just made.
     pub(super) fn push(
         &mut self,
-        maker: &mut Maker,
+        maker: &mut MessageGenerator,
         slot: u32,
         size: usize,
-        now: Now,
-        rules: &Rules,
+        now: Clocks,
+        rules: &BatchRules,
         spare: &mut Vec<Batch>,
     ) {
         let has_room = |batch: &Batch| {
@@ -113,7 +113,7 @@ impl Lane {
     }
 
     /// Returns true if the first batch must leave.
-    fn is_ready(&self, now_ns: u64, rules: &Rules) -> bool {
+    fn is_ready(&self, now_ns: u64, rules: &BatchRules) -> bool {
         let is_full = self.waiting.len() > 1;
         is_full
             || self
@@ -122,14 +122,14 @@ impl Lane {
     }
 
     /// Returns when the linger time of the first batch ends.
-    pub(super) fn due_ns(&self, rules: &Rules) -> Option<u64> {
+    pub(super) fn due_ns(&self, rules: &BatchRules) -> Option<u64> {
         Some(self.opened_ns()? + rules.linger_ns)
     }
 }
 
 /// Current time by both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Now {
+pub(super) struct Clocks {
     pub(super) monotonic_ns: u64,
     pub(super) unix_ms: i64,
 }
@@ -139,7 +139,7 @@ pub(super) struct Now {
 pub(super) fn take<'a>(
     lanes: impl Iterator<Item = &'a mut Lane>,
     now_ns: u64,
-    rules: &Rules,
+    rules: &BatchRules,
     request: &mut produce::Request,
 ) -> Vec<Batch> {
     let mut taken = Vec::new();
@@ -177,8 +177,8 @@ mod tests {
 
     const SIZE: usize = 100;
 
-    fn rules(linger_ns: u64, batch_size: usize) -> Rules {
-        Rules {
+    fn rules(linger_ns: u64, batch_size: usize) -> BatchRules {
+        BatchRules {
             linger_ns,
             batch_size,
             compression: Compression::None,
@@ -192,9 +192,9 @@ mod tests {
         }
     }
 
-    fn push(lane: &mut Lane, slots: std::ops::Range<u32>, at_ns: u64, rules: &Rules) {
-        let mut maker = Maker::new(1, SIZE, KeyPattern::Fixed, PayloadPattern::Zeros);
-        let now = Now {
+    fn push(lane: &mut Lane, slots: std::ops::Range<u32>, at_ns: u64, rules: &BatchRules) {
+        let mut maker = MessageGenerator::new(1, SIZE, KeyPattern::Fixed, PayloadPattern::Zeros);
+        let now = Clocks {
             monotonic_ns: at_ns,
             unix_ms: 5,
         };
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn without_lingering_what_waits_leaves_at_once_in_batches_that_fit() {
+    fn without_linger_waiting_messages_leave_at_once_in_full_batches() {
         let (mut lane, rules) = (Lane::new(7, 3), rules(0, 1_000));
         push(&mut lane, 0..10, 50, &rules);
         let (mut first, mut second) = (request(), request());

@@ -15,12 +15,12 @@ use super::matrix::{Subject, Target};
 use super::session::Session;
 use crate::clock::now_ns;
 use crate::workload::child::{Actor, ChildError, Pin};
-use crate::workload::counted::Counted;
-use crate::workload::journal::prepared;
+use crate::workload::disk_counters::DiskCounters;
+use crate::workload::journal::spare_segments;
 use crate::workload::node::Node;
-use crate::workload::rival::free_port;
+use crate::workload::rival_server::free_port;
 use crate::workload::role::Failure;
-use crate::workload::{PATIENCE, Surroundings, WorkloadError, place};
+use crate::workload::{PATIENCE, Surroundings, WorkloadError, temporary_directory};
 
 /// Name of the program that runs Apache Kafka, in the directory of peers.
 pub(super) const PROGRAM: &str = "kafka";
@@ -32,16 +32,16 @@ pub(super) struct Brokers<'a> {
     surroundings: &'a Surroundings,
     subject: &'a Subject,
     directory: &'a Path,
-    node: Option<Running>,
-    kafka: Option<Running>,
+    node: Option<RunningBroker>,
+    kafka: Option<RunningBroker>,
 }
 
 /// One running broker.
-pub(super) struct Running {
+pub(super) struct RunningBroker {
     address: String,
     process: Process,
     /// Directory of its data.
-    place: TempDir,
+    scratch: TempDir,
 }
 
 enum Process {
@@ -72,14 +72,14 @@ impl<'a> Brokers<'a> {
     pub(super) fn of(
         &mut self,
         target: Target,
-    ) -> Result<(String, Option<&mut Running>), WorkloadError> {
+    ) -> Result<(String, Option<&mut RunningBroker>), WorkloadError> {
         let started = match target {
             Target::Given => {
                 return match self.subject {
                     Subject::Broker(address) => Ok((address.clone(), None)),
                     Subject::Node => {
-                        let what = "no broker is given".to_owned();
-                        Err(WorkloadError::Nothing(what, "give one with -b"))
+                        let problem = "no broker is given".to_owned();
+                        Err(WorkloadError::Nothing(problem, "give one with -b"))
                     }
                 };
             }
@@ -88,14 +88,14 @@ impl<'a> Brokers<'a> {
         };
         let running = match started.take() {
             Some(running) => running,
-            None => Running::start(target, self.surroundings, self.directory)?,
+            None => RunningBroker::start(target, self.surroundings, self.directory)?,
         };
         let running = started.insert(running);
         Ok((running.address.clone(), Some(running)))
     }
 }
 
-impl Running {
+impl RunningBroker {
     fn start(
         target: Target,
         surroundings: &Surroundings,
@@ -124,70 +124,80 @@ impl Running {
     }
 
     /// Returns the broker's disk counters, if it reports them.
-    pub(super) fn counted(&self) -> Option<Counted> {
+    pub(super) fn counted(&self) -> Option<DiskCounters> {
         match &self.process {
-            Process::Node(node) => Some(Counted::of(node, self.place.path())),
+            Process::Node(node) => Some(DiskCounters::of(node, self.scratch.path())),
             Process::Kafka(_) => None,
         }
     }
 }
 
-fn start_node(surroundings: &Surroundings, directory: &Path) -> Result<Running, WorkloadError> {
-    let place = place(directory)?;
-    let node = Node::start_in(&surroundings.executable, place.path(), &[])?;
-    prepared::wait(&place.path().join("journal")).map_err(told)?;
+fn start_node(
+    surroundings: &Surroundings,
+    directory: &Path,
+) -> Result<RunningBroker, WorkloadError> {
+    let scratch = temporary_directory(directory)?;
+    let node = Node::start_in(&surroundings.executable, scratch.path(), &[])?;
+    spare_segments::wait(&scratch.path().join("journal")).map_err(node_error)?;
     let address = node.kafka_address().map(str::to_owned);
     let address =
         address.ok_or_else(|| WorkloadError::Node("the node has no Kafka listener".to_owned()))?;
-    Ok(Running {
+    Ok(RunningBroker {
         address,
         process: Process::Node(Box::new(node)),
-        place,
+        scratch,
     })
 }
 
-fn start_kafka(surroundings: &Surroundings, directory: &Path) -> Result<Running, WorkloadError> {
+fn start_kafka(
+    surroundings: &Surroundings,
+    directory: &Path,
+) -> Result<RunningBroker, WorkloadError> {
     let Some(programs) = &surroundings.peers else {
-        let what = "Apache Kafka is a peer, and no directory of peers is given".to_owned();
-        return Err(WorkloadError::Nothing(what, "add --peers bench/peers/bin"));
+        let problem = "Apache Kafka is a peer, and no directory of peers is given".to_owned();
+        return Err(WorkloadError::Nothing(
+            problem,
+            "add --peers bench/peers/bin",
+        ));
     };
     let program = programs
         .canonicalize()
         .map_err(WorkloadError::Directory)?
         .join(PROGRAM);
-    let place = place(&directory.canonicalize().map_err(WorkloadError::Directory)?)?;
+    let scratch =
+        temporary_directory(&directory.canonicalize().map_err(WorkloadError::Directory)?)?;
     let [port, controller] =
         [free_port(), free_port()].map(|port| port.map_err(WorkloadError::Directory));
     let (port, controller) = (port?, controller?);
     let arguments = [
         port.to_string(),
         controller.to_string(),
-        place.path().display().to_string(),
+        scratch.path().display().to_string(),
     ];
-    let mut running = Running {
+    let mut running = RunningBroker {
         address: format!("127.0.0.1:{port}"),
         process: Process::Kafka(Actor::start(&program, arguments, Pin::Nowhere)?),
-        place,
+        scratch,
     };
     wait_until_open(&mut running)?;
     Ok(running)
 }
 
 /// Waits until the broker lists itself in its metadata.
-fn wait_until_open(running: &mut Running) -> Result<(), WorkloadError> {
+fn wait_until_open(running: &mut RunningBroker) -> Result<(), WorkloadError> {
     let limit_ns = now_ns() + PATIENCE.as_nanos() as u64;
     loop {
-        let brokers = knows_itself(&running.address);
+        let brokers = is_in_metadata(&running.address);
         running.check_alive()?;
         match brokers {
             Ok(true) => return Ok(()),
-            Err(failure) if now_ns() > limit_ns => return Err(told(failure)),
+            Err(failure) if now_ns() > limit_ns => return Err(node_error(failure)),
             _ => thread::sleep(LOOK),
         }
     }
 }
 
-fn knows_itself(address: &str) -> Result<bool, Failure> {
+fn is_in_metadata(address: &str) -> Result<bool, Failure> {
     let request = metadata::Request {
         topics: Some(Vec::new()),
         ..metadata::Request::default()
@@ -195,11 +205,11 @@ fn knows_itself(address: &str) -> Result<bool, Failure> {
     Ok(!Session::open(address)?.ask(&request)?.brokers.is_empty())
 }
 
-fn told(failure: Failure) -> WorkloadError {
+fn node_error(failure: Failure) -> WorkloadError {
     WorkloadError::Node(failure.to_string())
 }
 
-impl Drop for Running {
+impl Drop for RunningBroker {
     fn drop(&mut self) {
         // Apache Kafka does not end when its input closes, and its data is not needed any more.
         if let Process::Kafka(kafka) = &self.process {

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_disk_is_held_against_everybody_and_what_is_not_against_its_like() {
+    fn durable_cases_have_all_rivals_and_others_only_like_ones() {
         let disk = case(OURS, &[("acks", "1"), ("durability", "disk")]);
         let memory = case(OURS, &[("acks", "1"), ("durability", "memory")]);
         let kafka = case("kafka", &[("acks", "1")]);

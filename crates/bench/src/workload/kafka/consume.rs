@@ -8,11 +8,11 @@ use recordbatch::{Batch, Batches};
 
 use super::fetch::{Fetcher, Position};
 use super::session::Session;
-use super::topic::{self, End};
-use super::{Consumed, LoadSpec};
+use super::topic::{self, OffsetKind};
+use super::{ConsumeCounts, LoadSpec};
 use crate::clock::now_ns;
 use crate::measurement::Arrivals;
-use crate::workload::role::{Failure, Ready, hear, say};
+use crate::workload::role::{Failure, Ready, read_line, write_line};
 
 /// Maximum wait of a fetch: all data is already there.
 const WAIT_MS: i32 = 100;
@@ -25,8 +25,8 @@ pub(super) fn play(spec: &LoadSpec) -> Result<(), Failure> {
     let opened_ns = now_ns();
     let mut session = Session::open(&spec.address)?;
     let layout = topic::layout(&mut session, &spec.topic)?;
-    let begin = topic::offsets(&layout, &spec.topic, End::First)?;
-    let end = topic::offsets(&layout, &spec.topic, End::Next)?;
+    let begin = topic::offsets(&layout, &spec.topic, OffsetKind::First)?;
+    let end = topic::offsets(&layout, &spec.topic, OffsetKind::Next)?;
     if begin == end {
         return Err(format!("the topic {} is empty", spec.topic).into());
     }
@@ -50,14 +50,14 @@ pub(super) fn play(spec: &LoadSpec) -> Result<(), Failure> {
         }
     }
     consume(&mut readers, spec.warmup_ns)?;
-    say(&Ready {
+    write_line(&Ready {
         address: None,
         setup_ns: now_ns() - opened_ns,
     })?;
-    if hear()?.is_some() {
-        say(&consume(&mut readers, spec.window_ns)?)?;
+    if read_line()?.is_some() {
+        write_line(&consume(&mut readers, spec.window_ns)?)?;
     }
-    hear()?;
+    read_line()?;
     Ok(())
 }
 
@@ -81,10 +81,10 @@ impl Reader {
 
 /// Consumes for the given time. As in other clients, the next fetch is in flight while the last
 /// response is processed.
-fn consume(readers: &mut [Reader], window_ns: u64) -> Result<Consumed, Failure> {
+fn consume(readers: &mut [Reader], window_ns: u64) -> Result<ConsumeCounts, Failure> {
     let begin_ns = now_ns();
     let end_ns = begin_ns + window_ns;
-    let mut consumed = Consumed::default();
+    let mut consumed = ConsumeCounts::default();
     for reader in &mut *readers {
         reader.fetcher.ask(WAIT_MS)?;
     }
@@ -107,7 +107,7 @@ fn consume(readers: &mut [Reader], window_ns: u64) -> Result<Consumed, Failure> 
     Ok(consumed)
 }
 
-fn count(records: &[u8], arrived_ns: u64, consumed: &mut Consumed) {
+fn count(records: &[u8], arrived_ns: u64, consumed: &mut ConsumeCounts) {
     for batch in Batches::new(records) {
         let Ok(batch) = batch else {
             // A partial batch at the end comes again with the next fetch.
@@ -121,7 +121,7 @@ fn count(records: &[u8], arrived_ns: u64, consumed: &mut Consumed) {
     Arrivals::note(&mut consumed.arrivals, arrived_ns);
 }
 
-fn count_batch(batch: &Batch<'_>, consumed: &mut Consumed) {
+fn count_batch(batch: &Batch<'_>, consumed: &mut ConsumeCounts) {
     consumed.messages += u64::try_from(batch.header().count).unwrap_or(0);
     consumed.bytes += batch.bytes().len() as u64;
 }

@@ -6,17 +6,17 @@
 
 use recordbatch::{Batches, Builder, Template};
 
-use super::acked::Acked;
+use super::acknowledged::AckedMessages;
 use super::fetch::{Fetcher, Position};
-use super::link::word;
-use super::message::{Id, KeyPattern, Maker, PayloadPattern, id_of};
+use super::link::error_name;
+use super::message::{Id, KeyPattern, MessageGenerator, PayloadPattern, id_of};
 use super::session::Session;
-use super::topic::{self, End, Layout};
-use super::{Acks, LoadSpec, Produced, verify};
+use super::topic::{self, Layout, OffsetKind};
+use super::{Acks, LoadSpec, ProduceCounts, verify};
 use crate::clock::{now_ns, unix_ms};
-use crate::measurement::Verified;
+use crate::measurement::Verification;
 use crate::tally::Tally;
-use crate::workload::role::{Failure, Ready, hear, say};
+use crate::workload::role::{Failure, Ready, read_line, write_line};
 
 /// Maximum wait of the consumer's fetch.
 const WAIT_MS: i32 = 10_000;
@@ -32,20 +32,20 @@ pub(super) fn play(spec: &LoadSpec, size: usize, acks: Acks) -> Result<(), Failu
     let opened_ns = now_ns();
     let mut session = Session::open(&spec.address)?;
     let layout = topic::layout(&mut session, &spec.topic)?;
-    let begin = topic::offsets(&layout, &spec.topic, End::Next)?;
+    let begin = topic::offsets(&layout, &spec.topic, OffsetKind::Next)?;
     let mut pair = Pair::open(spec, size, acks, &layout, begin[0])?;
     pair.send_for(spec.warmup_ns)?;
-    say(&Ready {
+    write_line(&Ready {
         address: None,
         setup_ns: now_ns() - opened_ns,
     })?;
-    if hear()?.is_some() {
-        say(&pair.send_for(spec.window_ns)?)?;
+    if read_line()?.is_some() {
+        write_line(&pair.send_for(spec.window_ns)?)?;
     }
-    if hear()?.is_some() {
-        say(&pair.verify(&layout, begin)?)?;
+    if read_line()?.is_some() {
+        write_line(&pair.verify(&layout, begin)?)?;
     }
-    hear()?;
+    read_line()?;
     Ok(())
 }
 
@@ -56,10 +56,10 @@ struct Pair<'a> {
     producer: Session,
     consumer: Fetcher,
     request: kafka::produce::Request,
-    maker: Maker,
+    maker: MessageGenerator,
     builder: Builder,
     next_number: u64,
-    acked: Acked,
+    acked: AckedMessages,
 }
 
 impl<'a> Pair<'a> {
@@ -92,14 +92,19 @@ impl<'a> Pair<'a> {
                 topic_data: vec![topic],
                 ..kafka::produce::Request::default()
             },
-            maker: Maker::new(spec.tag, size, KeyPattern::Random, PayloadPattern::Random),
+            maker: MessageGenerator::new(
+                spec.tag,
+                size,
+                KeyPattern::Random,
+                PayloadPattern::Random,
+            ),
             builder: Builder::new(),
             next_number: 0,
-            acked: Acked::default(),
+            acked: AckedMessages::default(),
         })
     }
 
-    fn send_for(&mut self, window_ns: u64) -> Result<Produced, Failure> {
+    fn send_for(&mut self, window_ns: u64) -> Result<ProduceCounts, Failure> {
         let begin_ns = now_ns();
         let mut tally = Tally::new();
         let mut requests = 0;
@@ -107,7 +112,7 @@ impl<'a> Pair<'a> {
             self.send(&mut tally)?;
             requests += 1;
         }
-        Ok(Produced {
+        Ok(ProduceCounts {
             tally,
             window_ns: (now_ns() - begin_ns).max(1),
             requests,
@@ -132,7 +137,7 @@ impl<'a> Pair<'a> {
             .iter()
             .flat_map(|one| &one.partition_responses);
         match parts.next() {
-            Some(one) if one.error_code.is_error() => tally.failed(&word(one.error_code)),
+            Some(one) if one.error_code.is_error() => tally.failed(&error_name(one.error_code)),
             Some(one) if one.base_offset < 0 => tally.failed("negative-offset"),
             Some(one) => {
                 self.acked.note(0, id.number, 1, one.base_offset);
@@ -178,8 +183,8 @@ impl<'a> Pair<'a> {
         values.any(|value| id_of(self.spec.tag, value) == Some(id))
     }
 
-    fn verify(&self, layout: &Layout, begin: Vec<i64>) -> Result<Verified, Failure> {
-        let run = verify::Run {
+    fn verify(&self, layout: &Layout, begin: Vec<i64>) -> Result<Verification, Failure> {
+        let run = verify::ReadBackRun {
             topic: &self.spec.topic,
             layout,
             tag: self.spec.tag,

@@ -32,7 +32,7 @@ pub(super) enum Fault {
 }
 
 /// A running broker; a connection ends when its client closes it.
-pub(super) struct Fake {
+pub(super) struct FakeBroker {
     pub(super) address: String,
 }
 
@@ -46,7 +46,7 @@ struct State {
     partitions: Vec<(Vec<u8>, i64)>,
 }
 
-impl Fake {
+impl FakeBroker {
     pub(super) fn start(partitions: usize, fault: Fault) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use kafka::{ErrorCode, fetch};
 use recordbatch::Batches;
 
-use super::link::word;
+use super::link::error_name;
 use super::session::Session;
 use crate::workload::role::Failure;
 
@@ -115,7 +115,7 @@ impl Fetcher {
 
 fn check(code: ErrorCode) -> Result<(), Failure> {
     match code.is_error() {
-        true => Err(format!("the broker rejects a fetch: {}", word(code)).into()),
+        true => Err(format!("the broker rejects a fetch: {}", error_name(code)).into()),
         false => Ok(()),
     }
 }

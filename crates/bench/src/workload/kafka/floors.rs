@@ -9,14 +9,14 @@ use crate::model::Case;
 use crate::workload::journal::{APPEND, floor};
 use crate::workload::peer::{Amount, Peer, Program};
 use crate::workload::rpc::Transport;
-use crate::workload::{Placement, Surroundings, WorkloadError, place};
+use crate::workload::{Placement, Surroundings, WorkloadError, temporary_directory};
 
 /// The running floors.
 pub(super) struct Floors {
     disk: Program,
     echoes: Vec<Peer>,
     /// Directory of the echoes' files.
-    _place: TempDir,
+    _scratch: TempDir,
 }
 
 impl Floors {
@@ -31,8 +31,8 @@ impl Floors {
         let Some(programs) = &surroundings.peers else {
             return Ok(None);
         };
-        let place = place(&matrix.directory)?;
-        let files = place.path().display().to_string();
+        let scratch = temporary_directory(&matrix.directory)?;
+        let files = scratch.path().display().to_string();
         let start = |program: Program, flags: &[&str]| {
             let program = program.in_directory(programs)?;
             Peer::start_with(&program, Placement::Unpinned, Transport::Tcp, flags)
@@ -45,7 +45,7 @@ impl Floors {
                 start(Program::FLOOR, &[])?,
                 start(Program::STREAM, &[])?,
             ],
-            _place: place,
+            _scratch: scratch,
         }))
     }
 
@@ -89,8 +89,8 @@ impl Floors {
         if let Some(echo) = echoes.find(|echo| echo.target() == case.target) {
             return echo.measure(case, Amount::Time(matrix.window));
         }
-        let place = place(&matrix.directory)?;
-        floor::measure(&self.disk, case, place.path(), matrix.window)
+        let scratch = temporary_directory(&matrix.directory)?;
+        floor::measure(&self.disk, case, scratch.path(), matrix.window)
     }
 
     /// Returns the floors' notes about their method.

@@ -18,14 +18,14 @@ use self::log::Log;
 use self::members::Members;
 use super::fetch::{Fetcher, Position};
 use super::session::Session;
-use super::topic::{self, Making};
+use super::topic::{self, TopicSettings};
 use crate::clock::{CpuClock, now_ns};
-use crate::measurement::Verified;
+use crate::measurement::Verification;
 use crate::process::Memory;
 use crate::workload::node::Node;
 use crate::workload::role::Failure;
 use crate::workload::store::space;
-use crate::workload::{Surroundings, WorkloadError, place, rest};
+use crate::workload::{Surroundings, WorkloadError, idle_memory, temporary_directory};
 
 /// Parameters of the measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub struct IdleReport {
     /// Number of these offsets that differ from the committed ones.
     pub offsets_wrong: u64,
     /// Result of reading back the messages.
-    pub messages: Verified,
+    pub messages: Verification,
     /// Memory of the idle node after the messages were read back.
     pub read_rss_bytes: u64,
     /// Bytes of the node's files at the end.
@@ -120,27 +120,27 @@ pub fn run(
     mut progress: impl FnMut(&str),
 ) -> Result<IdleReport, WorkloadError> {
     space::check(&idle.directory, idle.log_bytes.saturating_mul(COPIES))?;
-    let place = place(&idle.directory)?;
-    let start = || Node::start_in(&surroundings.executable, place.path(), &[]);
+    let scratch = temporary_directory(&idle.directory)?;
+    let start = || Node::start_in(&surroundings.executable, scratch.path(), &[]);
     let node = start()?;
     let mut report = IdleReport {
         partitions: idle.partitions,
         groups: idle.groups,
         offsets: offsets::of_each(idle.partitions),
         members: idle.members,
-        empty_rss_bytes: rest::rss_bytes(&node)?,
+        empty_rss_bytes: idle_memory::rss_bytes(&node)?,
         ..IdleReport::default()
     };
     progress("making partitions and groups");
     let begin_ns = now_ns();
-    let members = make(&node, idle).map_err(told)?;
+    let members = make(&node, idle).map_err(node_error)?;
     report.make_seconds = seconds_since(begin_ns);
     progress("leaving them alone");
-    report.leave_alone(&node, idle, members)?;
+    report.measure_idle(&node, idle, members)?;
     progress("writing the log");
-    let log = Log::open(address(&node)?, TOPIC).map_err(told)?;
+    let log = Log::open(address(&node)?, TOPIC).map_err(node_error)?;
     let begin_ns = now_ns();
-    let log = log.fill(idle.log_bytes).map_err(told)?;
+    let log = log.fill(idle.log_bytes).map_err(node_error)?;
     report.log_seconds = seconds_since(begin_ns);
     report.log_bytes = log.bytes();
     report.log_failed = log.failed();
@@ -150,21 +150,21 @@ pub fn run(
     let begin_ns = now_ns();
     let node = start()?;
     report.start_ms = 1e3 * seconds_since(begin_ns);
-    fetch(address(&node)?).map_err(told)?;
+    fetch(address(&node)?).map_err(node_error)?;
     report.first_fetch_ms = 1e3 * seconds_since(begin_ns);
     report.started_rss_bytes = rss_bytes(&node)?;
     progress("reading everything back");
     let committed = offsets::read_back(address(&node)?, TOPIC, idle.groups, idle.partitions);
-    (report.offsets_read, report.offsets_wrong) = committed.map_err(told)?;
-    report.messages = log.read_back(address(&node)?).map_err(told)?;
-    report.read_rss_bytes = rest::rss_bytes(&node)?;
-    report.disk_bytes = space::used_bytes(place.path()).map_err(WorkloadError::Directory)?;
+    (report.offsets_read, report.offsets_wrong) = committed.map_err(node_error)?;
+    report.messages = log.read_back(address(&node)?).map_err(node_error)?;
+    report.read_rss_bytes = idle_memory::rss_bytes(&node)?;
+    report.disk_bytes = space::used_bytes(scratch.path()).map_err(WorkloadError::Directory)?;
     Ok(report)
 }
 
 impl IdleReport {
     /// Measures memory and CPU of the idle node with all members.
-    fn leave_alone(
+    fn measure_idle(
         &mut self,
         node: &Node,
         idle: &Idle,
@@ -172,20 +172,20 @@ impl IdleReport {
     ) -> Result<(), WorkloadError> {
         let staying = members.stay();
         thread::sleep(idle.rest);
-        self.idle_rss_bytes = rest::rss_bytes(node)?;
-        let clock = CpuClock::of(node.pid()).map_err(gone)?;
-        let (begin_ns, before_ns) = (now_ns(), clock.read_ns().map_err(gone)?);
+        self.idle_rss_bytes = idle_memory::rss_bytes(node)?;
+        let clock = CpuClock::of(node.pid()).map_err(node_ended)?;
+        let (begin_ns, before_ns) = (now_ns(), clock.read_ns().map_err(node_ended)?);
         thread::sleep(idle.window);
-        let used_ns = clock.read_ns().map_err(gone)? - before_ns;
+        let used_ns = clock.read_ns().map_err(node_ended)? - before_ns;
         self.idle_seconds = seconds_since(begin_ns);
         self.idle_cpu_ms = used_ns as f64 / 1e6;
-        staying.end().map_err(told)
+        staying.end().map_err(node_error)
     }
 }
 
 fn make(node: &Node, idle: &Idle) -> Result<Members, Failure> {
     let address = node.kafka_address().ok_or(NO_DOOR)?;
-    let making = Making {
+    let making = TopicSettings {
         partitions: i32::try_from(idle.partitions)?,
         replicas: 1,
         configs: &[],
@@ -218,14 +218,14 @@ fn seconds_since(begin_ns: u64) -> f64 {
 }
 
 fn rss_bytes(node: &Node) -> Result<u64, WorkloadError> {
-    let memory = Memory::of(node.pid()).ok_or_else(|| gone("no memory in /proc"))?;
+    let memory = Memory::of(node.pid()).ok_or_else(|| node_ended("no memory in /proc"))?;
     Ok(memory.rss_bytes)
 }
 
-fn gone(error: impl std::fmt::Display) -> WorkloadError {
+fn node_ended(error: impl std::fmt::Display) -> WorkloadError {
     WorkloadError::Node(format!("the node ended during the measurement: {error}"))
 }
 
-fn told(failure: Failure) -> WorkloadError {
+fn node_error(failure: Failure) -> WorkloadError {
     WorkloadError::Node(failure.to_string())
 }

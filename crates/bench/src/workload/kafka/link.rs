@@ -5,18 +5,18 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use kafka::{ErrorCode, decode_response, encode_request, produce, take_frame};
 
-use super::batches::{Batch, Lane, Now, Rules, take};
-use super::message::Maker;
+use super::batches::{Batch, BatchRules, Clocks, Lane, take};
+use super::message::MessageGenerator;
 use super::session::{CLIENT_ID, FRAME_SIZE_MAX};
 use super::socket::Socket;
 use crate::workload::role::Failure;
 
 /// Parameters of the produce requests on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Terms {
+pub(super) struct LinkSettings {
     pub(super) version: i16,
     pub(super) acks: i16,
-    pub(super) rules: Rules,
+    pub(super) rules: BatchRules,
     /// Maximum requests in flight.
     pub(super) requests_max: usize,
 }
@@ -28,7 +28,7 @@ const TIMEOUT_MS: i32 = 30_000;
 #[derive(Debug)]
 pub(super) struct Link {
     socket: Socket,
-    terms: Terms,
+    terms: LinkSettings,
     lanes: Vec<Lane>,
     flights: VecDeque<Flight>,
     /// Request whose memory is reused.
@@ -54,7 +54,7 @@ pub(super) type Outcome = (Batch, Result<i64, String>);
 const NEGATIVE_OFFSET: &str = "negative-offset";
 
 impl Link {
-    pub(super) fn new(socket: Socket, topic: &str, terms: Terms, lanes: Vec<Lane>) -> Self {
+    pub(super) fn new(socket: Socket, topic: &str, terms: LinkSettings, lanes: Vec<Lane>) -> Self {
         let request = produce::Request {
             acks: terms.acks,
             timeout_ms: TIMEOUT_MS,
@@ -84,10 +84,10 @@ impl Link {
     pub(super) fn push(
         &mut self,
         lane: usize,
-        maker: &mut Maker,
+        maker: &mut MessageGenerator,
         slot: u32,
         size: usize,
-        now: Now,
+        now: Clocks,
     ) {
         let rules = &self.terms.rules;
         self.lanes[lane].push(maker, slot, size, now, rules, &mut self.spare);
@@ -181,7 +181,7 @@ impl Link {
                 .flat_map(|one| &one.partition_responses);
             let answer = answers.find(|answer| Some(answer.index) == partition);
             let outcome = match answer {
-                Some(answer) if answer.error_code.is_error() => Err(word(answer.error_code)),
+                Some(answer) if answer.error_code.is_error() => Err(error_name(answer.error_code)),
                 Some(answer) if answer.base_offset < 0 => Err(NEGATIVE_OFFSET.to_owned()),
                 Some(answer) => Ok(answer.base_offset),
                 None => Err("unanswered".to_owned()),
@@ -219,7 +219,7 @@ impl Link {
 
 /// Formats an error code as a word for the tally: `NotLeaderOrFollower` is
 /// `not-leader-or-follower`.
-pub(super) fn word(code: ErrorCode) -> String {
+pub(super) fn error_name(code: ErrorCode) -> String {
     let name = match code {
         ErrorCode::Other(number) => return format!("error-{number}"),
         code => format!("{code:?}"),
@@ -241,9 +241,9 @@ mod tests {
     #[test]
     fn an_error_code_is_a_word_in_a_tally() {
         assert_eq!(
-            word(ErrorCode::NotLeaderOrFollower),
+            error_name(ErrorCode::NotLeaderOrFollower),
             "not-leader-or-follower"
         );
-        assert_eq!(word(ErrorCode::Other(999)), "error-999");
+        assert_eq!(error_name(ErrorCode::Other(999)), "error-999");
     }
 }

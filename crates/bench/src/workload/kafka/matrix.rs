@@ -143,7 +143,7 @@ impl Target {
     }
 
     /// Returns true if the target differs from another target only in its writes.
-    fn reads_as_another(self) -> bool {
+    fn differs_only_in_writes(self) -> bool {
         matches!(self, Self::Node(Durability::Memory) | Self::KafkaFlush)
     }
 }
@@ -209,7 +209,7 @@ impl Matrix {
                 for &packing in self.packings_of(doing) {
                     let all = targets.iter().copied();
                     let fit = |target: &Target| {
-                        doing.produces() || !target.reads_as_another() || targets.len() == 1
+                        doing.produces() || !target.differs_only_in_writes() || targets.len() == 1
                     };
                     let plan = |target| self.plan(target, doing, acks, packing);
                     plans.extend(all.filter(fit).map(plan));
@@ -369,7 +369,7 @@ mod tests {
     ];
 
     #[test]
-    fn everybody_produces_with_every_ack_and_consumes_once() {
+    fn every_target_produces_with_every_ack_and_consumes_once() {
         let plans = example().plans(&ALL);
         let keys: Vec<String> = plans.iter().map(|plan| plan.case.key()).collect();
         assert_eq!(
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_message_that_nobody_acknowledges() {
+    fn end_to_end_cases_need_acks() {
         let matrix = Matrix {
             doings: vec![Doing::EndToEnd],
             acks: vec![Acks::None, Acks::All],

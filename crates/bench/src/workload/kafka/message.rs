@@ -52,7 +52,7 @@ const WORDS: &[u8] = b"the quick brown fox jumps over the lazy dog ";
 /// Generator of messages. Random payloads are slices of a pool made in advance: generating new
 /// bytes for each message would be most of the generator's work.
 #[derive(Debug)]
-pub(super) struct Maker {
+pub(super) struct MessageGenerator {
     tag: u32,
     key_pattern: KeyPattern,
     keys: u64,
@@ -63,7 +63,7 @@ pub(super) struct Maker {
     random: Random,
 }
 
-impl Maker {
+impl MessageGenerator {
     /// Makes a generator of payloads with `size` bytes, at least [`ID_SIZE`].
     pub(super) fn new(tag: u32, size: usize, key: KeyPattern, payload: PayloadPattern) -> Self {
         let mut random = Random(u64::from(tag) << 1 | 1);
@@ -158,14 +158,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_known_again_by_its_first_bytes_whatever_the_pattern() {
+    fn a_message_is_identified_by_its_first_bytes_in_every_pattern() {
         for payload in [
             PayloadPattern::Random,
             PayloadPattern::Zeros,
             PayloadPattern::Text,
         ] {
             for size in [ID_SIZE, 100, POOL_SIZE] {
-                let mut maker = Maker::new(7, size, KeyPattern::Random, payload);
+                let mut maker = MessageGenerator::new(7, size, KeyPattern::Random, payload);
                 for number in 0..3 {
                     let id = Id { lane: 5, number };
                     maker.key();
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn keys_are_random_or_numbered_or_one() {
         let keys = |pattern| {
-            let mut maker = Maker::new(1, ID_SIZE, pattern, PayloadPattern::Zeros);
+            let mut maker = MessageGenerator::new(1, ID_SIZE, pattern, PayloadPattern::Zeros);
             [maker.key().to_vec(), maker.key().to_vec()]
         };
         assert_eq!(keys(KeyPattern::Fixed), [b"key", b"key"]);
@@ -193,7 +193,8 @@ mod tests {
 
     #[test]
     fn random_keys_spread_over_all_partitions() {
-        let mut maker = Maker::new(3, ID_SIZE, KeyPattern::Random, PayloadPattern::Zeros);
+        let mut maker =
+            MessageGenerator::new(3, ID_SIZE, KeyPattern::Random, PayloadPattern::Zeros);
         let mut counts = [0; 3];
         for _ in 0..3_000 {
             counts[partition_of(maker.key(), 3)] += 1;

@@ -6,19 +6,19 @@ use std::os::fd::OwnedFd;
 
 use rustix::event::{Timespec, epoll};
 
-use super::acked::Acked;
-use super::batches::{Batch, Lane, Now, Rules};
-use super::link::{Link, Outcome, Terms};
-use super::message::{Maker, partition_of};
+use super::acknowledged::AckedMessages;
+use super::batches::{Batch, BatchRules, Clocks, Lane};
+use super::link::{Link, LinkSettings, Outcome};
+use super::message::{MessageGenerator, partition_of};
 use super::session::{Session, connect};
 use super::socket::Socket;
-use super::topic::{self, End, Layout};
-use super::{LoadSpec, ProduceSpec, Produced, verify};
+use super::topic::{self, Layout, OffsetKind};
+use super::{LoadSpec, ProduceCounts, ProduceSpec, verify};
 use crate::clock::{now_ns, unix_ms};
-use crate::measurement::Verified;
+use crate::measurement::Verification;
 use crate::pacing::Schedule;
 use crate::tally::{Departure, Tally};
-use crate::workload::role::{Failure, Ready, hear, say};
+use crate::workload::role::{Failure, Ready, read_line, write_line};
 
 /// Maximum time without a response while requests are in flight.
 const SILENCE_NS: u64 = 60_000_000_000;
@@ -37,25 +37,25 @@ pub(super) fn play(spec: &LoadSpec, produce: &ProduceSpec) -> Result<(), Failure
     let opened_ns = now_ns();
     let mut session = Session::open(&spec.address)?;
     let layout = topic::layout(&mut session, &spec.topic)?;
-    let begin = topic::offsets(&layout, &spec.topic, End::Next)?;
+    let begin = topic::offsets(&layout, &spec.topic, OffsetKind::Next)?;
     let mut load = Load::open(spec, produce, &layout, &session)?;
     load.produce(spec.warmup_ns, u64::MAX)?;
-    say(&Ready {
+    write_line(&Ready {
         address: None,
         setup_ns: now_ns() - opened_ns,
     })?;
-    if hear()?.is_some() {
+    if read_line()?.is_some() {
         let messages = match produce.messages {
             0 => u64::MAX,
             messages => messages,
         };
-        say(&load.produce(spec.window_ns, messages)?)?;
+        write_line(&load.produce(spec.window_ns, messages)?)?;
     }
     // Verify after the suite has read the cost of the window.
-    if hear()?.is_some() {
-        say(&load.verify(&layout, begin)?)?;
+    if read_line()?.is_some() {
+        write_line(&load.verify(&layout, begin)?)?;
     }
-    hear()?;
+    read_line()?;
     Ok(())
 }
 
@@ -67,10 +67,10 @@ pub(super) struct Load {
     /// Connections: for each connection of the shape, one to each leader of a partition.
     links: Vec<Link>,
     /// By partition: index of its leader, and index of its lane on that connection.
-    places: Vec<(usize, usize)>,
+    partition_lanes: Vec<(usize, usize)>,
     leaders: usize,
-    maker: Maker,
-    acked: Acked,
+    maker: MessageGenerator,
+    acked: AckedMessages,
     tally: Tally,
     /// Departure of the message that each producer waits for.
     departures: Vec<Departure>,
@@ -110,10 +110,10 @@ impl Load {
         layout: &Layout,
         session: &Session,
     ) -> Result<Self, Failure> {
-        let terms = Terms {
+        let terms = LinkSettings {
             version: session.versions().of::<kafka::produce::Request>()?,
             acks: produce.acks.number(),
-            rules: Rules {
+            rules: BatchRules {
                 linger_ns: produce.linger_ns,
                 batch_size: produce.batch_size,
                 compression: produce.packing.compression(),
@@ -121,7 +121,7 @@ impl Load {
             requests_max: produce.requests_max,
         };
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let (mut links, mut places) = (Vec::new(), Vec::new());
+        let (mut links, mut partition_lanes) = (Vec::new(), Vec::new());
         let partitions = layout.led_by.len();
         for connection in 0..produce.connections as usize {
             for (leader, address) in layout.leaders.iter().enumerate() {
@@ -129,7 +129,7 @@ impl Load {
                 let mut lanes = Vec::new();
                 for partition in (0..partitions).filter(|at| layout.led_by[*at] == leader) {
                     if connection == 0 {
-                        places.push((partition, (leader, lanes.len())));
+                        partition_lanes.push((partition, (leader, lanes.len())));
                     }
                     let id = connection * partitions + partition;
                     lanes.push(Lane::new(u32::try_from(id)?, i32::try_from(partition)?));
@@ -137,7 +137,7 @@ impl Load {
                 links.push(Link::new(socket, &spec.topic, terms, lanes));
             }
         }
-        places.sort_unstable();
+        partition_lanes.sort_unstable();
         let slots = produce.connections as usize * produce.in_flight as usize;
         let nothing = Departure {
             intended_ns: 0,
@@ -149,10 +149,10 @@ impl Load {
             produce: produce.clone(),
             poll,
             links,
-            places: places.into_iter().map(|(_, place)| place).collect(),
+            partition_lanes: partition_lanes.into_iter().map(|(_, lane)| lane).collect(),
             leaders: layout.leaders.len(),
-            maker: Maker::new(spec.tag, produce.size, produce.key, produce.payload),
-            acked: Acked::default(),
+            maker: MessageGenerator::new(spec.tag, produce.size, produce.key, produce.payload),
+            acked: AckedMessages::default(),
             tally: Tally::new(),
             departures: vec![nothing; slots],
             idle: VecDeque::new(),
@@ -166,7 +166,11 @@ impl Load {
 
     /// Runs every producer for `window_ns` or until `messages` are sent, and waits for all acks.
     /// The window closes with the last of them.
-    pub(super) fn produce(&mut self, window_ns: u64, messages: u64) -> Result<Produced, Failure> {
+    pub(super) fn produce(
+        &mut self,
+        window_ns: u64,
+        messages: u64,
+    ) -> Result<ProduceCounts, Failure> {
         let begin_ns = now_ns();
         let mut pace = Pace {
             begin_ns,
@@ -196,7 +200,7 @@ impl Load {
             self.send(&mut pace)?;
         }
         self.idle.clear();
-        Ok(Produced {
+        Ok(ProduceCounts {
             tally: std::mem::take(&mut self.tally),
             window_ns: (now_ns() - begin_ns).max(1),
             requests: self.requests() - requests_before,
@@ -228,11 +232,11 @@ impl Load {
         pace.left -= 1;
         self.departures[slot as usize] = departure;
         let key = self.maker.key();
-        let (leader, lane) = self.places[partition_of(key, self.places.len())];
+        let (leader, lane) = self.partition_lanes[partition_of(key, self.partition_lanes.len())];
         let size = key.len() + self.produce.size;
         let connection = slot as usize / self.produce.in_flight as usize;
         let link = connection * self.leaders + leader;
-        let now = Now {
+        let now = Clocks {
             monotonic_ns: departure.sent_ns,
             unix_ms: unix_ms(),
         };
@@ -295,8 +299,9 @@ impl Load {
                 Ok(offset) => self.acknowledged(&batch, offset, done_ns, pace),
                 Err(word) => self.refused(&batch, &word, done_ns),
             }
-            let connection = batch.lane as usize / self.places.len();
-            let (leader, _) = self.places[batch.lane as usize % self.places.len()];
+            let connection = batch.lane as usize / self.partition_lanes.len();
+            let (leader, _) =
+                self.partition_lanes[batch.lane as usize % self.partition_lanes.len()];
             self.links[connection * self.leaders + leader].reuse(batch);
         }
         self.done = done;
@@ -352,17 +357,23 @@ impl Load {
 
     /// Reads back all partitions from their end offsets before the first message, from their
     /// current leaders.
-    pub(super) fn verify(&mut self, layout: &Layout, begin: Vec<i64>) -> Result<Verified, Failure> {
+    pub(super) fn verify(
+        &mut self,
+        layout: &Layout,
+        begin: Vec<i64>,
+    ) -> Result<Verification, Failure> {
         for link in &mut self.links {
             link.drain()?;
         }
         let numbers = |lane: u32| {
-            let of_partition = self.places.get(lane as usize % self.places.len())?;
-            let connection = lane as usize / self.places.len();
+            let of_partition = self
+                .partition_lanes
+                .get(lane as usize % self.partition_lanes.len())?;
+            let connection = lane as usize / self.partition_lanes.len();
             let link = self.links.get(connection * self.leaders + of_partition.0)?;
             Some(link.lanes().get(of_partition.1)?.numbers())
         };
-        let run = verify::Run {
+        let run = verify::ReadBackRun {
             topic: &self.spec.topic,
             layout,
             tag: self.spec.tag,

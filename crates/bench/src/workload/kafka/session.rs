@@ -38,11 +38,11 @@ impl Versions {
         match version >= min.max(api.version_min) {
             true => Ok(version),
             false => {
-                let what = format!(
+                let problem = format!(
                     "the broker supports no version of {} that this client knows",
                     api.name
                 );
-                Err(what.into())
+                Err(problem.into())
             }
         }
     }

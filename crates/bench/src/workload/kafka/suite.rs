@@ -1,20 +1,20 @@
 //! Run of a Kafka matrix: the subject, the floors and Apache Kafka.
 
-use super::brokers::{Brokers, PROGRAM, Running};
+use super::brokers::{Brokers, PROGRAM, RunningBroker};
 use super::compare::compare;
 use super::floors::Floors;
 use super::matrix::{Doing, Plan, Subject, Target, Topic};
 use super::session::Session;
-use super::topic::{self, Making};
-use super::{Consumed, LoadSpec, Matrix, Produced, Work};
+use super::topic::{self, TopicSettings};
+use super::{ConsumeCounts, LoadSpec, Matrix, ProduceCounts, Work};
 use crate::clock::now_ns;
-use crate::measurement::{Measurement, Storage, Streamed, Verified};
+use crate::measurement::{Measurement, Storage, TopicTraffic, Verification};
 use crate::model::{Case, Environment, Results, Setup};
 use crate::process::{Role, Usage, Watch};
 use crate::progress::{Progress, Show};
 use crate::suite::Suite;
 use crate::workload::child::{Actor, Pin};
-use crate::workload::counted::Counted;
+use crate::workload::disk_counters::DiskCounters;
 use crate::workload::role::{self, Failure, Ready, Spec};
 use crate::workload::{PATIENCE, Surroundings, WorkloadError, take_turns};
 
@@ -36,12 +36,12 @@ pub fn run(
         targets.extend([Target::Kafka, Target::KafkaFlush]);
     }
     let plans = matrix.plans(&targets);
-    let entries = beside_floors(plans, floors.as_ref(), targets.first().copied());
+    let entries = with_floors(plans, floors.as_ref(), targets.first().copied());
     let cases: Vec<Case> = entries.iter().map(|(case, _)| case.clone()).collect();
     if cases.is_empty() {
-        let what = "the options leave no case".to_owned();
+        let problem = "the options leave no case".to_owned();
         return Err(WorkloadError::Nothing(
-            what,
+            problem,
             "give --acks a value other than 0",
         ));
     }
@@ -79,7 +79,7 @@ pub fn run(
 }
 
 /// Returns each kind of case, followed by its floors, which appear once.
-fn beside_floors(
+fn with_floors(
     plans: Vec<Plan>,
     floors: Option<&Floors>,
     subject: Option<Target>,
@@ -101,12 +101,12 @@ fn beside_floors(
 /// Returns the version of Apache Kafka; `None` if it is not installed or not wanted.
 fn version_of_kafka(surroundings: &Surroundings) -> Option<String> {
     let program = surroundings.peers.as_ref()?.join(PROGRAM);
-    let said = std::process::Command::new(program)
+    let output = std::process::Command::new(program)
         .arg("--version")
         .output()
         .ok()?;
-    let said = String::from_utf8(said.stdout).ok()?;
-    let version = said.lines().next()?.trim().to_owned();
+    let output = String::from_utf8(output.stdout).ok()?;
+    let version = output.lines().next()?.trim().to_owned();
     (!version.is_empty()).then_some(version)
 }
 
@@ -140,7 +140,7 @@ impl Bench<'_> {
             None => (&own, true),
         };
         if topic.create {
-            make(&address, topic, self.matrix, plan).map_err(told)?;
+            make(&address, topic, self.matrix, plan).map_err(node_error)?;
         }
         let spec = |work: Work| LoadSpec {
             address: address.clone(),
@@ -151,7 +151,7 @@ impl Bench<'_> {
             window_ns: self.matrix.window.as_nanos() as u64,
             verify: self.matrix.verify,
         };
-        if plan.doing == Doing::Consume && is_empty(&address, &topic.name).map_err(told)? {
+        if plan.doing == Doing::Consume && is_empty(&address, &topic.name).map_err(node_error)? {
             let filling = LoadSpec {
                 warmup_ns: 0,
                 window_ns: PATIENCE.as_nanos() as u64,
@@ -160,13 +160,13 @@ impl Bench<'_> {
             };
             let mut load = start(self.surroundings, filling)?;
             let Ready { .. } = load.json_while(PATIENCE, || Ok(()))?;
-            load.say("go")?;
-            let Produced { .. } = load.json_while(2 * PATIENCE, || Ok(()))?;
+            load.write_line("go")?;
+            let ProduceCounts { .. } = load.json_while(2 * PATIENCE, || Ok(()))?;
         }
         let load = start(self.surroundings, spec(self.matrix.work(plan)))?;
         let measured = drive(load, self.matrix, plan, running)?;
         if is_own {
-            remove(&address, &topic.name).map_err(told)?;
+            remove(&address, &topic.name).map_err(node_error)?;
         }
         Ok(measured)
     }
@@ -175,7 +175,7 @@ impl Bench<'_> {
     fn end(&mut self) -> Result<(), WorkloadError> {
         match (&self.matrix.topic, &self.matrix.subject) {
             (Some(topic), Subject::Broker(address)) if topic.delete => {
-                remove(address, &topic.name).map_err(told)
+                remove(address, &topic.name).map_err(node_error)
             }
             _ => Ok(()),
         }
@@ -195,14 +195,16 @@ fn drive(
     mut load: Actor,
     matrix: &Matrix,
     plan: &Plan,
-    mut running: Option<&mut Running>,
+    mut running: Option<&mut RunningBroker>,
 ) -> Result<Measurement, WorkloadError> {
     let patience = matrix.warmup.max(matrix.window) + 2 * PATIENCE;
     let mut window = watch(&mut load, matrix, plan, running.as_deref_mut(), patience)?;
     if matrix.verify && plan.doing.produces() {
-        load.say("verify")?;
-        let verified: Verified = load.json_while(patience + 5 * PATIENCE, || {
-            running.as_deref_mut().map_or(Ok(()), Running::check_alive)
+        load.write_line("verify")?;
+        let verified: Verification = load.json_while(patience + 5 * PATIENCE, || {
+            running
+                .as_deref_mut()
+                .map_or(Ok(()), RunningBroker::check_alive)
         })?;
         if let Some(streamed) = &mut window.measured.streamed {
             streamed.verified = Some(verified);
@@ -220,17 +222,25 @@ fn watch(
     load: &mut Actor,
     matrix: &Matrix,
     plan: &Plan,
-    mut running: Option<&mut Running>,
+    mut running: Option<&mut RunningBroker>,
     patience: std::time::Duration,
 ) -> Result<Window, WorkloadError> {
     let mut roles = vec![(Role::Sender, load.pid())];
     roles.extend(running.as_deref().map(|broker| (Role::Node, broker.pid())));
-    let mut alive = || running.as_deref_mut().map_or(Ok(()), Running::check_alive);
+    let mut alive = || {
+        running
+            .as_deref_mut()
+            .map_or(Ok(()), RunningBroker::check_alive)
+    };
     let Ready { setup_ns, .. } = load.json_while(patience, &mut alive)?;
-    let before = running.as_deref().and_then(Running::counted);
+    let before = running.as_deref().and_then(RunningBroker::counted);
     let watch = Watch::start(&roles)?;
-    load.say("go")?;
-    let mut alive = || running.as_deref_mut().map_or(Ok(()), Running::check_alive);
+    load.write_line("go")?;
+    let mut alive = || {
+        running
+            .as_deref_mut()
+            .map_or(Ok(()), RunningBroker::check_alive)
+    };
     let measured = match matrix.work(plan) {
         Work::Consume => consumed(load.json_while(patience, &mut alive)?),
         Work::Produce(_) | Work::EndToEnd { .. } => {
@@ -238,20 +248,20 @@ fn watch(
         }
     };
     let usage = watch.stop();
-    let after = running.as_deref().and_then(Running::counted);
+    let after = running.as_deref().and_then(RunningBroker::counted);
     let bytes = measured.completed * plan.case.size;
     let storage = before.zip(after).filter(|_| plan.doing.produces());
     Ok(Window {
-        storage: storage.and_then(|(before, after)| Counted::since(&after, &before, bytes)),
+        storage: storage.and_then(|(before, after)| DiskCounters::since(&after, &before, bytes)),
         measured,
         usage,
         setup_ns,
     })
 }
 
-fn produced(produced: Produced, plan: &Plan) -> Measurement {
+fn produced(produced: ProduceCounts, plan: &Plan) -> Measurement {
     let measured = produced.tally.over(produced.window_ns);
-    let streamed = Streamed {
+    let streamed = TopicTraffic {
         requests: Some(produced.requests),
         bytes: measured.completed * plan.case.size,
         verified: None,
@@ -262,7 +272,7 @@ fn produced(produced: Produced, plan: &Plan) -> Measurement {
     }
 }
 
-fn consumed(consumed: Consumed) -> Measurement {
+fn consumed(consumed: ConsumeCounts) -> Measurement {
     let damaged = ("damaged".to_owned(), consumed.damaged);
     Measurement {
         sent: consumed.messages,
@@ -273,7 +283,7 @@ fn consumed(consumed: Consumed) -> Measurement {
             .into_iter()
             .filter(|(_, count)| *count > 0)
             .collect(),
-        streamed: Some(Streamed {
+        streamed: Some(TopicTraffic {
             requests: None,
             bytes: consumed.bytes,
             verified: None,
@@ -283,7 +293,7 @@ fn consumed(consumed: Consumed) -> Measurement {
 }
 
 fn make(address: &str, topic: &Topic, matrix: &Matrix, plan: &Plan) -> Result<(), Failure> {
-    let making = Making {
+    let making = TopicSettings {
         partitions: matrix.partitions,
         replicas: matrix.replicas,
         configs: plan.target.configs(),
@@ -297,8 +307,8 @@ fn remove(address: &str, topic: &str) -> Result<(), Failure> {
 
 fn is_empty(address: &str, topic: &str) -> Result<bool, Failure> {
     let layout = topic::layout(&mut Session::open(address)?, topic)?;
-    let [first, next] =
-        [topic::End::First, topic::End::Next].map(|end| topic::offsets(&layout, topic, end));
+    let [first, next] = [topic::OffsetKind::First, topic::OffsetKind::Next]
+        .map(|end| topic::offsets(&layout, topic, end));
     Ok(first? == next?)
 }
 
@@ -308,7 +318,7 @@ fn tag(run: u32) -> u32 {
     (now_ns() as u32) ^ std::process::id().rotate_left(16) ^ run
 }
 
-fn told(failure: Failure) -> WorkloadError {
+fn node_error(failure: Failure) -> WorkloadError {
     WorkloadError::Node(failure.to_string())
 }
 

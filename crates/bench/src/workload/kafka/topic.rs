@@ -11,7 +11,7 @@ use crate::workload::role::Failure;
 
 /// Maximum time until every partition has a leader.
 const PATIENCE_NS: u64 = 30_000_000_000;
-const LOOK: Duration = Duration::from_millis(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Timeout of an administration request.
 const TIMEOUT_MS: i32 = 30_000;
@@ -27,7 +27,7 @@ pub(super) struct Layout {
 
 /// Settings of a new topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Making<'a> {
+pub(super) struct TopicSettings<'a> {
     pub(super) partitions: i32,
     pub(super) replicas: i16,
     pub(super) configs: &'a [(&'static str, &'static str)],
@@ -40,7 +40,7 @@ pub(super) struct Making<'a> {
 pub(super) fn create(
     session: &mut Session,
     name: &str,
-    making: &Making<'_>,
+    making: &TopicSettings<'_>,
 ) -> Result<(), Failure> {
     let config = |(name, value): &(&str, &str)| create_topics::Config {
         name: (*name).to_owned(),
@@ -58,14 +58,14 @@ pub(super) fn create(
         ..create_topics::Request::default()
     };
     let answer = session.ask(&request)?;
-    let made = answer
+    let creation = answer
         .topics
         .first()
         .ok_or("the response does not contain the topic")?;
-    match made.error_code {
+    match creation.error_code {
         ErrorCode::None | ErrorCode::TopicAlreadyExists => Ok(()),
         code => {
-            let why = made.error_message.clone().unwrap_or_default();
+            let why = creation.error_message.clone().unwrap_or_default();
             Err(format!("cannot create the topic {name}: {code:?} {why}").into())
         }
     }
@@ -82,11 +82,11 @@ pub(super) fn delete(session: &mut Session, name: &str) -> Result<(), Failure> {
         ..delete_topics::Request::default()
     };
     let answer = session.ask(&request)?;
-    let gone = answer
+    let deletion = answer
         .responses
         .first()
         .ok_or("the response does not contain the topic")?;
-    match gone.error_code {
+    match deletion.error_code {
         ErrorCode::None => Ok(()),
         code => Err(format!("cannot delete the topic {name}: {code:?}").into()),
     }
@@ -100,19 +100,19 @@ pub(super) fn delete(session: &mut Session, name: &str) -> Result<(), Failure> {
 pub(super) fn layout(session: &mut Session, name: &str) -> Result<Layout, Failure> {
     let limit_ns = now_ns() + PATIENCE_NS;
     loop {
-        match look(session, name)? {
+        match request_layout(session, name)? {
             Ok(layout) => return Ok(layout),
             Err(code) if now_ns() > limit_ns => {
                 return Err(
                     format!("a partition of the topic {name} has no leader: {code:?}").into(),
                 );
             }
-            Err(_) => thread::sleep(LOOK),
+            Err(_) => thread::sleep(RETRY_INTERVAL),
         }
     }
 }
 
-fn look(session: &mut Session, name: &str) -> Result<Result<Layout, ErrorCode>, Failure> {
+fn request_layout(session: &mut Session, name: &str) -> Result<Result<Layout, ErrorCode>, Failure> {
     let request = metadata::Request {
         topics: Some(vec![metadata::TopicRequest {
             name: Some(name.to_owned()),
@@ -158,7 +158,7 @@ fn look(session: &mut Session, name: &str) -> Result<Result<Layout, ErrorCode>, 
 
 /// End of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum OffsetKind {
     First,
     Next,
 }
@@ -168,7 +168,7 @@ pub(super) enum End {
 ///
 /// # Errors
 /// When a leader does not answer with an offset.
-pub(super) fn offsets(layout: &Layout, name: &str, end: End) -> Result<Vec<i64>, Failure> {
+pub(super) fn offsets(layout: &Layout, name: &str, end: OffsetKind) -> Result<Vec<i64>, Failure> {
     let mut found = vec![0; layout.led_by.len()];
     let limit_ns = now_ns() + PATIENCE_NS;
     for (leader, address) in layout.leaders.iter().enumerate() {
@@ -177,7 +177,7 @@ pub(super) fn offsets(layout: &Layout, name: &str, end: End) -> Result<Vec<i64>,
         loop {
             match ask(&mut session, &request, &mut found)? {
                 ErrorCode::None => break,
-                code if code.is_retriable() && now_ns() < limit_ns => thread::sleep(LOOK),
+                code if code.is_retriable() && now_ns() < limit_ns => thread::sleep(RETRY_INTERVAL),
                 code => return Err(format!("no offsets of {name}: {code:?}").into()),
             }
         }
@@ -185,10 +185,10 @@ pub(super) fn offsets(layout: &Layout, name: &str, end: End) -> Result<Vec<i64>,
     Ok(found)
 }
 
-fn of_leader(layout: &Layout, name: &str, leader: usize, end: End) -> list_offsets::Request {
+fn of_leader(layout: &Layout, name: &str, leader: usize, end: OffsetKind) -> list_offsets::Request {
     let timestamp = match end {
-        End::First => -2,
-        End::Next => -1,
+        OffsetKind::First => -2,
+        OffsetKind::Next => -1,
     };
     let all = (0..).zip(&layout.led_by);
     let own = all.filter(|(_, led_by)| **led_by == leader);
@@ -218,9 +218,9 @@ fn ask(
         if one.error_code.is_error() {
             return Ok(one.error_code);
         }
-        let place = usize::try_from(one.partition_index).ok();
-        let place = place.and_then(|at| found.get_mut(at));
-        *place.ok_or("the broker answers for an unknown partition")? = one.offset;
+        let slot = usize::try_from(one.partition_index).ok();
+        let slot = slot.and_then(|at| found.get_mut(at));
+        *slot.ok_or("the broker answers for an unknown partition")? = one.offset;
     }
     Ok(ErrorCode::None)
 }

@@ -2,12 +2,12 @@
 
 use recordbatch::{Batch, Batches, Compression, Records, codecs};
 
-use super::acked::{Acked, Found};
+use super::acknowledged::{AckedMessages, ReadBack};
 use super::fetch::{Fetcher, Position};
 use super::message::{Id, id_of};
-use super::topic::{self, End, Layout};
+use super::topic::{self, Layout, OffsetKind};
 use crate::clock::now_ns;
-use crate::measurement::Verified;
+use crate::measurement::Verification;
 use crate::workload::role::Failure;
 
 /// Maximum wait of a fetch: all data is already there.
@@ -20,7 +20,7 @@ const SILENCE_NS: u64 = 30_000_000_000;
 const UNPACKED_SIZE_MAX: usize = 64 << 20;
 
 /// Run whose messages are read back.
-pub(super) struct Run<'a> {
+pub(super) struct ReadBackRun<'a> {
     pub(super) topic: &'a str,
     pub(super) layout: &'a Layout,
     pub(super) tag: u32,
@@ -34,13 +34,13 @@ pub(super) struct Run<'a> {
 /// # Errors
 /// When a broker cannot be read from.
 pub(super) fn read_back(
-    run: &Run<'_>,
+    run: &ReadBackRun<'_>,
     begin: Vec<i64>,
-    acked: &Acked,
+    acked: &AckedMessages,
     numbers: impl Fn(u32) -> Option<u64>,
-) -> Result<Verified, Failure> {
-    let end = topic::offsets(run.layout, run.topic, End::Next)?;
-    let mut found = Found::of(acked);
+) -> Result<Verification, Failure> {
+    let end = topic::offsets(run.layout, run.topic, OffsetKind::Next)?;
+    let mut found = ReadBack::of(acked);
     for (leader, address) in run.layout.leaders.iter().enumerate() {
         let mut positions = Vec::new();
         for (partition, offset) in begin.iter().copied().enumerate() {
@@ -75,9 +75,9 @@ pub(super) fn read_back(
 }
 
 fn read_batch(
-    run: &Run<'_>,
+    run: &ReadBackRun<'_>,
     batch: &Batch<'_>,
-    found: &mut Found<'_>,
+    found: &mut ReadBack<'_>,
     numbers: &impl Fn(u32) -> Option<u64>,
 ) {
     let header = batch.header();

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_no_measurement_began_with_has_none() {
+    fn a_window_without_a_measurement_has_no_usage() {
         let (opening, ended_ns) = watch(60);
         // A load that takes no time has no window.
         let last = opening.begun.last().unwrap().started_ns();

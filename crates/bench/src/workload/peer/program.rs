@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_was_not_built_is_named_with_the_way_to_build_it() {
+    fn a_missing_program_is_named_with_its_build_command() {
         let directory = tempfile::tempdir().unwrap();
         let missing = Program::ZMQ
             .in_directory(directory.path())

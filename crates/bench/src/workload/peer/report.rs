@@ -47,7 +47,7 @@ impl LoadReport {
 
     /// Returns the load's usage, all of it within the window.
     pub(in crate::workload) fn usage(&self) -> RoleUsage {
-        said(Role::Sender, self.cpu_ns, self.window_ns)
+        reported_usage(Role::Sender, self.cpu_ns, self.window_ns)
     }
 }
 
@@ -66,12 +66,12 @@ impl SubscribeReport {
 
     /// Returns the subscribers' usage, for messages that were sent within this window.
     pub(super) fn usage(&self, window_ns: u64) -> RoleUsage {
-        said(Role::Responder, self.cpu_ns, window_ns)
+        reported_usage(Role::Responder, self.cpu_ns, window_ns)
     }
 }
 
 /// Usage of a process as reported by itself, without its memory.
-fn said(role: Role, cpu_ns: u64, wall_ns: u64) -> RoleUsage {
+fn reported_usage(role: Role, cpu_ns: u64, wall_ns: u64) -> RoleUsage {
     RoleUsage {
         role,
         name: role.name().to_owned(),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_has_no_latency_and_is_counted_by_its_subscribers() {
+    fn published_messages_have_no_latency_and_are_counted_by_subscribers() {
         let zeros = r#""latency":{"count":0,"mean_ns":0,"min_ns":0,"p50_ns":0,"p90_ns":0,
             "p99_ns":0,"p999_ns":0,"max_ns":0}"#;
         let (start, end) = (

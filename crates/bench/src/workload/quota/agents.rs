@@ -69,9 +69,9 @@ fn splitmix(turn: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Writes an agent's number over the first digits of `place`.
-pub(super) fn write_digits(place: &mut [u8], mut number: u32) {
-    for digit in place[..DIGITS].iter_mut().rev() {
+/// Writes an agent's number over the first digits of `digits`.
+pub(super) fn write_digits(digits: &mut [u8], mut number: u32) {
+    for digit in digits[..DIGITS].iter_mut().rev() {
         *digit = b'0' + (number % 10) as u8;
         number /= 10;
     }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_comes_about_as_often() {
+    fn random_agents_are_evenly_distributed() {
         let mut counts = [0u32; 10];
         let mut agents = agents(10, Order::Random);
         for _ in 0..10_000 {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn in_turn_nobody_is_left_out() {
+    fn round_robin_includes_every_agent() {
         let mut agents = agents(3, Order::InTurn);
         let seen: Vec<_> = (0..7).map(|_| agents.next()).collect();
         assert_eq!(seen, [0, 1, 2, 0, 1, 2, 0]);

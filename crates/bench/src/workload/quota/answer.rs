@@ -17,7 +17,7 @@ pub(super) struct Answer<'a> {
 
 /// Errors of parsing a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unreadable {
+pub(super) enum ParseError {
     #[error("the response is not HTTP")]
     NoHttp,
     #[error("the response is not Redis' answer to a take")]
@@ -35,23 +35,23 @@ pub(super) const SIZE_MAX: usize = 16 << 20;
 const HEAD_MAX: usize = 64 << 10;
 
 /// Parses the first response if it is complete. `is_end` means that no more bytes follow.
-pub(super) fn first(bytes: &[u8], is_end: bool) -> Result<Option<Answer<'_>>, Unreadable> {
+pub(super) fn first(bytes: &[u8], is_end: bool) -> Result<Option<Answer<'_>>, ParseError> {
     if bytes.len() >= 7 && !bytes.starts_with(b"HTTP/1.") {
-        return Err(Unreadable::NoHttp);
+        return Err(ParseError::NoHttp);
     }
     let Some(head_size) = memmem::find(bytes, b"\r\n\r\n").map(|at| at + 4) else {
         return match bytes.len() > HEAD_MAX {
-            true => Err(Unreadable::TooLong),
+            true => Err(ParseError::TooLong),
             false => Ok(None),
         };
     };
     let head = Head::parse(&bytes[..head_size])?;
     let body_size = match head.length {
-        Some(length) if length > SIZE_MAX => return Err(Unreadable::TooLong),
+        Some(length) if length > SIZE_MAX => return Err(ParseError::TooLong),
         Some(length) => length,
         // The body ends with the connection.
         None if is_end => bytes.len() - head_size,
-        None if bytes.len() > SIZE_MAX => return Err(Unreadable::TooLong),
+        None if bytes.len() > SIZE_MAX => return Err(ParseError::TooLong),
         None => return Ok(None),
     };
     let size = head_size + body_size;
@@ -71,12 +71,12 @@ struct Head {
 
 impl Head {
     /// Parses a status line and headers, up to the empty line.
-    fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
+    fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let number = |text: &[u8]| std::str::from_utf8(text).ok()?.trim().parse::<usize>().ok();
         let status = bytes
             .get(9..12)
             .and_then(number)
-            .ok_or(Unreadable::NoHttp)?;
+            .ok_or(ParseError::NoHttp)?;
         let mut head = Self {
             status: status as u16,
             length: None,
@@ -90,13 +90,13 @@ impl Head {
             match line.first().map(u8::to_ascii_lowercase) {
                 Some(b'c') => {
                     if let Some(value) = value(line, b"content-length:") {
-                        head.length = Some(number(value).ok_or(Unreadable::NoHttp)?);
+                        head.length = Some(number(value).ok_or(ParseError::NoHttp)?);
                     } else if let Some(value) = value(line, b"connection:") {
                         head.is_last = value.trim_ascii().eq_ignore_ascii_case(b"close");
                     }
                 }
                 Some(b't') if value(line, b"transfer-encoding:").is_some() => {
-                    return Err(Unreadable::Chunked);
+                    return Err(ParseError::Chunked);
                 }
                 _ => {}
             }
@@ -113,22 +113,22 @@ fn value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 
 /// Decisions in a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Decided {
+pub(super) struct Decisions {
     pub(super) allowed: u32,
     pub(super) limited: u32,
 }
 
-const ALLOWED: Decided = Decided {
+const ALLOWED: Decisions = Decisions {
     allowed: 1,
     limited: 0,
 };
-const LIMITED: Decided = Decided {
+const LIMITED: Decisions = Decisions {
     allowed: 0,
     limited: 1,
 };
 
 /// Returns the decisions about takes. The error is a stable word for the tally.
-pub(super) fn of_takes(dialect: Dialect, answer: Answer<'_>) -> Result<Decided, String> {
+pub(super) fn of_takes(dialect: Dialect, answer: Answer<'_>) -> Result<Decisions, String> {
     match (dialect, answer.status) {
         (Dialect::Request | Dialect::Script(_), 200) => Ok(ALLOWED),
         (Dialect::Request | Dialect::Script(_), 429) => Ok(LIMITED),
@@ -141,7 +141,7 @@ pub(super) fn of_takes(dialect: Dialect, answer: Answer<'_>) -> Result<Decided, 
 }
 
 /// Returns the decision of a virtual user's step.
-pub(super) fn of_step(step: Step, answer: Answer<'_>) -> Result<Decided, String> {
+pub(super) fn of_step(step: Step, answer: Answer<'_>) -> Result<Decisions, String> {
     match (step, answer.status) {
         (_, 200) => Ok(ALLOWED),
         (Step::Request | Step::Test, 429) => Ok(LIMITED),
@@ -149,9 +149,9 @@ pub(super) fn of_step(step: Step, answer: Answer<'_>) -> Result<Decided, String>
     }
 }
 
-fn several(body: &[u8], wanted: u32) -> Result<Decided, String> {
+fn several(body: &[u8], wanted: u32) -> Result<Decisions, String> {
     const NAME: &[u8] = b"\"allowed\":";
-    let mut decided = Decided {
+    let mut decided = Decisions {
         allowed: 0,
         limited: 0,
     };
@@ -186,7 +186,7 @@ pub(super) fn checks(step: Step, answer: Answer<'_>) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Costs;
+    use super::super::TakeCost;
     use super::*;
 
     const OK: &[u8] = b"HTTP/1.1 200 OK\r\nCONTENT-length: 2\r\n\r\nokHTTP/1.1 429 Too";
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_whether_it_hangs_up() {
+    fn a_response_says_whether_the_connection_closes() {
         let is_last = |head: &str| {
             let text = format!("{head}\r\nContent-Length: 0\r\n\r\n");
             first(text.as_bytes(), false).unwrap().unwrap().is_last
@@ -233,18 +233,18 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said() {
+    fn invalid_responses_are_errors() {
         let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-        assert_eq!(first(chunked, false), Err(Unreadable::Chunked));
-        assert_eq!(first(b"SSH-2.0-OpenSSH", false), Err(Unreadable::NoHttp));
+        assert_eq!(first(chunked, false), Err(ParseError::Chunked));
+        assert_eq!(first(b"SSH-2.0-OpenSSH", false), Err(ParseError::NoHttp));
         let long = b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n";
-        assert_eq!(first(long, false), Err(Unreadable::TooLong));
+        assert_eq!(first(long, false), Err(ParseError::TooLong));
         let no_number = b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n";
-        assert_eq!(first(no_number, false), Err(Unreadable::NoHttp));
+        assert_eq!(first(no_number, false), Err(ParseError::NoHttp));
     }
 
     #[test]
-    fn a_refusal_is_an_answer_and_all_else_is_not() {
+    fn a_denial_is_an_answer_and_other_statuses_are_errors() {
         let of = |status| of_takes(Dialect::Request, answer(status, b""));
         assert_eq!((of(200), of(429)), (Ok(ALLOWED), Ok(LIMITED)));
         assert_eq!(of(503), Err("status-503".to_owned()));
@@ -257,10 +257,10 @@ mod tests {
         let body = br#"[{"allowed":true},{"allowed": false},{"allowed":true}]"#;
         let take = |batch| Dialect::Take {
             batch,
-            costs: Costs::Request,
+            costs: TakeCost::Request,
         };
         let of = |batch| of_takes(take(batch), answer(200, body));
-        let decided = Decided {
+        let decided = Decisions {
             allowed: 2,
             limited: 1,
         };

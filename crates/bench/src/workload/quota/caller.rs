@@ -36,7 +36,7 @@ pub(super) struct Flight {
 
 /// State of the connection after reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Inflow {
+pub(super) enum ReadState {
     Open,
     Ended,
 }
@@ -119,27 +119,27 @@ impl Caller {
 
     /// Reads all available bytes. If the peer has announced the end, reads up to it, because no
     /// other edge will follow.
-    pub(super) fn fill(&mut self, upto: Inflow) -> io::Result<Inflow> {
+    pub(super) fn fill(&mut self, upto: ReadState) -> io::Result<ReadState> {
         let Some(stream) = &mut self.stream else {
-            return Ok(Inflow::Ended);
+            return Ok(ReadState::Ended);
         };
         loop {
             if self.filled == INBOX_SIZE_MAX {
-                return Ok(Inflow::Open);
+                return Ok(ReadState::Open);
             }
             if self.filled == self.inbox.len() {
                 self.inbox.resize(2 * self.inbox.len(), 0);
             }
             match stream.read(&mut self.inbox[self.filled..]) {
-                Ok(0) => return Ok(Inflow::Ended),
+                Ok(0) => return Ok(ReadState::Ended),
                 Ok(size) => {
                     self.filled += size;
                     // A short read has emptied the socket; later bytes cause a new edge.
-                    if self.filled < self.inbox.len() && upto == Inflow::Open {
-                        return Ok(Inflow::Open);
+                    if self.filled < self.inbox.len() && upto == ReadState::Open {
+                        return Ok(ReadState::Open);
                     }
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Inflow::Open),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(ReadState::Open),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

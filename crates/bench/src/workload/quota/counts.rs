@@ -1,14 +1,14 @@
 //! Counters of a load: one tally for all requests, and latencies by endpoint.
 
-use super::answer::Decided;
-use crate::measurement::{Answered, Endpoint, Phase};
+use super::answer::Decisions;
+use crate::measurement::{Answers, Endpoint, Phase};
 use crate::tally::{Departure, Tally};
 
 /// Counters of a load.
 #[derive(Debug)]
 pub(super) struct Counts {
     pub(super) tally: Tally,
-    pub(super) answered: Answered,
+    pub(super) answered: Answers,
 }
 
 /// Phases of a request's time.
@@ -24,7 +24,7 @@ pub(super) struct Phases {
 
 /// Tells whether a request has an intended send time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Timed {
+pub(super) enum LatencyStart {
     FromSend,
     FromIntention,
 }
@@ -36,9 +36,9 @@ impl Counts {
             name: name.to_owned(),
             ..Endpoint::default()
         };
-        let answered = Answered {
+        let answered = Answers {
             endpoints: endpoints.into_iter().map(endpoint).collect(),
-            ..Answered::default()
+            ..Answers::default()
         };
         Self {
             tally: Tally::new(),
@@ -47,11 +47,11 @@ impl Counts {
     }
 
     /// Counts a sent request for `decisions` takes.
-    pub(super) fn sent(&mut self, decisions: u32, departure: Departure, timed: Timed) {
+    pub(super) fn sent(&mut self, decisions: u32, departure: Departure, timed: LatencyStart) {
         for _ in 0..decisions {
             match timed {
-                Timed::FromSend => self.tally.sent(),
-                Timed::FromIntention => self.tally.sent_paced(departure),
+                LatencyStart::FromSend => self.tally.sent(),
+                LatencyStart::FromIntention => self.tally.sent_paced(departure),
             }
         }
     }
@@ -60,9 +60,9 @@ impl Counts {
     pub(super) fn answered(
         &mut self,
         endpoint: usize,
-        decided: Decided,
+        decided: Decisions,
         departure: Departure,
-        timed: Timed,
+        timed: LatencyStart,
         done_ns: u64,
     ) {
         let latency_ns = done_ns.saturating_sub(departure.sent_ns);
@@ -75,8 +75,8 @@ impl Counts {
         }
         for _ in 0..decided.allowed + decided.limited {
             match timed {
-                Timed::FromSend => self.tally.answered(departure.sent_ns, done_ns),
-                Timed::FromIntention => self.tally.answered_paced(departure, done_ns),
+                LatencyStart::FromSend => self.tally.answered(departure.sent_ns, done_ns),
+                LatencyStart::FromIntention => self.tally.answered_paced(departure, done_ns),
             }
         }
     }

@@ -9,7 +9,7 @@
 use serde::Serialize;
 
 use super::limits::Bucket;
-use crate::measurement::Answered;
+use crate::measurement::Answers;
 
 /// Maximum difference between the counted and the computed number.
 const TOLERANCE: u64 = 1;
@@ -33,7 +33,7 @@ impl Exactness {
 
 /// Returns the exactness of a run with a single bucket.
 #[must_use]
-pub fn exactness(answered: &Answered) -> Option<Exactness> {
+pub fn exactness(answered: &Answers) -> Option<Exactness> {
     Some(Exactness {
         must_allow: answered.must_allow?,
         allowed: answered.allowed(),
@@ -59,7 +59,7 @@ impl Excess {
 
 /// Returns the excess of a run whose nodes share buckets.
 #[must_use]
-pub fn excess(answered: &Answered) -> Option<Excess> {
+pub fn excess(answered: &Answers) -> Option<Excess> {
     Some(Excess {
         may_allow: answered.may_allow?,
         allowed: answered.allowed(),
@@ -80,7 +80,7 @@ mod tests {
     use crate::measurement::Endpoint;
 
     #[test]
-    fn the_number_of_the_report_is_found() {
+    fn the_count_matches_the_report() {
         let at_most = |window_ns| at_most(Limits::One.bucket(), window_ns);
         // 1,000 requests at 503.91 a second.
         assert_eq!(at_most(1_984_000_000), 119);
@@ -89,19 +89,19 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_share_may_allow_fewer_and_not_one_more() {
+    fn sharing_nodes_may_allow_fewer_but_not_more() {
         let over = |allowed: u64| {
             let mut endpoint = Endpoint::default();
             (0..allowed).for_each(|_| endpoint.allowed.record(1));
-            let answered = Answered {
+            let answered = Answers {
                 endpoints: vec![endpoint],
                 may_allow: Some(119),
-                ..Answered::default()
+                ..Answers::default()
             };
             excess(&answered).map(Excess::over)
         };
         assert_eq!([over(0), over(119), over(120)], [Some(0), Some(0), Some(1)]);
-        assert_eq!(excess(&Answered::default()), None);
+        assert_eq!(excess(&Answers::default()), None);
     }
 
     #[test]
@@ -109,10 +109,10 @@ mod tests {
         let asked = |allowed: u64, must_allow| {
             let mut endpoint = Endpoint::default();
             (0..allowed).for_each(|_| endpoint.allowed.record(1));
-            Answered {
+            Answers {
                 endpoints: vec![endpoint],
                 must_allow,
-                ..Answered::default()
+                ..Answers::default()
             }
         };
         let holds = |allowed| exactness(&asked(allowed, Some(119))).map(Exactness::holds);

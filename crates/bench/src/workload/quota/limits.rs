@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CAPACITY, Costs, REFILL_PER_S};
+use super::{CAPACITY, REFILL_PER_S, TakeCost};
 
 /// Number and size of the limits that apply to a take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,10 +64,10 @@ impl Limits {
         }
     }
 
-    pub(super) fn costs(self) -> Costs {
+    pub(super) fn costs(self) -> TakeCost {
         match self {
-            Self::One | Self::Plenty | Self::Scarce => Costs::Request,
-            Self::Six => Costs::RequestAndTokens,
+            Self::One | Self::Plenty | Self::Scarce => TakeCost::Request,
+            Self::Six => TakeCost::RequestAndTokens,
         }
     }
 
@@ -79,14 +79,14 @@ impl Limits {
             }
             Self::Six => TIERS
                 .iter()
-                .map(|(tier, pattern)| both(tier, pattern))
+                .map(|(tier, pattern)| tier_limits(tier, pattern))
                 .collect(),
         }
     }
 }
 
 /// Renders a tier's limits of requests and tokens. The agent's requests are those of the report.
-fn both(tier: &str, pattern: &str) -> String {
+fn tier_limits(tier: &str, pattern: &str) -> String {
     let bucket = match tier {
         AGENT => Limits::Six.bucket(),
         _ => UNBOUNDED,
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_as_many_as_they_are_called() {
+    fn limits_have_the_number_in_their_name() {
         let count = |limits: Limits| limits.toml().matches("[[limit]]").count();
         assert_eq!([Limits::One, Limits::Six].map(count), [1, 6]);
         for limits in [Limits::One, Limits::Six] {

@@ -8,16 +8,16 @@ use std::os::fd::OwnedFd;
 use rustix::event::{Timespec, epoll};
 
 use super::agents::Names;
-use super::answer::{self, Answer, Unreadable, checks, of_step, of_takes};
-use super::caller::{Caller, Flight, Inflow};
+use super::answer::{self, Answer, ParseError, checks, of_step, of_takes};
+use super::caller::{Caller, Flight, ReadState};
 use super::counts::{Counts, Phases};
-use super::pace::{Going, Next, Pacer};
-use super::request::{Template, To};
+use super::pace::{NextAction, NextRequest, Pacer};
+use super::request::{Destination, Template};
 use super::script;
-use super::{Asked, Dialect, LoadSpec, Pace, Reuse, STEADY, Step};
+use super::{Dialect, LoadCounts, LoadSpec, Pace, Reuse, STEADY, Step};
 use crate::clock::now_ns;
 use crate::tally::Departure;
-use crate::workload::role::{Failure, Ready, hear, say};
+use crate::workload::role::{Failure, Ready, read_line, write_line};
 
 /// Maximum time without a response while requests are in flight.
 const SILENCE_NS: u64 = 30_000_000_000;
@@ -32,15 +32,15 @@ const LOOK_NS: u64 = 1_000_000_000;
 pub(super) fn play(spec: &LoadSpec, dialect: Dialect) -> Result<(), Failure> {
     let opened_ns = now_ns();
     let mut load = Load::open(spec, dialect)?;
-    say(&Ready {
+    write_line(&Ready {
         address: None,
         setup_ns: now_ns() - opened_ns,
     })?;
-    if hear()?.is_some() {
-        say(&load.ask(|| say(&STEADY))?)?;
+    if read_line()?.is_some() {
+        write_line(&load.ask(|| write_line(&STEADY))?)?;
     }
     // The suite reads this process's memory before it ends.
-    hear()?;
+    read_line()?;
     Ok(())
 }
 
@@ -92,7 +92,10 @@ impl<'a> Load<'a> {
     }
 
     /// Sends all requests. `open` is called once, when the window opens.
-    fn ask(&mut self, mut open: impl FnMut() -> Result<(), Failure>) -> Result<Asked, Failure> {
+    fn ask(
+        &mut self,
+        mut open: impl FnMut() -> Result<(), Failure>,
+    ) -> Result<LoadCounts, Failure> {
         let begin_ns = now_ns();
         let pacer = Pacer::new(&self.spec.pace, &self.spec.agents, begin_ns);
         let mut pacer = pacer.ok_or("a schedule needs a rate")?;
@@ -113,8 +116,8 @@ impl<'a> Load<'a> {
                 let ending =
                     epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
                 let upto = match flags.intersects(ending) {
-                    true => Inflow::Ended,
-                    false => Inflow::Open,
+                    true => ReadState::Ended,
+                    false => ReadState::Open,
                 };
                 self.on_ready(&mut pacer, data.u64() as usize, upto)?;
             }
@@ -125,7 +128,7 @@ impl<'a> Load<'a> {
         }
         let window_ns = now_ns().saturating_sub(pacer.open_ns()).max(1);
         let counts = std::mem::replace(&mut self.counts, counts(&self.templates));
-        Ok(Asked {
+        Ok(LoadCounts {
             tally: counts.tally,
             answered: counts.answered,
             window_ns,
@@ -182,13 +185,13 @@ impl<'a> Load<'a> {
     }
 
     /// Handles a connection that is readable or writable.
-    fn on_ready(&mut self, pacer: &mut Pacer, key: usize, upto: Inflow) -> Result<(), Failure> {
+    fn on_ready(&mut self, pacer: &mut Pacer, key: usize, upto: ReadState) -> Result<(), Failure> {
         let caller = &mut self.callers[key];
         let inflow = caller.flush().and_then(|()| caller.fill(upto));
         // A broken connection has ended.
-        let inflow = inflow.unwrap_or(Inflow::Ended);
+        let inflow = inflow.unwrap_or(ReadState::Ended);
         if caller.flights.is_empty() {
-            if inflow == Inflow::Ended {
+            if inflow == ReadState::Ended {
                 caller.hang_up();
             }
             return Ok(());
@@ -207,9 +210,14 @@ impl<'a> Load<'a> {
 
     /// Accounts for every complete response. Returns true if there was one, or if no more will
     /// come.
-    fn take_answers(&mut self, key: usize, inflow: Inflow, done_ns: u64) -> Result<bool, Failure> {
+    fn take_answers(
+        &mut self,
+        key: usize,
+        inflow: ReadState,
+        done_ns: u64,
+    ) -> Result<bool, Failure> {
         let caller = &mut self.callers[key];
-        let (mut at, mut count, mut is_last) = (0, 0, inflow == Inflow::Ended);
+        let (mut at, mut count, mut is_last) = (0, 0, inflow == ReadState::Ended);
         while let Some(flight) = caller.flights.get(count).copied() {
             let bytes = &caller.bytes()[at..];
             let Some(answer) = first(self.dialect, bytes, inflow)? else {
@@ -223,7 +231,7 @@ impl<'a> Load<'a> {
         caller.consume(at);
         caller.flights.drain(..count);
         self.under_way -= count;
-        if count > 0 && self.spec.pace.is_counted_out() {
+        if count > 0 && self.spec.pace.has_phases() {
             let (begun_ns, connected_ns) = caller.connect_ns;
             let first_ns = caller.first_byte_ns.unwrap_or(done_ns);
             self.counts.phases(Phases {
@@ -236,14 +244,14 @@ impl<'a> Load<'a> {
             caller.first_byte_ns = None;
         }
         if is_last || (count > 0 && self.spec.pace.reuse() == Reuse::Never) {
-            self.lose(key);
+            self.count_lost(key);
             return Ok(true);
         }
         Ok(count > 0)
     }
 
     /// Closes a connection, and counts its requests in flight as failed.
-    fn lose(&mut self, key: usize) {
+    fn count_lost(&mut self, key: usize) {
         let caller = &mut self.callers[key];
         caller.hang_up();
         for flight in caller.flights.drain(..) {
@@ -262,23 +270,23 @@ impl<'a> Load<'a> {
         self.free_ns[key] = at_ns;
         while self.callers[key].flights.len() < self.spec.pace.depth() {
             match pacer.next(key, at_ns) {
-                Next::Send(going) => self.put(pacer, key, going, at_ns)?,
-                Next::Sleep(until_ns) => {
+                NextAction::Send(going) => self.put(pacer, key, going, at_ns)?,
+                NextAction::Sleep(until_ns) => {
                     self.asleep.push(Reverse((until_ns, key)));
                     break;
                 }
-                Next::Idle => {
+                NextAction::Idle => {
                     self.idle.push_back(key);
                     break;
                 }
-                Next::Done => {
+                NextAction::Done => {
                     self.working -= usize::from(self.callers[key].flights.is_empty());
                     break;
                 }
             }
         }
         if self.callers[key].flush().is_err() {
-            self.lose(key);
+            self.count_lost(key);
             // The request is repeated when the caller has a connection again.
             self.asleep.push(Reverse((at_ns, key)));
         }
@@ -290,7 +298,7 @@ impl<'a> Load<'a> {
         &mut self,
         pacer: &mut Pacer,
         key: usize,
-        going: Going,
+        going: NextRequest,
         at_ns: u64,
     ) -> Result<(), Failure> {
         self.callers[key].connect_ns = (at_ns, at_ns);
@@ -331,10 +339,14 @@ impl<'a> Load<'a> {
 }
 
 /// Parses the first complete response.
-fn first(dialect: Dialect, bytes: &[u8], inflow: Inflow) -> Result<Option<Answer<'_>>, Unreadable> {
+fn first(
+    dialect: Dialect,
+    bytes: &[u8],
+    inflow: ReadState,
+) -> Result<Option<Answer<'_>>, ParseError> {
     match dialect {
         Dialect::Script(_) => script::first(bytes),
-        _ => answer::first(bytes, inflow == Inflow::Ended),
+        _ => answer::first(bytes, inflow == ReadState::Ended),
     }
 }
 
@@ -383,7 +395,7 @@ fn account(
 
 /// Returns the requests of the load: the steps of its users, or takes.
 fn templates(spec: &LoadSpec, dialect: Dialect) -> Vec<Template> {
-    let to = To {
+    let to = Destination {
         host: spec.addresses.first().map_or("", String::as_str),
         reuse: spec.pace.reuse(),
     };

@@ -9,7 +9,7 @@ use super::agents::{DIGITS, Names, Order};
 use super::exact::at_most;
 use super::plan::{Plan, plans};
 use super::target::Target;
-use super::{COUNT, Dialect, Limits, MIX, Pace, TAKE, Way};
+use super::{COUNT, Dialect, Limits, MIX, Pace, TAKE, TakeClient};
 use crate::model::{Area, Case, Mode};
 
 /// Parameters of a quota suite.
@@ -164,7 +164,7 @@ impl Reuse {
 
 /// A case with its target and plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asking {
+pub(super) struct PlannedCase {
     pub(super) case: Case,
     pub(super) target: Target,
     pub(super) plan: Plan,
@@ -179,19 +179,19 @@ const PREFIX_SIZE: usize = 9;
 
 impl Matrix {
     /// Returns every case of one target.
-    pub(super) fn askings(&self, target: Target) -> Vec<Asking> {
+    pub(super) fn askings(&self, target: Target) -> Vec<PlannedCase> {
         let plans = plans(self, target);
         let of = |count: &u32| {
             let count = *count;
             // Many agents do not empty their buckets.
-            let asked = move |plan: &&Plan| count == 1 || plan.limits != Limits::Scarce;
-            let asked = plans.iter().filter(asked);
-            asked.map(move |plan| self.asking(target, plan, count))
+            let applies = move |plan: &&Plan| count == 1 || plan.limits != Limits::Scarce;
+            let applicable = plans.iter().filter(applies);
+            applicable.map(move |plan| self.planned_case(target, plan, count))
         };
         self.agents.iter().flat_map(of).collect()
     }
 
-    fn asking(&self, target: Target, plan: &Plan, agents: u32) -> Asking {
+    fn planned_case(&self, target: Target, plan: &Plan, agents: u32) -> PlannedCase {
         let (mode, connections) = match &plan.pace {
             Pace::Users { vus, .. } => (MIX, *vus),
             Pace::Count { connections, .. } => (COUNT, *connections),
@@ -225,8 +225,8 @@ impl Matrix {
         if let Some(count) = plan.sharing {
             case = case.parameter("nodes", count);
         }
-        Asking {
-            case: put(case, plan.way),
+        PlannedCase {
+            case: with_request_shape(case, plan.client),
             target,
             plan: plan.clone(),
             agents,
@@ -243,11 +243,11 @@ impl Matrix {
 }
 
 /// Adds the parameters that distinguish request shapes: client API and batch size.
-fn put(case: Case, way: Way) -> Case {
-    match way {
-        Way::Written(Dialect::Take { batch, .. }) => case.parameter("batch", batch),
-        Way::Written(_) => case,
-        Way::Native { batch, .. } => {
+fn with_request_shape(case: Case, client: TakeClient) -> Case {
+    match client {
+        TakeClient::Written(Dialect::Take { batch, .. }) => case.parameter("batch", batch),
+        TakeClient::Written(_) => case,
+        TakeClient::Native { batch, .. } => {
             let case = case.parameter("door", "native");
             match batch {
                 1 => case,
@@ -257,7 +257,7 @@ fn put(case: Case, way: Way) -> Case {
     }
 }
 
-impl Asking {
+impl PlannedCase {
     /// Returns the agents of run `run` of this process, which no other run uses.
     pub(super) fn names(&self, run: u32) -> Names {
         names(run, self.agents, Order::Random)
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_asked_of_those_who_know_them() {
+    fn only_targets_with_batches_have_batch_cases() {
         let matrix = matrix(Work::Closed {
             load: busy(&[Door::Http]),
             limits: vec![Limits::One, Limits::Six],
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_native_door_is_ours_alone_and_stands_beside_the_other() {
+    fn native_cases_exist_only_for_our_node() {
         let both = matrix(Work::Closed {
             load: busy(&[Door::Http, Door::Native]),
             limits: vec![Limits::One],
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_share_are_asked_for_what_there_is_enough_of_and_for_what_there_is_not() {
+    fn sharing_nodes_have_plenty_and_scarce_cases() {
         let matrix = matrix(Work::Shared {
             load: busy(&[Door::Http, Door::Native]),
             nodes: vec![1, 3],
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mix_is_asked_of_those_who_have_its_surface() {
+    fn only_targets_with_every_endpoint_have_mix_cases() {
         let matrix = matrix(Work::Mix {
             vus: 50,
             steps: vec![Step::Health, Step::Request],
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bucket_is_known_to_be_one() {
+    fn cases_with_one_bucket_have_an_exact_count() {
         let matrix = matrix(Work::Count {
             connections: 50,
             requests: 1_000,
@@ -437,7 +437,7 @@ mod tests {
         let askings = matrix.askings(Target::Node);
         assert!(askings[0].warm_up(Duration::ZERO).is_none());
         assert!(askings[0].warm_up(Duration::from_secs(1)).is_some());
-        let must_allow = |asking: &Asking| asking.must_allow(1_984_000_000);
+        let must_allow = |asking: &PlannedCase| asking.must_allow(1_984_000_000);
         let must: Vec<_> = askings.iter().map(must_allow).collect();
         assert_eq!(must, [None, None, Some(119), Some(119)]);
         let name = format!("{}00000000", askings[0].names(7).prefix);

@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use super::agents::{DIGITS, Order};
 use super::matrix::names;
-use super::server::{Server, Standing};
+use super::server::{NodeSetup, Server};
 use super::suite::drive;
 use super::target::Target;
-use super::{Limits, LoadSpec, Matrix, Pace, Reuse, Way};
+use super::{Limits, LoadSpec, Matrix, Pace, Reuse, TakeClient};
 use crate::process::Memory;
 use crate::workload::{Surroundings, WorkloadError};
 
@@ -70,7 +70,7 @@ pub fn run(
     matrix: &Matrix,
     agents: u64,
     rest: Duration,
-    mut told: impl FnMut(&str),
+    mut progress: impl FnMut(&str),
 ) -> Result<MemoryReport, WorkloadError> {
     let mut report = MemoryReport::default();
     let mut targets = vec![(Target::Node, agents)];
@@ -87,7 +87,7 @@ pub fn run(
         }
     }
     for (run, (target, agents)) in targets.into_iter().enumerate() {
-        told(&format!("{}: {agents} agents", target.name()));
+        progress(&format!("{}: {agents} agents", target.name()));
         let found = measure(surroundings, matrix, target, agents, run as u32, rest)?;
         report.servers.push(found);
     }
@@ -102,7 +102,7 @@ fn measure(
     run: u32,
     rest: Duration,
 ) -> Result<ServerMemory, WorkloadError> {
-    let mut server = Server::start(target, surroundings, matrix, Standing::alone(Limits::One))?;
+    let mut server = Server::start(target, surroundings, matrix, NodeSetup::alone(Limits::One))?;
     // The first takes warm the server up: their memory is not that of the buckets.
     let mut settled = |agents, part| {
         let asked = ask(surroundings, &mut server, target, agents, 3 * run + part)?;
@@ -128,7 +128,7 @@ fn measure(
     })
 }
 
-struct Filled {
+struct FillResult {
     name_bytes: u64,
     allowed: u64,
     seconds: f64,
@@ -140,17 +140,17 @@ fn ask(
     target: Target,
     agents: u64,
     run: u32,
-) -> Result<Filled, WorkloadError> {
+) -> Result<FillResult, WorkloadError> {
     let names = names(
         run,
         u32::try_from(agents).unwrap_or(u32::MAX),
         Order::InTurn,
     );
     let name_bytes = (names.prefix.len() + DIGITS) as u64;
-    let way = Way::Written(target.dialect(Limits::One));
+    let client = TakeClient::Written(target.dialect(Limits::One));
     let spec = LoadSpec {
-        addresses: server.addresses(way),
-        way,
+        addresses: server.addresses(client),
+        client,
         agents: names,
         pace: Pace::Count {
             connections: CONNECTIONS,
@@ -160,7 +160,7 @@ fn ask(
         },
     };
     let measured = drive(surroundings, server, spec)?;
-    Ok(Filled {
+    Ok(FillResult {
         name_bytes,
         allowed: measured.answered.map_or(0, |answered| answered.allowed()),
         seconds: measured.window_ns as f64 / 1e9,

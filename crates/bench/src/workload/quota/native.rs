@@ -14,13 +14,13 @@ use client::{CallError, Client};
 use tokio::task::LocalSet;
 
 use super::agents::DIGITS;
-use super::answer::Decided;
-use super::counts::{Counts, Timed};
-use super::pace::{Going, Next, Pacer};
-use super::{Asked, Costs, LoadSpec, STEADY, TOKENS};
+use super::answer::Decisions;
+use super::counts::{Counts, LatencyStart};
+use super::pace::{NextAction, NextRequest, Pacer};
+use super::{LoadCounts, LoadSpec, STEADY, TOKENS, TakeCost};
 use crate::clock::now_ns;
 use crate::tally::Departure;
-use crate::workload::role::{Failure, Ready, hear, runtime, say};
+use crate::workload::role::{Failure, Ready, read_line, runtime, write_line};
 
 /// Name of the only endpoint.
 const ENDPOINT: &str = "take";
@@ -29,40 +29,40 @@ const ENDPOINT: &str = "take";
 ///
 /// # Errors
 /// When the server cannot be reached.
-pub(super) fn play(spec: &LoadSpec, batch: u32, costs: Costs) -> Result<(), Failure> {
+pub(super) fn play(spec: &LoadSpec, batch: u32, costs: TakeCost) -> Result<(), Failure> {
     let local = LocalSet::new();
     local.block_on(&runtime()?, play_on_runtime(spec, batch, costs))?;
     // The suite reads this process's memory before it ends.
-    hear()?;
+    read_line()?;
     Ok(())
 }
 
-async fn play_on_runtime(spec: &LoadSpec, batch: u32, costs: Costs) -> Result<(), Failure> {
+async fn play_on_runtime(spec: &LoadSpec, batch: u32, costs: TakeCost) -> Result<(), Failure> {
     let opened_ns = now_ns();
     let mut quotas = Vec::new();
     for address in spec.addresses.iter().cycle().take(spec.pace.callers()) {
         quotas.push(Client::connect(address).await?.quota());
     }
-    say(&Ready {
+    write_line(&Ready {
         address: None,
         setup_ns: now_ns() - opened_ns,
     })?;
-    if hear()?.is_some() {
-        let asked = ask(spec, quotas, batch, costs, || say(&STEADY)).await?;
-        say(&asked)?;
+    if read_line()?.is_some() {
+        let asked = ask(spec, quotas, batch, costs, || write_line(&STEADY)).await?;
+        write_line(&asked)?;
     }
     Ok(())
 }
 
 /// State shared by all requests: pacer and counts.
-struct Shared {
+struct SharedState {
     pacer: Pacer,
     counts: Counts,
-    timed: Timed,
+    timed: LatencyStart,
     /// Prefix of the subjects.
     prefix: String,
     batch: u32,
-    costs: Costs,
+    costs: TakeCost,
 }
 
 /// Sends all requests. `open` is called once, when the window opens.
@@ -70,12 +70,12 @@ async fn ask(
     spec: &LoadSpec,
     quotas: Vec<Quota>,
     batch: u32,
-    costs: Costs,
+    costs: TakeCost,
     open: impl FnOnce() -> Result<(), Failure>,
-) -> Result<Asked, Failure> {
+) -> Result<LoadCounts, Failure> {
     let pacer = Pacer::new(&spec.pace, &spec.agents, now_ns()).ok_or("a schedule needs a rate")?;
     let open_ns = pacer.open_ns();
-    let shared = Rc::new(RefCell::new(Shared {
+    let shared = Rc::new(RefCell::new(SharedState {
         pacer,
         counts: Counts::of([ENDPOINT]),
         timed: spec.pace.timed(),
@@ -97,7 +97,7 @@ async fn ask(
     }
     let window_ns = now_ns().saturating_sub(open_ns).max(1);
     let counts = std::mem::replace(&mut shared.borrow_mut().counts, Counts::of([ENDPOINT]));
-    Ok(Asked {
+    Ok(LoadCounts {
         tally: counts.tally,
         answered: counts.answered,
         window_ns,
@@ -105,13 +105,13 @@ async fn ask(
 }
 
 /// Sends one request after the other, as the pacer decides.
-async fn keep_busy(caller: usize, quota: Quota, shared: Rc<RefCell<Shared>>) {
+async fn keep_busy(caller: usize, quota: Quota, shared: Rc<RefCell<SharedState>>) {
     let mut free_ns = now_ns();
     loop {
         let at_ns = now_ns();
         let next = shared.borrow_mut().pacer.next(caller, at_ns);
         match next {
-            Next::Send(going) => {
+            NextAction::Send(going) => {
                 let departure = Departure {
                     intended_ns: going.intended_ns.unwrap_or(at_ns),
                     ready_ns: free_ns,
@@ -126,12 +126,12 @@ async fn keep_busy(caller: usize, quota: Quota, shared: Rc<RefCell<Shared>>) {
                     tokio::time::sleep(PAUSE).await;
                 }
             }
-            Next::Sleep(until_ns) => sleep_until(until_ns).await,
-            Next::Idle => {
+            NextAction::Sleep(until_ns) => sleep_until(until_ns).await,
+            NextAction::Idle => {
                 let due_ns = shared.borrow().pacer.due_ns();
                 sleep_until(due_ns).await;
             }
-            Next::Done => return,
+            NextAction::Done => return,
         }
     }
 }
@@ -139,7 +139,7 @@ async fn keep_busy(caller: usize, quota: Quota, shared: Rc<RefCell<Shared>>) {
 /// Outcomes of the takes in a request.
 #[derive(Default)]
 struct Outcomes {
-    decided: Decided,
+    decided: Decisions,
     /// Failures of the other takes, each a stable word.
     failed: Vec<String>,
 }
@@ -167,9 +167,9 @@ impl Outcomes {
     }
 }
 
-impl Shared {
+impl SharedState {
     /// Returns the takes of the next request, and counts it as sent.
-    fn begin(&mut self, going: Going, departure: Departure) -> Vec<Take> {
+    fn begin(&mut self, going: NextRequest, departure: Departure) -> Vec<Take> {
         if going.is_counted {
             self.counts.sent(self.batch, departure, self.timed);
         }
@@ -177,8 +177,8 @@ impl Shared {
             let agent = self.pacer.agent();
             let take = Take::of(format!("{}{agent:0DIGITS$}", self.prefix)).cost("requests", 1);
             match self.costs {
-                Costs::Request => take,
-                Costs::RequestAndTokens => take.cost("tokens", TOKENS),
+                TakeCost::Request => take,
+                TakeCost::RequestAndTokens => take.cost("tokens", TOKENS),
             }
         };
         (0..self.batch).map(one).collect()
@@ -186,7 +186,7 @@ impl Shared {
 
     /// Counts a finished request. A failure counts even outside the window: a run with a failure is
     /// not clean.
-    fn end(&mut self, going: Going, departure: Departure, outcomes: Outcomes, done_ns: u64) {
+    fn end(&mut self, going: NextRequest, departure: Departure, outcomes: Outcomes, done_ns: u64) {
         let counts = &mut self.counts;
         if going.is_counted {
             counts.answered(0, outcomes.decided, departure, self.timed, done_ns);

@@ -1,7 +1,7 @@
 //! Pacing of a load: which caller sends what and when, from the time only, without clock or socket.
 
 use super::agents::{Agents, Names};
-use super::counts::Timed;
+use super::counts::LatencyStart;
 use super::{Pace, Reuse};
 use crate::pacing::Schedule;
 
@@ -43,9 +43,9 @@ struct User {
 
 /// Next action of a free caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextAction {
     /// Send a request.
-    Send(Going),
+    Send(NextRequest),
     /// Think until this time.
     Sleep(u64),
     /// Wait for [`Pacer::due_ns`].
@@ -56,7 +56,7 @@ pub(super) enum Next {
 
 /// A request to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Going {
+pub(super) struct NextRequest {
     pub(super) template: usize,
     /// Agent, if the pace determines it; otherwise the next agent.
     pub(super) agent: Option<u32>,
@@ -121,9 +121,9 @@ impl Pacer {
     }
 
     /// Returns the action of caller `caller`, which is free at `now_ns`.
-    pub(super) fn next(&mut self, caller: usize, now_ns: u64) -> Next {
+    pub(super) fn next(&mut self, caller: usize, now_ns: u64) -> NextAction {
         let (open_ns, end_ns) = (self.open_ns, self.end_ns);
-        let going = Going {
+        let going = NextRequest {
             template: 0,
             agent: None,
             intended_ns: None,
@@ -138,28 +138,28 @@ impl Pacer {
                 let user = &mut users[caller];
                 if user.step == *steps {
                     user.step = 0;
-                    return Next::Sleep(now_ns + *think_ns);
+                    return NextAction::Sleep(now_ns + *think_ns);
                 }
                 if user.step == 0 {
                     if now_ns >= end_ns {
-                        return Next::Done;
+                        return NextAction::Done;
                     }
                     user.agent = self.agents.next();
                 }
                 user.step += 1;
-                Next::Send(Going {
+                NextAction::Send(NextRequest {
                     template: user.step - 1,
                     agent: Some(user.agent),
                     ..going
                 })
             }
-            Kind::Count { left: 0 } => Next::Done,
+            Kind::Count { left: 0 } => NextAction::Done,
             Kind::Count { left } => {
                 *left -= 1;
-                Next::Send(going)
+                NextAction::Send(going)
             }
-            Kind::Closed if now_ns >= end_ns => Next::Done,
-            Kind::Closed => Next::Send(going),
+            Kind::Closed if now_ns >= end_ns => NextAction::Done,
+            Kind::Closed => NextAction::Send(going),
             Kind::Scheduled {
                 schedule,
                 begin_ns,
@@ -167,13 +167,13 @@ impl Pacer {
             } => {
                 let intended_ns = *begin_ns + schedule.intended_ns(*next);
                 if intended_ns >= end_ns {
-                    return Next::Done;
+                    return NextAction::Done;
                 }
                 if intended_ns > now_ns {
-                    return Next::Idle;
+                    return NextAction::Idle;
                 }
                 *next += 1;
-                Next::Send(Going {
+                NextAction::Send(NextRequest {
                     intended_ns: Some(intended_ns),
                     is_counted: intended_ns >= open_ns,
                     ..going
@@ -224,15 +224,15 @@ impl Pace {
     }
 
     /// Returns true if each request's time is split into phases, as Apache Bench does.
-    pub(super) fn is_counted_out(&self) -> bool {
+    pub(super) fn has_phases(&self) -> bool {
         matches!(self, Self::Count { pipeline: 1, .. })
     }
 
     /// Returns whether requests have an intended send time.
-    pub(super) fn timed(&self) -> Timed {
+    pub(super) fn timed(&self) -> LatencyStart {
         match self {
-            Self::Scheduled { .. } => Timed::FromIntention,
-            _ => Timed::FromSend,
+            Self::Scheduled { .. } => LatencyStart::FromIntention,
+            _ => LatencyStart::FromSend,
         }
     }
 }
@@ -252,15 +252,15 @@ mod tests {
         Pacer::new(pace, &names, 1_000).unwrap()
     }
 
-    fn template(next: Next) -> usize {
+    fn template(next: NextAction) -> usize {
         match next {
-            Next::Send(going) => going.template,
+            NextAction::Send(going) => going.template,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn a_user_asks_in_turn_for_one_agent_then_thinks_and_comes_to_its_end() {
+    fn a_user_sends_its_steps_then_thinks_and_finishes_its_iteration() {
         let mut pacer = pacer(&Pace::Users {
             vus: 2,
             steps: vec![Step::Health, Step::Request],
@@ -269,20 +269,20 @@ mod tests {
         });
         assert_eq!(template(pacer.next(0, 1_000)), 0);
         assert_eq!(template(pacer.next(1, 1_000)), 0);
-        let Next::Send(second) = pacer.next(0, 1_100) else {
+        let NextAction::Send(second) = pacer.next(0, 1_100) else {
             panic!("it asks again");
         };
         assert_eq!((second.template, second.agent), (1, Some(0)));
-        assert_eq!(pacer.next(0, 1_200), Next::Sleep(1_700));
+        assert_eq!(pacer.next(0, 1_200), NextAction::Sleep(1_700));
         assert_eq!(template(pacer.next(0, 1_700)), 0);
         // After the end, a started iteration is completed and no new one begins.
         assert_eq!(template(pacer.next(0, 3_100)), 1);
-        assert_eq!(pacer.next(0, 3_200), Next::Sleep(3_700));
-        assert_eq!(pacer.next(0, 3_700), Next::Done);
+        assert_eq!(pacer.next(0, 3_200), NextAction::Sleep(3_700));
+        assert_eq!(pacer.next(0, 3_700), NextAction::Done);
     }
 
     #[test]
-    fn a_number_of_requests_is_shared_by_whoever_is_free() {
+    fn a_number_of_requests_is_shared_by_free_callers() {
         let mut pacer = pacer(&Pace::Count {
             connections: 2,
             pipeline: 1,
@@ -290,9 +290,9 @@ mod tests {
             reuse: Reuse::Kept,
         });
         for caller in [0, 0, 1] {
-            assert!(matches!(pacer.next(caller, 1_000), Next::Send(_)));
+            assert!(matches!(pacer.next(caller, 1_000), NextAction::Send(_)));
         }
-        assert_eq!(pacer.next(1, 1_000), Next::Done);
+        assert_eq!(pacer.next(1, 1_000), NextAction::Done);
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
             window_ns: 1_000,
         });
         let mut counted = |now_ns| match pacer.next(0, now_ns) {
-            Next::Send(going) => Some(going.is_counted),
+            NextAction::Send(going) => Some(going.is_counted),
             _ => None,
         };
         assert_eq!(counted(1_099), Some(false));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_keeps_its_times_however_late_a_caller_is_free() {
+    fn a_schedule_keeps_its_times_if_callers_are_late() {
         let mut pacer = pacer(&Pace::Scheduled {
             connections: 1,
             rate: 1_000_000,
@@ -321,12 +321,12 @@ mod tests {
             window_ns: 2_000,
         });
         let mut intended = |now_ns| match pacer.next(0, now_ns) {
-            Next::Send(going) => (going.intended_ns, going.is_counted),
+            NextAction::Send(going) => (going.intended_ns, going.is_counted),
             other => panic!("{other:?}"),
         };
         assert_eq!(intended(1_000), (Some(1_000), false));
         assert_eq!(intended(3_500), (Some(2_000), true));
         assert_eq!(intended(3_500), (Some(3_000), true));
-        assert_eq!(pacer.next(0, 3_500), Next::Done);
+        assert_eq!(pacer.next(0, 3_500), NextAction::Done);
     }
 }

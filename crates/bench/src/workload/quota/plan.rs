@@ -2,12 +2,12 @@
 
 use super::matrix::{Busy, Door, Work};
 use super::target::Target;
-use super::{Dialect, Limits, Matrix, Pace, Way};
+use super::{Dialect, Limits, Matrix, Pace, TakeClient};
 
 /// A load, and the servers that it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Plan {
-    pub(super) way: Way,
+    pub(super) client: TakeClient,
     pub(super) pace: Pace,
     pub(super) limits: Limits,
     /// Number of nodes that share a Redis, if they do.
@@ -17,7 +17,7 @@ pub(super) struct Plan {
 impl Plan {
     fn of(target: Target, pace: Pace) -> Self {
         Self {
-            way: Way::Written(target.dialect(Limits::One)),
+            client: TakeClient::Written(target.dialect(Limits::One)),
             pace,
             limits: Limits::One,
             sharing: None,
@@ -59,7 +59,7 @@ pub(super) fn plans(matrix: &Matrix, target: Target) -> Vec<Plan> {
             paces.map(|pace| Plan::of(target, pace)).collect()
         }
         Work::Count { .. } => Vec::new(),
-        Work::Closed { load, limits } => load.alone(target, limits, warmup_ns),
+        Work::Closed { load, limits } => load.single_server_plans(target, limits, warmup_ns),
         Work::Scheduled {
             connections,
             rates,
@@ -74,18 +74,18 @@ pub(super) fn plans(matrix: &Matrix, target: Target) -> Vec<Plan> {
             let paces = rates.iter().map(pace);
             paces.map(|pace| Plan::of(target, pace)).collect()
         }
-        Work::Shared { load, nodes } => load.shared(target, nodes, warmup_ns),
+        Work::Shared { load, nodes } => load.shared_redis_plans(target, nodes, warmup_ns),
     }
 }
 
 impl Busy {
     /// Returns the loads for a server that shares nothing.
-    fn alone(&self, target: Target, limits: &[Limits], warmup_ns: u64) -> Vec<Plan> {
+    fn single_server_plans(&self, target: Target, limits: &[Limits], warmup_ns: u64) -> Vec<Plan> {
         let mut plans = Vec::new();
         for door in self.doors_of(target) {
-            plans.extend(self.singles(target, *door, Limits::One, warmup_ns));
+            plans.extend(self.single_take_plans(target, *door, Limits::One, warmup_ns));
             for limits in limits {
-                plans.extend(self.batches(target, *door, *limits, warmup_ns));
+                plans.extend(self.batch_plans(target, *door, *limits, warmup_ns));
             }
         }
         plans
@@ -94,22 +94,27 @@ impl Busy {
     /// Returns the loads for nodes that share a Redis, and for Redis alone. With a sufficient
     /// bucket the rate is measured. With a scarce one the number of admitted takes is measured, so
     /// nothing may be leased in advance.
-    fn shared(&self, target: Target, nodes: &[u32], warmup_ns: u64) -> Vec<Plan> {
+    fn shared_redis_plans(&self, target: Target, nodes: &[u32], warmup_ns: u64) -> Vec<Plan> {
         match target {
             Target::Node => {}
-            Target::Script => return self.singles(target, Door::Http, Limits::Plenty, warmup_ns),
+            Target::Script => {
+                return self.single_take_plans(target, Door::Http, Limits::Plenty, warmup_ns);
+            }
             _ => return Vec::new(),
         }
         let mut plans = Vec::new();
         for count in nodes {
-            let mut asked = Vec::new();
+            let mut loads = Vec::new();
             for door in self.doors_of(target) {
-                asked.extend(self.singles(target, *door, Limits::Plenty, warmup_ns));
-                asked.extend(self.batches(target, *door, Limits::Plenty, warmup_ns));
-                asked.extend(self.singles(target, *door, Limits::Scarce, 0).pop());
+                loads.extend(self.single_take_plans(target, *door, Limits::Plenty, warmup_ns));
+                loads.extend(self.batch_plans(target, *door, Limits::Plenty, warmup_ns));
+                loads.extend(
+                    self.single_take_plans(target, *door, Limits::Scarce, 0)
+                        .pop(),
+                );
             }
             let sharing = Some(*count);
-            plans.extend(asked.into_iter().map(|plan| Plan { sharing, ..plan }));
+            plans.extend(loads.into_iter().map(|plan| Plan { sharing, ..plan }));
         }
         plans
     }
@@ -123,36 +128,42 @@ impl Busy {
     }
 
     /// Returns loads with one take in a request.
-    fn singles(&self, target: Target, door: Door, limits: Limits, warmup_ns: u64) -> Vec<Plan> {
-        let way = match door {
-            Door::Http => Way::Written(target.dialect(limits)),
-            Door::Native => Way::Native {
+    fn single_take_plans(
+        &self,
+        target: Target,
+        door: Door,
+        limits: Limits,
+        warmup_ns: u64,
+    ) -> Vec<Plan> {
+        let client = match door {
+            Door::Http => TakeClient::Written(target.dialect(limits)),
+            Door::Native => TakeClient::Native {
                 batch: 1,
                 costs: limits.costs(),
             },
         };
-        let plan = |pipeline: &u32| self.plan(way, *pipeline, limits, warmup_ns);
+        let plan = |pipeline: &u32| self.plan(client, *pipeline, limits, warmup_ns);
         self.pipelines.iter().map(plan).collect()
     }
 
     /// Returns loads with several takes in a request, if the target supports them.
-    fn batches(&self, target: Target, door: Door, limits: Limits, warmup_ns: u64) -> Vec<Plan> {
+    fn batch_plans(&self, target: Target, door: Door, limits: Limits, warmup_ns: u64) -> Vec<Plan> {
         if !target.has_batches() {
             return Vec::new();
         }
         let costs = limits.costs();
         let plan = |batch: &u32| {
             let batch = *batch;
-            let way = match door {
-                Door::Http => Way::Written(Dialect::Take { batch, costs }),
-                Door::Native => Way::Native { batch, costs },
+            let client = match door {
+                Door::Http => TakeClient::Written(Dialect::Take { batch, costs }),
+                Door::Native => TakeClient::Native { batch, costs },
             };
-            self.plan(way, 1, limits, warmup_ns)
+            self.plan(client, 1, limits, warmup_ns)
         };
         self.batches.iter().map(plan).collect()
     }
 
-    fn plan(&self, way: Way, pipeline: u32, limits: Limits, warmup_ns: u64) -> Plan {
+    fn plan(&self, client: TakeClient, pipeline: u32, limits: Limits, warmup_ns: u64) -> Plan {
         let pace = Pace::Closed {
             connections: self.connections,
             pipeline,
@@ -160,7 +171,7 @@ impl Busy {
             window_ns: self.window.as_nanos() as u64,
         };
         Plan {
-            way,
+            client,
             pace,
             limits,
             sharing: None,

@@ -2,7 +2,7 @@
 
 use super::agents::{DIGITS, Names, write_digits};
 use super::script;
-use super::{CAPACITY, Costs, Dialect, REFILL_PER_S, Reuse, Step, TOKENS};
+use super::{CAPACITY, Dialect, REFILL_PER_S, Reuse, Step, TOKENS, TakeCost};
 
 /// A request template.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) struct Template {
 
 /// Destination of a request, and the reuse of its connection.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct To<'a> {
+pub(super) struct Destination<'a> {
     pub(super) host: &'a str,
     pub(super) reuse: Reuse,
 }
@@ -26,7 +26,7 @@ const NUMBER: &str = "\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}";
 
 impl Template {
     /// Makes the template of a virtual user's step.
-    pub(super) fn step(step: Step, to: To<'_>, names: &Names) -> Self {
+    pub(super) fn step(step: Step, to: Destination<'_>, names: &Names) -> Self {
         let name = format!("{}{NUMBER}", names.prefix);
         match step {
             Step::Health => Self::new("GET /health", to, "", "/health"),
@@ -40,7 +40,7 @@ impl Template {
     }
 
     /// Makes the template of one or several takes.
-    pub(super) fn take(dialect: Dialect, to: To<'_>, names: &Names) -> Self {
+    pub(super) fn take(dialect: Dialect, to: Destination<'_>, names: &Names) -> Self {
         let name = format!("{}{NUMBER}", names.prefix);
         match dialect {
             Dialect::Request => {
@@ -49,8 +49,8 @@ impl Template {
             }
             Dialect::Take { batch, costs } => {
                 let cost = match costs {
-                    Costs::Request => String::new(),
-                    Costs::RequestAndTokens => {
+                    TakeCost::Request => String::new(),
+                    TakeCost::RequestAndTokens => {
                         format!(",\"cost\":{{\"requests\":1,\"tokens\":{TOKENS}}}")
                     }
                 };
@@ -72,7 +72,7 @@ impl Template {
         }
     }
 
-    fn new(line: &str, to: To<'_>, body: &str, endpoint: &'static str) -> Self {
+    fn new(line: &str, to: Destination<'_>, body: &str, endpoint: &'static str) -> Self {
         // Apache Bench speaks HTTP/1.0, and requests keep-alive.
         let (version, connection) = match to.reuse {
             Reuse::Kept => ("1.1", ""),
@@ -104,8 +104,8 @@ impl Template {
         let start = out.len();
         out.extend_from_slice(&self.bytes);
         for at in &self.numbers {
-            let place = start + at;
-            write_digits(&mut out[place..place + DIGITS], agent());
+            let position = start + at;
+            write_digits(&mut out[position..position + DIGITS], agent());
         }
     }
 }
@@ -133,8 +133,8 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    fn to(reuse: Reuse) -> To<'static> {
-        To {
+    fn to(reuse: Reuse) -> Destination<'static> {
+        Destination {
             host: "127.0.0.1:3000",
             reuse,
         }
@@ -154,10 +154,10 @@ mod tests {
     }
 
     #[test]
-    fn each_of_a_batch_has_an_agent_of_its_own() {
+    fn each_take_of_a_batch_has_its_own_agent() {
         let dialect = Dialect::Take {
             batch: 3,
-            costs: Costs::RequestAndTokens,
+            costs: TakeCost::RequestAndTokens,
         };
         let take = Template::take(dialect, to(Reuse::Kept), &names());
         let text = written(&take);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn apache_bench_asks_for_what_it_wants_to_keep() {
+    fn apache_bench_requests_keep_alive() {
         let one = |reuse| written(&Template::step(Step::Quota, to(reuse), &names()));
         let asked = one(Reuse::Asked);
         assert!(

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 
 use memchr::memchr;
 
-use super::answer::{Answer, Unreadable};
+use super::answer::{Answer, ParseError};
 use super::limits::Bucket;
 
 /// Source of the function. Credit is stored in millionths of a take, since Redis returns the time
@@ -61,7 +61,7 @@ fn command(words: &[&str]) -> String {
 
 /// Parses the first answer as an HTTP status: 200 for an admitted take, 429 for a denied one, 500
 /// for an error.
-pub(super) fn first(bytes: &[u8]) -> Result<Option<Answer<'_>>, Unreadable> {
+pub(super) fn first(bytes: &[u8]) -> Result<Option<Answer<'_>>, ParseError> {
     let Some(end) = memchr(b'\n', bytes) else {
         return Ok(None);
     };
@@ -69,7 +69,7 @@ pub(super) fn first(bytes: &[u8]) -> Result<Option<Answer<'_>>, Unreadable> {
         b":1" => 200,
         b":0" => 429,
         [b'-', ..] => 500,
-        _ => return Err(Unreadable::NoRedis),
+        _ => return Err(ParseError::NoRedis),
     };
     Ok(Some(Answer {
         status,
@@ -102,6 +102,6 @@ mod tests {
         assert_eq!(status(b":0\r\n"), Ok(Some((429, 4))));
         assert_eq!(status(b"-ERR no such function\r\n"), Ok(Some((500, 23))));
         assert_eq!(status(b":1\r"), Ok(None));
-        assert_eq!(status(b"+OK\r\n"), Err(Unreadable::NoRedis));
+        assert_eq!(status(b"+OK\r\n"), Err(ParseError::NoRedis));
     }
 }

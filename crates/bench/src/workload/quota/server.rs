@@ -11,13 +11,13 @@ use tempfile::TempDir;
 
 use super::plan::Plan;
 use super::target::Target;
-use super::{Dialect, Limits, Matrix, Subject, Way, script};
+use super::{Dialect, Limits, Matrix, Subject, TakeClient, script};
 use crate::clock::now_ns;
 use crate::process::Role;
 use crate::workload::child::{Actor, ChildError, Pin};
 use crate::workload::node::Node;
-use crate::workload::rival::{free_port, redis};
-use crate::workload::{PATIENCE, Surroundings, WorkloadError, place};
+use crate::workload::rival_server::{free_port, redis};
+use crate::workload::{PATIENCE, Surroundings, WorkloadError, temporary_directory};
 
 /// A running server.
 #[derive(Default)]
@@ -25,21 +25,21 @@ pub(super) struct Server {
     /// Addresses for single takes.
     addresses: Vec<String>,
     /// Processes other than our nodes.
-    parts: Vec<Part>,
+    parts: Vec<ServerProcess>,
     /// Our nodes: one, or several that share a Redis.
     nodes: Vec<Node>,
-    _place: Option<TempDir>,
+    _scratch: Option<TempDir>,
 }
 
 /// Configuration of our nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct NodeSetup {
     limits: Limits,
     /// Number of nodes that share a Redis, if they do.
     sharing: Option<u32>,
 }
 
-impl Standing {
+impl NodeSetup {
     /// Returns the configuration of a single node with its own state.
     pub(super) fn alone(limits: Limits) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Standing {
 }
 
 /// A process of a server.
-struct Part {
+struct ServerProcess {
     name: &'static str,
     /// The process; `None` once it has been stopped.
     actor: Option<Actor>,
@@ -79,7 +79,7 @@ impl Server {
         target: Target,
         surroundings: &Surroundings,
         matrix: &Matrix,
-        standing: Standing,
+        standing: NodeSetup,
     ) -> Result<Self, WorkloadError> {
         match (target, &matrix.subject) {
             (Target::Url, Subject::Url(address)) => Ok(Self {
@@ -92,8 +92,11 @@ impl Server {
             (Target::Script, _) => Self::script(surroundings, &matrix.directory),
             (Target::Express | Target::Throttlecrab | Target::Floor, _) => {
                 let Some(programs) = &surroundings.peers else {
-                    let what = format!("{} is not a peer", target.name());
-                    return Err(WorkloadError::Nothing(what, "add --peers bench/peers/bin"));
+                    let problem = format!("{} is not a peer", target.name());
+                    return Err(WorkloadError::Nothing(
+                        problem,
+                        "add --peers bench/peers/bin",
+                    ));
                 };
                 let programs = programs.canonicalize().map_err(WorkloadError::Directory)?;
                 Self::peer(target, &programs, &matrix.directory)
@@ -104,13 +107,13 @@ impl Server {
     fn nodes(
         surroundings: &Surroundings,
         on_disk: &Path,
-        standing: Standing,
+        standing: NodeSetup,
     ) -> Result<Self, WorkloadError> {
-        let place = place(on_disk)?;
-        let directory = place.path().canonicalize();
+        let scratch = temporary_directory(on_disk)?;
+        let directory = scratch.path().canonicalize();
         let directory = directory.map_err(WorkloadError::Directory)?;
         let mut server = Self {
-            _place: Some(place),
+            _scratch: Some(scratch),
             ..Self::default()
         };
         let mut toml = standing.limits.toml();
@@ -126,8 +129,8 @@ impl Server {
             let data = directory.join(format!("data-{number}"));
             let node = Node::start_limiter(&surroundings.executable, &data, &flags)?;
             let Some(address) = node.limiter_address() else {
-                let what = "the node does not serve the rate limiter's API".to_owned();
-                return Err(WorkloadError::Node(what));
+                let problem = "the node does not serve the rate limiter's API".to_owned();
+                return Err(WorkloadError::Node(problem));
             };
             server.addresses.push(address.to_owned());
             server.nodes.push(node);
@@ -137,11 +140,11 @@ impl Server {
 
     /// Starts a Redis with the take function.
     fn script(surroundings: &Surroundings, on_disk: &Path) -> Result<Self, WorkloadError> {
-        let place = place(on_disk)?;
-        let directory = place.path().canonicalize();
+        let scratch = temporary_directory(on_disk)?;
+        let directory = scratch.path().canonicalize();
         let directory = directory.map_err(WorkloadError::Directory)?;
         let mut server = Self {
-            _place: Some(place),
+            _scratch: Some(scratch),
             ..Self::default()
         };
         let address = server.open_redis(surroundings, &directory)?;
@@ -164,11 +167,11 @@ impl Server {
     }
 
     fn peer(target: Target, programs: &Path, on_disk: &Path) -> Result<Self, WorkloadError> {
-        let place = place(on_disk)?;
-        let directory = place.path().canonicalize();
+        let scratch = temporary_directory(on_disk)?;
+        let directory = scratch.path().canonicalize();
         let directory = directory.map_err(WorkloadError::Directory)?;
         let mut server = Self {
-            _place: Some(place),
+            _scratch: Some(scratch),
             ..Self::default()
         };
         let address = match target {
@@ -204,9 +207,9 @@ impl Server {
         let line = actor.line()?;
         let address = match line.strip_prefix("READY ") {
             Some(address) => address.to_owned(),
-            None => return Err(actor.nonsense(line, "expected `READY ADDRESS`".to_owned())),
+            None => return Err(actor.invalid_line(line, "expected `READY ADDRESS`".to_owned())),
         };
-        self.parts.push(Part::of(name, actor));
+        self.parts.push(ServerProcess::of(name, actor));
         Ok(address)
     }
 
@@ -230,20 +233,20 @@ impl Server {
             }
             thread::sleep(LOOK);
         }
-        self.parts.push(Part::of(name, actor));
+        self.parts.push(ServerProcess::of(name, actor));
         Ok(address)
     }
 
     /// Returns the addresses for this kind of request: `HOST:PORT`, or the form that our client
     /// takes.
-    pub(super) fn addresses(&self, way: Way) -> Vec<String> {
+    pub(super) fn addresses(&self, client: TakeClient) -> Vec<String> {
         let nodes = self.nodes.iter();
-        match way {
-            Way::Native { .. } => nodes.map(|node| node.native.clone()).collect(),
-            Way::Written(Dialect::Take { .. }) if !self.nodes.is_empty() => {
+        match client {
+            TakeClient::Native { .. } => nodes.map(|node| node.native.clone()).collect(),
+            TakeClient::Written(Dialect::Take { .. }) if !self.nodes.is_empty() => {
                 nodes.map(|node| node.http_address().to_owned()).collect()
             }
-            Way::Written(_) => self.addresses.clone(),
+            TakeClient::Written(_) => self.addresses.clone(),
         }
     }
 
@@ -268,7 +271,7 @@ impl Server {
     }
 }
 
-impl Part {
+impl ServerProcess {
     fn of(name: &'static str, actor: Actor) -> Self {
         Self {
             name,
@@ -278,7 +281,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // The data of these processes is not needed any more, and not all of them end when their
         // input closes.

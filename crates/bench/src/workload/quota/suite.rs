@@ -1,11 +1,11 @@
 //! Run of a quota matrix: the subject, the floor and third-party servers.
 
 use super::exact::{exactness, excess};
-use super::matrix::{AGENTS, Asking};
-use super::server::{Server, Standing};
+use super::matrix::{AGENTS, PlannedCase};
+use super::server::{NodeSetup, Server};
 use super::target::Target;
 use super::threshold::thresholds;
-use super::{Asked, COUNT, LoadSpec, MIX, Matrix, Pace, STEADY, Subject, Work};
+use super::{COUNT, LoadCounts, LoadSpec, MIX, Matrix, Pace, STEADY, Subject, Work};
 use crate::measurement::Measurement;
 use crate::model::{Case, CaseComparison, CaseResult, Environment, Metric, Results, Setup};
 use crate::process::{Role, Usage, Watch};
@@ -27,11 +27,11 @@ pub fn run(
 ) -> Result<Results, WorkloadError> {
     let targets = Targets::of(surroundings, matrix);
     let here = targets.here.iter();
-    let askings: Vec<Asking> = here.flat_map(|target| matrix.askings(*target)).collect();
+    let askings: Vec<PlannedCase> = here.flat_map(|target| matrix.askings(*target)).collect();
     if askings.is_empty() {
-        let what = "the options leave no case".to_owned();
+        let problem = "the options leave no case".to_owned();
         return Err(WorkloadError::Nothing(
-            what,
+            problem,
             "give --agents at least one number",
         ));
     }
@@ -82,15 +82,15 @@ impl Targets {
 fn measure(
     surroundings: &Surroundings,
     matrix: &Matrix,
-    asking: &Asking,
+    asking: &PlannedCase,
     run: u32,
 ) -> Result<Measurement, WorkloadError> {
     let plan = &asking.plan;
-    let mut server = Server::start(asking.target, surroundings, matrix, Standing::of(plan))?;
-    let addresses = server.addresses(plan.way);
+    let mut server = Server::start(asking.target, surroundings, matrix, NodeSetup::of(plan))?;
+    let addresses = server.addresses(plan.client);
     let spec = |pace: Pace, run: u32| LoadSpec {
         addresses: addresses.clone(),
-        way: plan.way,
+        client: plan.client,
         pace,
         agents: asking.names(run),
     };
@@ -127,15 +127,17 @@ pub(super) fn drive(
     processes.push((Role::Sender, load.pid()));
     // A window without a warm-up opens at `go`, and may be over before its line arrives.
     let mut watch = Watch::start(&processes)?;
-    load.say("go")?;
+    load.write_line("go")?;
     let word: String = load.json_while(patience, || server.check_alive())?;
     if word != STEADY {
-        return Err(load.nonsense(word, format!("expected `{STEADY}`")).into());
+        return Err(load
+            .invalid_line(word, format!("expected `{STEADY}`"))
+            .into());
     }
     if warmup == Warmup::Some {
         watch = Watch::start(&processes)?;
     }
-    let asked: Asked = load.json_while(patience, || server.check_alive())?;
+    let asked: LoadCounts = load.json_while(patience, || server.check_alive())?;
     let usage = named(watch.stop(), server);
     Ok(Measurement {
         setup_ns: Some(setup_ns),
@@ -281,12 +283,12 @@ pub fn misses(results: &Results) -> Vec<String> {
     let subject = results.cases.first().map(|one| one.case.target.clone());
     let ours = results.cases.iter();
     let ours = ours.filter(|one| Some(&one.case.target) == subject.as_ref());
-    ours.flat_map(misses_of).collect()
+    ours.flat_map(missed_thresholds).collect()
 }
 
-fn misses_of(one: &CaseResult) -> Vec<String> {
+fn missed_thresholds(one: &CaseResult) -> Vec<String> {
     let key = one.case.key();
-    let crossed = |one: &CaseResult| thresholds(one).into_iter().filter(|one| !one.is_kept());
+    let crossed = |one: &CaseResult| thresholds(one).into_iter().filter(|one| !one.is_met());
     let crossed = (one.case.mode == MIX).then(|| crossed(one));
     let mut found: Vec<String> = crossed
         .into_iter()
@@ -331,8 +333,8 @@ fn misses_of(one: &CaseResult) -> Vec<String> {
 
 fn setup(matrix: &Matrix, targets: &Targets) -> Setup {
     let mut notes = vec![
-        ("Load".to_owned(), load_words(&matrix.work)),
-        ("Warm-up".to_owned(), warmup_words(matrix)),
+        ("Load".to_owned(), describe_load(&matrix.work)),
+        ("Warm-up".to_owned(), describe_warmup(matrix)),
         (
             "Generator".to_owned(),
             "`telpher bench-role`, one process with one thread on the same machine; its CPU time is reported next to the \
@@ -345,7 +347,7 @@ fn setup(matrix: &Matrix, targets: &Targets) -> Setup {
         ),
     ];
     for target in &targets.here {
-        notes.push((target.name().to_owned(), target.words().to_owned()));
+        notes.push((target.name().to_owned(), target.description().to_owned()));
     }
     for target in &targets.left_out {
         let words = "did not take part: it is not in the directory of peers (`cargo xtask peers` builds it)";
@@ -368,7 +370,7 @@ fn setup(matrix: &Matrix, targets: &Targets) -> Setup {
     }
 }
 
-fn load_words(work: &Work) -> String {
+fn describe_load(work: &Work) -> String {
     match work {
         Work::Mix {
             vus, steps, think, ..
@@ -403,7 +405,7 @@ fn load_words(work: &Work) -> String {
     }
 }
 
-fn warmup_words(matrix: &Matrix) -> String {
+fn describe_warmup(matrix: &Matrix) -> String {
     let warmup = matrix.warmup;
     match &matrix.work {
         Work::Closed { .. } | Work::Scheduled { .. } => {
@@ -425,7 +427,7 @@ mod tests {
     use crate::workload::quota::TAKE;
 
     #[test]
-    fn one_agent_is_held_against_many_that_are_asked_for_alike() {
+    fn one_agent_is_compared_with_many_under_the_same_load() {
         let case = |agents: u32| Case::new("telpher", Area::Quota, TAKE).parameter(AGENTS, agents);
         assert!(has_more_agents(&case(1), &case(10_000)));
         assert!(!has_more_agents(&case(10_000), &case(1)));
@@ -436,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_held_against_a_redis_alone_that_is_asked_for_as_many_agents() {
+    fn nodes_are_compared_with_redis_for_the_same_number_of_agents() {
         let alone = Case::new("redis-script", Area::Quota, TAKE).parameter(AGENTS, 1);
         let nodes = Case::new("telpher", Area::Quota, TAKE)
             .parameter(AGENTS, 1)

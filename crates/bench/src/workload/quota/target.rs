@@ -80,7 +80,7 @@ impl Target {
     }
 
     /// Describes the target and its set-up.
-    pub(super) fn words(self) -> &'static str {
+    pub(super) fn description(self) -> &'static str {
         match self {
             Self::Node => {
                 "`telpher serve` with its data on the disk; one limit as in the report; six limits are \

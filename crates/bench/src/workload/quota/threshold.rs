@@ -18,7 +18,7 @@ pub struct Threshold {
 impl Threshold {
     /// Returns true if the value is below the limit.
     #[must_use]
-    pub fn is_kept(&self) -> bool {
+    pub fn is_met(&self) -> bool {
         self.found < self.limit
     }
 }
@@ -51,7 +51,7 @@ mod tests {
     use crate::workload::quota::MIX;
 
     #[test]
-    fn a_threshold_is_kept_below_its_limit_only() {
+    fn a_threshold_is_met_only_below_its_limit() {
         let case = |failed: f64, p95: f64| {
             let mut metrics = Metrics::new();
             metrics.set(Metric::SenderErrors, failed);
@@ -60,12 +60,12 @@ mod tests {
             let runs = vec![Run::reported(1, 1, metrics)];
             CaseResult::of(Case::new("telpher", Area::Quota, MIX), runs)
         };
-        let kept = |failed, p95| -> Vec<bool> {
+        let are_met = |failed, p95| -> Vec<bool> {
             let found = thresholds(&case(failed, p95));
-            found.iter().map(Threshold::is_kept).collect()
+            found.iter().map(Threshold::is_met).collect()
         };
-        assert_eq!(kept(0.0, 11.73), [true, true]);
-        assert_eq!(kept(10.0, 499.9), [false, true]);
-        assert_eq!(kept(9.9, 500.0), [true, false]);
+        assert_eq!(are_met(0.0, 11.73), [true, true]);
+        assert_eq!(are_met(10.0, 499.9), [false, true]);
+        assert_eq!(are_met(9.9, 500.0), [true, false]);
     }
 }

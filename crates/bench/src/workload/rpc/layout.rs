@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::matrix::{Amount, RpcMode, Shape};
-use super::{CALLEE, Called, LoadSpec, ServerSpec, Transport, Via};
+use super::{CALLEE, CallCounts, LoadSpec, ServerSpec, Transport, Via};
 use crate::measurement::Measurement;
 use crate::model::Case;
 use crate::process::{Role, Watch};
@@ -41,7 +41,7 @@ impl Layout {
         };
         match shape.via {
             Via::Direct => layout.start_direct()?,
-            Via::Node => layout.start_behind_node()?,
+            Via::Node => layout.start_with_node()?,
         }
         if let Some(directory) = &surroundings.peers {
             for program in programs(shape) {
@@ -63,7 +63,7 @@ impl Layout {
         Ok(())
     }
 
-    fn start_behind_node(&mut self) -> Result<(), WorkloadError> {
+    fn start_with_node(&mut self) -> Result<(), WorkloadError> {
         let pin = self.shape.placement.pin(Role::Node);
         let node = Node::start(&self.surroundings.executable, pin)?;
         let address = match self.shape.transport {
@@ -144,12 +144,12 @@ impl Layout {
         watched.extend(self.callee.iter().map(|one| (Role::Responder, one.pid())));
         watched.extend(self.node.iter().map(|one| (Role::Node, one.pid())));
         let watch = Watch::start(&watched)?;
-        caller.say("go")?;
+        caller.write_line("go")?;
         let patience = match amount {
             Amount::Window(window) => window + PATIENCE,
             Amount::Calls(_) => 5 * PATIENCE,
         };
-        let Called { tally, window_ns } = caller.json_while(patience, || self.check_alive())?;
+        let CallCounts { tally, window_ns } = caller.json_while(patience, || self.check_alive())?;
         let usage = watch.stop();
         self.check_alive()?;
         Ok(Measurement {

@@ -7,9 +7,9 @@ mod concurrent;
 
 use client::Caller;
 
-use super::{Amount, Called, LoadSpec, RpcMode, server};
+use super::{Amount, CallCounts, LoadSpec, RpcMode, server};
 use crate::clock::now_ns;
-use crate::workload::role::{Failure, Ready, hear, runtime, say};
+use crate::workload::role::{Failure, Ready, read_line, runtime, write_line};
 use calls::{Calls, check};
 use server::ECHO;
 
@@ -30,7 +30,7 @@ pub(crate) fn load(spec: &LoadSpec) -> Result<(), Failure> {
         _ => runtime()?.block_on(load_on_runtime(spec))?,
     }
     // The suite reads this process's memory before it ends.
-    hear()?;
+    read_line()?;
     Ok(())
 }
 
@@ -42,16 +42,16 @@ async fn load_on_runtime(spec: &LoadSpec) -> Result<(), Failure> {
     };
     let caller = Caller::connect(spec.address.as_deref().unwrap_or(INPROC)).await?;
     run(spec, &caller, warm_up(spec)).await?.into_result()?;
-    say_ready(opened_ns)?;
-    if hear()?.is_some() {
-        say(&run(spec, &caller, spec.amount).await?.into_called())?;
+    report_ready(opened_ns)?;
+    if read_line()?.is_some() {
+        write_line(&run(spec, &caller, spec.amount).await?.into_called())?;
     }
     drop(callee);
     Ok(())
 }
 
-fn say_ready(opened_ns: u64) -> Result<(), Failure> {
-    say(&Ready {
+fn report_ready(opened_ns: u64) -> Result<(), Failure> {
+    write_line(&Ready {
         address: None,
         setup_ns: now_ns() - opened_ns,
     })

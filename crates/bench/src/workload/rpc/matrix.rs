@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_node_and_no_second_cpu_within_a_process() {
+    fn an_in_process_layout_has_no_node_and_one_cpu() {
         let shapes = matrix().shapes();
         assert_eq!(shapes.len(), 5);
         let inproc: Vec<_> = shapes

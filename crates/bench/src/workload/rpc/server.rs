@@ -4,7 +4,7 @@ use client::{Client, Fault, Name, Request, Server};
 
 use super::{CALLEE, ServerSpec};
 use crate::clock::now_ns;
-use crate::workload::role::{Failure, Ready, answer_lines, runtime, say};
+use crate::workload::role::{Failure, Ready, answer_lines, runtime, write_line};
 
 /// Name of the method.
 pub(super) const ECHO: &str = "echo";
@@ -28,12 +28,12 @@ pub(crate) fn serve(spec: &ServerSpec) -> Result<(), Failure> {
         if spec.through_node {
             let client = Client::connect(&spec.address).await?;
             let attached = echo().attach(&client, &Name::parse(CALLEE)?).await?;
-            say(&ready(&spec.address))?;
+            write_line(&ready(&spec.address))?;
             ended.await??;
             drop(attached);
         } else {
             let listening = echo().listen(&spec.address).await?;
-            say(&ready(listening.address()))?;
+            write_line(&ready(listening.address()))?;
             ended.await??;
             drop(listening);
         }

@@ -19,22 +19,26 @@ pub fn run(
 ) -> Result<Results, WorkloadError> {
     let mut layouts = Vec::new();
     let mut cases: Vec<Case> = Vec::new();
-    let mut places: Vec<usize> = Vec::new();
+    let mut layout_of_case: Vec<usize> = Vec::new();
     for shape in matrix.shapes() {
         let layout = Layout::start(surroundings, shape)?;
-        cases.extend(beside_rivals(matrix.cases(shape), &layout));
+        cases.extend(with_rivals(matrix.cases(shape), &layout));
         layouts.push(layout);
-        places.resize(cases.len(), layouts.len() - 1);
+        layout_of_case.resize(cases.len(), layouts.len() - 1);
     }
     if cases.is_empty() {
-        return Err(nothing());
+        return Err(no_cases_error());
     }
-    let placements: Vec<_> = matrix.placements.iter().map(|one| one.words()).collect();
+    let placements: Vec<_> = matrix
+        .placements
+        .iter()
+        .map(|one| one.description())
+        .collect();
     let environment = environment.placement(placements.join("; "));
     let progress = Progress::new(cases.len() as u32 * matrix.repeats, show);
     let mut suite = Suite::new("rpc", environment, setup(matrix, &layouts), progress);
     take_turns(&mut suite, &cases, matrix.repeats, |position| {
-        layouts[places[position]].measure(&cases[position], matrix.amount)
+        layouts[layout_of_case[position]].measure(&cases[position], matrix.amount)
     })?;
     let mut results = suite.finish();
     for (name, how) in layouts.iter().flat_map(Layout::notes) {
@@ -46,16 +50,16 @@ pub fn run(
     Ok(results)
 }
 
-fn nothing() -> WorkloadError {
-    let what = "within one process there is no node, no second CPU and no blocking caller";
+fn no_cases_error() -> WorkloadError {
+    let problem = "within one process there is no node, no second CPU and no blocking caller";
     WorkloadError::Nothing(
-        what.to_owned(),
+        problem.to_owned(),
         "add --transport tcp, --via direct or --mode serial",
     )
 }
 
 /// Returns each of our cases, followed by the same on the other targets.
-fn beside_rivals(cases: Vec<Case>, layout: &Layout) -> Vec<Case> {
+fn with_rivals(cases: Vec<Case>, layout: &Layout) -> Vec<Case> {
     let mut all = Vec::new();
     for case in cases {
         let rivals = layout.rivals(&case).into_iter().map(|target| Case {

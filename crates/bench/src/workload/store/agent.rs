@@ -25,11 +25,11 @@ const CALL_MAX: usize = 4 << 20;
 /// Running agent, until it is dropped.
 pub(super) struct Agent {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct SharedState {
     answered: AtomicU64,
     is_over: AtomicBool,
 }
@@ -42,7 +42,7 @@ impl Agent {
     pub(super) fn start() -> Result<Self, WorkloadError> {
         let listener = TcpListener::bind("127.0.0.1:0").map_err(WorkloadError::Directory)?;
         let address = listener.local_addr().map_err(WorkloadError::Directory)?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedState::default());
         let accepting = shared.clone();
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -101,7 +101,7 @@ impl Drop for Agent {
 }
 
 /// Answers the calls of a connection until it ends.
-fn answer_all(stream: TcpStream, shared: &Shared) {
+fn answer_all(stream: TcpStream, shared: &SharedState) {
     let mut reader = BufReader::new(stream);
     while let Some(size) = call_size(&mut reader) {
         let mut rest = (&mut reader).take(size as u64);

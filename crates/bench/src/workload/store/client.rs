@@ -15,7 +15,7 @@ pub(super) enum Client {
 
 /// A message to append.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ToAppend {
+pub(super) struct OutgoingMessage {
     pub(super) id: String,
     /// Text that needs no escaping in JSON.
     pub(super) text: String,
@@ -23,7 +23,7 @@ pub(super) struct ToAppend {
 
 /// Acknowledgement of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Acked {
+pub(super) struct AppendAck {
     pub(super) first_seq: u64,
     pub(super) last_seq: u64,
     /// Number of messages that already existed.
@@ -32,7 +32,7 @@ pub(super) struct Acked {
 
 /// A message that was read back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stored {
+pub(super) struct StoredMessage {
     pub(super) seq: u64,
     pub(super) id: String,
     /// Text of its first part.
@@ -41,16 +41,16 @@ pub(super) struct Stored {
 
 /// Failure of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum AppendFailure {
     /// The batch may have been appended. The text is the reason, as far as known.
     Unconfirmed(String),
     /// The batch was not appended, for this reason.
     Refused(String),
 }
 
-impl Trouble {
+impl AppendFailure {
     /// Converts to a failure, for nodes that were not killed.
-    pub(super) fn told(self) -> Failure {
+    pub(super) fn into_failure(self) -> Failure {
         match self {
             Self::Unconfirmed(why) => format!(
                 "the outcome of an append is unknown, although the node was not killed: {why}"
@@ -76,8 +76,8 @@ impl Client {
     pub(super) async fn append(
         &mut self,
         conversation: &str,
-        messages: &[ToAppend],
-    ) -> Result<Acked, Trouble> {
+        messages: &[OutgoingMessage],
+    ) -> Result<AppendAck, AppendFailure> {
         match self {
             Self::Native(client) => client.append(conversation, messages).await,
             Self::Http(client) => client.append(conversation, messages).await,
@@ -85,8 +85,11 @@ impl Client {
     }
 
     /// Reads a whole conversation; one without messages is empty.
-    pub(super) async fn read_all(&mut self, conversation: &str) -> Result<Vec<Stored>, Failure> {
-        let mut all: Vec<Stored> = Vec::new();
+    pub(super) async fn read_all(
+        &mut self,
+        conversation: &str,
+    ) -> Result<Vec<StoredMessage>, Failure> {
+        let mut all: Vec<StoredMessage> = Vec::new();
         loop {
             let after = all.last().map_or(0, |last| last.seq);
             let page = match self {

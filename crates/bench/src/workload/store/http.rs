@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_hung_up_is_asked_over_another_connection() {
+    fn a_closed_connection_is_renewed() {
         let local = LocalSet::new();
         local.block_on(&runtime().unwrap(), async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_kept_and_its_loss_is_told() {
+    fn a_connection_is_reused_and_its_loss_is_an_error() {
         let local = LocalSet::new();
         local.block_on(&runtime().unwrap(), async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

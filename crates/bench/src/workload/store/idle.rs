@@ -14,13 +14,13 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::task::LocalSet;
 
-use super::client::{Client, ToAppend, Trouble};
+use super::client::{AppendFailure, Client, OutgoingMessage};
 use super::matrix::Door;
 use super::{message, space};
 use crate::clock::now_ns;
 use crate::workload::node::Node;
 use crate::workload::role::{self, Failure};
-use crate::workload::{Surroundings, WorkloadError, place, rest};
+use crate::workload::{Surroundings, WorkloadError, idle_memory, temporary_directory};
 
 /// Parameters of the measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,9 +95,9 @@ pub fn run(
         &idle.directory,
         space::needed_bytes(messages, idle.size as u64),
     )?;
-    let place = place(&idle.directory)?;
-    let node = Node::start_in(&surroundings.executable, place.path(), &[])?;
-    let empty_rss_bytes = rest::rss_bytes(&node)?;
+    let scratch = temporary_directory(&idle.directory)?;
+    let node = Node::start_in(&surroundings.executable, scratch.path(), &[])?;
+    let empty_rss_bytes = idle_memory::rss_bytes(&node)?;
     let half = idle.conversations / 2;
     let mut make_seconds = 0.0;
     let mut left_alone = |numbers| {
@@ -107,16 +107,16 @@ pub fn run(
         make_seconds += (now_ns() - begin_ns) as f64 / 1e9;
         progress("leaving them alone");
         thread::sleep(idle.rest);
-        rest::rss_bytes(&node)
+        idle_memory::rss_bytes(&node)
     };
     let half_rss_bytes = left_alone(0..half)?;
     let idle_rss_bytes = left_alone(half..idle.conversations)?;
     node.kill();
     progress("starting with all of them");
     let begin_ns = now_ns();
-    let node = Node::start_in(&surroundings.executable, place.path(), &[])?;
+    let node = Node::start_in(&surroundings.executable, scratch.path(), &[])?;
     let cold_start_ms = (now_ns() - begin_ns) / 1_000_000;
-    let cold_rss_bytes = rest::rss_bytes(&node)?;
+    let cold_rss_bytes = idle_memory::rss_bytes(&node)?;
     let (read_back, wrong) = on_runtime(read_back(&node, idle))?;
     let each = |more: u64, less: u64, count: u64| (more as f64 - less as f64) / count.max(1) as f64;
     let from_empty = |rss_bytes| each(rss_bytes, empty_rss_bytes, idle.conversations);
@@ -124,7 +124,7 @@ pub fn run(
         conversations: idle.conversations,
         messages: idle.messages,
         make_seconds,
-        disk_bytes: disk_bytes(place.path())?,
+        disk_bytes: disk_bytes(scratch.path())?,
         empty_rss_bytes,
         half_rss_bytes,
         idle_rss_bytes,
@@ -138,8 +138,8 @@ pub fn run(
     })
 }
 
-fn disk_bytes(place: &Path) -> Result<u64, WorkloadError> {
-    space::used_bytes(place).map_err(WorkloadError::Directory)
+fn disk_bytes(directory: &Path) -> Result<u64, WorkloadError> {
+    space::used_bytes(directory).map_err(WorkloadError::Directory)
 }
 
 fn on_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, WorkloadError> {
@@ -150,12 +150,12 @@ fn on_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Wo
 
 /// Creates the conversations with these numbers, each by one append.
 async fn make(node: &Node, idle: &Idle, numbers: Range<u64>) -> Result<(), Failure> {
-    let messages: Rc<[ToAppend]> = messages(idle).into();
+    let messages: Rc<[OutgoingMessage]> = messages(idle).into();
     let mut tasks = Vec::new();
     for first in numbers.clone().take(CONNECTIONS) {
         let client = Client::open(node, idle.door).await?;
         let numbers = (first..numbers.end).step_by(CONNECTIONS);
-        tasks.push(tokio::task::spawn_local(make_some(
+        tasks.push(tokio::task::spawn_local(create_share(
             client,
             numbers,
             messages.clone(),
@@ -167,26 +167,30 @@ async fn make(node: &Node, idle: &Idle, numbers: Range<u64>) -> Result<(), Failu
     Ok(())
 }
 
-async fn make_some(
+async fn create_share(
     mut client: Client,
     numbers: impl Iterator<Item = u64>,
-    messages: Rc<[ToAppend]>,
+    messages: Rc<[OutgoingMessage]>,
 ) -> Result<(), Failure> {
     for number in numbers {
-        make_one(&mut client, &name(number), &messages).await?;
+        create_conversation(&mut client, &name(number), &messages).await?;
     }
     Ok(())
 }
 
 /// Creates one conversation. A slow disk may answer after the client's deadline: an append with
 /// unknown outcome is retried, and its message ids keep it from being stored twice.
-async fn make_one(client: &mut Client, name: &str, messages: &[ToAppend]) -> Result<(), Failure> {
+async fn create_conversation(
+    client: &mut Client,
+    name: &str,
+    messages: &[OutgoingMessage],
+) -> Result<(), Failure> {
     let mut attempts = 1;
     loop {
         match client.append(name, messages).await {
             Ok(_) => return Ok(()),
-            Err(Trouble::Unconfirmed(_)) if attempts < ATTEMPTS => attempts += 1,
-            Err(trouble) => return Err(trouble.told()),
+            Err(AppendFailure::Unconfirmed(_)) if attempts < ATTEMPTS => attempts += 1,
+            Err(trouble) => return Err(trouble.into_failure()),
         }
     }
 }
@@ -196,8 +200,8 @@ fn name(number: u64) -> String {
 }
 
 /// Returns the messages, the same in every conversation: ids belong to a conversation.
-fn messages(idle: &Idle) -> Vec<ToAppend> {
-    let message = |number| ToAppend {
+fn messages(idle: &Idle) -> Vec<OutgoingMessage> {
+    let message = |number| OutgoingMessage {
         id: format!("m-{number}"),
         text: message::text(idle.size, number as u32),
     };

@@ -7,8 +7,8 @@
 //! carries a number that its writer never reuses, as its id and in its text. The messages read back
 //! are judged by their numbers only.
 
-mod known;
 mod writer;
+mod writer_state;
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -20,12 +20,12 @@ use tokio::task::LocalSet;
 
 use super::client::Client;
 use super::matrix::Door;
-use crate::workload::mortal::{Lives, start};
+use crate::workload::killed_node::{Lifetimes, start};
 use crate::workload::node::Node;
 use crate::workload::role::{self, Failure};
-use crate::workload::{Surroundings, WorkloadError, place};
-use known::Known;
+use crate::workload::{Surroundings, WorkloadError, temporary_directory};
 use writer::{append_until, retry};
+use writer_state::WriterState;
 
 /// Parameters of the check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,10 +102,10 @@ impl KillReport {
 }
 
 /// A conversation, the client API of its writer, and the writer's knowledge of it.
-struct Share {
+struct WriterShare {
     conversation: String,
     door: Door,
-    known: RefCell<Known>,
+    known: RefCell<WriterState>,
 }
 
 /// Runs the check.
@@ -117,35 +117,37 @@ pub fn run(
     check: &KillCheck,
     mut progress: impl FnMut(u32),
 ) -> Result<KillReport, WorkloadError> {
-    let place = place(&check.directory)?;
+    let scratch = temporary_directory(&check.directory)?;
     let runtime = role::runtime().map_err(WorkloadError::Directory)?;
-    let shares: Vec<Rc<Share>> = (0..check.writers)
+    let shares: Vec<Rc<WriterShare>> = (0..check.writers)
         .map(|writer| share(check, writer))
         .collect();
-    let mut lives = Lives::of(check.seed);
+    let mut lives = Lifetimes::of(check.seed);
     let mut report = KillReport {
         seed: check.seed,
         ..KillReport::default()
     };
     for kill in 0..check.kills {
-        let node = start(surroundings, place.path(), &mut report.start_ms_max)?;
-        let lived = live_and_die(node, &shares, lives.next(), &mut report);
-        LocalSet::new().block_on(&runtime, lived).map_err(broken)?;
+        let node = start(surroundings, scratch.path(), &mut report.start_ms_max)?;
+        let written = write_and_kill(node, &shares, lives.next(), &mut report);
+        LocalSet::new()
+            .block_on(&runtime, written)
+            .map_err(broken)?;
         report.kills += 1;
         progress(kill + 1);
     }
-    let node = start(surroundings, place.path(), &mut report.start_ms_max)?;
+    let node = start(surroundings, scratch.path(), &mut report.start_ms_max)?;
     LocalSet::new()
         .block_on(&runtime, judge(&node, &shares, &mut report))
         .map_err(broken)?;
     Ok(report)
 }
 
-fn share(check: &KillCheck, writer: u32) -> Rc<Share> {
-    Rc::new(Share {
+fn share(check: &KillCheck, writer: u32) -> Rc<WriterShare> {
+    Rc::new(WriterShare {
         conversation: format!("kill-{writer}"),
         door: check.doors[writer as usize % check.doors.len()],
-        known: RefCell::new(Known::new(writer, check.size)),
+        known: RefCell::new(WriterState::new(writer, check.size)),
     })
 }
 
@@ -155,9 +157,9 @@ fn broken(failure: Failure) -> WorkloadError {
 
 /// Sends again the last acknowledged batch and the one in flight, then writes until the node is
 /// killed.
-async fn live_and_die(
+async fn write_and_kill(
     node: Node,
-    shares: &[Rc<Share>],
+    shares: &[Rc<WriterShare>],
     life: Duration,
     report: &mut KillReport,
 ) -> Result<(), Failure> {
@@ -183,7 +185,11 @@ async fn live_and_die(
 }
 
 /// Sends batches with unknown outcome again, and reads everything back.
-async fn judge(node: &Node, shares: &[Rc<Share>], report: &mut KillReport) -> Result<(), Failure> {
+async fn judge(
+    node: &Node,
+    shares: &[Rc<WriterShare>],
+    report: &mut KillReport,
+) -> Result<(), Failure> {
     for share in shares {
         let mut client = Client::open(node, share.door).await?;
         retry(&mut client, share, report).await?;

@@ -1,11 +1,11 @@
 //! Append role: virtual users that join one after the other, each with its own window of messages.
 
+mod conversation_cursor;
 mod durable_streams;
 mod http;
-mod line;
 mod native;
 mod redis;
-mod turn;
+mod shared_sender;
 mod ws;
 
 use std::cell::RefCell;
@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use tokio::task::LocalSet;
 
-use self::turn::Turn;
-use super::{Appended, LoadSpec, STEADY, Way};
+use self::conversation_cursor::ConversationCursor;
+use super::{AppendCounts, LoadClient, LoadSpec, STEADY};
 use crate::clock::now_ns;
 use crate::tally::Tally;
-use crate::workload::role::{Failure, Ready, hear, runtime, say};
+use crate::workload::role::{Failure, Ready, read_line, runtime, write_line};
 
 /// Plays the role.
 ///
@@ -28,7 +28,7 @@ pub(crate) fn play(spec: &LoadSpec) -> Result<(), Failure> {
     let local = LocalSet::new();
     local.block_on(&runtime()?, play_on_runtime(spec))?;
     // The suite reads this process's memory before it ends.
-    hear()?;
+    read_line()?;
     Ok(())
 }
 
@@ -38,58 +38,58 @@ async fn play_on_runtime(spec: &LoadSpec) -> Result<(), Failure> {
     for vu in 0..spec.vus {
         users.push(open(spec, vu).await?);
     }
-    say(&Ready {
+    write_line(&Ready {
         address: None,
         setup_ns: now_ns() - opened_ns,
     })?;
-    if hear()?.is_some() {
-        say(&append(spec, users).await?)?;
+    if read_line()?.is_some() {
+        write_line(&append(spec, users).await?)?;
     }
     Ok(())
 }
 
 /// Opens the slots of one user's window.
-async fn open(spec: &LoadSpec, vu: u32) -> Result<Vec<Place>, Failure> {
-    Ok(match spec.way {
-        Way::Native => native::open(spec, vu).await?.map(Place::Native).collect(),
-        Way::Http => {
-            let turn = Turn::of(spec, vu);
-            let mut places = Vec::new();
-            for place in 0..spec.pipeline {
-                let opened = http::Place::open(spec, vu, place, turn.clone());
-                places.push(Place::Http(opened.await?));
+async fn open(spec: &LoadSpec, vu: u32) -> Result<Vec<Slot>, Failure> {
+    Ok(match spec.client {
+        LoadClient::Native => native::open(spec, vu).await?.map(Slot::Native).collect(),
+        LoadClient::Http => {
+            let turn = ConversationCursor::of(spec, vu);
+            let mut slots = Vec::new();
+            for index in 0..spec.pipeline {
+                let opened = http::Slot::open(spec, vu, index, turn.clone());
+                slots.push(Slot::Http(opened.await?));
             }
-            places
+            slots
         }
-        Way::Ws => ws::open(spec, vu).await?.map(Place::Ws).collect(),
-        Way::Redis => redis::open(spec, vu).await?.map(Place::Redis).collect(),
-        Way::DurableStreams => {
-            let mut places = Vec::new();
+        LoadClient::Ws => ws::open(spec, vu).await?.map(Slot::Ws).collect(),
+        LoadClient::Redis => redis::open(spec, vu).await?.map(Slot::Redis).collect(),
+        LoadClient::DurableStreams => {
+            let mut slots = Vec::new();
             for _ in 0..spec.pipeline {
-                places.push(Place::DurableStreams(
-                    durable_streams::Place::open(spec, vu).await?,
+                slots.push(Slot::DurableStreams(
+                    durable_streams::Slot::open(spec, vu).await?,
                 ));
             }
-            places
+            slots
         }
     })
 }
 
 /// A slot in a window: sends a message and waits until it is acknowledged.
-enum Place {
-    Native(native::Place),
-    Http(http::Place),
-    Ws(ws::Place),
-    Redis(redis::Place),
-    DurableStreams(durable_streams::Place),
+enum Slot {
+    Native(native::Slot),
+    Http(http::Slot),
+    Ws(ws::Slot),
+    Redis(redis::Slot),
+    DurableStreams(durable_streams::Slot),
 }
 
-impl Place {
+impl Slot {
     /// Prepares the slot when its user joins. Its connection may have been idle for long.
     async fn join(&mut self) {
         match self {
-            Self::Http(place) => place.join().await,
-            Self::DurableStreams(place) => place.join().await,
+            Self::Http(slot) => slot.join().await,
+            Self::DurableStreams(slot) => slot.join().await,
             Self::Native(_) | Self::Ws(_) | Self::Redis(_) => {}
         }
     }
@@ -97,43 +97,43 @@ impl Place {
     /// Appends the slot's next message. The error is a stable word for the tally.
     async fn append(&mut self) -> Result<(), String> {
         match self {
-            Self::Native(place) => place.append().await,
-            Self::Http(place) => place.append().await,
-            Self::Ws(place) => place.append().await,
-            Self::Redis(place) => place.append().await,
-            Self::DurableStreams(place) => place.append().await,
+            Self::Native(slot) => slot.append().await,
+            Self::Http(slot) => slot.append().await,
+            Self::Ws(slot) => slot.append().await,
+            Self::Redis(slot) => slot.append().await,
+            Self::DurableStreams(slot) => slot.append().await,
         }
     }
 }
 
 /// Runs every slot from when its user joins until the window closes.
-async fn append(spec: &LoadSpec, users: Vec<Vec<Place>>) -> Result<Appended, Failure> {
+async fn append(spec: &LoadSpec, users: Vec<Vec<Slot>>) -> Result<AppendCounts, Failure> {
     let begin_ns = now_ns();
     let open_ns = begin_ns + spec.ramp_ns;
     let end_ns = open_ns + spec.window_ns;
     let tally = Rc::new(RefCell::new(Tally::new()));
     let mut tasks = Vec::new();
-    for (vu, places) in users.into_iter().enumerate() {
+    for (vu, slots) in users.into_iter().enumerate() {
         let join_ns = begin_ns + spec.ramp_ns * vu as u64 / u64::from(spec.vus);
-        for place in places {
+        for slot in slots {
             let times = Times {
                 join_ns,
                 open_ns,
                 end_ns,
             };
             tasks.push(tokio::task::spawn_local(keep_busy(
-                place,
+                slot,
                 times,
                 tally.clone(),
             )));
         }
     }
     sleep_until(open_ns).await;
-    say(&STEADY)?;
+    write_line(&STEADY)?;
     for task in tasks {
         task.await?;
     }
-    Ok(Appended {
+    Ok(AppendCounts {
         tally: tally.take(),
         window_ns: now_ns() - open_ns,
     })
@@ -147,16 +147,16 @@ struct Times {
     end_ns: u64,
 }
 
-async fn keep_busy(mut place: Place, times: Times, tally: Rc<RefCell<Tally>>) {
+async fn keep_busy(mut slot: Slot, times: Times, tally: Rc<RefCell<Tally>>) {
     sleep_until(times.join_ns).await;
-    place.join().await;
+    slot.join().await;
     let mut start_ns = now_ns();
     while start_ns < times.end_ns {
         let is_counted = start_ns >= times.open_ns;
         if is_counted {
             tally.borrow_mut().sent();
         }
-        let outcome = place.append().await;
+        let outcome = slot.append().await;
         let done_ns = now_ns();
         match outcome {
             Ok(()) if is_counted => tally.borrow_mut().answered(start_ns, done_ns),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{APPEND, Way};
+use super::{APPEND, LoadClient};
 use crate::model::{Area, Case};
 use crate::workload::OURS;
 use crate::workload::node::Node;
@@ -63,11 +63,11 @@ impl Door {
         }
     }
 
-    pub(super) fn way(self) -> Way {
+    pub(super) fn client(self) -> LoadClient {
         match self {
-            Self::Native => Way::Native,
-            Self::Http => Way::Http,
-            Self::Ws => Way::Ws,
+            Self::Native => LoadClient::Native,
+            Self::Http => LoadClient::Http,
+            Self::Ws => LoadClient::Ws,
         }
     }
 
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_door_is_part_of_the_case_and_a_rival_has_none() {
+    fn the_client_api_is_a_parameter_of_our_cases_only() {
         let matrix = example();
         let doors: Vec<_> = matrix.ours().iter().map(Door::of).collect();
         assert_eq!(doors, [Some(Door::Native), Some(Door::Ws)]);

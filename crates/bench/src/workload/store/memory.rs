@@ -8,7 +8,7 @@ use crate::process::Memory;
 const POINTS_MAX: usize = 600;
 
 /// Recorder of a process's memory over time.
-pub(super) struct Course {
+pub(super) struct MemoryRecorder {
     pid: u32,
     started_ns: u64,
     points: Vec<MemoryPoint>,
@@ -17,7 +17,7 @@ pub(super) struct Course {
     calls: usize,
 }
 
-impl Course {
+impl MemoryRecorder {
     /// Starts to record the memory of a process.
     pub(super) fn of(pid: u32) -> Self {
         Self {
@@ -30,7 +30,7 @@ impl Course {
     }
 
     /// Records a point; call it at regular intervals.
-    pub(super) fn look(&mut self) {
+    pub(super) fn sample(&mut self) {
         let Some(memory) = Memory::of(self.pid) else {
             return;
         };
@@ -67,9 +67,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_run_has_its_points_further_apart_and_none_is_out_of_order() {
-        let mut course = Course::of(std::process::id());
-        course.look();
+    fn a_long_run_has_fewer_points_in_order() {
+        let mut course = MemoryRecorder::of(std::process::id());
+        course.sample();
         assert!(course.points[0].rss_bytes > 0);
         for at_ms in 1..10_000 {
             course.record(MemoryPoint {

@@ -12,7 +12,7 @@ use crate::model::Case;
 use crate::workload::journal::floor;
 use crate::workload::peer::{Amount, Peer, Program};
 use crate::workload::rpc::Transport;
-use crate::workload::{Placement, Surroundings, WorkloadError, place};
+use crate::workload::{Placement, Surroundings, WorkloadError, temporary_directory};
 
 /// The running floors, and the available peers.
 pub(super) struct Rivals {
@@ -24,7 +24,7 @@ pub(super) struct Rivals {
     left_out: Vec<Kind>,
     versions: Vec<(&'static str, String)>,
     /// Directory of the echoes' files.
-    _place: Option<TempDir>,
+    _scratch: Option<TempDir>,
 }
 
 impl Rivals {
@@ -43,23 +43,23 @@ impl Rivals {
                 peers: Vec::new(),
                 left_out: Vec::new(),
                 versions: Vec::new(),
-                _place: None,
+                _scratch: None,
             });
         };
-        let place = place(&matrix.directory)?;
+        let scratch = temporary_directory(&matrix.directory)?;
         let (peers, left_out): (Vec<Kind>, Vec<Kind>) = Kind::ALL
             .into_iter()
             .partition(|kind| kind.is_in(directory));
         Ok(Self {
             disk: Some(Program::DISK.in_directory(directory)?),
-            echoes: echoes(directory, place.path(), matrix)?,
+            echoes: echoes(directory, scratch.path(), matrix)?,
             versions: peers
                 .iter()
                 .filter_map(|kind| version(*kind, directory))
                 .collect(),
             peers,
             left_out,
-            _place: Some(place),
+            _scratch: Some(scratch),
         })
     }
 
@@ -94,8 +94,8 @@ impl Rivals {
         }
         match &self.disk {
             Some(disk) => {
-                let place = place(&matrix.directory)?;
-                floor::measure(disk, case, place.path(), matrix.window)
+                let scratch = temporary_directory(&matrix.directory)?;
+                floor::measure(disk, case, scratch.path(), matrix.window)
             }
             None => Err(WorkloadError::Nothing(
                 format!("{} is not a floor", case.target),
@@ -115,7 +115,7 @@ impl Rivals {
         let peers = self
             .peers
             .iter()
-            .map(|kind| (kind.target().to_owned(), kind.words().to_owned()));
+            .map(|kind| (kind.target().to_owned(), kind.description().to_owned()));
         let left_out = self.left_out.iter().map(|kind| {
             let words = "did not take part: it is not in the directory of peers";
             (kind.target().to_owned(), words.to_owned())
@@ -151,8 +151,8 @@ fn echoes(programs: &Path, files: &Path, matrix: &Matrix) -> Result<Vec<Peer>, W
 /// Returns the first line of a server's `--version`.
 fn version(kind: Kind, directory: &Path) -> Option<(&'static str, String)> {
     let program = directory.join(kind.program());
-    let said = Command::new(program).arg("--version").output().ok()?;
-    let said = String::from_utf8(said.stdout).ok()?;
-    let line = said.lines().next()?.trim();
+    let output = Command::new(program).arg("--version").output().ok()?;
+    let output = String::from_utf8(output.stdout).ok()?;
+    let line = output.lines().next()?.trim();
     (!line.is_empty()).then(|| (kind.target(), line.to_owned()))
 }

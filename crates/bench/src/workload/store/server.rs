@@ -12,11 +12,11 @@ use tempfile::TempDir;
 
 pub(super) use postgres::{Pgbench, Window, pgbench};
 
-use super::Way;
+use super::LoadClient;
 use crate::clock::now_ns;
 use crate::model::Case;
 use crate::workload::child::{Actor, ChildError, Pin};
-use crate::workload::rival::{free_port, redis};
+use crate::workload::rival_server::{free_port, redis};
 use crate::workload::{PATIENCE, WorkloadError};
 
 /// A system that stores messages too.
@@ -31,7 +31,7 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Driver {
     /// Our own load.
-    Load(Way),
+    Load(LoadClient),
     /// The system's own benchmark program.
     Pgbench,
 }
@@ -63,8 +63,8 @@ impl Kind {
     pub(super) fn driver(self) -> Driver {
         match self {
             Self::Postgres => Driver::Pgbench,
-            Self::Redis => Driver::Load(Way::Redis),
-            Self::DurableStreams => Driver::Load(Way::DurableStreams),
+            Self::Redis => Driver::Load(LoadClient::Redis),
+            Self::DurableStreams => Driver::Load(LoadClient::DurableStreams),
         }
     }
 
@@ -85,7 +85,7 @@ impl Kind {
     }
 
     /// Describes the system and its set-up.
-    pub(super) fn words(self) -> &'static str {
+    pub(super) fn description(self) -> &'static str {
         match self {
             Self::Postgres => {
                 "one-row INSERTs of the text into a table with a bigserial key; pgbench with prepared statements, a \
@@ -108,7 +108,7 @@ pub(super) struct Server {
     kind: Kind,
     pub(super) address: String,
     programs: PathBuf,
-    place: TempDir,
+    scratch: TempDir,
 }
 
 impl Server {
@@ -122,19 +122,19 @@ impl Server {
         on_disk: &Path,
     ) -> Result<Self, WorkloadError> {
         let programs = programs.canonicalize().map_err(WorkloadError::Directory)?;
-        let place = tempfile::Builder::new()
+        let scratch = tempfile::Builder::new()
             .prefix("telpher-bench-")
             .tempdir_in(on_disk.canonicalize().map_err(WorkloadError::Directory)?)
             .map_err(WorkloadError::Directory)?;
         let port = free_port().map_err(WorkloadError::Directory)?;
         let actor = match kind {
-            Kind::Postgres => postgres::start(&programs, place.path(), port)?,
+            Kind::Postgres => postgres::start(&programs, scratch.path(), port)?,
             Kind::Redis => start(
                 &programs.join("redis-server"),
-                &redis(port, place.path(), "always"),
+                &redis(port, scratch.path(), "always"),
             )?,
             Kind::DurableStreams => {
-                let directory = place.path().display().to_string();
+                let directory = scratch.path().display().to_string();
                 let flags = ["--port", &port.to_string(), "--data-dir", &directory];
                 start(
                     &programs.join("durable-streams-server"),
@@ -147,7 +147,7 @@ impl Server {
             kind,
             address: format!("127.0.0.1:{port}"),
             programs,
-            place,
+            scratch,
         };
         server.wait_until_open()?;
         if kind == Kind::Postgres {
@@ -168,7 +168,7 @@ impl Server {
 
     /// Returns the directory of its data.
     pub(super) fn directory(&self) -> &Path {
-        self.place.path()
+        self.scratch.path()
     }
 
     /// Returns the directory of its programs.
@@ -181,8 +181,8 @@ impl Server {
         while TcpStream::connect(&self.address).is_err() {
             self.check_alive()?;
             if now_ns() > limit_ns {
-                let what = format!("{} does not listen on {}", self.kind.target(), self.address);
-                return Err(WorkloadError::Node(what));
+                let problem = format!("{} does not listen on {}", self.kind.target(), self.address);
+                return Err(WorkloadError::Node(problem));
             }
             thread::sleep(LOOK);
         }

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_grows_on_is_not_flat_and_memory_that_filled_up_is() {
+    fn growing_memory_is_not_flat_and_settled_memory_is() {
         assert!(course(|at| (100 << 20) + at).is_flat());
         assert!(course(|at| at.min(30) << 22).is_flat());
         assert!(!course(|at| (100 << 20) + (at << 20)).is_flat());

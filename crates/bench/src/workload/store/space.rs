@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_that_is_too_small_is_told_before_anything_is_written() {
+    fn too_little_disk_space_is_an_error_before_any_write() {
         let directory = tempfile::tempdir().unwrap();
         check(directory.path(), 0).unwrap();
         let error = check(directory.path(), u64::MAX / 2)
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_files_take_is_summed_over_all_directories() {
+    fn disk_usage_is_summed_over_all_directories() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("below")).unwrap();
         assert_eq!(used_bytes(directory.path()).unwrap(), 0);

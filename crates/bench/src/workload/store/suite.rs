@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::agent::Agent;
 use super::matrix::Door;
-use super::memory::Course;
+use super::memory::MemoryRecorder;
 use super::rivals::Rivals;
 use super::server::{Driver, Kind, Pgbench, Server, Window, pgbench};
-use super::tree::Tree;
-use super::{Appended, LoadSpec, Matrix, STEADY, Way};
+use super::tree::ProcessTree;
+use super::{AppendCounts, LoadClient, LoadSpec, Matrix, STEADY};
 use crate::clock::now_ns;
 use crate::measurement::Measurement;
 use crate::model::{Case, CaseComparison, CaseResult, Environment, Metric, Results, Setup};
@@ -17,11 +17,13 @@ use crate::process::{Role, Usage, Watch};
 use crate::progress::{Progress, Show};
 use crate::suite::Suite;
 use crate::workload::child::{ChildError, Pin};
-use crate::workload::counted::Counted;
-use crate::workload::journal::prepared;
+use crate::workload::disk_counters::DiskCounters;
+use crate::workload::journal::spare_segments;
 use crate::workload::node::Node;
 use crate::workload::role::{self, Ready, Spec};
-use crate::workload::{OURS, PATIENCE, Surroundings, WorkloadError, place, take_turns};
+use crate::workload::{
+    OURS, PATIENCE, Surroundings, WorkloadError, take_turns, temporary_directory,
+};
 
 /// Runs every client API and, if peers are available, the same on floors and peers.
 ///
@@ -95,7 +97,7 @@ fn contest(case: &Case) -> Vec<Metric> {
 
 /// Server that a run loads.
 struct Target<'a> {
-    way: Way,
+    client: LoadClient,
     address: String,
     pid: u32,
     check_alive: &'a mut dyn FnMut() -> Result<(), ChildError>,
@@ -108,27 +110,27 @@ fn measure_node(
     matrix: &Matrix,
     agent: Option<&Agent>,
 ) -> Result<Measurement, WorkloadError> {
-    let place = place(&matrix.directory)?;
-    let node = Node::start_in(&surroundings.executable, place.path(), &[])?;
+    let scratch = temporary_directory(&matrix.directory)?;
+    let node = Node::start_in(&surroundings.executable, scratch.path(), &[])?;
     if let Some(agent) = agent {
         agent.register(node.http_address(), matrix.vus)?;
     }
-    prepared::wait(&place.path().join("journal"))
+    spare_segments::wait(&scratch.path().join("journal"))
         .map_err(|failure| WorkloadError::Node(failure.to_string()))?;
     let (pid, address) = (node.pid(), door.address(&node).to_owned());
     let node = std::cell::RefCell::new(node);
     let mut before = None;
     let target = Target {
-        way: door.way(),
+        client: door.client(),
         address,
         pid,
         check_alive: &mut || node.borrow_mut().check_alive(),
     };
     let measured = drive(surroundings, target, matrix, || {
-        before = Some(Counted::of(&node.borrow(), place.path()));
+        before = Some(DiskCounters::of(&node.borrow(), scratch.path()));
     })?;
     let storage = before.and_then(|before| {
-        let now = Counted::of(&node.borrow(), place.path());
+        let now = DiskCounters::of(&node.borrow(), scratch.path());
         now.since(&before, measured.completed * matrix.size)
     });
     Ok(Measurement {
@@ -144,14 +146,17 @@ fn measure_peer(
     matrix: &Matrix,
 ) -> Result<Measurement, WorkloadError> {
     let Some(programs) = &surroundings.peers else {
-        let what = format!("{} is not a peer", kind.target());
-        return Err(WorkloadError::Nothing(what, "add --peers bench/peers/bin"));
+        let problem = format!("{} is not a peer", kind.target());
+        return Err(WorkloadError::Nothing(
+            problem,
+            "add --peers bench/peers/bin",
+        ));
     };
     let mut server = Server::start(kind, programs, &matrix.directory)?;
     match kind.driver() {
-        Driver::Load(way) => {
+        Driver::Load(client) => {
             let target = Target {
-                way,
+                client,
                 address: server.address.clone(),
                 pid: server.pid(),
                 check_alive: &mut || server.check_alive(),
@@ -170,7 +175,7 @@ fn drive(
     on_open: impl FnOnce(),
 ) -> Result<Measurement, WorkloadError> {
     let spec = Spec::StoreLoad(LoadSpec {
-        way: target.way,
+        client: target.client,
         address: target.address,
         vus: matrix.vus,
         pipeline: matrix.pipeline,
@@ -181,20 +186,22 @@ fn drive(
     });
     let mut load = role::start(&surroundings.executable, &spec, Pin::Nowhere)?;
     let Ready { setup_ns, .. } = load.json()?;
-    let mut course = Course::of(target.pid);
+    let mut course = MemoryRecorder::of(target.pid);
     let mut look = || {
-        course.look();
+        course.sample();
         (target.check_alive)()
     };
-    load.say("go")?;
+    load.write_line("go")?;
     let word: String = load.json_while(matrix.ramp + PATIENCE, &mut look)?;
     if word != STEADY {
-        return Err(load.nonsense(word, format!("expected `{STEADY}`")).into());
+        return Err(load
+            .invalid_line(word, format!("expected `{STEADY}`"))
+            .into());
     }
     on_open();
-    let tree = Tree::watch(target.pid);
+    let tree = ProcessTree::watch(target.pid);
     let watch = Watch::start(&[(Role::Sender, load.pid())])?;
-    let Appended { tally, window_ns } = load.json_while(matrix.window + PATIENCE, &mut look)?;
+    let AppendCounts { tally, window_ns } = load.json_while(matrix.window + PATIENCE, &mut look)?;
     let usage = watch.stop_with(vec![tree.stop()]);
     Ok(Measurement {
         setup_ns: Some(setup_ns),
@@ -209,7 +216,7 @@ fn measure_pgbench(server: &mut Server, matrix: &Matrix) -> Result<Measurement, 
     let mut load = pgbench(server, matrix)?;
     wait(Pgbench::warm_up(matrix), || load.check_alive())?;
     let mut window = Window::open();
-    let tree = Tree::watch(server.pid());
+    let tree = ProcessTree::watch(server.pid());
     let watch = Watch::start(&[(Role::Sender, load.pid())])?;
     let begin_ns = now_ns();
     wait(matrix.window, || load.check_alive())?;

@@ -11,13 +11,13 @@ use crate::clock::{self, CpuClock};
 use crate::process::{Memory, Role, RoleUsage};
 
 /// Start of a measurement of a process and its descendants.
-pub(super) struct Tree {
+pub(super) struct ProcessTree {
     root: u32,
     cpu_ns: u64,
     started_ns: u64,
 }
 
-impl Tree {
+impl ProcessTree {
     /// Starts to measure the tree of `root`.
     pub(super) fn watch(root: u32) -> Self {
         Self {
@@ -147,7 +147,7 @@ mod tests {
     use crate::workload::child::{Actor, Pin};
 
     #[test]
-    fn a_line_is_read_behind_a_name_that_may_hold_anything() {
+    fn a_stat_line_is_parsed_after_any_process_name() {
         let stat = "42 (a) R (x) S 7 42 42 0 -1 4194304 10 20 0 0 11 12 13 14 20 0 1 0 99 1 1";
         assert_eq!(
             parse(stat),
@@ -160,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn the_work_of_children_counts_whether_they_have_ended_or_not() {
+    fn the_work_of_running_and_ended_children_counts() {
         // Two children work, one of them to its end; the other prints a line when both have.
         let work = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
         let script =
             format!("read _; (exec sh -c '{work}'); (({work}); echo done; cat) & cat <&0; wait");
         let mut shell = Actor::start(Path::new("/bin/sh"), ["-c", &script], Pin::Nowhere).unwrap();
-        let tree = Tree::watch(shell.pid());
-        shell.say("go").unwrap();
+        let tree = ProcessTree::watch(shell.pid());
+        shell.write_line("go").unwrap();
         assert_eq!(shell.line().unwrap(), "done");
         let own_ns = CpuClock::of(shell.pid()).unwrap().read_ns().unwrap();
         let used = tree.stop();
@@ -180,9 +180,9 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_is_gone_used_nobody_knows_what() {
+    fn a_process_tree_that_has_ended_has_no_usage() {
         let mut shell = Actor::start(Path::new("/bin/true"), [""], Pin::Nowhere).unwrap();
-        let tree = Tree::watch(shell.pid());
+        let tree = ProcessTree::watch(shell.pid());
         assert!(shell.line().is_err());
         drop(shell);
         let used = tree.stop();

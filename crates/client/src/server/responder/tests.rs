@@ -10,7 +10,7 @@ fn responder(window: Window) -> Responder {
     Responder::new(methods, port, window, 1 << 20, 1 << 20)
 }
 
-/// Takes what `encode` encodes, as one turn of a connection does. Returns what goes out.
+/// Processes the frames that `encode` writes as one turn of a connection. Returns the answers.
 fn take(responder: &mut Responder, encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode(&mut bytes);
@@ -26,7 +26,7 @@ fn take(responder: &mut Responder, encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8>
 }
 
 #[test]
-fn credit_is_returned_for_metadata_and_body_and_for_nothing_else() {
+fn credit_covers_metadata_and_body_only() {
     let mut responder = responder(Window {
         frame_size_max: 1 << 20,
         calls_max: 8,

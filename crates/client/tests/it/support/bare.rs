@@ -1,4 +1,4 @@
-//! The other side in bare frames: a client that misbehaves, a server that a test plays itself.
+//! Peers in raw frames: a misbehaving client, or a server played by the test.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use wire::{
     Window,
 };
 
-/// What arrived.
+/// A received frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) header: Header,
@@ -36,7 +36,7 @@ pub(crate) struct Bare {
     waiting: VecDeque<Frame>,
 }
 
-/// What a bare side says that it takes in.
+/// Window of a raw peer.
 pub(crate) const WINDOW: Window = Window {
     frame_size_max: 8 << 20,
     calls_max: 1000,
@@ -45,7 +45,7 @@ pub(crate) const WINDOW: Window = Window {
     keepalive_ms: 0,
 };
 
-/// The first use of a slot.
+/// First use of a slot.
 pub(crate) fn tag(slot: u32) -> Correlation {
     Correlation {
         slot,
@@ -63,13 +63,13 @@ impl Bare {
         }
     }
 
-    /// Connects and says nothing.
+    /// Connects without a handshake.
     pub(crate) async fn connect(address: &str) -> Self {
         let address = address.parse().unwrap();
         Self::new(net::connect(&address, None).await.unwrap())
     }
 
-    /// Connects and introduces itself; nothing of the peer's answer is left.
+    /// Connects and performs the handshake.
     pub(crate) async fn introduced(address: &str) -> Self {
         let mut bare = Self::connect(address).await;
         let hello = Hello {
@@ -85,17 +85,17 @@ impl Bare {
         bare
     }
 
-    /// The server's end of a connection whose client introduces itself; takes in `window`.
+    /// Accepts a connection as a server that grants `window`.
     pub(crate) async fn accept(listener: &Listener, window: Window) -> Self {
         Self::welcome(listener.accept().await, Role::Server, window).await
     }
 
-    /// The node's end of a connection whose client introduces itself; takes in `window`.
+    /// Accepts a connection as a node that grants `window`.
     pub(crate) async fn accept_as_node(listener: &Listener, window: Window) -> Self {
         Self::welcome(listener.accept().await, Role::Node, window).await
     }
 
-    /// The accepting end of a connection whose client introduces itself.
+    /// Accepts a connection and performs the handshake.
     pub(crate) async fn welcome(stream: Stream, role: Role, window: Window) -> Self {
         let mut bare = Self::new(stream);
         assert_eq!(bare.next().await.header.kind, Kind::HELLO);
@@ -111,7 +111,7 @@ impl Bare {
         bare
     }
 
-    /// Sends raw bytes; the connection may end meanwhile.
+    /// Sends raw bytes; the connection may have ended.
     pub(crate) async fn raw(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             match self.sink.try_write(bytes) {
@@ -162,12 +162,12 @@ impl Bare {
             .await;
     }
 
-    /// The next frame but BIND; fails when the connection ends.
+    /// Returns the next frame other than BIND; fails when the connection ends.
     pub(crate) async fn next(&mut self) -> Frame {
         self.try_next().await.expect("the connection ended")
     }
 
-    /// The next frame but BIND, or `None` at the end of the connection.
+    /// Returns the next frame other than BIND, or `None` at the end of the connection.
     pub(crate) async fn try_next(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.waiting.pop_front() {

@@ -1,4 +1,4 @@
-//! Handlers that tests can look into.
+//! Handlers that tests can observe.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ pub(crate) fn echo() -> Server {
     })
 }
 
-/// A count that can be waited for.
+/// A counter that tests can wait for.
 #[derive(Clone, Default)]
 pub(crate) struct Probe {
     shared: Arc<(AtomicUsize, Notify)>,
@@ -29,7 +29,7 @@ impl Probe {
         self.shared.0.load(Ordering::Acquire)
     }
 
-    /// Waits until at least so much was counted.
+    /// Waits until the counter has reached a value.
     pub(crate) async fn reaches(&self, count: usize) {
         loop {
             let mut notified = std::pin::pin!(self.shared.1.notified());
@@ -42,7 +42,7 @@ impl Probe {
     }
 }
 
-/// Counts when it is dropped: a handler that holds one shows when it ends.
+/// Increments a counter when it is dropped, to detect the end of a handler.
 pub(crate) struct Guard(pub(crate) Probe);
 
 impl Drop for Guard {
@@ -51,13 +51,13 @@ impl Drop for Guard {
     }
 }
 
-/// Handlers that wait until they are let through.
+/// Handlers that wait for permission to continue.
 #[derive(Clone)]
 pub(crate) struct Gate {
     permits: Arc<Semaphore>,
-    /// Handlers that have begun.
+    /// Handlers that have started.
     pub(crate) entered: Probe,
-    /// Handlers that have ended, or were dropped.
+    /// Handlers that have completed or were dropped.
     pub(crate) left: Probe,
 }
 
@@ -70,7 +70,7 @@ impl Gate {
         }
     }
 
-    /// `server` with a method `wait` that echoes when it is let through.
+    /// Adds a method `wait` to `server` that echoes once it may continue.
     pub(crate) fn on(&self, server: Server) -> Server {
         let gate = self.clone();
         server.handle("wait", move |request: client::Request| {
@@ -82,14 +82,14 @@ impl Gate {
         })
     }
 
-    /// Waits to be let through.
+    /// Waits for the permission.
     pub(crate) async fn pass(&self) {
         let _guard = Guard(self.left.clone());
         self.entered.add(1);
         self.permits.acquire().await.unwrap().forget();
     }
 
-    /// Lets so many through, now or when they come.
+    /// Lets this many handlers continue, now or when they start.
     pub(crate) fn let_through(&self, count: usize) {
         self.permits.add_permits(count);
     }

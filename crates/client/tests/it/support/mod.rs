@@ -1,4 +1,4 @@
-//! What the tests have in common.
+//! Shared test helpers.
 
 mod bare;
 mod handlers;
@@ -11,11 +11,10 @@ pub(crate) use bare::{Bare, Frame, WINDOW, tag};
 pub(crate) use handlers::{Gate, Guard, Probe, echo};
 pub(crate) use places::{Certificate, Node, everywhere, name, through_a_node};
 
-/// The longest that a test may take. On a clock that stands still it passes at once when nobody
-/// has anything left to do.
+/// Maximum duration of a test. On a paused clock it passes at once when all tasks are idle.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs a test, which must end.
+/// Runs a test with a time limit.
 pub(crate) async fn bounded<T>(test: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, test).await {
         Ok(outcome) => outcome,
@@ -23,18 +22,18 @@ pub(crate) async fn bounded<T>(test: impl Future<Output = T>) -> T {
     }
 }
 
-/// On a clock that stands still: returns when nobody can go on without it.
+/// Waits, on a paused clock, until all other tasks are idle.
 pub(crate) async fn everybody_rests() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
-/// An address within this process that no other test has.
+/// Returns an in-process address that no other test uses.
 pub(crate) fn inproc() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("inproc://it-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Listens at an address of [`inproc`], for a test that plays the other side itself.
+/// Listens at an [`inproc`] address, for a test that plays the peer.
 pub(crate) fn listen(address: &str) -> net::inproc::Listener {
     net::inproc::listen(address.strip_prefix("inproc://").unwrap()).unwrap()
 }

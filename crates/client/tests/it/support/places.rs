@@ -1,9 +1,9 @@
-//! Where a server can be reached: over each transport, directly and through a node.
+//! Ways to reach a server: every transport, directly and through a node.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use client::{Attached, Builder, Caller, Client, Name, Server};
+use client::{Attachment, Builder, Caller, Client, Name, Server};
 use edge::native::{Acceptor, Door, Spawn};
 use net::Address;
 use node::{Clock, Entropy, Handle, Limits, Ports};
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::inproc;
 
-/// A node in this process, at one address.
+/// A node in this process with one address.
 pub(crate) struct Node {
     pub(crate) handle: Handle,
     address: String,
@@ -45,7 +45,7 @@ impl Node {
         Self::start_with(address, edge::native::Options::default(), None).await
     }
 
-    /// `tls` is where the certificate and its key lie.
+    /// Starts a node; `tls` has the paths of the certificate and its key.
     pub(crate) async fn start_with(
         address: &str,
         options: edge::native::Options,
@@ -54,7 +54,7 @@ impl Node {
         Self::start_within(Limits::default(), address, options, tls).await
     }
 
-    /// A node with limits of its own.
+    /// Starts a node with limits.
     pub(crate) async fn start_within(
         limits: Limits,
         address: &str,
@@ -104,28 +104,28 @@ impl Node {
         }
     }
 
-    /// Where to connect to.
+    /// Returns the address.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
-    /// The address of the agent of that name.
+    /// Returns the address of an agent.
     pub(crate) fn address_of(&self, name: &Name) -> String {
         format!("{}#{name}", self.address)
     }
 
-    /// A client of this node.
+    /// Returns a client of this node.
     pub(crate) async fn client(&self) -> Client {
         Client::connect(&self.address).await.unwrap()
     }
 
-    /// A client of this node that sends under `name`.
+    /// Returns a client of this node that sends under `name`.
     pub(crate) async fn named(&self, name: &str) -> Client {
         let builder = Client::builder().name(name).unwrap();
         builder.connect(&self.address).await.unwrap()
     }
 
-    /// Ends everything at once, and waits until the address is free again.
+    /// Stops the node at once, and waits until its address is free.
     pub(crate) async fn kill(self) {
         let mut tasks = std::mem::take(&mut *self.tasks.0.lock());
         tasks.shutdown().await;
@@ -139,7 +139,7 @@ impl Drop for Node {
     }
 }
 
-/// Listens on a port of the loopback; writes it down when any will do.
+/// Listens on a loopback port; replaces port 0 in the address.
 fn listen(port: &mut u16) -> tokio::net::TcpListener {
     let bound = std::net::TcpListener::bind(("127.0.0.1", *port)).unwrap();
     bound.set_nonblocking(true).unwrap();
@@ -147,7 +147,7 @@ fn listen(port: &mut u16) -> tokio::net::TcpListener {
     tokio::net::TcpListener::from_std(bound).unwrap()
 }
 
-/// Tokio's clock, so that a test that stops it stops the node's too.
+/// Tokio's clock, so that pausing it also pauses the node.
 struct TokioClock(Instant);
 
 impl Clock for TokioClock {
@@ -168,7 +168,7 @@ impl Entropy for Dice {
     }
 }
 
-/// A certificate of `localhost` that vouches for itself, in a directory of its own.
+/// A self-signed certificate for `localhost`, in a temporary directory.
 pub(crate) struct Certificate(TempDir);
 
 impl Certificate {
@@ -188,7 +188,7 @@ impl Certificate {
         self.0.path().join("key.pem")
     }
 
-    /// A client that trusts it.
+    /// Returns a client that trusts the certificate.
     pub(crate) fn trusted(&self) -> Builder {
         Client::builder().authorities(self.certificate())
     }
@@ -198,20 +198,20 @@ impl Certificate {
     }
 }
 
-/// The name under which servers are attached.
+/// Name to which servers are attached.
 pub(crate) fn name() -> Name {
     Name::parse("acme/test/server").unwrap()
 }
 
-/// `server` behind `node`, and a caller of it.
-pub(crate) async fn through_a_node(node: &Node, server: &Server) -> (Attached, Caller) {
+/// Attaches `server` to `node` and returns a caller.
+pub(crate) async fn through_a_node(node: &Node, server: &Server) -> (Attachment, Caller) {
     let attached = server.attach(&node.client().await, &name()).await.unwrap();
     let caller = Caller::connect(&node.address_of(&name())).await.unwrap();
     (attached, caller)
 }
 
-/// Runs `check` with a caller of `server` at eight places: connected directly and through a node,
-/// over each transport. Only the address differs.
+/// Runs `check` with callers of `server` over eight ways: directly and through a node, over each
+/// transport. Only the address differs.
 pub(crate) async fn everywhere(server: &Server, check: impl AsyncFn(Caller)) {
     let made = Certificate::make();
     let addresses = |kind: &str| {

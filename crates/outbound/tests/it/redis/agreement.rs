@@ -1,4 +1,4 @@
-//! The function on the server and the engine decide the same, whatever happened before.
+//! The script on the server and the engine make the same decisions in every state.
 
 use node::ports::quota_store::{RemoteCell, RemoteDecision, RemoteStanding, RemoteTake, Verb};
 use outbound::redis::script::{Call, Script, decision};
@@ -20,7 +20,7 @@ enum Step {
     Pass(u64),
     Back(u64),
     Take(u64),
-    /// Of what was taken last; it truly cost that.
+    /// Settles the last take with this cost.
     Settle(u64),
     Reset,
 }
@@ -144,7 +144,7 @@ impl Engine {
         reset(&self.rules, &mut self.plan, &subject, tables, now_ns);
     }
 
-    /// How its cells stand, in the store's words; those know no marks.
+    /// State of its cells in the format of the store, which has no marks.
     fn standings(&mut self, now_ns: u64) -> Vec<RemoteStanding> {
         let subject = Subject::parse(SUBJECT).unwrap();
         self.rules.plan_look(&mut self.plan, &subject);
@@ -166,7 +166,7 @@ impl Engine {
     }
 }
 
-/// The function on a server, for cells of its own.
+/// The script on a server, for cells of its own.
 struct Remote<'a> {
     connection: &'a mut redis::Connection,
     script: Script,
@@ -193,7 +193,13 @@ impl Remote<'_> {
             cells: cells.collect(),
         };
         let call = Call::take(&take, Some(now_ns));
-        decision(self.script.whole(&call).query(self.connection).unwrap()).unwrap()
+        decision(
+            self.script
+                .with_source(&call)
+                .query(self.connection)
+                .unwrap(),
+        )
+        .unwrap()
     }
 
     fn standings(&mut self, now_ns: u64) -> Vec<RemoteStanding> {
@@ -247,7 +253,7 @@ fn agree(
                 let count = |place: usize, cell: &RemoteCell| {
                     let RemoteStanding { is_short, mark, .. } = taken.cells[place];
                     match cell.kind {
-                        // Of what only says so and had too little, nothing was taken.
+                        // A shadow limit with too little credit is not debited.
                         Kind::Slots { .. } if is_short => (0, None),
                         Kind::Slots { .. } => (-(reserved as i64), Some(mark)),
                         _ if is_short => (truly as i64, None),
@@ -308,7 +314,7 @@ fn the_server_decides_as_the_engine_does() {
     if let Err(error) = ran {
         panic!("{error}");
     }
-    // What is not given back leaves the cell in the stretch that it was in.
+    // The unreturned amount stays in the period in which it was taken.
     let minute = Kind::Budget {
         amount: 2,
         every: Every::Minute,
@@ -366,7 +372,7 @@ fn a_node_that_says_less_mints_nothing_for_one_that_says_more() {
     }
 }
 
-/// Whatever either of two nodes takes, over every interval both are admitted at most so much, in
+/// Over every interval two nodes together are admitted at most the capacity plus the refill, in
 /// billionths.
 fn interleave(
     connection: &mut redis::Connection,
@@ -389,7 +395,7 @@ fn interleave(
         };
         let (verb, cells) = (Verb::Take, vec![cell]);
         let call = Call::take(&RemoteTake { verb, cells }, Some(now_ns));
-        let decided = decision(script.whole(&call).query(connection).unwrap()).unwrap();
+        let decided = decision(script.with_source(&call).query(connection).unwrap()).unwrap();
         if decided.denied_by.is_none() {
             admitted.push((now_ns, *count as u64));
         }

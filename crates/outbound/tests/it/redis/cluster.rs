@@ -1,4 +1,4 @@
-//! A Redis Cluster of three masters.
+//! A Redis Cluster with three masters.
 
 use std::process::Command;
 
@@ -34,7 +34,7 @@ fn address(server: &Server) -> String {
     format!("127.0.0.1:{}", server.port)
 }
 
-/// The master that has the keys of an organisation.
+/// The master with the keys of an organisation.
 fn master_of(servers: &[Server], org: &str) -> usize {
     let slot = servers[0].cli(&["cluster", "keyslot", &format!("{{{org}}}")]);
     let has_it = |server: &Server| {
@@ -44,7 +44,7 @@ fn master_of(servers: &[Server], org: &str) -> usize {
     servers.iter().position(has_it).unwrap()
 }
 
-/// One that follows the master, and has all of it.
+/// A replica of the master that has all its data.
 fn replica_of(master: &Server) -> Server {
     let replica = Server::started_with(&MORE);
     let id = master.cli(&["cluster", "myid"]).trim().to_owned();
@@ -70,7 +70,7 @@ fn is_caught_up(replica: &Server, master: &Server) -> bool {
     info.contains("master_link_status:up") && offset(replica) == offset(master)
 }
 
-/// How many were admitted before one was denied, whatever happens meanwhile.
+/// Counts the admitted takes up to the first denial, across any failures.
 fn drain(runtime: &Runtime, store: &Redis, org: &str, capacity: u64) -> u64 {
     let (key, mut admitted, mut is_denied) = (format!("{{{org}}}/a"), 0, false);
     eventually("it is denied", || {
@@ -128,7 +128,7 @@ fn three_stores_on_a_cluster_admit_exactly_each_capacity_and_a_master_comes_back
         eventually("it is denied again", || {
             let decided = stores[0].decide(take(vec![slow(&key, 90, 1)]));
             let decided = runtime.block_on(decided);
-            // Admitted would be one too many.
+            // One more admitted take would exceed the capacity.
             decided.is_ok_and(|it| {
                 assert!(it[0].denied_by.is_some(), "{org}");
                 true

@@ -1,4 +1,4 @@
-//! Leases: what is spent here was debited there.
+//! Leases: credit spent on a node was debited in Redis.
 
 use node::ports::quota_store::{Lease, QuotaStore, RemoteCell, RemoteTake, Returned, Verb};
 use outbound::redis::script::{Call, Script, decision, leased};
@@ -10,12 +10,12 @@ use super::server::{SECOND, Server, runtime, slow, store, take};
 #[derive(Clone, Debug)]
 enum Step {
     Pass(u64),
-    /// Gives back what is left of the one before.
+    /// Returns the rest of the previous lease.
     Lease(usize, u64),
-    /// All of it, or leaves so much.
+    /// Spends all of it, or leaves this amount.
     Spend(usize, u64),
     Die(usize),
-    /// So much of what there is, in hundredths.
+    /// A share of the available credit, in hundredths.
     Take(u64),
 }
 
@@ -30,10 +30,10 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Who leases: what, when it was asked for, what of it is spent.
+/// A node with leases: the lease, its time, and the amount spent.
 type Holder = Option<(Lease, u64, u64)>;
 
-/// What was admitted when.
+/// Admitted amounts by time.
 fn admitted(
     connection: &mut redis::Connection,
     bucket: Bucket,
@@ -56,7 +56,7 @@ fn admitted(
                 let before = before.map(|(lease, _, spent)| Returned { lease, spent });
                 let want = want * bucket.capacity / 60;
                 let call = Call::lease(&cell(0), want, before, nodes, Some(now_ns));
-                let call = script.whole(&call);
+                let call = script.with_source(&call);
                 let lease = leased(call.query(connection).unwrap()).unwrap();
                 holders[holder] = Some((lease, now_ns, 0));
             }
@@ -75,7 +75,7 @@ fn admitted(
                     verb: Verb::Take,
                     cells: vec![cell(count)],
                 };
-                let call = script.whole(&Call::take(&take, Some(now_ns)));
+                let call = script.with_source(&Call::take(&take, Some(now_ns)));
                 let decided = decision(call.query(connection).unwrap()).unwrap();
                 if decided.denied_by.is_none() {
                     admitted.push((now_ns, count));
@@ -100,7 +100,7 @@ fn with_leases_too_every_interval_admits_at_most_the_capacity_and_what_was_refil
         1..60_u64,
         1..400_u64,
         1..3_u32,
-        // What doubles count, and what they do not.
+        // Values that doubles represent exactly, and others.
         proptest::sample::select(vec![1, 1_000_000_007_u64]),
         proptest::collection::vec(any_step(), 1..60),
     );
@@ -146,7 +146,7 @@ fn leases_and_takes_together_admit_exactly_the_capacity() {
                 assert!(lease.retry_after_ns.is_some());
                 return spent;
             }
-            // Half of it is spent, the rest given back with the next.
+            // Half of it is spent; the rest is returned with the next lease.
             let half = lease.granted.div_ceil(2);
             before = Some(Returned { lease, spent: half });
             spent += half;

@@ -1,4 +1,4 @@
-//! A connection that is encrypted, and servers that are not who they should be.
+//! TLS connections, and servers with the wrong certificate.
 
 use node::ports::quota_store::QuotaStore;
 use outbound::redis::{AddressError, Options, Redis};
@@ -12,7 +12,7 @@ struct Encrypted {
     certificate: String,
 }
 
-/// A server with a certificate for that host.
+/// A server with a certificate for a host.
 fn encrypted(host: &str) -> Encrypted {
     let made = rcgen::generate_simple_self_signed(vec![host.to_owned()]).unwrap();
     let mut server = Server::new();
@@ -51,7 +51,7 @@ fn only_a_server_with_a_certificate_for_its_name_is_talked_to() {
         };
         let probed = probe(named);
         assert_eq!(probed.is_ok(), is_trusted, "{probed:?}");
-        // Nobody whom this machine trusts issued it.
+        // No authority that this machine trusts issued the certificate.
         let probed = probe(options(vec![url], 1));
         assert!(probed.is_err(), "{probed:?}");
     }

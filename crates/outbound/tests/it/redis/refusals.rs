@@ -1,4 +1,4 @@
-//! What the server refuses is not done, and is told so.
+//! Calls that the server refuses have no effect and are reported as not executed.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -22,7 +22,7 @@ impl Asker {
         }
     }
 
-    /// What is left of a hundred, once one more is taken.
+    /// Credit left of a hundred after one more take.
     fn ask(&self) -> Result<i64, Away> {
         let take = take(vec![slow("{o}/a", 100, 1), slow("{o}", 1_000, 1)]);
         let decided = self.runtime.block_on(self.store.decide(take))?;
@@ -107,7 +107,8 @@ fn a_server_that_reads_its_file_takes_nothing() {
     assert_eq!(asker.ask(), Ok(99));
     let fill = "for i = 1, 1000 do redis.call('SET', i, string.rep('x', 200)) end";
     server.cli(&["eval", fill, "0"]);
-    // While it reads a list of commands it answers nobody; while it reads an image it does.
+    // While the server loads an append-only file it answers no one; while it loads a snapshot it
+    // answers.
     server.cli(&["bgrewriteaof"]);
     eventually("there is an image", || {
         let info = server.cli(&["info", "persistence"]);
@@ -151,7 +152,7 @@ fn a_server_that_forgot_the_function_is_told_it_again() {
     assert_eq!(left, (59..99).rev().collect::<Vec<_>>(), "in their order");
 }
 
-/// What the documents say of a server that forgets: everything is as new, and no more than that.
+/// A server that loses its data starts with new cells, as documented, and has no other effect.
 #[test]
 fn what_is_flushed_is_as_new_and_a_lease_from_before_adds_nothing() {
     let server = Server::started();

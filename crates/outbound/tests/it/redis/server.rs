@@ -1,4 +1,4 @@
-//! A Redis of a test's own: Debian's, in a directory and on a port that nobody else has.
+//! A Redis server for a test: Debian's, with its own directory and port.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ use quota::{Bucket, Kind};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// Longer than anything here takes.
+/// A time limit above the duration of every operation here.
 const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
@@ -34,7 +34,7 @@ impl Server {
         server
     }
 
-    /// Not started yet.
+    /// Creates a server that is not running yet.
     pub(crate) fn new() -> Self {
         Self {
             dir: tempfile::tempdir().unwrap(),
@@ -44,12 +44,12 @@ impl Server {
         }
     }
 
-    /// Options of its next start.
+    /// Sets options of the next start.
     pub(crate) fn set(&mut self, more: &[&str]) {
         self.more.extend(more.iter().map(|&word| word.to_owned()));
     }
 
-    /// Writes a file for it, and says where.
+    /// Writes a file for the server and returns its path.
     pub(crate) fn write(&self, name: &str, content: &str) -> String {
         let path = self.dir.path().join(name);
         std::fs::write(&path, content).unwrap();
@@ -64,7 +64,7 @@ impl Server {
         });
     }
 
-    /// Starts it and waits for nothing.
+    /// Starts the server without waiting.
     pub(crate) fn spawn(&mut self) {
         let port = self.port.to_string();
         let mut command = Command::new("redis-server");
@@ -76,7 +76,7 @@ impl Server {
         self.child = Some(command.spawn().expect("redis-server is installed"));
     }
 
-    /// Ends it as a crash would.
+    /// Kills the server, as in a crash.
     pub(crate) fn crash(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();
@@ -84,7 +84,7 @@ impl Server {
         }
     }
 
-    /// Stops it where it is, or lets it go on.
+    /// Suspends or resumes the server.
     pub(crate) fn freeze(&self, is_frozen: bool) {
         let signal = match is_frozen {
             true => Signal::STOP,
@@ -130,7 +130,7 @@ pub(crate) fn options(urls: Vec<String>, nodes: u32) -> Options {
     }
 }
 
-/// A bucket that takes years to come back.
+/// A bucket that takes years to refill.
 pub(crate) fn slow(key: &str, capacity: u64, count: i64) -> RemoteCell {
     RemoteCell {
         key: key.to_owned(),
@@ -166,7 +166,7 @@ pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// In a cluster, ten thousand above is another that must be free, too.
+/// In a cluster, the port ten thousand above must be free too.
 pub(crate) fn free_port() -> u16 {
     loop {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -177,7 +177,7 @@ pub(crate) fn free_port() -> u16 {
     }
 }
 
-/// What is left in each cell.
+/// Credit left in each cell.
 pub(crate) fn left(decision: &RemoteDecision) -> Vec<i64> {
     decision.cells.iter().map(|cell| cell.have).collect()
 }

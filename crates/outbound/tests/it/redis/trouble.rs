@@ -1,4 +1,4 @@
-//! What becomes of takes when the server is away, frozen or new.
+//! Takes while the server is down, suspended or restarted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -158,12 +158,12 @@ fn leases_of_a_server_that_is_killed_under_load_are_spent_once() {
                 match store.lease(slow("{o}/a", 900, 0), 3, before.take()).await {
                     Ok(lease) if lease.granted == 0 => return,
                     Ok(lease) => {
-                        // All but one, which goes back with the next.
+                        // All but one unit, which is returned with the next lease.
                         let now = (lease.granted - 1).max(1);
                         spent.fetch_add(now, Ordering::Relaxed);
                         before = Some(Returned { lease, spent: now });
                     }
-                    // What was asked for may be granted, and is nobody's then.
+                    // A lease that failed may have been granted, and is lost then.
                     Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
                 }
             }
@@ -183,7 +183,7 @@ fn leases_of_a_server_that_is_killed_under_load_are_spent_once() {
         }
     });
     let spent = spent.load(Ordering::Relaxed);
-    // Each of the three may have lost what it asked for and what it gave back, each time.
+    // Each of the three nodes may have lost its lease and its returned credit at each restart.
     assert!((900 - 2 * 3 * 4..=900).contains(&spent), "{spent}");
     for store in stores {
         assert!(store.view().is_connected && store.view().error.is_none());

@@ -1,4 +1,4 @@
-//! What is done with cells beside taking: given back, looked at, reset, granted.
+//! Operations on cells other than takes: return, look, reset, grant.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -51,7 +51,7 @@ fn slots_are_free_when_they_are_given_back_and_by_themselves_when_nobody_does() 
         assert_eq!((third.denied_by, third.retry_after_ns), (Some(0), None));
         first
     });
-    // As if whoever took the second had died.
+    // As if the holder of the second slot had died.
     eventually("one is free by itself", || {
         let looked = done(&store, Verb::Look, vec![slots(0, None, SECOND)]);
         left(&runtime.block_on(looked)) == [1]
@@ -233,7 +233,7 @@ fn a_grant_lies_above_the_capacity_until_it_is_taken_and_a_reset_makes_new() {
         assert_eq!(left(&reset), [10, 10]);
         done(&store, Verb::Grant, vec![slow("{o}/b", 10, 5)]).await;
     });
-    // What was granted does not go with its key.
+    // The granted credit outlives the expiry of its key.
     assert_eq!(server.cli(&["pttl", "{o}/b"]).trim(), "-1");
 }
 

@@ -1,4 +1,4 @@
-//! What `slim-bindings` sent, read and answered here.
+//! Recorded messages of `slim-bindings`, received and answered by an endpoint.
 
 use crate::Name;
 use crate::session::content::{self, JoinRequest, Kind};
@@ -9,10 +9,10 @@ use crate::session::tests::pair::{LIMITS, entropy};
 use crate::session::{Decision, Endpoint, Moment, Rejected};
 use crate::tests::clients::{messages, publish};
 
-/// What the clients shared.
+/// Shared secret of the recorded clients.
 const SECRET: &[u8] = b"demo-shared-secret-min-32-chars!!";
 
-/// When a message was sent, as its token says.
+/// Time of a message, from its token.
 fn moment(incoming: &Incoming<'_>) -> Moment {
     let made = incoming.header.identity.split(':').nth(1).unwrap();
     Moment {
@@ -86,7 +86,7 @@ fn the_answers_are_those_that_the_clients_give() {
     assert_eq!(content_of("p2p-join-request"), asked);
 }
 
-/// An end that stands where the client's peer stood.
+/// An endpoint in place of the client's recorded peer.
 #[test]
 fn a_clients_session_begins_and_its_message_is_delivered() {
     let of = |wanted: &str| {
@@ -106,7 +106,7 @@ fn a_clients_session_begins_and_its_message_is_delivered() {
     };
     assert_eq!(packet.session[1], Kind::DiscoveryReply as u32);
     assert_eq!(packet.session[3], incoming.number());
-    // The rest went to the instance that answered then.
+    // Later messages went to the instance that answered then.
     let joining = of("p2p-join-request");
     let joining = publish(&joining);
     let rejected = end.receive(&joining, at, &mut out);

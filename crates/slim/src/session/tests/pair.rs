@@ -1,4 +1,4 @@
-//! Two ends, and the wire between them.
+//! Two endpoints and the network between them.
 
 use std::collections::VecDeque;
 
@@ -30,7 +30,7 @@ pub(super) fn end(agent: &str, byte: u8, limits: Limits) -> Endpoint {
     Endpoint::new(["org", "ns", agent], identity, byte.into(), limits)
 }
 
-/// Which of the two.
+/// One of the two endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Caller,
@@ -39,7 +39,7 @@ pub(super) enum Side {
 
 use Side::{Callee, Caller};
 
-/// A message under way.
+/// A message in transit.
 #[derive(Clone)]
 pub(super) struct Sent {
     pub(super) from: Side,
@@ -53,10 +53,10 @@ pub(super) struct Pair {
     pub(super) link: Link,
     pub(super) at: Moment,
     pub(super) wire: VecDeque<Sent>,
-    /// What was said and what happened, in words.
+    /// Log of messages and events, in words.
     pub(super) notes: Vec<String>,
     pub(super) rejected: Vec<Rejected>,
-    /// The caller's session, once it is open, and the callee's.
+    /// The caller's session once it is open, and the callee's.
     pub(super) sessions: [Option<SessionId>; 2],
 }
 
@@ -81,7 +81,7 @@ impl Pair {
         }
     }
 
-    /// Two ends with an open session.
+    /// Creates two endpoints with an open session.
     pub(super) fn open(reliability: Option<Reliability>) -> Self {
         let mut this = Self::new();
         this.ask(reliability);
@@ -122,7 +122,7 @@ impl Pair {
         self.decide(side, out);
     }
 
-    /// The caller asks whether the callee is there.
+    /// The caller checks that the callee exists.
     pub(super) fn check(&mut self) {
         let session = self.sessions[Caller as usize].unwrap();
         let mut out = Vec::new();
@@ -138,7 +138,7 @@ impl Pair {
         self.decide(Caller, out);
     }
 
-    /// Lets time pass, second by second, with nobody at the wire.
+    /// Advances the time in steps of a second, without delivering messages.
     pub(super) fn wait(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.at.now_ns += SECOND_NS;
@@ -150,7 +150,7 @@ impl Pair {
         }
     }
 
-    /// Delivers all that is under way, and what follows from it.
+    /// Delivers all messages in transit, and those that result.
     pub(super) fn run(&mut self) {
         while let Some(sent) = self.wire.pop_front() {
             self.deliver(&sent);
@@ -202,12 +202,12 @@ impl Pair {
         std::mem::take(&mut self.notes)
     }
 
-    /// The kinds of what is under way.
+    /// Returns the types of the messages in transit.
     pub(super) fn kinds(&self) -> Vec<Kind> {
         self.wire.iter().map(|sent| sent.kind).collect()
     }
 
-    /// Takes what is under way off the wire.
+    /// Removes and returns the messages in transit.
     pub(super) fn cut(&mut self) -> Vec<Sent> {
         self.wire.drain(..).collect()
     }

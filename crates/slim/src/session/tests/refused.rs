@@ -1,10 +1,10 @@
-//! What nobody acts upon.
+//! Messages that an endpoint must reject.
 
 use proptest::prelude::*;
 
 use super::pair::{LIMITS, Pair, RELIABLE, SECRET, Sent, Side, end, entropy};
 use crate::session::content::Kind;
-use crate::session::turn::{Numbers, To, Turn};
+use crate::session::turn::{MessageAddress, Numbers, Turn};
 use crate::session::{
     Endpoint, FullName, Identity, Rejected, SECRET_SIZE_MIN, ShortSecret, Untrusted,
 };
@@ -12,7 +12,7 @@ use crate::{Link, Message};
 
 use Side::Caller;
 
-/// Delivers what a caller sends first, to a callee as it is otherwise.
+/// Delivers the first messages of a caller to a callee with other settings.
 fn check(caller: Endpoint, unix_s_later: i64, expected: Rejected) {
     let mut pair = Pair::of(caller, end("callee", 2, LIMITS));
     pair.ask(None);
@@ -50,7 +50,8 @@ fn a_token_is_of_its_time() {
     }
 }
 
-/// What becomes of a message of that kind when bytes of it, the last of their like, are others.
+/// Returns the result for a message of this type in which the last occurrence of some bytes is
+/// replaced.
 #[track_caller]
 fn check_changed(kind: Kind, from: &[u8], to: &[u8], expected: Rejected) {
     assert_eq!(from.len(), to.len());
@@ -70,7 +71,7 @@ fn check_changed(kind: Kind, from: &[u8], to: &[u8], expected: Rejected) {
     panic!("there was no {kind:?}");
 }
 
-/// As a node would have passed it on that signs whatever it is given.
+/// Signs and forwards a message as a node would.
 fn deliver_unlinked(pair: &mut Pair, sent: &Sent) {
     let Message::Publish(routed) = Message::scan(&sent.bytes).unwrap() else {
         panic!("a publish")
@@ -86,7 +87,7 @@ fn deliver_unlinked(pair: &mut Pair, sent: &Sent) {
 }
 
 #[test]
-fn a_control_message_that_was_changed_is_not_believed() {
+fn modified_control_messages_are_rejected() {
     let signature = Rejected::Untrusted(Untrusted::Signature);
     check_changed(
         Kind::DiscoveryRequest,
@@ -94,7 +95,7 @@ fn a_control_message_that_was_changed_is_not_believed() {
         b"\x06collar",
         signature,
     );
-    // The name of whoever has joined stands in the payload, in texts and numbers.
+    // The payload contains the name of the joining participant, as texts and numbers.
     let name = FullName::new(["org", "ns", "callee"], None).key().prefix[2];
     let mut number = Vec::new();
     crate::wire::put_number(3, name, &mut number);
@@ -112,7 +113,7 @@ fn a_token_that_was_changed_is_not_believed() {
 #[test]
 fn a_session_belongs_to_whom_it_began_with() {
     let mut pair = Pair::open(None);
-    // Somebody else, of the same name and id, has a token of his own.
+    // Another application with the same name and id has a different token.
     pair.say(Caller, "mine");
     let sent = pair.cut().remove(0);
     let Message::Publish(routed) = Message::scan(&sent.bytes).unwrap() else {
@@ -139,7 +140,7 @@ fn a_session_belongs_to_whom_it_began_with() {
 }
 
 #[test]
-fn whoever_wants_mls_is_told_at_once_and_there_is_no_session() {
+fn invitations_with_mls_fail_at_once() {
     let mut pair = Pair::new();
     let mut identity = Identity::new("caller", SECRET, &entropy(1)).unwrap();
     let us = pair.caller.name().clone();
@@ -151,13 +152,13 @@ fn whoever_wants_mls_is_told_at_once_and_there_is_no_session() {
         at: pair.at,
         out: &mut out,
     };
-    let to = To {
+    let to = MessageAddress {
         peer: pair.callee.name(),
         session: 5,
         kind: Kind::JoinRequest,
         number: 6,
     };
-    // A command, an invitation, settings of MLS without a word.
+    // A command, an invitation, MLS settings without content.
     turn.control(to, vec![0x12, 4, 0x1a, 2, 0x22, 0]);
     pair.decide(Caller, out);
     let asked = pair.cut().remove(0);
@@ -207,7 +208,7 @@ fn an_answer_that_nobody_waits_for_changes_nothing() {
 }
 
 proptest! {
-    /// Whatever bytes are changed, an end takes the message or rejects it.
+    /// For any changed bytes, an endpoint accepts or rejects the message.
     #[test]
     fn no_bytes_do_harm(at in 0..2000_usize, byte: u8, step in 0..7_usize) {
         let mut pair = Pair::new();

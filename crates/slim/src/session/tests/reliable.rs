@@ -1,4 +1,4 @@
-//! Sessions with acknowledgements: whatever the network does, each message is heard once, in order.
+//! Reliable sessions: each message is delivered once and in order, whatever the network does.
 
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn a_message_that_is_lost_is_said_again() {
 }
 
 #[test]
-fn an_acknowledgement_that_is_lost_makes_nobody_hear_twice() {
+fn a_lost_acknowledgement_causes_no_duplicate() {
     let mut pair = Pair::open(RELIABLE);
     pair.say(Caller, "ping");
     let sent = pair.cut().remove(0);
@@ -64,8 +64,8 @@ fn what_is_missed_is_asked_for() {
 }
 
 #[test]
-fn what_its_sender_no_longer_has_is_passed_over() {
-    // One of two that are alike acknowledges what the other never hears.
+fn messages_the_sender_no_longer_has_are_skipped() {
+    // One of two equal instances acknowledges messages that the other does not receive.
     let [mut pair, mut twin] = [(); 2].map(|()| Pair::open(RELIABLE));
     for pair in [&mut pair, &mut twin] {
         pair.say(Caller, "lost");
@@ -90,7 +90,7 @@ fn whoever_acknowledges_nothing_has_gone() {
 }
 
 #[test]
-fn what_waits_to_be_acknowledged_is_bounded_and_so_is_what_is_held() {
+fn send_and_receive_windows_are_bounded() {
     let mut pair = Pair::open(RELIABLE);
     for _ in 0..256 {
         pair.say(Caller, "x");
@@ -99,7 +99,8 @@ fn what_waits_to_be_acknowledged_is_bounded_and_so_is_what_is_held() {
     let (at, mut out) = (pair.at, Vec::new());
     let said = pair.caller.publish(session, &message("x"), at, &mut out);
     assert_eq!(said, Err(NotPublished::Full));
-    // All but the first are acknowledged, and one more can be said: it is too far ahead.
+    // All but the first message are acknowledged, and one more can be sent; it is outside of the
+    // receive window.
     let sent = pair.cut();
     for sent in &sent[1..] {
         pair.deliver(sent);
@@ -118,7 +119,7 @@ fn what_waits_to_be_acknowledged_is_bounded_and_so_is_what_is_held() {
 }
 
 proptest! {
-    /// The network loses, repeats and mixes up; nothing is lost for good.
+    /// The network loses, duplicates and reorders messages; no message is lost for good.
     #[test]
     fn each_message_is_heard_once_and_in_order(
         fates in proptest::collection::vec(0..4_u8, 0..60),
@@ -132,7 +133,7 @@ proptest! {
         for fate in fates {
             match (fate, pair.wire.pop_front()) {
                 (_, None) => break,
-                // At most two tries of each are lost: there are four.
+                // At most two of four attempts of each message are lost.
                 (0, Some(sent)) if pair.at.now_ns == 0 => drop(sent),
                 (1, Some(sent)) => pair.wire.push_back(sent),
                 (2, Some(sent)) => {

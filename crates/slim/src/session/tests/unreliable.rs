@@ -1,4 +1,4 @@
-//! Sessions without acknowledgements: they begin, talk, and end.
+//! Unreliable sessions: opening, messages, closing.
 
 use super::pair::{LIMITS, Pair, SECOND_NS, Side, end, message};
 use crate::session::content::Kind;
@@ -28,7 +28,7 @@ fn a_session_takes_six_messages_to_begin() {
 }
 
 #[test]
-fn what_is_said_is_delivered_both_ways_with_all_that_is_beside_it() {
+fn messages_and_metadata_are_delivered_both_ways() {
     let mut pair = Pair::open(None);
     pair.say(Caller, "ping");
     pair.run();
@@ -68,7 +68,7 @@ fn either_end_may_leave_and_the_other_knows() {
 }
 
 #[test]
-fn whoever_leaves_somebody_that_does_not_answer_has_left_all_the_same() {
+fn leaving_succeeds_without_an_answer() {
     for side in [Caller, Callee] {
         let mut pair = Pair::open(None);
         pair.close(side);
@@ -98,7 +98,7 @@ fn a_name_that_nobody_has_is_given_up() {
 }
 
 #[test]
-fn whatever_is_lost_at_the_beginning_is_said_again() {
+fn lost_opening_messages_are_retransmitted() {
     for lost in 0..6 {
         let mut pair = Pair::new();
         pair.ask(None);
@@ -122,7 +122,7 @@ fn whatever_is_lost_at_the_beginning_is_said_again() {
 }
 
 #[test]
-fn a_session_in_which_nothing_is_said_has_heartbeats() {
+fn idle_sessions_send_heartbeats() {
     let mut pair = Pair::open(None);
     for _ in 0..6 {
         pair.wait(10);
@@ -140,7 +140,7 @@ fn an_instance_that_is_there_answers_a_check() {
     pair.check();
     pair.run();
     assert_eq!(pair.take_notes(), ["Caller alive"]);
-    // It has answered: a second answer is of no check.
+    // The check was answered; a second answer belongs to no check.
     pair.say(Caller, "still there");
     pair.run();
     assert_eq!(pair.take_notes().len(), 1);

@@ -49,7 +49,7 @@ impl Applications {
     }
 
     /// Describes the applications for readers of the results.
-    pub(super) fn words(self) -> &'static str {
+    pub(super) fn description(self) -> &'static str {
         match self {
             Self::Python => "slim-bindings for Python, unmodified; they use most of the CPU time",
             Self::PythonReliable => {
@@ -115,7 +115,7 @@ impl Applications {
 /// Returns the chosen applications, or without a choice all that are in the directory of peers.
 /// # Errors
 /// When a chosen application is missing, or no SLIM application is present.
-pub(super) fn there(
+pub(super) fn available(
     directory: &Path,
     chosen: &[Applications],
 ) -> Result<Vec<Applications>, ChildError> {
@@ -147,18 +147,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_choice_those_play_that_are_there() {
+    fn without_a_choice_all_available_applications_run() {
         let directory = tempfile::tempdir().unwrap();
-        let there = |chosen| there(directory.path(), chosen);
-        assert!(there(&[]).unwrap_err().to_string().contains("slimctl"));
+        let available = |chosen| available(directory.path(), chosen);
+        assert!(available(&[]).unwrap_err().to_string().contains("slimctl"));
         std::fs::write(directory.path().join("slimctl"), "").unwrap();
         let found = [
             Applications::Slimctl,
             Applications::Raw,
             Applications::Native,
         ];
-        assert_eq!(there(&[]).unwrap(), found);
-        assert!(there(&[Applications::Python]).is_err());
-        assert_eq!(there(&found[..1]).unwrap(), found[..1]);
+        assert_eq!(available(&[]).unwrap(), found);
+        assert!(available(&[Applications::Python]).is_err());
+        assert_eq!(available(&found[..1]).unwrap(), found[..1]);
     }
 }

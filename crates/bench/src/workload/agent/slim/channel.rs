@@ -38,7 +38,7 @@ pub(super) enum Kind {
 
 /// A received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Arrived {
+pub(super) struct ReceivedMessage {
     pub(super) kind: Kind,
     /// Bytes after the header: at least those of the payload.
     pub(super) size: usize,
@@ -49,20 +49,20 @@ pub(super) struct Arrived {
 const NUMBER_AT: usize = 9;
 
 /// Sending half of the connection.
-pub(super) struct Up {
+pub(super) struct SendHalf {
     stream: SendStream<Bytes>,
     link: Link,
 }
 
 /// Receiving half of the connection.
-pub(super) struct Down {
+pub(super) struct ReceiveHalf {
     stream: RecvStream,
     inbox: Inbox,
     messages: VecDeque<Bytes>,
 }
 
 /// Connects to `HOST:PORT` and negotiates a link named `link`.
-pub(super) async fn open(address: &str, link: &str) -> Result<(Up, Down), Failure> {
+pub(super) async fn open(address: &str, link: &str) -> Result<(SendHalf, ReceiveHalf), Failure> {
     let socket = TcpStream::connect(address).await?;
     socket.set_nodelay(true)?;
     let (sender, connection) = client::handshake(socket).await?;
@@ -77,27 +77,31 @@ pub(super) async fn open(address: &str, link: &str) -> Result<(Up, Down), Failur
     if response.status() != StatusCode::OK {
         return Err(format!("{address} answers with {}", response.status()).into());
     }
-    let mut down = Down {
+    let mut receive_half = ReceiveHalf {
         stream: response.into_body(),
         inbox: Inbox::new(u32::MAX),
         messages: VecDeque::new(),
     };
     let initiator = Initiator::new(link, &Random::new())?;
     send(&mut stream, &initiator.request(link))?;
-    let reply = timeout(PATIENCE, down.next()).await??;
+    let reply = timeout(PATIENCE, receive_half.next()).await??;
     let Message::Link(Some(reply)) = Message::scan(&reply)? else {
         return Err(format!("{address} rejects the link").into());
     };
     let link = initiator.complete(&reply)?;
-    Ok((Up { stream, link }, down))
+    Ok((SendHalf { stream, link }, receive_half))
 }
 
 /// Connects and subscribes to a name.
-pub(super) async fn subscribed(address: &str, name: Name<'_>) -> Result<(Up, Down), Failure> {
-    let (mut up, mut down) = open(address, &format!("link of {}", name.agent())).await?;
-    up.subscribe(name, 1)?;
-    match down.acknowledged(1).await? {
-        1 => Ok((up, down)),
+pub(super) async fn subscribed(
+    address: &str,
+    name: Name<'_>,
+) -> Result<(SendHalf, ReceiveHalf), Failure> {
+    let (mut send_half, mut receive_half) =
+        open(address, &format!("link of {}", name.agent())).await?;
+    send_half.subscribe(name, 1)?;
+    match receive_half.acknowledged(1).await? {
+        1 => Ok((send_half, receive_half)),
         _ => Err(format!("{address} rejects a subscription").into()),
     }
 }
@@ -119,7 +123,7 @@ impl Kind {
     }
 }
 
-impl Up {
+impl SendHalf {
     /// Subscribes to a name; the acknowledgement carries `id`.
     pub(super) fn subscribe(&mut self, name: Name<'_>, id: u64) -> Result<(), Failure> {
         let message = draft(name, name).subscribe(id, &self.link);
@@ -145,7 +149,7 @@ impl Up {
     }
 }
 
-impl Down {
+impl ReceiveHalf {
     /// Waits for `count` acknowledgements. Returns how many are positive.
     pub(super) async fn acknowledged(&mut self, count: usize) -> Result<usize, Failure> {
         let mut held = 0;
@@ -160,12 +164,12 @@ impl Down {
     }
 
     /// Waits for a message to a subscribed name.
-    pub(super) async fn published(&mut self) -> Result<Arrived, Failure> {
+    pub(super) async fn published(&mut self) -> Result<ReceivedMessage, Failure> {
         loop {
             let message = self.next().await?;
             if let Message::Publish(routed) = Message::scan(&message)? {
                 let tail = &message[routed.tail_start()..];
-                return Ok(Arrived {
+                return Ok(ReceivedMessage {
                     kind: Kind::of(tail.get(NUMBER_AT).copied()),
                     size: tail.len(),
                 });

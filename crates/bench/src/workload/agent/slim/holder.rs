@@ -12,9 +12,9 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 
-use super::channel::{self, Down, Kind, Up};
+use super::channel::{self, Kind, ReceiveHalf, SendHalf};
 use crate::clock::now_ns;
-use crate::workload::role::{Failure, Ready, lines, runtime, say};
+use crate::workload::role::{Failure, Ready, lines, runtime, write_line};
 
 /// Parameters of the process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub(in crate::workload) struct HolderSpec {
 
 /// Report after subscribing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Held {
+pub(super) struct SubscriptionCounts {
     /// Number of acknowledged subscriptions.
     pub(super) acknowledged: u32,
     /// Duration of subscribing.
@@ -38,7 +38,7 @@ pub(super) struct Held {
 
 /// Report after sending a message to every name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Reached {
+pub(super) struct DeliveryCount {
     /// Number of messages that arrived.
     pub(super) received: u32,
 }
@@ -62,11 +62,15 @@ async fn play(spec: &HolderSpec, mut lines: Receiver<()>) -> Result<(), Failure>
     let mut holders = Vec::new();
     for index in 0..spec.connections {
         let link = format!("bench-{index}");
-        let (up, down) = channel::open(&spec.address, &link).await?;
+        let (send_half, receive_half) = channel::open(&spec.address, &link).await?;
         let names = Names::of(spec, index);
-        holders.push(Holder { up, down, names });
+        holders.push(Holder {
+            send_half,
+            receive_half,
+            names,
+        });
     }
-    say(&Ready {
+    write_line(&Ready {
         address: None,
         setup_ns: now_ns() - started_ns,
     })?;
@@ -75,7 +79,7 @@ async fn play(spec: &HolderSpec, mut lines: Receiver<()>) -> Result<(), Failure>
     }
     let started_ns = now_ns();
     let held = try_join_all(holders.iter_mut().map(Holder::subscribe)).await?;
-    say(&Held {
+    write_line(&SubscriptionCounts {
         acknowledged: held.iter().sum::<usize>() as u32,
         window_ns: now_ns() - started_ns,
     })?;
@@ -83,16 +87,16 @@ async fn play(spec: &HolderSpec, mut lines: Receiver<()>) -> Result<(), Failure>
         return Ok(());
     }
     // The connections stay open until the suite ends.
-    let ups = reach(holders).await?;
+    let senders = send_to_all(holders).await?;
     lines.recv().await;
-    drop(ups);
+    drop(senders);
     Ok(())
 }
 
 /// One connection and its names.
 struct Holder {
-    up: Up,
-    down: Down,
+    send_half: SendHalf,
+    receive_half: ReceiveHalf,
     names: Names,
 }
 
@@ -115,7 +119,7 @@ impl Names {
         }
     }
 
-    fn each(self) -> impl Iterator<Item = (u32, String)> {
+    fn numbered(self) -> impl Iterator<Item = (u32, String)> {
         (self.first..self.end).map(|number| (number, format!("agent-{number}")))
     }
 }
@@ -128,41 +132,41 @@ impl Holder {
     /// Subscribes to all its names. Returns how many are acknowledged.
     async fn subscribe(&mut self) -> Result<usize, Failure> {
         let mut count = 0;
-        for (number, agent) in self.names.each() {
+        for (number, agent) in self.names.numbered() {
             // A number of 0 requests no acknowledgement.
-            self.up
+            self.send_half
                 .subscribe(name(number, &agent), u64::from(number) + 1)?;
             count += 1;
         }
-        self.down.acknowledged(count).await
+        self.receive_half.acknowledged(count).await
     }
 }
 
 /// Sends one message to every name from another connection, and reports how many arrived.
-async fn reach(holders: Vec<Holder>) -> Result<Vec<Up>, Failure> {
+async fn send_to_all(holders: Vec<Holder>) -> Result<Vec<SendHalf>, Failure> {
     let arrived = Arc::new(Semaphore::new(0));
-    let (mut ups, mut names) = (Vec::new(), Vec::new());
+    let (mut senders, mut names) = (Vec::new(), Vec::new());
     for Holder {
-        up,
-        mut down,
+        send_half,
+        mut receive_half,
         names: own,
     } in holders
     {
         let arrived = arrived.clone();
         tokio::spawn(async move {
             // If a stream ends, its missing messages show it.
-            while down.published().await.is_ok() {
+            while receive_half.published().await.is_ok() {
                 arrived.add_permits(1);
             }
         });
-        ups.push(up);
+        senders.push(send_half);
         names.push(own);
     }
     let (mut received, mut under_way) = (0, 0);
-    let count = ups.len();
+    let count = senders.len();
     for (index, own) in names.into_iter().enumerate() {
-        let other = &mut ups[(index + 1) % count];
-        for (number, agent) in own.each() {
+        let other = &mut senders[(index + 1) % count];
+        for (number, agent) in own.numbered() {
             let from = name(u32::MAX, "sender");
             let to = name(number, &agent);
             other.publish(from, to, Kind::Counted, b"hello").await?;
@@ -174,8 +178,8 @@ async fn reach(holders: Vec<Holder>) -> Result<Vec<Up>, Failure> {
         }
     }
     received += take(&arrived, under_way, ARRIVAL_LIMIT).await;
-    say(&Reached { received })?;
-    Ok(ups)
+    write_line(&DeliveryCount { received })?;
+    Ok(senders)
 }
 
 /// Waits for `count` arrivals. Returns how many came in time.
@@ -203,13 +207,13 @@ mod tests {
             connections: 7,
             subscriptions: 100,
         };
-        let names = (0..spec.connections).flat_map(|index| Names::of(&spec, index).each());
+        let names = (0..spec.connections).flat_map(|index| Names::of(&spec, index).numbered());
         let numbers: Vec<_> = names.map(|(number, _)| number).collect();
         assert_eq!(numbers, (0..100).collect::<Vec<_>>());
     }
 
     #[test]
-    fn what_does_not_arrive_is_not_counted() {
+    fn messages_that_do_not_arrive_are_not_counted() {
         let arrived = Semaphore::new(5);
         let taken = |count| take(&arrived, count, Duration::ZERO);
         let runtime = runtime().unwrap();

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::workload::child::{Actor, ChildError, Pin};
 use crate::workload::node::Node;
 use crate::workload::peer::Program;
-use crate::workload::rival::free_port;
+use crate::workload::rival_server::free_port;
 use crate::workload::{OURS, PATIENCE, WorkloadError};
 
 /// Name of SLIM's own node in results.
@@ -20,7 +20,7 @@ pub(super) const THEIRS: &str = "slim";
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A running node. Dropping it ends the process.
-pub(super) struct Through {
+pub(super) struct TestedNode {
     pub(super) target: &'static str,
     /// Description of the node for the report.
     pub(super) words: &'static str,
@@ -38,7 +38,7 @@ enum Process {
     },
 }
 
-impl Through {
+impl TestedNode {
     /// Starts our node, with its SLIM listener on a free port.
     pub(super) fn ours(executable: &Path, pin: Pin) -> Result<Self, WorkloadError> {
         let node = Node::start(executable, pin)?;
@@ -161,6 +161,6 @@ pub(super) fn ready(actor: &mut Actor) -> Result<String, ChildError> {
     let line = actor.line()?;
     match line.strip_prefix("READY") {
         Some(rest) => Ok(rest.trim().to_owned()),
-        None => Err(actor.nonsense(line, "expected `READY`".to_owned())),
+        None => Err(actor.invalid_line(line, "expected `READY`".to_owned())),
     }
 }

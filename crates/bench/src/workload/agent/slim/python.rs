@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::super::AgentMode;
 use super::applications::Applications;
-use super::measured::measured;
-use super::nodes::{Through, ready};
+use super::measure::measure_run;
+use super::nodes::{TestedNode, ready};
 use crate::measurement::Measurement;
 use crate::model::Case;
 use crate::process::Role;
@@ -27,13 +27,13 @@ impl Python {
     /// Runs one repeat of a case, with processes of its own.
     pub(super) fn measure(
         &self,
-        node: &mut Through,
+        node: &mut TestedNode,
         case: &Case,
         window: Duration,
     ) -> Result<Measurement, WorkloadError> {
         let mut responder = self.responder(case, &node.url)?;
         let mut load = self.load(case, &node.url, window)?;
-        measured(
+        measure_run(
             node,
             case,
             window,

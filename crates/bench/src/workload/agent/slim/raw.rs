@@ -14,9 +14,9 @@ use slim::Name;
 pub(in crate::workload) use receiver::receive_raw;
 pub(in crate::workload) use sender::send_raw;
 
-use super::super::{AgentMode, Sent};
-use super::measured::measured;
-use super::nodes::Through;
+use super::super::{AgentMode, SenderCounts};
+use super::measure::measure_run;
+use super::nodes::TestedNode;
 use crate::measurement::Measurement;
 use crate::model::Case;
 use crate::process::Role;
@@ -56,7 +56,7 @@ impl Raw {
     /// Runs one repeat of a case, with processes of its own.
     pub(super) fn measure(
         &self,
-        node: &mut Through,
+        node: &mut TestedNode,
         case: &Case,
         window: Duration,
     ) -> Result<Measurement, WorkloadError> {
@@ -70,13 +70,13 @@ impl Raw {
         let mut responder = self.start(Role::Responder, &Spec::SlimReceiver(spec.clone()))?;
         let Ready { .. } = responder.json()?;
         let mut sender = self.start(Role::Sender, &Spec::SlimSender(spec))?;
-        measured(
+        measure_run(
             node,
             case,
             window,
             &mut responder,
             &mut sender,
-            |Sent { tally, window_ns }| tally.over(window_ns),
+            |SenderCounts { tally, window_ns }| tally.over(window_ns),
         )
     }
 

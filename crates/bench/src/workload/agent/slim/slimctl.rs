@@ -6,7 +6,7 @@
 //! session, exchange their messages and close it. CPU time is counted from the sender's line that
 //! the session exists to the responder's line with the number of received messages.
 
-mod said;
+mod output;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,8 +15,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::super::AgentMode;
-use super::super::sink::short_of;
-use super::nodes::Through;
+use super::super::sink::with_lost;
+use super::nodes::TestedNode;
 use crate::clock::now_ns;
 use crate::measurement::{Arrivals, Measurement, Sink};
 use crate::model::{Case, CountedBy};
@@ -24,7 +24,7 @@ use crate::process::{Role, Watch};
 use crate::workload::child::{Actor, ChildError};
 use crate::workload::peer::Program;
 use crate::workload::{PATIENCE, Placement, WorkloadError};
-use said::Row;
+use output::Row;
 
 /// Messages of the first trial of a case, growth factor between trials, and the fraction of the
 /// window (1 / `TRIAL_PART`) that a trial must take.
@@ -54,7 +54,7 @@ pub(super) struct Slimctl {
 }
 
 /// Parameters of both sides of a run.
-struct Sides<'a> {
+struct RunParameters<'a> {
     case: &'a Case,
     url: String,
     /// Name prefix of this run: agents of the previous run may not be gone yet.
@@ -75,7 +75,7 @@ impl Slimctl {
     /// Runs one repeat of a case, with processes of its own.
     pub(super) fn measure(
         &mut self,
-        node: &mut Through,
+        node: &mut TestedNode,
         case: &Case,
         window: Duration,
     ) -> Result<Measurement, WorkloadError> {
@@ -89,7 +89,7 @@ impl Slimctl {
     /// Finds the number of messages that take about as long as the window.
     fn find_count(
         &mut self,
-        node: &mut Through,
+        node: &mut TestedNode,
         case: &Case,
         window: Duration,
     ) -> Result<u64, WorkloadError> {
@@ -115,13 +115,13 @@ impl Slimctl {
 
     fn run(
         &mut self,
-        node: &mut Through,
+        node: &mut TestedNode,
         case: &Case,
         count: u64,
         patience: Duration,
     ) -> Result<Measurement, WorkloadError> {
         self.run_count += 1;
-        let sides = Sides {
+        let sides = RunParameters {
             case,
             url: node.url.clone(),
             prefix: format!("bench/run-{}", self.run_count),
@@ -133,20 +133,20 @@ impl Slimctl {
         });
         let started_ns = now_ns();
         let mut responder = self.responder(&sides, &received)?;
-        until(&mut responder, READY, patience, node)?;
+        lines_until(&mut responder, READY, patience, node)?;
         let mut sender = self.sender(&sides, count, &sent)?;
-        until(&mut sender, BEGUN, patience, node)?;
+        lines_until(&mut sender, BEGUN, patience, node)?;
         let setup_ns = now_ns() - started_ns;
         let watch = Watch::start(&[
             (Role::Sender, sender.pid()),
             (Role::Node, node.pid()),
             (Role::Responder, responder.pid()),
         ])?;
-        until(&mut responder, ENDED, patience, node)?;
+        lines_until(&mut responder, ENDED, patience, node)?;
         let span_ns = now_ns() - watch.started_ns();
         let usage = watch.stop();
-        until(&mut responder, DONE, patience, node)?;
-        let lines = until(&mut sender, DONE, patience, node)?;
+        lines_until(&mut responder, DONE, patience, node)?;
+        let lines = lines_until(&mut sender, DONE, patience, node)?;
         let nonsense = |cause: String| WorkloadError::Node(format!("slimctl bench: {cause}"));
         let sent = Row::read(&sent).map_err(nonsense)?;
         let received = Row::read(&received).map_err(nonsense)?;
@@ -158,13 +158,13 @@ impl Slimctl {
             window_ns: sent.window_ns().unwrap_or_default().min(span_ns),
             setup_ns: Some(setup_ns),
             sink: (case.mode.counted_by == CountedBy::Sink).then(|| sink(&received, sent.count)),
-            reported: said::latency(&lines, sent.count),
+            reported: output::latency(&lines, sent.count),
             usage: Some(usage),
             ..Measurement::default()
         })
     }
 
-    fn responder(&self, sides: &Sides<'_>, file: &Path) -> Result<Actor, ChildError> {
+    fn responder(&self, sides: &RunParameters<'_>, file: &Path) -> Result<Actor, ChildError> {
         let mut arguments = sides.arguments("sub", 0, file);
         if AgentMode::of(sides.case) == AgentMode::RequestReply {
             arguments.push("--reply".to_owned());
@@ -172,7 +172,12 @@ impl Slimctl {
         self.start(Role::Responder, &arguments)
     }
 
-    fn sender(&self, sides: &Sides<'_>, count: u64, file: &Path) -> Result<Actor, ChildError> {
+    fn sender(
+        &self,
+        sides: &RunParameters<'_>,
+        count: u64,
+        file: &Path,
+    ) -> Result<Actor, ChildError> {
         let mut arguments = sides.arguments("pub", count, file);
         match AgentMode::of(sides.case) {
             AgentMode::RequestReply => arguments.push("--request".to_owned()),
@@ -188,7 +193,7 @@ impl Slimctl {
     }
 }
 
-impl Sides<'_> {
+impl RunParameters<'_> {
     /// Builds the command line. A responder gets no number: it ends with its session, even if
     /// messages were lost.
     fn arguments(&self, side: &str, count: u64, file: &Path) -> Vec<String> {
@@ -215,11 +220,11 @@ impl Sides<'_> {
 }
 
 /// Waits for a line that contains `words`. Returns all lines up to it.
-fn until(
+fn lines_until(
     actor: &mut Actor,
     words: &str,
     patience: Duration,
-    node: &mut Through,
+    node: &mut TestedNode,
 ) -> Result<Vec<String>, ChildError> {
     let mut lines: Vec<String> = Vec::new();
     while !lines.last().is_some_and(|line| line.contains(words)) {
@@ -239,7 +244,7 @@ fn sink(received: &Row, expected: u64) -> Sink {
         arrivals,
         ..Sink::default()
     };
-    short_of(sink, expected)
+    with_lost(sink, expected)
 }
 
 /// Returns the number of messages that fit into the window, if `count` took `took_ns`.
@@ -264,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_responder_did_not_count_is_lost() {
+    fn messages_that_the_responder_did_not_count_are_lost() {
         let row = Row {
             count: 90,
             bytes: 1440,

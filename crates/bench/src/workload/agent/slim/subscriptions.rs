@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::holder::{Held, HolderSpec, Reached};
-use super::nodes::Through;
+use super::holder::{DeliveryCount, HolderSpec, SubscriptionCounts};
+use super::nodes::TestedNode;
 use super::peers;
 use crate::process::{Memory, Role, Watch};
 use crate::workload::child::{Actor, Pin};
@@ -66,16 +66,16 @@ pub fn run_subscriptions(
     surroundings: &Surroundings,
     subscriptions: u32,
     connections: &[u32],
-    mut told: impl FnMut(&str),
+    mut progress: impl FnMut(&str),
 ) -> Result<Vec<SubscriptionMemory>, WorkloadError> {
     let directory = surroundings.peers.as_ref().map(|_| peers(surroundings));
     let directory = directory.transpose()?;
     let mut found = Vec::new();
     for connections in connections {
-        let ours = Through::ours(&surroundings.executable, Pin::Nowhere)?;
-        let theirs = directory.map(|directory| Through::theirs(directory, Pin::Nowhere));
+        let ours = TestedNode::ours(&surroundings.executable, Pin::Nowhere)?;
+        let theirs = directory.map(|directory| TestedNode::theirs(directory, Pin::Nowhere));
         for node in [Some(ours), theirs.transpose()?].into_iter().flatten() {
-            told(&format!(
+            progress(&format!(
                 "{}: {subscriptions} subscriptions over {connections} connections",
                 node.target
             ));
@@ -87,23 +87,23 @@ pub fn run_subscriptions(
 
 fn measure(
     surroundings: &Surroundings,
-    mut node: Through,
+    mut node: TestedNode,
     connections: u32,
     subscriptions: u32,
 ) -> Result<SubscriptionMemory, WorkloadError> {
     let (warm_connections, warm_subscriptions) = WARM_UP;
     let mut warm_up = holder(surroundings, &node, warm_connections, warm_subscriptions)?;
     subscribe(&mut warm_up, &mut node)?;
-    reach(&mut warm_up, &mut node)?;
+    send_to_all(&mut warm_up, &mut node)?;
     drop(warm_up);
-    let empty = settled(&mut node)?;
+    let empty = settled_memory(&mut node)?;
     let mut holder = holder(surroundings, &node, connections, subscriptions)?;
-    let connected = settled(&mut node)?;
+    let connected = settled_memory(&mut node)?;
     let watch = Watch::start(&[(Role::Node, node.pid())])?;
     let held = subscribe(&mut holder, &mut node)?;
     let usage = watch.stop();
-    let full = settled(&mut node)?;
-    let Reached { received } = reach(&mut holder, &mut node)?;
+    let full = settled_memory(&mut node)?;
+    let DeliveryCount { received } = send_to_all(&mut holder, &mut node)?;
     let used_ns = usage.roles.iter().find_map(|role| role.cpu_ns);
     let each =
         |more: u64, less: u64, count: u32| more.saturating_sub(less) as f64 / f64::from(count);
@@ -126,7 +126,7 @@ fn measure(
 /// Starts a process that holds subscriptions, and waits until it has connected.
 fn holder(
     surroundings: &Surroundings,
-    node: &Through,
+    node: &TestedNode,
     connections: u32,
     subscriptions: u32,
 ) -> Result<Actor, WorkloadError> {
@@ -140,21 +140,24 @@ fn holder(
     Ok(holder)
 }
 
-fn subscribe(holder: &mut Actor, node: &mut Through) -> Result<Held, WorkloadError> {
-    holder.say("subscribe")?;
+fn subscribe(
+    holder: &mut Actor,
+    node: &mut TestedNode,
+) -> Result<SubscriptionCounts, WorkloadError> {
+    holder.write_line("subscribe")?;
     Ok(holder.json_while(STEP_LIMIT, || node.check_alive())?)
 }
 
-fn reach(holder: &mut Actor, node: &mut Through) -> Result<Reached, WorkloadError> {
-    holder.say("reach")?;
+fn send_to_all(holder: &mut Actor, node: &mut TestedNode) -> Result<DeliveryCount, WorkloadError> {
+    holder.write_line("reach")?;
     Ok(holder.json_while(STEP_LIMIT, || node.check_alive())?)
 }
 
 /// Returns the node's memory when it is idle.
-fn settled(node: &mut Through) -> Result<u64, WorkloadError> {
+fn settled_memory(node: &mut TestedNode) -> Result<u64, WorkloadError> {
     thread::sleep(SETTLE);
     node.check_alive()?;
     let memory = Memory::of(node.pid());
-    let gone = || WorkloadError::Node(format!("{} has ended", node.target));
-    Ok(memory.ok_or_else(gone)?.rss_bytes)
+    let ended = || WorkloadError::Node(format!("{} has ended", node.target));
+    Ok(memory.ok_or_else(ended)?.rss_bytes)
 }

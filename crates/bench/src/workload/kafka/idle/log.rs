@@ -1,10 +1,10 @@
 //! Log that is written as fast as possible, and read back after the broker was restarted.
 
 use crate::clock::now_ns;
-use crate::measurement::Verified;
+use crate::measurement::Verification;
 use crate::workload::kafka::produce::Load;
 use crate::workload::kafka::session::Session;
-use crate::workload::kafka::topic::{self, End};
+use crate::workload::kafka::topic::{self, OffsetKind};
 use crate::workload::kafka::{
     Acks, KeyPattern, LoadSpec, Packing, PayloadPattern, ProduceSpec, Work,
 };
@@ -30,7 +30,7 @@ pub(super) struct Log {
 }
 
 /// A written log.
-pub(super) struct Written {
+pub(super) struct WrittenLog {
     log: Log,
     acked: u64,
     failed: u64,
@@ -65,17 +65,17 @@ impl Log {
         let mut session = Session::open(address)?;
         let layout = topic::layout(&mut session, topic)?;
         Ok(Self {
-            begin: topic::offsets(&layout, topic, End::Next)?,
+            begin: topic::offsets(&layout, topic, OffsetKind::Next)?,
             load: Load::open(&spec, &produce, &layout, &session)?,
             topic: topic.to_owned(),
         })
     }
 
     /// Writes messages of `bytes` in total, and waits for all acks.
-    pub(super) fn fill(mut self, bytes: u64) -> Result<Written, Failure> {
+    pub(super) fn fill(mut self, bytes: u64) -> Result<WrittenLog, Failure> {
         let produced = self.load.produce(TIME_NS, bytes.div_ceil(SIZE as u64))?;
         let measured = produced.tally.over(produced.window_ns);
-        Ok(Written {
+        Ok(WrittenLog {
             log: self,
             acked: measured.completed,
             failed: measured.errors.values().sum(),
@@ -83,7 +83,7 @@ impl Log {
     }
 }
 
-impl Written {
+impl WrittenLog {
     /// Returns the bytes of the acknowledged messages.
     pub(super) fn bytes(&self) -> u64 {
         self.acked * SIZE as u64
@@ -95,7 +95,7 @@ impl Written {
     }
 
     /// Reads back everything that was acknowledged, from a broker that may have a new address.
-    pub(super) fn read_back(mut self, address: &str) -> Result<Verified, Failure> {
+    pub(super) fn read_back(mut self, address: &str) -> Result<Verification, Failure> {
         let layout = topic::layout(&mut Session::open(address)?, &self.log.topic)?;
         self.log.load.verify(&layout, self.log.begin)
     }

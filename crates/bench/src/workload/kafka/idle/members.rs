@@ -8,7 +8,7 @@ use bytes::Bytes;
 use kafka::consumer_protocol::Subscription;
 use kafka::{ErrorCode, RequestBody, heartbeat, join_group, sync_group};
 
-use crate::workload::kafka::link::word;
+use crate::workload::kafka::link::error_name;
 use crate::workload::kafka::session::Session;
 use crate::workload::role::Failure;
 
@@ -29,8 +29,8 @@ struct Member {
     generation: i32,
 }
 
-/// Members that send heartbeats until [`Staying::end`].
-pub(super) struct Staying {
+/// Members that send heartbeats until [`Heartbeats::end`].
+pub(super) struct Heartbeats {
     end: Sender<()>,
     thread: JoinHandle<Result<(), Failure>>,
 }
@@ -85,8 +85,8 @@ impl Members {
         answers.map(receive).collect()
     }
 
-    /// Sends heartbeats until [`Staying::end`].
-    pub(super) fn stay(mut self) -> Staying {
+    /// Sends heartbeats until [`Heartbeats::end`].
+    pub(super) fn stay(mut self) -> Heartbeats {
         let (end, ended) = mpsc::channel();
         let thread = thread::spawn(move || {
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(HEARTBEAT) {
@@ -96,11 +96,11 @@ impl Members {
             }
             Ok(())
         });
-        Staying { end, thread }
+        Heartbeats { end, thread }
     }
 }
 
-impl Staying {
+impl Heartbeats {
     /// Stops without leaving the groups. Fails if the broker rejected a heartbeat.
     pub(super) fn end(self) -> Result<(), Failure> {
         drop(self.end);
@@ -154,6 +154,6 @@ impl Member {
 fn expect(code: ErrorCode, expected: ErrorCode) -> Result<(), Failure> {
     match code == expected {
         true => Ok(()),
-        false => Err(format!("the broker answers a member with {}", word(code)).into()),
+        false => Err(format!("the broker answers a member with {}", error_name(code)).into()),
     }
 }

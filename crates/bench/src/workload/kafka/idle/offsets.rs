@@ -4,7 +4,7 @@ use std::thread;
 
 use kafka::{ErrorCode, offset_commit, offset_fetch};
 
-use crate::workload::kafka::link::word;
+use crate::workload::kafka::link::error_name;
 use crate::workload::kafka::session::Session;
 use crate::workload::role::Failure;
 
@@ -59,9 +59,11 @@ pub(super) fn commit(
         let answer = session.ask(&request)?;
         let mut codes = answer.topics.iter().flat_map(|topic| &topic.partitions);
         match codes.find(|one| one.error_code.is_error()) {
-            Some(one) => {
-                Err(format!("the broker rejects an offset: {}", word(one.error_code)).into())
-            }
+            Some(one) => Err(format!(
+                "the broker rejects an offset: {}",
+                error_name(one.error_code)
+            )
+            .into()),
             None => Ok((1, 0)),
         }
     })
@@ -93,8 +95,8 @@ pub(super) fn read_back(
         let found: Vec<_> = topics.flat_map(|topic| &topic.partitions).collect();
         let is_there = |(partition, offset): &(i32, i64)| {
             found.iter().any(|one| {
-                let place = (one.partition_index, one.committed_offset);
-                one.error_code == ErrorCode::None && place == (*partition, *offset)
+                let committed = (one.partition_index, one.committed_offset);
+                one.error_code == ErrorCode::None && committed == (*partition, *offset)
             })
         };
         let there = of(group, partitions).filter(is_there).count() as u64;
@@ -139,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_has_read_different_partitions_and_the_next_one_others() {
+    fn consecutive_groups_have_offsets_of_different_partitions() {
         let of = |group, partitions| of(group, partitions).collect::<Vec<_>>();
         assert_eq!(of(0, 1_000)[..2], [(0, 0), (1, 1)]);
         assert_eq!(of(7, 1_000)[0], (70, 7_000));

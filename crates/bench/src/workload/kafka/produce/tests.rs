@@ -1,4 +1,4 @@
-use super::super::fake::{Fake, Fault, TOPIC};
+use super::super::fake::{FakeBroker, Fault, TOPIC};
 use super::super::{Acks, KeyPattern, Packing, PayloadPattern, Work};
 use super::*;
 use crate::measurement::Measurement;
@@ -22,8 +22,8 @@ const PRODUCE: ProduceSpec = ProduceSpec {
 const WINDOW_NS: u64 = 60_000_000_000;
 
 /// Produces to a broker of three partitions with this fault, and reads back.
-fn run(produce: &ProduceSpec, fault: Fault) -> (Measurement, Verified) {
-    let fake = Fake::start(3, fault);
+fn run(produce: &ProduceSpec, fault: Fault) -> (Measurement, Verification) {
+    let fake = FakeBroker::start(3, fault);
     let spec = LoadSpec {
         address: fake.address,
         topic: TOPIC.to_owned(),
@@ -35,7 +35,7 @@ fn run(produce: &ProduceSpec, fault: Fault) -> (Measurement, Verified) {
     };
     let mut session = Session::open(&spec.address).unwrap();
     let layout = topic::layout(&mut session, &spec.topic).unwrap();
-    let begin = topic::offsets(&layout, &spec.topic, End::Next).unwrap();
+    let begin = topic::offsets(&layout, &spec.topic, OffsetKind::Next).unwrap();
     let mut load = Load::open(&spec, produce, &layout, &session).unwrap();
     let produced = load.produce(WINDOW_NS, produce.messages).unwrap();
     let measured = produced.tally.over(produced.window_ns);
@@ -44,7 +44,7 @@ fn run(produce: &ProduceSpec, fault: Fault) -> (Measurement, Verified) {
 }
 
 #[test]
-fn every_message_is_acknowledged_timed_and_found_where_it_was_said_to_be() {
+fn every_message_is_acked_timed_and_found_at_its_offset() {
     let shapes = [
         PRODUCE,
         ProduceSpec {
@@ -90,7 +90,7 @@ fn every_message_is_acknowledged_timed_and_found_where_it_was_said_to_be() {
 }
 
 #[test]
-fn what_a_broker_loses_doubles_moves_or_damages_is_noticed() {
+fn lost_duplicated_moved_and_damaged_batches_are_detected() {
     let found = |fault| run(&PRODUCE, fault).1;
     assert!(found(Fault::Lose).lost > 0);
     let doubled = found(Fault::Double);
@@ -102,7 +102,7 @@ fn what_a_broker_loses_doubles_moves_or_damages_is_noticed() {
 }
 
 #[test]
-fn an_ack_without_an_offset_and_a_refusal_are_failures_and_no_acks() {
+fn acks_without_offset_and_rejections_are_failures() {
     for (fault, kind) in [
         (Fault::Negative, "negative-offset"),
         (Fault::Refuse, "not-leader-or-follower"),

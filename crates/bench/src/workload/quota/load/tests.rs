@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use super::super::Way;
+use super::super::TakeClient;
 use super::super::agents::Order;
 use super::*;
 
 /// Returns the response to a request by its number, counted over all connections.
-type Answers = fn(u64) -> Vec<u8>;
+type AnswerScript = fn(u64) -> Vec<u8>;
 
 /// Response that closes the connection.
 const HANG_UP: Vec<u8> = Vec::new();
@@ -22,7 +22,7 @@ fn answer(status: &str, body: &str) -> Vec<u8> {
 }
 
 /// Starts a server that runs until the test's process ends.
-fn serve(answers: Answers) -> String {
+fn serve(answers: AnswerScript) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let asked = Arc::new(AtomicU64::new(0));
@@ -36,7 +36,7 @@ fn serve(answers: Answers) -> String {
 }
 
 /// Answers the requests of a connection, each of which ends with its body's last brace.
-fn converse(mut stream: TcpStream, answers: Answers, asked: &AtomicU64) -> Option<()> {
+fn converse(mut stream: TcpStream, answers: AnswerScript, asked: &AtomicU64) -> Option<()> {
     let mut text = Vec::new();
     let mut buffer = [0; 4096];
     loop {
@@ -59,7 +59,7 @@ fn converse(mut stream: TcpStream, answers: Answers, asked: &AtomicU64) -> Optio
 fn spec(address: String, pace: Pace) -> LoadSpec {
     LoadSpec {
         addresses: vec![address],
-        way: Way::Written(Dialect::Request),
+        client: TakeClient::Written(Dialect::Request),
         pace,
         agents: Names {
             prefix: "t-".to_owned(),
@@ -78,7 +78,7 @@ fn count(requests: u64, connections: u32, pipeline: u32, reuse: Reuse) -> Pace {
     }
 }
 
-fn asked(spec: &LoadSpec) -> Result<Asked, Failure> {
+fn run_load(spec: &LoadSpec) -> Result<LoadCounts, Failure> {
     let mut opened = 0;
     let asked = Load::open(spec, Dialect::Request)?.ask(|| {
         opened += 1;
@@ -99,7 +99,7 @@ fn every_third_allowed(number: u64) -> Vec<u8> {
 fn every_request_is_counted_once_however_connections_are_kept() {
     for (reuse, pipeline) in [(Reuse::Never, 1), (Reuse::Asked, 1), (Reuse::Kept, 7)] {
         let spec = spec(serve(every_third_allowed), count(300, 8, pipeline, reuse));
-        let asked = asked(&spec).unwrap();
+        let asked = run_load(&spec).unwrap();
         assert_eq!(
             (asked.answered.allowed(), asked.answered.limited()),
             (100, 200)
@@ -117,13 +117,13 @@ fn every_request_is_counted_once_however_connections_are_kept() {
 }
 
 #[test]
-fn what_is_lost_and_what_is_no_decision_are_failures_and_the_load_goes_on() {
-    let answers: Answers = |number| match number {
+fn lost_and_invalid_answers_are_failures_and_the_load_continues() {
+    let answers: AnswerScript = |number| match number {
         10 => HANG_UP,
         20 => answer("503 Service Unavailable", "{}"),
         _ => answer("200 OK", "{}"),
     };
-    let asked = asked(&spec(serve(answers), count(100, 1, 1, Reuse::Kept))).unwrap();
+    let asked = run_load(&spec(serve(answers), count(100, 1, 1, Reuse::Kept))).unwrap();
     let run = asked.tally.over(asked.window_ns);
     assert_eq!((run.sent, run.completed), (100, 98));
     let errors: Vec<_> = run
@@ -135,9 +135,10 @@ fn what_is_lost_and_what_is_no_decision_are_failures_and_the_load_goes_on() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_read_ends_the_run() {
-    let answers: Answers = |_| b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
-    let failure = asked(&spec(serve(answers), count(1, 1, 1, Reuse::Kept))).unwrap_err();
+fn an_unreadable_answer_ends_the_run() {
+    let answers: AnswerScript =
+        |_| b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+    let failure = run_load(&spec(serve(answers), count(1, 1, 1, Reuse::Kept))).unwrap_err();
     assert!(failure.to_string().contains("chunks"), "{failure}");
 }
 
@@ -149,7 +150,7 @@ fn a_closed_loop_counts_its_window_and_a_schedule_keeps_its_rate() {
         warmup_ns: 20_000_000,
         window_ns: 100_000_000,
     };
-    let asked_closed = asked(&spec(serve(every_third_allowed), closed)).unwrap();
+    let asked_closed = run_load(&spec(serve(every_third_allowed), closed)).unwrap();
     assert!(asked_closed.window_ns >= 100_000_000);
     let run = asked_closed.tally.over(asked_closed.window_ns);
     assert_eq!(run.check(), Ok(()));
@@ -160,7 +161,7 @@ fn a_closed_loop_counts_its_window_and_a_schedule_keeps_its_rate() {
         warmup_ns: 20_000_000,
         window_ns: 200_000_000,
     };
-    let asked_scheduled = asked(&spec(serve(every_third_allowed), scheduled)).unwrap();
+    let asked_scheduled = run_load(&spec(serve(every_third_allowed), scheduled)).unwrap();
     let run = asked_scheduled.tally.over(asked_scheduled.window_ns);
     assert_eq!((run.sent, run.completed), (200, 200));
     assert_eq!(run.check(), Ok(()));
@@ -176,11 +177,11 @@ fn a_user_asks_every_step_and_its_answers_are_checked() {
         think_ns: 1_000_000,
         window_ns: 50_000_000,
     };
-    let answers: Answers = |number| match number {
+    let answers: AnswerScript = |number| match number {
         0 => answer("200 OK", "no json"),
         _ => answer("200 OK", "{}"),
     };
-    let asked = asked(&spec(serve(answers), users)).unwrap();
+    let asked = run_load(&spec(serve(answers), users)).unwrap();
     let allowed = asked.answered.allowed();
     assert!(allowed >= 3, "each user asks at least once: {allowed}");
     assert_eq!(asked.answered.checks, 2 * allowed);

@@ -2,9 +2,9 @@
 
 use client::blocking::Client;
 
-use super::{Amount, Calls, ECHO, Failure, LoadSpec, check, say_ready, warm_up};
+use super::{Amount, Calls, ECHO, Failure, LoadSpec, check, report_ready, warm_up};
 use crate::clock::now_ns;
-use crate::workload::role::{hear, say};
+use crate::workload::role::{read_line, write_line};
 
 pub(super) fn load(spec: &LoadSpec) -> Result<(), Failure> {
     let opened_ns = now_ns();
@@ -14,9 +14,9 @@ pub(super) fn load(spec: &LoadSpec) -> Result<(), Failure> {
         .ok_or("a blocking caller needs a callee of its own")?;
     let mut client = Client::connect(address)?;
     run(spec, &mut client, warm_up(spec)).into_result()?;
-    say_ready(opened_ns)?;
-    if hear()?.is_some() {
-        say(&run(spec, &mut client, spec.amount).into_called())?;
+    report_ready(opened_ns)?;
+    if read_line()?.is_some() {
+        write_line(&run(spec, &mut client, spec.amount).into_called())?;
     }
     Ok(())
 }

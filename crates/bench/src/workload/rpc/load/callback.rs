@@ -59,7 +59,7 @@ pub(super) async fn run(
     };
     SLOTS.set(Some(slots));
     for slot in 0..u64::from(spec.in_flight) {
-        with_slots(|slots| slots.go_on(slot, now_ns()));
+        with_slots(|slots| slots.call_next(slot, now_ns()));
     }
     done.notified().await;
     let slots = SLOTS.take().ok_or("the slots are gone")?;
@@ -81,13 +81,13 @@ fn answered(slot: u64, outcome: Result<&[u8], &CallError>) {
         };
         let sent_ns = slots.sent_ns[slot as usize];
         slots.calls.ended(sent_ns, done_ns, outcome);
-        slots.go_on(slot, done_ns);
+        slots.call_next(slot, done_ns);
     });
 }
 
 impl Slots {
     /// Makes the next call of a slot. The last slot to finish ends the run.
-    fn go_on(&mut self, slot: u64, now_ns: u64) {
+    fn call_next(&mut self, slot: u64, now_ns: u64) {
         if !self.call(slot, now_ns) {
             self.running -= 1;
             if self.running == 0 {
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reading_serves_a_part_of_the_window_and_a_small_window_has_one_for_each_reply() {
+    fn the_clock_is_read_at_most_16_times_per_window() {
         let looks = |in_flight: u32| {
             let mut clock = Clock::new(in_flight / READINGS);
             let mut looks = 0;

@@ -2,7 +2,7 @@
 
 use client::{CallError, ErrorCode};
 
-use super::{Amount, Called};
+use super::{Amount, CallCounts};
 use crate::clock::now_ns;
 use crate::tally::Tally;
 
@@ -62,11 +62,11 @@ impl Calls {
     }
 
     /// Returns the counts for the suite; the window ends with the last reply.
-    pub(super) fn into_called(self) -> Called {
+    pub(super) fn into_called(self) -> CallCounts {
         if let Some(error) = &self.first_failure {
             eprintln!("the first failure: {error}");
         }
-        Called {
+        CallCounts {
             tally: self.tally,
             window_ns: self.done_ns - self.start_ns,
         }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_of_calls_ends_with_the_last_and_one_of_time_with_the_first_too_late() {
+    fn a_run_ends_after_its_last_call_or_its_time() {
         let mut calls = Calls::begin(Amount::Calls(2));
         assert_eq!(
             [0, u64::MAX - 1, 0].map(|now| calls.next(now)),

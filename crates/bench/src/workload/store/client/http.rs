@@ -3,7 +3,7 @@
 use hyper::{Method, StatusCode};
 use serde::Deserialize;
 
-use super::{Acked, Stored, ToAppend, Trouble};
+use super::{AppendAck, AppendFailure, OutgoingMessage, StoredMessage};
 use crate::workload::role::Failure;
 use crate::workload::store::http::{Answer, Connection};
 use crate::workload::store::message;
@@ -54,8 +54,8 @@ impl Client {
     pub(super) async fn append(
         &mut self,
         conversation: &str,
-        messages: &[ToAppend],
-    ) -> Result<Acked, Trouble> {
+        messages: &[OutgoingMessage],
+    ) -> Result<AppendAck, AppendFailure> {
         let messages: Vec<_> = messages
             .iter()
             .map(|one| message::message(&one.id, &one.text))
@@ -68,7 +68,7 @@ impl Client {
             .await
         {
             Ok(answer) => acked(&answer),
-            Err(lost) => Err(Trouble::Unconfirmed(lost.to_string())),
+            Err(lost) => Err(AppendFailure::Unconfirmed(lost.to_string())),
         }
     }
 
@@ -76,7 +76,7 @@ impl Client {
         &mut self,
         conversation: &str,
         after: u64,
-    ) -> Result<Vec<Stored>, Failure> {
+    ) -> Result<Vec<StoredMessage>, Failure> {
         let path = format!("{}?after={after}&limit={PAGE}", message::path(conversation));
         let answer = self
             .connection
@@ -86,31 +86,33 @@ impl Client {
     }
 }
 
-fn acked(answer: &Answer) -> Result<Acked, Trouble> {
+fn acked(answer: &Answer) -> Result<AppendAck, AppendFailure> {
     if answer.status.is_success() {
         let document = serde_json::from_slice::<AppendedDocument>(&answer.body);
-        let document = document.map_err(|error| Trouble::Refused(error.to_string()))?;
-        return Ok(Acked {
+        let document = document.map_err(|error| AppendFailure::Refused(error.to_string()))?;
+        return Ok(AppendAck {
             first_seq: document.first_seq,
             last_seq: document.last_seq,
             deduplicated: document.deduplicated,
         });
     }
     match serde_json::from_slice::<Problem>(&answer.body) {
-        Ok(problem) if problem.code == "unconfirmed" => Err(Trouble::Unconfirmed(problem.code)),
-        Ok(problem) => Err(Trouble::Refused(problem.code)),
-        Err(_) => Err(Trouble::Refused(answer.status.to_string())),
+        Ok(problem) if problem.code == "unconfirmed" => {
+            Err(AppendFailure::Unconfirmed(problem.code))
+        }
+        Ok(problem) => Err(AppendFailure::Refused(problem.code)),
+        Err(_) => Err(AppendFailure::Refused(answer.status.to_string())),
     }
 }
 
-fn page(answer: &Answer) -> Result<Vec<Stored>, Failure> {
+fn page(answer: &Answer) -> Result<Vec<StoredMessage>, Failure> {
     match answer.status {
         StatusCode::OK => {}
         StatusCode::NOT_FOUND => return Ok(Vec::new()),
         status => return Err(format!("a page cannot be read: {status}").into()),
     }
     let page: PageDocument = serde_json::from_slice(&answer.body)?;
-    let stored = |one: MessageDocument| Stored {
+    let stored = |one: MessageDocument| StoredMessage {
         seq: one.seq,
         id: one.id,
         text: one
@@ -134,31 +136,37 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_a_refusal_and_an_unknown_outcome_are_told_apart() {
+    fn acks_refusals_and_unknown_outcomes_are_distinguished() {
         let document =
             r#"{"first_seq":4,"last_seq":5,"head_seq":5,"deduplicated":2,"messages":[]}"#;
-        let told = Acked {
+        let expected = AppendAck {
             first_seq: 4,
             last_seq: 5,
             deduplicated: 2,
         };
-        assert_eq!(acked(&answer(200, document)), Ok(told));
+        assert_eq!(acked(&answer(200, document)), Ok(expected));
         let refused = acked(&answer(409, r#"{"code":"id_reused","title":"no"}"#));
-        assert_eq!(refused, Err(Trouble::Refused("id_reused".to_owned())));
+        assert_eq!(refused, Err(AppendFailure::Refused("id_reused".to_owned())));
         let unknown = acked(&answer(503, r#"{"code":"unconfirmed"}"#));
-        assert_eq!(unknown, Err(Trouble::Unconfirmed("unconfirmed".to_owned())));
-        assert!(matches!(acked(&answer(502, "")), Err(Trouble::Refused(_))));
+        assert_eq!(
+            unknown,
+            Err(AppendFailure::Unconfirmed("unconfirmed".to_owned()))
+        );
+        assert!(matches!(
+            acked(&answer(502, "")),
+            Err(AppendFailure::Refused(_))
+        ));
         assert!(matches!(
             acked(&answer(201, "{}")),
-            Err(Trouble::Refused(_))
+            Err(AppendFailure::Refused(_))
         ));
     }
 
     #[test]
-    fn a_page_has_its_messages_and_a_conversation_that_is_not_there_none() {
+    fn an_absent_conversation_has_an_empty_page() {
         let text = r#"{"messages":[{"seq":7,"id":"m-1","role":"user","parts":[{"type":"text","text":"hi"}]}],
             "head_seq":7,"start_seq":1}"#;
-        let stored = Stored {
+        let stored = StoredMessage {
             seq: 7,
             id: "m-1".to_owned(),
             text: "hi".to_owned(),

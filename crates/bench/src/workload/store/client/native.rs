@@ -3,7 +3,7 @@
 use client::{CallError, ErrorCode, Message, NewMessage};
 use serde::Deserialize;
 
-use super::{Acked, Stored, ToAppend, Trouble};
+use super::{AppendAck, AppendFailure, OutgoingMessage, StoredMessage};
 use crate::workload::role::Failure;
 use crate::workload::store::message;
 
@@ -26,11 +26,11 @@ impl Client {
     pub(super) async fn append(
         &mut self,
         conversation: &str,
-        messages: &[ToAppend],
-    ) -> Result<Acked, Trouble> {
+        messages: &[OutgoingMessage],
+    ) -> Result<AppendAck, AppendFailure> {
         let name = self.client.conversation(conversation);
-        let conversation = name.map_err(|error| Trouble::Refused(error.to_string()))?;
-        let new = |one: &ToAppend| NewMessage {
+        let conversation = name.map_err(|error| AppendFailure::Refused(error.to_string()))?;
+        let new = |one: &OutgoingMessage| NewMessage {
             id: one.id.clone(),
             ..NewMessage::new("user", message::parts(&one.text))
         };
@@ -38,8 +38,8 @@ impl Client {
         let appended = conversation
             .append(&messages)
             .await
-            .map_err(|error| trouble(&error))?;
-        Ok(Acked {
+            .map_err(|error| append_failure(&error))?;
+        Ok(AppendAck {
             first_seq: appended.first,
             last_seq: appended.last,
             deduplicated: appended.deduplicated.into(),
@@ -50,7 +50,7 @@ impl Client {
         &mut self,
         conversation: &str,
         after: u64,
-    ) -> Result<Vec<Stored>, Failure> {
+    ) -> Result<Vec<StoredMessage>, Failure> {
         let page = self.client.conversation(conversation)?.read(after).await;
         match page {
             Ok(page) => page.messages.into_iter().map(stored).collect(),
@@ -62,18 +62,18 @@ impl Client {
 
 /// Classifies an error. A lost connection leaves the outcome unknown, and so does a failed
 /// reconnect.
-fn trouble(error: &CallError) -> Trouble {
+fn append_failure(error: &CallError) -> AppendFailure {
     match error.code {
         ErrorCode::Unconfirmed | ErrorCode::DeadlineExceeded | ErrorCode::Unavailable => {
-            Trouble::Unconfirmed(error.to_string())
+            AppendFailure::Unconfirmed(error.to_string())
         }
-        code => Trouble::Refused(code.as_str().to_owned()),
+        code => AppendFailure::Refused(code.as_str().to_owned()),
     }
 }
 
-fn stored(message: Message) -> Result<Stored, Failure> {
+fn stored(message: Message) -> Result<StoredMessage, Failure> {
     let parts: Vec<Part> = serde_json::from_slice(&message.parts)?;
-    Ok(Stored {
+    Ok(StoredMessage {
         seq: message.seq,
         id: message.id,
         text: parts

@@ -3,15 +3,19 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use super::{KillReport, Share};
+use super::{KillReport, WriterShare};
 use crate::workload::role::Failure;
-use crate::workload::store::client::{Acked, Client, Trouble};
+use crate::workload::store::client::{AppendAck, AppendFailure, Client};
 
 /// Sizes of the batches, used in turn.
 const BATCHES: [u64; 4] = [1, 3, 1, 2];
 
 /// Appends one batch after the other until the node is gone.
-pub(super) async fn append_until(mut client: Client, share: Rc<Share>, is_over: Rc<Cell<bool>>) {
+pub(super) async fn append_until(
+    mut client: Client,
+    share: Rc<WriterShare>,
+    is_over: Rc<Cell<bool>>,
+) {
     for count in BATCHES.into_iter().cycle() {
         if is_over.get() {
             return;
@@ -26,8 +30,8 @@ pub(super) async fn append_until(mut client: Client, share: Rc<Share>, is_over: 
         let mut known = share.known.borrow_mut();
         match outcome {
             Ok(acked) => known.acknowledged(numbers, acked),
-            Err(Trouble::Unconfirmed(_)) => return,
-            Err(Trouble::Refused(_)) => {
+            Err(AppendFailure::Unconfirmed(_)) => return,
+            Err(AppendFailure::Refused(_)) => {
                 known.refused += 1;
                 known.under_way = None;
                 return;
@@ -40,7 +44,7 @@ pub(super) async fn append_until(mut client: Client, share: Rc<Share>, is_over: 
 /// flight, which must be present completely or not at all.
 pub(super) async fn retry(
     client: &mut Client,
-    share: &Share,
+    share: &WriterShare,
     report: &mut KillReport,
 ) -> Result<(), Failure> {
     let last = share.known.borrow().last.clone();
@@ -49,7 +53,7 @@ pub(super) async fn retry(
         let again = client
             .append(&share.conversation, &messages)
             .await
-            .map_err(Trouble::told)?;
+            .map_err(AppendFailure::into_failure)?;
         report.retried += 1;
         report.answered_otherwise += u64::from(!is_the_same(first, again, messages.len() as u64));
     }
@@ -59,7 +63,7 @@ pub(super) async fn retry(
         let acked = client
             .append(&share.conversation, &messages)
             .await
-            .map_err(Trouble::told)?;
+            .map_err(AppendFailure::into_failure)?;
         report.retried += 1;
         report.unconfirmed += messages.len() as u64;
         report.kept_unconfirmed += acked.deduplicated;
@@ -70,7 +74,7 @@ pub(super) async fn retry(
 }
 
 /// Returns true if a retry has the same sequence numbers and appended nothing.
-fn is_the_same(first: Acked, again: Acked, count: u64) -> bool {
+fn is_the_same(first: AppendAck, again: AppendAck, count: u64) -> bool {
     (again.first_seq, again.last_seq) == (first.first_seq, first.last_seq)
         && again.deduplicated == count
 }
@@ -80,13 +84,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_retry_is_the_same_only_with_the_same_numbers_and_nothing_appended() {
-        let first = Acked {
+    fn a_retry_matches_only_with_equal_numbers_and_nothing_appended() {
+        let first = AppendAck {
             first_seq: 4,
             last_seq: 5,
             deduplicated: 0,
         };
-        let again = Acked {
+        let again = AppendAck {
             deduplicated: 2,
             ..first
         };
@@ -94,7 +98,7 @@ mod tests {
         assert!(!is_the_same(first, first, 2));
         assert!(!is_the_same(
             first,
-            Acked {
+            AppendAck {
                 first_seq: 6,
                 last_seq: 7,
                 ..again

@@ -10,13 +10,13 @@ use crate::workload::store::{LoadSpec, message};
 const BYTES: &str = "application/octet-stream";
 
 /// A slot with its own connection: HTTP/1.1 answers one request after the other.
-pub(super) struct Place {
+pub(super) struct Slot {
     connection: Connection,
     path: String,
     text: Bytes,
 }
 
-impl Place {
+impl Slot {
     /// Connects, and creates the stream unless it exists.
     pub(super) async fn open(spec: &LoadSpec, vu: u32) -> Result<Self, Failure> {
         let mut connection = Connection::open(&spec.address).await?;
@@ -44,7 +44,7 @@ impl Place {
         match sent.await {
             Ok(answer) if answer.status.is_success() => Ok(()),
             Ok(answer) => Err(format!("status_{}", answer.status.as_u16())),
-            Err(_) => Err(super::line::LOST.to_owned()),
+            Err(_) => Err(super::shared_sender::LOST.to_owned()),
         }
     }
 }

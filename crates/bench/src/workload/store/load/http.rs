@@ -2,35 +2,35 @@
 
 use hyper::Method;
 
-use super::line::LOST;
-use super::turn::Turn;
+use super::conversation_cursor::ConversationCursor;
+use super::shared_sender::LOST;
 use crate::workload::role::Failure;
 use crate::workload::store::http::Connection;
 use crate::workload::store::{LoadSpec, message};
 
 /// A slot with its own connection: HTTP/1.1 answers one request after the other.
-pub(super) struct Place {
+pub(super) struct Slot {
     connection: Connection,
-    turn: Turn,
+    turn: ConversationCursor,
     text: String,
     /// User and slot. Together with a number that is never reused it identifies a message.
     name: String,
     number: u64,
 }
 
-impl Place {
+impl Slot {
     /// Connects.
     pub(super) async fn open(
         spec: &LoadSpec,
         vu: u32,
-        place: u32,
-        turn: Turn,
+        index: u32,
+        turn: ConversationCursor,
     ) -> Result<Self, Failure> {
         Ok(Self {
             connection: Connection::open(&spec.address).await?,
             turn,
             text: message::text(spec.size, vu),
-            name: format!("{vu}-{place}"),
+            name: format!("{vu}-{index}"),
             number: 0,
         })
     }

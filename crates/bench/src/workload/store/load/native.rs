@@ -2,14 +2,14 @@
 
 use client::{Client, Conversation, NewMessage};
 
-use super::turn::Turn;
+use super::conversation_cursor::ConversationCursor;
 use crate::workload::role::Failure;
 use crate::workload::store::{LoadSpec, message};
 
 /// A slot on a user's connection.
-pub(super) struct Place {
+pub(super) struct Slot {
     client: Client,
-    turn: Turn,
+    turn: ConversationCursor,
     conversation: Conversation,
     /// Number of the user's conversation.
     conversation_number: u64,
@@ -24,24 +24,24 @@ pub(super) struct Place {
 pub(super) async fn open(
     spec: &LoadSpec,
     vu: u32,
-) -> Result<impl Iterator<Item = Place> + use<>, Failure> {
+) -> Result<impl Iterator<Item = Slot> + use<>, Failure> {
     let client = Client::builder().connect(&spec.address).await?;
-    let turn = Turn::of(spec, vu);
+    let turn = ConversationCursor::of(spec, vu);
     let conversation = client.conversation(&turn.name(0))?;
     let parts = message::parts(&message::text(spec.size, vu));
-    let place = move |place| Place {
+    let slot = move |index| Slot {
         client: client.clone(),
         turn: turn.clone(),
         conversation: conversation.clone(),
         conversation_number: 0,
         message: NewMessage::new("user", parts.clone()),
-        name: format!("{vu}-{place}"),
+        name: format!("{vu}-{index}"),
         number: 0,
     };
-    Ok((0..spec.pipeline).map(place))
+    Ok((0..spec.pipeline).map(slot))
 }
 
-impl Place {
+impl Slot {
     pub(super) async fn append(&mut self) -> Result<(), String> {
         let next = self.turn.next();
         if next != self.conversation_number {

@@ -6,13 +6,13 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 
-use super::line::Line;
+use super::shared_sender::SharedSender;
 use crate::workload::role::Failure;
 use crate::workload::store::{LoadSpec, message};
 
 /// A slot on a user's connection.
-pub(super) struct Place {
-    line: Rc<Line>,
+pub(super) struct Slot {
+    line: Rc<SharedSender>,
     command: Vec<u8>,
 }
 
@@ -20,21 +20,21 @@ pub(super) struct Place {
 pub(super) async fn open(
     spec: &LoadSpec,
     vu: u32,
-) -> Result<impl Iterator<Item = Place> + use<>, Failure> {
+) -> Result<impl Iterator<Item = Slot> + use<>, Failure> {
     let stream = TcpStream::connect(&spec.address).await?;
     stream.set_nodelay(true)?;
     let (source, sink) = stream.into_split();
-    let line = Line::over(sink);
+    let line = SharedSender::over(sink);
     tokio::task::spawn_local(read(line.clone(), source));
     let command = push(&format!("conversation:{vu}"), &message::text(spec.size, vu));
-    let place = move |_| Place {
+    let slot = move |_| Slot {
         line: line.clone(),
         command: command.clone(),
     };
-    Ok((0..spec.pipeline).map(place))
+    Ok((0..spec.pipeline).map(slot))
 }
 
-impl Place {
+impl Slot {
     pub(super) async fn append(&mut self) -> Result<(), String> {
         self.line.send(&self.command).await
     }
@@ -48,14 +48,14 @@ fn push(key: &str, value: &str) -> Vec<u8> {
 }
 
 /// Reads replies, which come in the order of the commands.
-async fn read(line: Rc<Line>, source: OwnedReadHalf) {
+async fn read(line: Rc<SharedSender>, source: OwnedReadHalf) {
     let mut source = BufReader::new(source);
     let mut reply = String::new();
     loop {
         reply.clear();
         match source.read_line(&mut reply).await {
             Ok(size) if size > 0 => line.answer(judge(&reply)),
-            _ => return line.lose(),
+            _ => return line.disconnect(),
         }
     }
 }

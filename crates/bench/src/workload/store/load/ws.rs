@@ -12,33 +12,33 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::line::{LOST, Outcome};
-use super::turn::Turn;
+use super::conversation_cursor::ConversationCursor;
+use super::shared_sender::{LOST, SendOutcome};
 use crate::workload::role::Failure;
 use crate::workload::store::{LoadSpec, message};
 
 type Socket = WebSocketStream<TcpStream>;
 
 /// Waiting slots, by index.
-type Waiting = Rc<RefCell<Vec<Option<oneshot::Sender<Outcome>>>>>;
+type WaitingSlots = Rc<RefCell<Vec<Option<oneshot::Sender<SendOutcome>>>>>;
 
 /// A slot on a user's socket.
-pub(super) struct Place {
+pub(super) struct Slot {
     frames: mpsc::UnboundedSender<String>,
-    waiting: Waiting,
-    turn: Turn,
+    waiting: WaitingSlots,
+    turn: ConversationCursor,
     vu: u32,
-    place: usize,
+    index: usize,
     text: Rc<str>,
     number: u64,
 }
 
 /// Message from the server.
 #[derive(Deserialize)]
-struct Said {
+struct ServerMessage {
     op: String,
     #[serde(rename = "ref")]
-    place: Option<String>,
+    reference: Option<String>,
     code: Option<String>,
 }
 
@@ -46,44 +46,44 @@ struct Said {
 pub(super) async fn open(
     spec: &LoadSpec,
     vu: u32,
-) -> Result<impl Iterator<Item = Place> + use<>, Failure> {
+) -> Result<impl Iterator<Item = Slot> + use<>, Failure> {
     let stream = TcpStream::connect(&spec.address).await?;
     stream.set_nodelay(true)?;
     let url = format!("ws://{}/v1/ws", spec.address);
     let (socket, _) = tokio_tungstenite::client_async(url, stream).await?;
     let (sink, source) = socket.split();
     let (frames, queued) = mpsc::unbounded_channel();
-    let waiting: Waiting = Rc::new(RefCell::new((0..spec.pipeline).map(|_| None).collect()));
+    let waiting: WaitingSlots = Rc::new(RefCell::new((0..spec.pipeline).map(|_| None).collect()));
     tokio::task::spawn_local(write(queued, sink));
     tokio::task::spawn_local(read(source, waiting.clone()));
-    let turn = Turn::of(spec, vu);
+    let turn = ConversationCursor::of(spec, vu);
     let text: Rc<str> = message::text(spec.size, vu).into();
-    let place = move |place| Place {
+    let slot = move |index| Slot {
         frames: frames.clone(),
         waiting: waiting.clone(),
         turn: turn.clone(),
         vu,
-        place: place as usize,
+        index: index as usize,
         text: text.clone(),
         number: 0,
     };
-    Ok((0..spec.pipeline).map(place))
+    Ok((0..spec.pipeline).map(slot))
 }
 
-impl Place {
-    pub(super) async fn append(&mut self) -> Outcome {
+impl Slot {
+    pub(super) async fn append(&mut self) -> SendOutcome {
         self.number += 1;
-        let (told, answer) = oneshot::channel();
-        match self.waiting.borrow_mut().get_mut(self.place) {
-            Some(waiting) => *waiting = Some(told),
+        let (sender, answer) = oneshot::channel();
+        match self.waiting.borrow_mut().get_mut(self.index) {
+            Some(waiting) => *waiting = Some(sender),
             None => return Err(LOST.to_owned()),
         }
-        let id = format!("{}-{}-{}", self.vu, self.place, self.number);
+        let id = format!("{}-{}-{}", self.vu, self.index, self.number);
         let message = message::message(&id, &self.text);
         let conversation = self.turn.name(self.turn.next());
         let frame = format!(
             r#"{{"op":"append","ref":"{}","conv":"{conversation}","messages":[{message}]}}"#,
-            self.place
+            self.index
         );
         let lost = || Err(LOST.to_owned());
         match self.frames.send(frame) {
@@ -110,50 +110,52 @@ async fn write(mut queued: mpsc::UnboundedReceiver<String>, mut sink: SplitSink<
     }
 }
 
-async fn read(mut source: SplitStream<Socket>, waiting: Waiting) {
+async fn read(mut source: SplitStream<Socket>, waiting: WaitingSlots) {
     while let Some(Ok(frame)) = source.next().await {
         let Message::Text(text) = frame else {
             continue;
         };
-        let Ok(said) = serde_json::from_str::<Said>(&text) else {
+        let Ok(message) = serde_json::from_str::<ServerMessage>(&text) else {
             break;
         };
-        tell(&waiting, said);
+        report(&waiting, message);
     }
     // Dropping the senders fails all waiting slots.
     waiting.borrow_mut().clear();
 }
 
-fn tell(waiting: &Waiting, said: Said) {
-    let place = said.place.and_then(|place| place.parse::<usize>().ok());
+fn report(waiting: &WaitingSlots, message: ServerMessage) {
+    let slot = message
+        .reference
+        .and_then(|reference| reference.parse::<usize>().ok());
     let mut waiting = waiting.borrow_mut();
-    let told = place.and_then(|place| waiting.get_mut(place)?.take());
-    let outcome = match said.op.as_str() {
+    let sender = slot.and_then(|slot| waiting.get_mut(slot)?.take());
+    let outcome = match message.op.as_str() {
         "ack" => Ok(()),
-        _ => Err(said.code.unwrap_or(said.op)),
+        _ => Err(message.code.unwrap_or(message.op)),
     };
     // A message without a waiting slot, such as a watch event, is ignored.
-    let _ = told.map(|told| told.send(outcome));
+    let _ = sender.map(|sender| sender.send(outcome));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> Outcome {
-        let (told, mut answer) = oneshot::channel();
-        let waiting: Waiting = Rc::new(RefCell::new(vec![None, Some(told)]));
-        tell(&waiting, serde_json::from_str(text).unwrap());
+    fn outcome_of(text: &str) -> SendOutcome {
+        let (sender, mut answer) = oneshot::channel();
+        let waiting: WaitingSlots = Rc::new(RefCell::new(vec![None, Some(sender)]));
+        report(&waiting, serde_json::from_str(text).unwrap());
         answer.try_recv().unwrap()
     }
 
     #[test]
-    fn an_ack_is_a_success_and_an_error_tells_its_code() {
+    fn an_ack_is_a_success_and_an_error_has_its_code() {
         assert_eq!(
-            said(r#"{"op":"ack","ref":"1","first_seq":4,"last_seq":4}"#),
+            outcome_of(r#"{"op":"ack","ref":"1","first_seq":4,"last_seq":4}"#),
             Ok(())
         );
         let refused = r#"{"op":"error","ref":"1","code":"disk_full","message":"no"}"#;
-        assert_eq!(said(refused), Err("disk_full".to_owned()));
+        assert_eq!(outcome_of(refused), Err("disk_full".to_owned()));
     }
 }

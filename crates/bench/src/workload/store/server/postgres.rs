@@ -22,9 +22,9 @@ const TABLE: &str = "CREATE TABLE messages (id bigserial PRIMARY KEY, conversati
 const MARGIN: Duration = Duration::from_secs(2);
 
 /// Creates a cluster and starts its server.
-pub(super) fn start(programs: &Path, place: &Path, port: u16) -> Result<Actor, WorkloadError> {
-    let data = place.join("data").display().to_string();
-    let who = Who::of(place).map_err(WorkloadError::Directory)?;
+pub(super) fn start(programs: &Path, directory: &Path, port: u16) -> Result<Actor, WorkloadError> {
+    let data = directory.join("data").display().to_string();
+    let user = ServerUser::of(directory).map_err(WorkloadError::Directory)?;
     let initdb = [
         "-D",
         &data,
@@ -38,15 +38,15 @@ pub(super) fn start(programs: &Path, place: &Path, port: u16) -> Result<Actor, W
         "C",
         "--no-sync",
     ];
-    finish(who.start(&programs.join("initdb"), &initdb)?)?;
-    let (port, place) = (port.to_string(), place.display().to_string());
+    finish(user.start(&programs.join("initdb"), &initdb)?)?;
+    let (port, directory) = (port.to_string(), directory.display().to_string());
     let server = [
         "-D",
         &data,
         "-p",
         &port,
         "-k",
-        &place,
+        &directory,
         "-c",
         "listen_addresses=127.0.0.1",
         "-c",
@@ -54,7 +54,7 @@ pub(super) fn start(programs: &Path, place: &Path, port: u16) -> Result<Actor, W
         "-c",
         "max_connections=1100",
     ];
-    Ok(who.start(&programs.join("postgres"), &server)?)
+    Ok(user.start(&programs.join("postgres"), &server)?)
 }
 
 /// Creates the table when the server accepts commands.
@@ -90,19 +90,19 @@ pub(super) fn prepare(programs: &Path, port: u16) -> Result<(), WorkloadError> {
 }
 
 /// User and group of the server, which refuses to run as root.
-struct Who(Option<(u32, u32)>);
+struct ServerUser(Option<(u32, u32)>);
 
-impl Who {
+impl ServerUser {
     /// Returns no change of user, or for root an unprivileged user, who becomes the owner of the
     /// directory.
-    fn of(place: &Path) -> std::io::Result<Self> {
-        if fs::metadata(place)?.uid() != 0 {
+    fn of(directory: &Path) -> std::io::Result<Self> {
+        if fs::metadata(directory)?.uid() != 0 {
             return Ok(Self(None));
         }
         let passwd = fs::read_to_string("/etc/passwd")?;
         let ids = ids(&passwd, "postgres").or_else(|| ids(&passwd, "nobody"));
         let (uid, gid) = ids.ok_or(std::io::ErrorKind::NotFound)?;
-        chown(place, Some(uid), Some(gid))?;
+        chown(directory, Some(uid), Some(gid))?;
         Ok(Self(Some((uid, gid))))
     }
 
@@ -113,10 +113,10 @@ impl Who {
         let program = program.display().to_string();
         let (uid, gid) = (uid.to_string(), gid.to_string());
         // `setpriv` becomes the program, so the pid stays the same.
-        let who = ["--reuid", &uid, "--regid", &gid, "--clear-groups", &program];
+        let user = ["--reuid", &uid, "--regid", &gid, "--clear-groups", &program];
         Actor::start(
             Path::new("setpriv"),
-            [&who, arguments].concat(),
+            [&user, arguments].concat(),
             Pin::Nowhere,
         )
     }
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ended_in_the_window_is_counted_with_its_latency() {
+    fn transactions_that_end_in_the_window_are_counted_with_their_latency() {
         let log =
             "0 1 5000 0 100 0\n3 1 7000 0 100 500000\n3 2 failed 0 100 600000\n0 2 9000 0 102 0\n";
         let window = Window {

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use super::{AgentMode, RECEIVER, RawSpec, SENDER, name};
 use crate::clock::now_ns;
 use crate::measurement::{Arrivals, Sink};
-use crate::workload::agent::slim::channel::{self, Down, Kind, Up};
-use crate::workload::role::{Failure, Ready, answer_lines, runtime, say};
+use crate::workload::agent::slim::channel::{self, Kind, ReceiveHalf, SendHalf};
+use crate::workload::role::{Failure, Ready, answer_lines, runtime, write_line};
 
 /// Plays the receiver: answers each line with the counts so far.
 ///
@@ -19,11 +19,12 @@ use crate::workload::role::{Failure, Ready, answer_lines, runtime, say};
 pub(in crate::workload) fn receive_raw(spec: &RawSpec) -> Result<(), Failure> {
     let sink = Arc::new(Mutex::new(Sink::default()));
     runtime()?.block_on(async {
-        let (up, mut down) = channel::subscribed(&spec.address, name(RECEIVER)).await?;
-        let serving = serve(spec, up, &mut down, &sink);
-        say(&Ready::default())?;
+        let (send_half, mut receive_half) =
+            channel::subscribed(&spec.address, name(RECEIVER)).await?;
+        let serving = serve(spec, send_half, &mut receive_half, &sink);
+        write_line(&Ready::default())?;
         let counted = sink.clone();
-        let ended = answer_lines(move || say(&*counted.lock()));
+        let ended = answer_lines(move || write_line(&*counted.lock()));
         match select(pin!(serving), ended).await {
             Either::Left((failed, _)) => failed,
             Either::Right((ended, _)) => ended?,
@@ -33,13 +34,13 @@ pub(in crate::workload) fn receive_raw(spec: &RawSpec) -> Result<(), Failure> {
 
 async fn serve(
     spec: &RawSpec,
-    mut up: Up,
-    down: &mut Down,
+    mut send_half: SendHalf,
+    receive_half: &mut ReceiveHalf,
     sink: &Mutex<Sink>,
 ) -> Result<(), Failure> {
     let body = vec![0; spec.size];
     loop {
-        let arrived = down.published().await?;
+        let arrived = receive_half.published().await?;
         if arrived.kind == Kind::Counted {
             let mut sink = sink.lock();
             sink.received += 1;
@@ -50,7 +51,7 @@ async fn serve(
         }
         if spec.mode == AgentMode::RequestReply {
             let (from, to) = (name(RECEIVER), name(SENDER));
-            up.publish(from, to, arrived.kind, &body).await?;
+            send_half.publish(from, to, arrived.kind, &body).await?;
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use tokio::sync::Mutex;
 
-use super::{AgentMode, RECEIVER, RawSpec, SENDER, Sent, name};
+use super::{AgentMode, RECEIVER, RawSpec, SENDER, SenderCounts, name};
 use crate::clock::now_ns;
 use crate::pacing::Schedule;
-use crate::workload::agent::drive::{Drive, Exchange};
-use crate::workload::agent::slim::channel::{self, Down, Kind, Up};
-use crate::workload::role::{Failure, Ready, lines, runtime, say};
+use crate::workload::agent::drive::{Exchange, SendLoop};
+use crate::workload::agent::slim::channel::{self, Kind, ReceiveHalf, SendHalf};
+use crate::workload::role::{Failure, Ready, lines, runtime, write_line};
 
 /// Exchanges before the window.
 const WARM_UP_COUNT: u32 = 30;
@@ -24,14 +24,14 @@ pub(in crate::workload) fn send_raw(spec: &RawSpec) -> Result<(), Failure> {
         runtime.block_on(load.exchange(Kind::WarmUp))?;
     }
     let mut lines = lines();
-    say(&Ready {
+    write_line(&Ready {
         address: None,
         setup_ns: now_ns() - opened_ns,
     })?;
     if runtime.block_on(lines.recv()).is_none() {
         return Ok(());
     }
-    let drive = Drive {
+    let drive = SendLoop {
         schedule: Schedule::new(spec.rate, 1, 0),
         window_ns: spec.window_ns,
         in_flight: 1,
@@ -40,7 +40,7 @@ pub(in crate::workload) fn send_raw(spec: &RawSpec) -> Result<(), Failure> {
     let tally = drive.run(&load, &runtime);
     let scheduled_ns = if spec.rate > 0 { spec.window_ns } else { 0 };
     let window_ns = (now_ns() - start_ns).max(scheduled_ns);
-    say(&Sent { tally, window_ns })?;
+    write_line(&SenderCounts { tally, window_ns })?;
     // Messages in the outgoing queue leave until the suite has counted.
     runtime.block_on(lines.recv());
     Ok(())
@@ -49,27 +49,27 @@ pub(in crate::workload) fn send_raw(spec: &RawSpec) -> Result<(), Failure> {
 struct Load<'a> {
     spec: &'a RawSpec,
     body: Vec<u8>,
-    up: Mutex<Up>,
-    down: Mutex<Down>,
+    send_half: Mutex<SendHalf>,
+    receive_half: Mutex<ReceiveHalf>,
 }
 
 impl<'a> Load<'a> {
     async fn connect(spec: &'a RawSpec) -> Result<Self, Failure> {
-        let (up, down) = channel::subscribed(&spec.address, name(SENDER)).await?;
+        let (send_half, receive_half) = channel::subscribed(&spec.address, name(SENDER)).await?;
         Ok(Self {
             spec,
             body: vec![0; spec.size],
-            up: Mutex::new(up),
-            down: Mutex::new(down),
+            send_half: Mutex::new(send_half),
+            receive_half: Mutex::new(receive_half),
         })
     }
 
     async fn exchange(&self, kind: Kind) -> Result<(), Failure> {
-        let mut up = self.up.lock().await;
+        let mut send_half = self.send_half.lock().await;
         let (from, to) = (name(SENDER), name(RECEIVER));
-        up.publish(from, to, kind, &self.body).await?;
+        send_half.publish(from, to, kind, &self.body).await?;
         if !self.is_one_way() {
-            let answer = self.down.lock().await.published().await?;
+            let answer = self.receive_half.lock().await.published().await?;
             if answer.size < self.body.len() {
                 return Err("an answer of another size".into());
             }
@@ -79,7 +79,7 @@ impl<'a> Load<'a> {
 }
 
 impl Exchange for Load<'_> {
-    async fn one(&self) -> Result<(), &'static str> {
+    async fn send_one(&self) -> Result<(), &'static str> {
         self.exchange(Kind::Counted).await.map_err(|_| "stream")
     }
 

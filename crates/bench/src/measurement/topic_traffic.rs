@@ -4,18 +4,18 @@ use serde::{Deserialize, Serialize};
 
 /// Requests and bytes of a run to or from a topic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Streamed {
+pub struct TopicTraffic {
     /// Number of produce requests; absent if nothing was produced.
     pub requests: Option<u64>,
     /// Bytes of produced payloads, or of consumed batches.
     pub bytes: u64,
     /// Result of reading everything back, if that was done.
-    pub verified: Option<Verified>,
+    pub verified: Option<Verification>,
 }
 
 /// Result of reading back all acknowledged messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verified {
+pub struct Verification {
     /// Acknowledged messages, including the warm-up.
     pub acked: u64,
     /// Messages of the run that were found.
@@ -30,7 +30,7 @@ pub struct Verified {
     pub damaged: u64,
 }
 
-impl Verified {
+impl Verification {
     /// Returns true if every message is as it was acknowledged.
     #[must_use]
     pub fn is_clean(&self) -> bool {

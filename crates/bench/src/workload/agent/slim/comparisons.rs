@@ -33,13 +33,13 @@ fn metrics(subject: &Case, baseline: &Case) -> Vec<Metric> {
     }
     match Applications::of(subject) {
         _ if subject.rivals(baseline) => metrics,
-        Applications::Native if same_work(subject, baseline) => [contest, metrics].concat(),
+        Applications::Native if is_same_work(subject, baseline) => [contest, metrics].concat(),
         _ => Vec::new(),
     }
 }
 
 /// Returns true if the cases differ only in their applications.
-fn same_work(subject: &Case, baseline: &Case) -> bool {
+fn is_same_work(subject: &Case, baseline: &Case) -> bool {
     let played = Case {
         parameters: baseline.parameters.clone(),
         ..subject.clone()
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_applications_are_compared_by_all_that_they_need() {
+    fn the_same_applications_are_compared_by_the_cpu_of_all_processes() {
         let metrics =
             |ours, theirs, rate| metrics(&case(OURS, ours, rate), &case(THEIRS, theirs, 100));
         let python = Applications::Python;

@@ -14,13 +14,13 @@ use tokio::time::Instant;
 use wire::Correlation;
 
 use super::guard;
-use super::handlers::{Done, Job};
+use super::handlers::{Job, ReplySink};
 use super::item_sender::Stream;
 use super::reply::{Origin, Outlet, Reply};
 use crate::queue::earlier;
 
 /// A handler in progress.
-pub(crate) struct Running {
+pub(crate) struct RunningHandler {
     pub(crate) job: Pin<Box<dyn Job>>,
     pub(crate) origin: Origin,
     /// Size of the request's payload in bytes.
@@ -30,7 +30,7 @@ pub(crate) struct Running {
 }
 
 /// A handler that completed or was dropped.
-pub(crate) struct Ended {
+pub(crate) struct EndedHandler {
     pub(crate) origin: Origin,
     pub(crate) size: usize,
     pub(crate) stream: Option<Arc<Stream>>,
@@ -41,7 +41,7 @@ pub(crate) struct Jobs {
     seats: Vec<Seat>,
     free: Vec<u32>,
     by_correlation: HashMap<Correlation, u32>,
-    ready: Arc<Ready>,
+    ready: Arc<WakeQueue>,
     /// Seats to poll next.
     due: VecDeque<u32>,
     count: usize,
@@ -51,27 +51,27 @@ pub(crate) struct Jobs {
 
 /// A slot of the table.
 struct Seat {
-    running: Option<Running>,
-    alarm: Arc<Alarm>,
+    running: Option<RunningHandler>,
+    alarm: Arc<SeatWaker>,
     waker: Waker,
 }
 
 /// Queue of seats that were woken.
 #[derive(Default)]
-struct Ready {
+struct WakeQueue {
     woken: Mutex<Vec<u32>>,
     is_dirty: AtomicBool,
     task: Mutex<Option<Waker>>,
 }
 
 /// Waker of one seat.
-struct Alarm {
+struct SeatWaker {
     index: u32,
     is_woken: AtomicBool,
-    ready: Arc<Ready>,
+    ready: Arc<WakeQueue>,
 }
 
-impl Wake for Alarm {
+impl Wake for SeatWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -133,7 +133,7 @@ impl Jobs {
             Some(index) => *index as usize,
             None => {
                 let index = self.seats.len();
-                let alarm = Arc::new(Alarm {
+                let alarm = Arc::new(SeatWaker {
                     index: index as u32,
                     is_woken: AtomicBool::new(false),
                     ready: self.ready.clone(),
@@ -151,7 +151,7 @@ impl Jobs {
     }
 
     /// Stores a handler that was polled with [`Jobs::next_waker`] and waits.
-    pub(crate) fn insert(&mut self, running: Running) {
+    pub(crate) fn insert(&mut self, running: RunningHandler) {
         let Some(index) = self.free.pop() else {
             unreachable!("the seat of `next_waker` is free");
         };
@@ -178,7 +178,11 @@ impl Jobs {
     }
 
     /// Polls the collected handlers until one completes; its reply is appended to `out`.
-    pub(crate) fn next_ended(&mut self, outlet: &Outlet, out: &mut Vec<u8>) -> Option<Ended> {
+    pub(crate) fn next_ended(
+        &mut self,
+        outlet: &Outlet,
+        out: &mut Vec<u8>,
+    ) -> Option<EndedHandler> {
         while let Some(index) = self.due.pop_front() {
             let seat = &mut self.seats[index as usize];
             seat.alarm.is_woken.store(false, Ordering::Release);
@@ -207,13 +211,13 @@ impl Jobs {
     }
 
     /// Drops the handler of a call if it is in progress.
-    pub(crate) fn cancel(&mut self, correlation: Correlation) -> Option<Ended> {
+    pub(crate) fn cancel(&mut self, correlation: Correlation) -> Option<EndedHandler> {
         let index = *self.by_correlation.get(&correlation)?;
         self.remove(index)
     }
 
     /// Drops the handlers whose deadline has passed.
-    pub(crate) fn expire(&mut self, now: Instant) -> Vec<Ended> {
+    pub(crate) fn expire(&mut self, now: Instant) -> Vec<EndedHandler> {
         if self.deadline_min.is_none_or(|earliest| now < earliest) {
             return Vec::new();
         }
@@ -232,9 +236,9 @@ impl Jobs {
         ended.filter_map(|index| self.remove(index)).collect()
     }
 
-    fn remove(&mut self, index: u32) -> Option<Ended> {
+    fn remove(&mut self, index: u32) -> Option<EndedHandler> {
         let running = self.seats[index as usize].running.take()?;
-        let Running {
+        let RunningHandler {
             job,
             origin,
             size,
@@ -253,7 +257,7 @@ impl Jobs {
             stream.close();
         }
         guard::drop_quietly(job);
-        Some(Ended {
+        Some(EndedHandler {
             origin,
             size,
             stream,

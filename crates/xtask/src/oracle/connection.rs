@@ -16,14 +16,14 @@ const SILENCE: Duration = Duration::from_secs(60);
 
 /// A connection, which is made again when the broker closes it.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct Connection {
     address: String,
     stream: TcpStream,
     served: BTreeMap<i16, (i16, i16)>,
     correlation_id: i32,
 }
 
-impl Door {
+impl Connection {
     pub(super) fn open(address: &str) -> Result<Self> {
         let mut door = Self {
             address: address.to_owned(),

@@ -7,14 +7,14 @@ use crate::workload::store::LoadSpec;
 
 /// Sequence of one user's conversations, shared by the user's slots.
 #[derive(Debug, Clone)]
-pub(super) struct Turn {
+pub(super) struct ConversationCursor {
     vu: u32,
     /// Messages after which the next conversation begins. `None`: there is only one.
     messages: Option<u64>,
     sent: Rc<Cell<u64>>,
 }
 
-impl Turn {
+impl ConversationCursor {
     pub(super) fn of(spec: &LoadSpec, vu: u32) -> Self {
         Self {
             vu,
@@ -44,8 +44,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conversation_has_so_many_messages_of_all_places_and_then_comes_the_next() {
-        let turn = |messages| Turn {
+    fn all_slots_share_a_conversation_until_it_is_full() {
+        let turn = |messages| ConversationCursor {
             vu: 3,
             messages,
             sent: Rc::default(),

@@ -1,35 +1,35 @@
 //! Acknowledged messages with their offsets, and the comparison with what is read back.
 
 use super::message::Id;
-use crate::measurement::Verified;
+use crate::measurement::Verification;
 
 /// Marker for an unknown offset, when the broker does not return one.
-const SOMEWHERE: i64 = -1;
+const UNKNOWN_OFFSET: i64 = -1;
 
 /// Consecutive messages of a lane with consecutive offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Run {
+struct AckedRange {
     first: u64,
     count: u64,
-    /// Offset of the first message, or [`SOMEWHERE`].
+    /// Offset of the first message, or [`UNKNOWN_OFFSET`].
     offset: i64,
 }
 
-impl Run {
+impl AckedRange {
     fn end(&self) -> u64 {
         self.first + self.count
     }
 
     fn end_offset(&self) -> i64 {
         match self.offset {
-            SOMEWHERE => SOMEWHERE,
+            UNKNOWN_OFFSET => UNKNOWN_OFFSET,
             offset => offset.saturating_add_unsigned(self.count),
         }
     }
 
     fn offset_of(&self, number: u64) -> i64 {
         match self.offset {
-            SOMEWHERE => SOMEWHERE,
+            UNKNOWN_OFFSET => UNKNOWN_OFFSET,
             offset => offset.saturating_add_unsigned(number - self.first),
         }
     }
@@ -37,11 +37,11 @@ impl Run {
 
 /// All acknowledged messages, by lane.
 #[derive(Debug, Default)]
-pub(super) struct Acked {
-    lanes: Vec<Vec<Run>>,
+pub(super) struct AckedMessages {
+    lanes: Vec<Vec<AckedRange>>,
 }
 
-impl Acked {
+impl AckedMessages {
     /// Adds acknowledged messages of a lane from number `first` on, with the offset of the first.
     /// The calls come in the order of the numbers.
     pub(super) fn note(&mut self, lane: u32, first: u64, count: u64, offset: i64) {
@@ -52,7 +52,7 @@ impl Acked {
         let runs = &mut self.lanes[lane];
         match runs.last_mut() {
             Some(last) if last.end() == first && last.end_offset() == offset => last.count += count,
-            _ => runs.push(Run {
+            _ => runs.push(AckedRange {
                 first,
                 count,
                 offset,
@@ -60,7 +60,7 @@ impl Acked {
         }
     }
 
-    fn run_of(&self, id: Id) -> Option<Run> {
+    fn range_of(&self, id: Id) -> Option<AckedRange> {
         let runs = self.lanes.get(id.lane as usize)?;
         let at = runs.partition_point(|run| run.end() <= id.number);
         runs.get(at).copied().filter(|run| run.first <= id.number)
@@ -73,22 +73,22 @@ impl Acked {
 
 /// Messages read back so far.
 #[derive(Debug)]
-pub(super) struct Found<'a> {
-    acked: &'a Acked,
+pub(super) struct ReadBack<'a> {
+    acked: &'a AckedMessages,
     /// Bit set of the numbers found, by lane.
     seen: Vec<Vec<u64>>,
     acked_seen: u64,
-    verified: Verified,
+    verified: Verification,
 }
 
-impl<'a> Found<'a> {
+impl<'a> ReadBack<'a> {
     /// Makes an empty set.
-    pub(super) fn of(acked: &'a Acked) -> Self {
+    pub(super) fn of(acked: &'a AckedMessages) -> Self {
         Self {
             acked,
             seen: Vec::new(),
             acked_seen: 0,
-            verified: Verified::default(),
+            verified: Verification::default(),
         }
     }
 
@@ -112,10 +112,11 @@ impl<'a> Found<'a> {
             return;
         }
         seen[word] |= bit;
-        if let Some(run) = self.acked.run_of(id) {
+        if let Some(range) = self.acked.range_of(id) {
             self.acked_seen += 1;
-            let said = run.offset_of(id.number);
-            self.verified.moved += u64::from(said != SOMEWHERE && said != offset);
+            let acked_offset = range.offset_of(id.number);
+            self.verified.moved +=
+                u64::from(acked_offset != UNKNOWN_OFFSET && acked_offset != offset);
         }
     }
 
@@ -125,9 +126,9 @@ impl<'a> Found<'a> {
     }
 
     /// Returns the result when everything has been read.
-    pub(super) fn end(self) -> Verified {
+    pub(super) fn end(self) -> Verification {
         let acked = self.acked.count();
-        Verified {
+        Verification {
             acked,
             lost: acked - self.acked_seen,
             ..self.verified
@@ -139,8 +140,8 @@ impl<'a> Found<'a> {
 mod tests {
     use super::*;
 
-    fn read(acked: &Acked, messages: &[(u64, i64)]) -> Verified {
-        let mut found = Found::of(acked);
+    fn read(acked: &AckedMessages, messages: &[(u64, i64)]) -> Verification {
+        let mut found = ReadBack::of(acked);
         for &(number, offset) in messages {
             found.message(Id { lane: 1, number }, offset, |lane| {
                 (lane == 1).then_some(100)
@@ -150,8 +151,8 @@ mod tests {
     }
 
     /// Messages 0 to 4 from offset 10 on, messages 8 and 9 at 15 and 16.
-    fn acked() -> Acked {
-        let mut acked = Acked::default();
+    fn acked() -> AckedMessages {
+        let mut acked = AckedMessages::default();
         acked.note(1, 0, 2, 10);
         acked.note(1, 2, 3, 12);
         acked.note(1, 8, 2, 15);
@@ -159,13 +160,13 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_each_other_is_kept_as_one() {
+    fn consecutive_messages_are_stored_as_one_range() {
         assert_eq!(acked().lanes[1].len(), 2);
         assert_eq!(acked().count(), 7);
     }
 
     #[test]
-    fn everything_where_it_was_said_to_be_is_clean_and_so_is_what_was_not_acknowledged() {
+    fn messages_at_their_acked_offsets_are_clean_and_unacked_ones_too() {
         let messages = [
             (0, 10),
             (1, 11),
@@ -182,10 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_doubled_moved_or_made_up_is_counted() {
+    fn lost_duplicated_moved_and_foreign_messages_are_counted() {
         let messages = [(0, 10), (0, 11), (2, 12), (3, 14), (4, 13), (100, 20)];
         let verified = read(&acked(), &messages);
-        let expected = Verified {
+        let expected = Verification {
             acked: 7,
             found: 5,
             lost: 3,
@@ -198,10 +199,10 @@ mod tests {
     }
 
     #[test]
-    fn where_the_broker_says_nothing_a_message_may_lie_anywhere() {
-        let mut acked = Acked::default();
-        acked.note(1, 0, 3, SOMEWHERE);
-        acked.note(1, 3, 1, SOMEWHERE);
+    fn messages_without_acked_offsets_may_have_any_offset() {
+        let mut acked = AckedMessages::default();
+        acked.note(1, 0, 3, UNKNOWN_OFFSET);
+        acked.note(1, 3, 1, UNKNOWN_OFFSET);
         assert_eq!(acked.lanes[1].len(), 1);
         let verified = read(&acked, &[(0, 7), (1, 3), (2, 9), (3, 1)]);
         assert!(verified.is_clean(), "{verified:?}");

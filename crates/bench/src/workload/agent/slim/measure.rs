@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use super::super::sink::final_count;
-use super::nodes::Through;
+use super::nodes::TestedNode;
 use crate::measurement::Measurement;
 use crate::model::{Case, CountedBy};
 use crate::process::{Role, Watch};
@@ -16,8 +16,8 @@ use crate::workload::{PATIENCE, WorkloadError};
 
 /// Starts the sender, converts its report by `measurement`, and adds the receiver's count and the
 /// usage.
-pub(super) fn measured<R: DeserializeOwned>(
-    node: &mut Through,
+pub(super) fn measure_run<R: DeserializeOwned>(
+    node: &mut TestedNode,
     case: &Case,
     window: Duration,
     responder: &mut Actor,
@@ -30,7 +30,7 @@ pub(super) fn measured<R: DeserializeOwned>(
         (Role::Node, node.pid()),
         (Role::Responder, responder.pid()),
     ])?;
-    sender.say("go")?;
+    sender.write_line("go")?;
     let report = sender.json_while(window + PATIENCE, || {
         node.check_alive()?;
         responder.check_alive()

@@ -7,13 +7,13 @@ use crate::measurement::Storage;
 use crate::process;
 
 /// Counters of a node so far.
-pub(super) struct Counted {
+pub(super) struct DiskCounters {
     syncs: Option<u64>,
     blocks: Option<u64>,
     written_bytes: Option<u64>,
 }
 
-impl Counted {
+impl DiskCounters {
     pub(super) fn of(node: &Node, disk: &Path) -> Self {
         Self {
             syncs: node.metric("telpher_journal_syncs_total"),

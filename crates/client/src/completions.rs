@@ -1,4 +1,4 @@
-//! `Completed`: wakers and callbacks collected under the lock of the call table, to run after its
+//! `Completions`: wakers and callbacks collected under the lock of the call table, to run after its
 //! release.
 //!
 //! Wakers, callbacks and destructors of callers run user code. Under the lock that code could call
@@ -15,23 +15,23 @@ use wire::Correlation;
 
 use crate::CallError;
 use crate::pending::{Answer, Holder, Outcome};
-use crate::registry::{Joining, Receiver, Registration};
+use crate::registry::{PendingSubscription, Receiver, Registration};
 
 /// A function called for every reply of many calls, with the call's tag.
 pub(crate) type Callback = dyn Fn(u64, Result<&[u8], &CallError>) + Send + Sync;
 
 /// A function called with the reply of one call.
-pub(crate) type Once = Box<dyn FnOnce(Result<&[u8], &CallError>) + Send>;
+pub(crate) type OnceFunction = Box<dyn FnOnce(Result<&[u8], &CallError>) + Send>;
 
 /// A callback to run with a copied reply.
-enum Fired {
+enum DeferredFunction {
     /// Index of the callback, and the call's tag.
     Callback(u32, u64),
-    Once(Once),
+    Once(OnceFunction),
 }
 
 /// A reply that lies completely in the chunk, with its callback; it is passed without a copy.
-struct Hit {
+struct BorrowedReply {
     /// Index of the callback.
     function: u32,
     tag: u64,
@@ -41,28 +41,29 @@ struct Hit {
 
 /// Work that a change of the call table leaves for after the release of its lock.
 #[derive(Default)]
-pub(crate) struct Completed {
+pub(crate) struct Completions {
     pub(crate) wakers: Vec<Waker>,
     /// Calls to cancel at the peer.
     pub(crate) cancels: Vec<Correlation>,
     /// True if a slot became free.
     pub(crate) is_room: bool,
     /// Confirmed subscriptions with their full name, and refused ones.
-    pub(crate) joined: Vec<(Box<Joining>, Result<String, ErrorCode>)>,
+    pub(crate) subscription_results: Vec<(Box<PendingSubscription>, Result<String, ErrorCode>)>,
     /// Subscriptions that the node ended.
     pub(crate) ended: Vec<(Receiver, ErrorCode)>,
     /// Registrations to drop.
     pub(crate) replaced: Vec<Registration>,
     /// Callbacks of this batch with their ids; consecutive equal ones are stored once.
     functions: Vec<(u64, Arc<Callback>)>,
-    hits: Vec<Hit>,
-    hits_once: Vec<(Once, Range<u32>)>,
-    fired: Vec<(Fired, Outcome)>,
+    borrowed: Vec<BorrowedReply>,
+    borrowed_once: Vec<(OnceFunction, Range<u32>)>,
+    deferred: Vec<(DeferredFunction, Outcome)>,
     dropped: Vec<Holder>,
 }
 
-impl Completed {
-    /// Adds a callback for [`Completed::hit`]; `id` identifies the function. Returns its index.
+impl Completions {
+    /// Adds a callback for [`Completions::call_later`]; `id` identifies the function. Returns its
+    /// index.
     #[inline]
     pub(crate) fn function(&mut self, id: u64, callback: &Arc<Callback>) -> u32 {
         if self.functions.last().is_none_or(|(last, _)| *last != id) {
@@ -73,33 +74,34 @@ impl Completed {
 
     /// Queues the call of a callback. If `answer` lies outside `chunk`, it is copied.
     #[inline]
-    pub(crate) fn hit(&mut self, function: u32, tag: u64, answer: Answer<'_>, chunk: &[u8]) {
+    pub(crate) fn call_later(&mut self, function: u32, tag: u64, answer: Answer<'_>, chunk: &[u8]) {
         match answer.as_ref().ok().and_then(|body| range_in(body, chunk)) {
-            Some(Range { start, end }) => self.hits.push(Hit {
+            Some(Range { start, end }) => self.borrowed.push(BorrowedReply {
                 function,
                 tag,
                 start,
                 end,
             }),
-            None => self.fire(Fired::Callback(function, tag), answer),
+            None => self.defer(DeferredFunction::Callback(function, tag), answer),
         }
     }
 
     /// Queues the call of `once`. If `answer` lies outside `chunk`, it is copied.
-    pub(crate) fn hit_once(&mut self, once: Once, answer: Answer<'_>, chunk: &[u8]) {
+    pub(crate) fn call_once_later(&mut self, once: OnceFunction, answer: Answer<'_>, chunk: &[u8]) {
         match answer.as_ref().ok().and_then(|body| range_in(body, chunk)) {
-            Some(range) => self.hits_once.push((once, range)),
-            None => self.fire(Fired::Once(once), answer),
+            Some(range) => self.borrowed_once.push((once, range)),
+            None => self.defer(DeferredFunction::Once(once), answer),
         }
     }
 
-    fn fire(&mut self, fired: Fired, answer: Answer<'_>) {
-        self.fired.push((fired, answer.map(Bytes::copy_from_slice)));
+    fn defer(&mut self, deferred: DeferredFunction, answer: Answer<'_>) {
+        self.deferred
+            .push((deferred, answer.map(Bytes::copy_from_slice)));
     }
 
     /// Queues a holder to be dropped after the release of the lock.
     pub(crate) fn drop_later(&mut self, holder: Holder) {
-        if !matches!(holder, Holder::Nobody | Holder::Future(None)) {
+        if !matches!(holder, Holder::Abandoned | Holder::Future(None)) {
             self.dropped.push(holder);
         }
     }
@@ -110,28 +112,30 @@ impl Completed {
         self.dropped.clear();
         self.replaced.clear();
         for (receiver, code) in self.ended.drain(..) {
-            receiver.mailbox.end(code);
+            receiver.queue.end(code);
         }
         for waker in self.wakers.drain(..) {
             waker.wake();
         }
-        for hit in self.hits.drain(..) {
-            let reply = &chunk[hit.start as usize..hit.end as usize];
-            let (_, callback) = &self.functions[hit.function as usize];
-            call(|| callback(hit.tag, Ok(reply)));
+        for reply_in_chunk in self.borrowed.drain(..) {
+            let reply = &chunk[reply_in_chunk.start as usize..reply_in_chunk.end as usize];
+            let (_, callback) = &self.functions[reply_in_chunk.function as usize];
+            call(|| callback(reply_in_chunk.tag, Ok(reply)));
         }
-        for (once, range) in self.hits_once.drain(..) {
+        for (once, range) in self.borrowed_once.drain(..) {
             let reply = &chunk[range.start as usize..range.end as usize];
             call(|| once(Ok(reply)));
         }
-        for (fired, outcome) in self.fired.drain(..) {
+        for (deferred, outcome) in self.deferred.drain(..) {
             let answer = match &outcome {
                 Ok(body) => Ok(&body[..]),
                 Err(error) => Err(error),
             };
-            call(|| match fired {
-                Fired::Callback(function, tag) => self.functions[function as usize].1(tag, answer),
-                Fired::Once(once) => once(answer),
+            call(|| match deferred {
+                DeferredFunction::Callback(function, tag) => {
+                    self.functions[function as usize].1(tag, answer)
+                }
+                DeferredFunction::Once(once) => once(answer),
             });
         }
         self.functions.clear();
@@ -177,13 +181,13 @@ mod tests {
                 std::sync::atomic::Ordering::Relaxed,
             );
         });
-        let mut completed = Completed::default();
+        let mut completions = Completions::default();
         let chunk = *b"abcdef";
         for tag in 0..3 {
-            let function = completed.function(1, &callback);
-            completed.hit(function, tag, Ok(&chunk[..2]), &chunk);
+            let function = completions.function(1, &callback);
+            completions.call_later(function, tag, Ok(&chunk[..2]), &chunk);
         }
-        completed.finish(&chunk);
+        completions.finish(&chunk);
         assert_eq!(count.load(std::sync::atomic::Ordering::Relaxed), 4);
     }
 }

@@ -9,7 +9,7 @@ use crate::histogram::Histogram;
 
 /// Answers of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Answered {
+pub struct Answers {
     /// Each endpoint of the load, in its order.
     pub endpoints: Vec<Endpoint>,
     /// Phases of the requests' time, if they were measured.
@@ -46,7 +46,7 @@ pub struct Phase {
     pub time: Histogram,
 }
 
-impl Answered {
+impl Answers {
     /// Returns the number of allowed requests.
     #[must_use]
     pub fn allowed(&self) -> u64 {
@@ -93,19 +93,19 @@ impl Answered {
 mod tests {
     use super::*;
 
-    fn run(name: &str, allowed: u64, limited: u64) -> Answered {
+    fn run(name: &str, allowed: u64, limited: u64) -> Answers {
         let mut endpoint = Endpoint {
             name: name.to_owned(),
             ..Endpoint::default()
         };
         (0..allowed).for_each(|_| endpoint.allowed.record(1_000));
         (0..limited).for_each(|_| endpoint.limited.record(2_000));
-        Answered {
+        Answers {
             endpoints: vec![endpoint],
             checks: allowed,
             checks_held: allowed,
             must_allow: Some(allowed),
-            ..Answered::default()
+            ..Answers::default()
         }
     }
 

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::KillReport;
-use crate::workload::store::client::{Acked, Stored, ToAppend};
+use crate::workload::store::client::{AppendAck, OutgoingMessage, StoredMessage};
 use crate::workload::store::message;
 
 /// Knowledge of a writer.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct WriterState {
     writer: u32,
     size: usize,
     /// Number of the next message.
@@ -19,12 +19,12 @@ pub(super) struct Known {
     /// Batch in flight, or in flight when the node was killed.
     pub(super) under_way: Option<Range<u64>>,
     /// Last acknowledged batch with its acknowledgement.
-    pub(super) last: Option<(Range<u64>, Acked)>,
+    pub(super) last: Option<(Range<u64>, AppendAck)>,
     reused: u64,
     pub(super) refused: u64,
 }
 
-impl Known {
+impl WriterState {
     pub(super) fn new(writer: u32, size: usize) -> Self {
         Self {
             writer,
@@ -47,7 +47,7 @@ impl Known {
     }
 
     /// Records the acknowledgement of the batch in flight.
-    pub(super) fn acknowledged(&mut self, numbers: Range<u64>, acked: Acked) {
+    pub(super) fn acknowledged(&mut self, numbers: Range<u64>, acked: AppendAck) {
         for (seq, number) in (acked.first_seq..).zip(numbers.clone()) {
             let before = self.acked.insert(seq, number);
             self.reused += u64::from(before.is_some_and(|before| before != number));
@@ -57,8 +57,8 @@ impl Known {
     }
 
     /// Returns the messages of a batch, always the same for the same numbers.
-    pub(super) fn messages(&self, numbers: Range<u64>) -> Vec<ToAppend> {
-        let of = |number| ToAppend {
+    pub(super) fn messages(&self, numbers: Range<u64>) -> Vec<OutgoingMessage> {
+        let of = |number| OutgoingMessage {
             id: format!("m-{number}"),
             text: self.text(number),
         };
@@ -72,13 +72,13 @@ impl Known {
     }
 
     /// Returns the number of a message, if its content is exactly what this writer wrote.
-    fn number_of(&self, stored: &Stored) -> Option<u64> {
+    fn number_of(&self, stored: &StoredMessage) -> Option<u64> {
         let number: u64 = stored.id.strip_prefix("m-")?.parse().ok()?;
         (number < self.next && stored.text == self.text(number)).then_some(number)
     }
 
     /// Compares the messages, in reading order, with the acknowledged ones.
-    pub(super) fn judge(&self, found: &[Stored], report: &mut KillReport) {
+    pub(super) fn judge(&self, found: &[StoredMessage], report: &mut KillReport) {
         report.acked += self.acked.len() as u64;
         report.reused += self.reused;
         report.refused += self.refused;
@@ -109,11 +109,11 @@ impl Known {
 mod tests {
     use super::*;
 
-    fn known() -> Known {
-        let mut known = Known::new(3, 64);
+    fn known() -> WriterState {
+        let mut known = WriterState::new(3, 64);
         for first_seq in [1, 3] {
             let numbers = known.begin(2);
-            let acked = Acked {
+            let acked = AppendAck {
                 first_seq,
                 last_seq: first_seq + 1,
                 deduplicated: 0,
@@ -124,8 +124,8 @@ mod tests {
         known
     }
 
-    fn stored(known: &Known, seqs_and_numbers: &[(u64, u64)]) -> Vec<Stored> {
-        let of = |&(seq, number): &(u64, u64)| Stored {
+    fn stored(known: &WriterState, seqs_and_numbers: &[(u64, u64)]) -> Vec<StoredMessage> {
+        let of = |&(seq, number): &(u64, u64)| StoredMessage {
             seq,
             id: format!("m-{number}"),
             text: known.text(number),
@@ -143,13 +143,13 @@ mod tests {
     const WHOLE: [(u64, u64); 4] = [(1, 1), (2, 2), (3, 3), (4, 4)];
 
     #[test]
-    fn what_was_acknowledged_and_is_there_is_clean_with_or_without_the_rest() {
+    fn acknowledged_records_are_clean_with_or_without_unconfirmed_ones() {
         assert!(judged(&WHOLE).is_clean());
         assert!(judged(&[&WHOLE[..], &[(5, 5)]].concat()).is_clean());
     }
 
     #[test]
-    fn everything_that_is_wrong_is_counted() {
+    fn every_kind_of_error_is_counted() {
         let none = || KillReport {
             acked: 4,
             ..KillReport::default()
@@ -193,7 +193,7 @@ mod tests {
         let mut known = known();
         known.acknowledged(
             5..6,
-            Acked {
+            AppendAck {
                 first_seq: 4,
                 last_seq: 4,
                 deduplicated: 0,
@@ -203,7 +203,7 @@ mod tests {
         // The same message under the same sequence number is a retry.
         known.acknowledged(
             5..6,
-            Acked {
+            AppendAck {
                 first_seq: 4,
                 last_seq: 4,
                 deduplicated: 1,

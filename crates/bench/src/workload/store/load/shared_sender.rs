@@ -9,14 +9,14 @@ use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::{Notify, oneshot};
 
 /// Answer to a slot.
-pub(super) type Outcome = Result<(), String>;
+pub(super) type SendOutcome = Result<(), String>;
 
 /// Error of a slot whose connection is lost.
 pub(super) const LOST: &str = "connection_lost";
 
 /// Sending side of a connection, and the slots that wait for answers.
 #[derive(Default)]
-pub(super) struct Line {
+pub(super) struct SharedSender {
     state: RefCell<State>,
     filled: Notify,
 }
@@ -25,11 +25,11 @@ pub(super) struct Line {
 struct State {
     out: Vec<u8>,
     /// Waiting slots, in the order in which they sent.
-    waiting: VecDeque<oneshot::Sender<Outcome>>,
+    waiting: VecDeque<oneshot::Sender<SendOutcome>>,
     is_lost: bool,
 }
 
-impl Line {
+impl SharedSender {
     /// Makes a line that writes to `socket`.
     pub(super) fn over(socket: OwnedWriteHalf) -> Rc<Self> {
         let line = Rc::new(Self::default());
@@ -38,8 +38,8 @@ impl Line {
     }
 
     /// Sends bytes and waits for the answer to them.
-    pub(super) async fn send(&self, bytes: &[u8]) -> Outcome {
-        let (told, answer) = oneshot::channel();
+    pub(super) async fn send(&self, bytes: &[u8]) -> SendOutcome {
+        let (sender, answer) = oneshot::channel();
         {
             let mut state = self.state.borrow_mut();
             if state.is_lost {
@@ -49,13 +49,13 @@ impl Line {
                 self.filled.notify_one();
             }
             state.out.extend_from_slice(bytes);
-            state.waiting.push_back(told);
+            state.waiting.push_back(sender);
         }
         answer.await.unwrap_or_else(|_| Err(LOST.to_owned()))
     }
 
     /// Passes an answer to the slot that has waited longest.
-    pub(super) fn answer(&self, outcome: Outcome) {
+    pub(super) fn answer(&self, outcome: SendOutcome) {
         let first = self.state.borrow_mut().waiting.pop_front();
         if let Some(first) = first {
             // A slot that no longer waits needs no answer.
@@ -64,19 +64,19 @@ impl Line {
     }
 
     /// Fails all waiting slots, because the connection is lost.
-    pub(super) fn lose(&self) {
+    pub(super) fn disconnect(&self) {
         let mut state = self.state.borrow_mut();
         state.is_lost = true;
         state.waiting.clear();
     }
 }
 
-async fn write(line: Rc<Line>, mut socket: OwnedWriteHalf) {
+async fn write(line: Rc<SharedSender>, mut socket: OwnedWriteHalf) {
     loop {
         line.filled.notified().await;
         let bytes = std::mem::take(&mut line.state.borrow_mut().out);
         if socket.write_all(&bytes).await.is_err() {
-            line.lose();
+            line.disconnect();
             return;
         }
     }

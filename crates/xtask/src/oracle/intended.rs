@@ -2,7 +2,7 @@
 
 /// Requests by their title. An entry whose request is not sent, or whose responses are equal, is an
 /// error, so the list stays true.
-pub(super) const OTHERWISE: &[(&str, &str)] = &[
+pub(super) const INTENDED: &[(&str, &str)] = &[
     ("CreateTopics v4, colliding names", COLLIDE),
     (
         "IncrementalAlterConfigs v1, unknown operation",

@@ -26,9 +26,9 @@ pub(super) fn start(
 }
 
 /// Durations of the node's lives, derived from a seed (xorshift64, Marsaglia 2003).
-pub(super) struct Lives(u64);
+pub(super) struct Lifetimes(u64);
 
-impl Lives {
+impl Lifetimes {
     pub(super) fn of(seed: u64) -> Self {
         // A state of zero would stay zero.
         Self(seed | 1)

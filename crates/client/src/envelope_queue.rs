@@ -13,13 +13,13 @@ use crate::Envelope;
 
 /// Queue between the connection's task and one subscription.
 #[derive(Default)]
-pub(crate) struct Mailbox {
+pub(crate) struct EnvelopeQueue {
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    arrived: VecDeque<Delivery>,
+    arrived: VecDeque<QueuedEnvelope>,
     reader: Option<Waker>,
     /// Reason for the end of the subscription.
     ended: Option<ErrorCode>,
@@ -29,12 +29,12 @@ struct State {
 
 /// An envelope and the bytes of window that it uses.
 #[derive(Debug)]
-pub(crate) struct Delivery {
+pub(crate) struct QueuedEnvelope {
     pub(crate) envelope: Envelope,
     pub(crate) size: usize,
 }
 
-impl Delivery {
+impl QueuedEnvelope {
     /// Returns the envelope and its credit.
     pub(crate) fn consume(self) -> Envelope {
         if self.envelope.is_one_way() {
@@ -45,18 +45,18 @@ impl Delivery {
     }
 }
 
-impl Mailbox {
+impl EnvelopeQueue {
     /// Adds an envelope and wakes the reader.
     pub(crate) fn push(&self, envelope: Envelope, size: usize) {
-        let delivery = Delivery { envelope, size };
+        let queued = QueuedEnvelope { envelope, size };
         let reader = {
             let mut state = self.state.lock();
             if state.is_closed {
                 drop(state);
-                delivery.consume();
+                queued.consume();
                 return;
             }
-            state.arrived.push_back(delivery);
+            state.arrived.push_back(queued);
             state.reader.take()
         };
         if let Some(reader) = reader {
@@ -69,7 +69,7 @@ impl Mailbox {
     pub(crate) fn poll_arrived(
         &self,
         cx: &mut Context<'_>,
-        empty: &mut VecDeque<Delivery>,
+        empty: &mut VecDeque<QueuedEnvelope>,
     ) -> Poll<bool> {
         let mut state = self.state.lock();
         if !state.arrived.is_empty() {
@@ -112,8 +112,8 @@ impl Mailbox {
             state.is_closed = true;
             std::mem::take(&mut state.arrived)
         };
-        for delivery in arrived {
-            delivery.consume();
+        for queued in arrived {
+            queued.consume();
         }
     }
 

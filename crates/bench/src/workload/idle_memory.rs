@@ -17,12 +17,12 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 /// Returns the resident bytes of the node once they have settled.
 pub(super) fn rss_bytes(node: &Node) -> Result<u64, WorkloadError> {
-    let gone = || WorkloadError::Node("the node ended while it was idle".to_owned());
+    let ended = || WorkloadError::Node("the node ended while it was idle".to_owned());
     let limit_ns = now_ns() + LIMIT.as_nanos() as u64;
-    let mut before = Memory::of(node.pid()).ok_or_else(gone)?.rss_bytes;
+    let mut before = Memory::of(node.pid()).ok_or_else(ended)?.rss_bytes;
     loop {
         thread::sleep(CALM);
-        let now = Memory::of(node.pid()).ok_or_else(gone)?.rss_bytes;
+        let now = Memory::of(node.pid()).ok_or_else(ended)?.rss_bytes;
         if now.abs_diff(before) <= STIR_BYTES || now_ns() > limit_ns {
             return Ok(now);
         }
