@@ -94,9 +94,7 @@ pub enum Refusal {
         seq: u64,
     },
     /// Two messages of the batch have the same id and different content.
-    #[error(
-        "message {index} has the id of message {earlier} of the batch but different content"
-    )]
+    #[error("message {index} has the id of message {earlier} of the batch but different content")]
     IdRepeated {
         /// The index of the message in the batch, from 0.
         index: usize,

@@ -175,7 +175,10 @@ fn reasons(limit: &Limit) -> Vec<String> {
         Kind::Bucket(Bucket {
             amount, period_ns, ..
         }) => {
-            check(amount <= AMOUNT_MAX, "the refill must be at most 1000000000000000");
+            check(
+                amount <= AMOUNT_MAX,
+                "the refill must be at most 1000000000000000",
+            );
             check(
                 (1..=PERIOD_NS_MAX).contains(&period_ns),
                 "the refill period must be between 1 ns and 366 days",

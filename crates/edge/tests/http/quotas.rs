@@ -128,7 +128,10 @@ async fn what_is_wrong_with_a_take_is_told_and_takes_nothing() {
         (r#"{"subject":"a/b/*"}"#, "a part of a subject"),
         (r#"{"subject":"a/b/c?x=1"}"#, "`subject`"),
         (r#"{"subject":"a/b/c","cots":1}"#, "is `cost` meant?"),
-        (r#"{"subject":"a/b/c","cost":0}"#, "every cost of the take is 0"),
+        (
+            r#"{"subject":"a/b/c","cost":0}"#,
+            "every cost of the take is 0",
+        ),
         (r#"{"subject":"a/b/c","cost":-1}"#, "`cost`"),
         (r#"{"subject":"a/b/c","cost":1.5}"#, "`cost`"),
         (
