@@ -19,13 +19,13 @@
 //! Invariants: *a window never exceeds its budget; the same messages give the same window; while a
 //! conversation grows, the beginning of its window never moves back.*
 
-mod bonds;
 mod cut;
+mod pairing;
 mod parts;
 mod policy;
 mod turns;
 
-use parts::Entry;
+use parts::ExaminedMessage;
 pub use parts::Treatment;
 pub use policy::{Kinds, Policy, PolicyProblem, STEP_PERMILLE_MAX, Strategy};
 
@@ -142,9 +142,9 @@ pub struct Window {
     /// The first message that may be in the window; instructions may be older.
     floor: u64,
     /// The examined messages, newest first, without gaps.
-    entries: Vec<Entry>,
+    entries: Vec<ExaminedMessage>,
     /// Kept instructions older than `entries`, newest first.
-    kept: Vec<Entry>,
+    kept: Vec<ExaminedMessage>,
     /// The number of examined messages without kept instructions; `least` is the minimum of their
     /// tokens.
     count: u64,
@@ -169,14 +169,14 @@ enum Scale {
 }
 
 impl Scale {
-    fn begin(self, entry: &Entry) -> u64 {
+    fn begin(self, entry: &ExaminedMessage) -> u64 {
         match self {
             Self::Tokens => entry.tokens_before,
             Self::Messages => entry.seq,
         }
     }
 
-    fn end(self, entry: &Entry) -> u64 {
+    fn end(self, entry: &ExaminedMessage) -> u64 {
         match self {
             Self::Tokens => entry.tokens_before.saturating_add(u64::from(entry.tokens)),
             Self::Messages => entry.seq.saturating_add(1),
@@ -240,7 +240,7 @@ impl Window {
     pub fn look(&mut self, seq: u64, message: &MessageView<'_>) {
         assert_eq!(self.wants(), Some(seq), "messages are looked at in order");
         self.looked += 1;
-        let entry = Entry::new(seq, message, &self.policy);
+        let entry = ExaminedMessage::new(seq, message, &self.policy);
         let instruction = message.links.instruction;
         if entry.is_kept {
             self.kept_tokens += u64::from(entry.tokens);
@@ -303,7 +303,7 @@ impl Window {
     }
 
     /// Returns the minimum cost of a message, with everything replaced that can be.
-    fn least_weight(&self, entry: &Entry) -> u64 {
+    fn least_weight(&self, entry: &ExaminedMessage) -> u64 {
         match self.policy.strategy {
             Strategy::Budget | Strategy::LastN { .. } => entry.stubbed,
             Strategy::SkipParts { .. } | Strategy::Manual => entry.whole,

@@ -150,7 +150,7 @@ impl Conversation {
         if let Some(index) = batch.iter().position(drafts) {
             return Err(Refusal::IdStreamed { index });
         }
-        let plan = match self.place(batch, stored)? {
+        let plan = match self.assign_numbers(batch, stored)? {
             Decision::Append(plan) => plan,
             unknown => return Ok(unknown),
         };
@@ -211,7 +211,7 @@ impl Conversation {
         message: &NewMessage<'_>,
         stored: impl FnMut(u64) -> Option<R>,
     ) -> Result<Decision, Refusal> {
-        self.place(std::slice::from_ref(message), stored)
+        self.assign_numbers(std::slice::from_ref(message), stored)
     }
 
     /// Records that a message was appended as the next one, with the [`Conversation::links`] from

@@ -22,12 +22,13 @@
 
 mod dead;
 mod restore;
-mod terms;
+mod types;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-pub use terms::{
-    Again, Call, Change, DeadLetter, Decision, Ended, Failure, OnBusy, Options, Refused,
+pub use types::{
+    Call, Change, DeadLetter, Decision, DeliveryError, Failure, InterruptedCall, OnBusy, Options,
+    RetryAdvice,
 };
 
 /// Maximum number of calls for the same messages that newer messages may interrupt.
@@ -38,7 +39,7 @@ const RETRY_AFTER_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
 
 /// The pending messages of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
+struct PendingMessages {
     from_seq: u64,
     to_seq: u64,
     /// The arrival of the oldest message that no call was made for.
@@ -70,7 +71,7 @@ enum Phase {
 #[derive(Debug)]
 pub struct Deliveries {
     options: Options,
-    entries: BTreeMap<u64, Entry>,
+    entries: BTreeMap<u64, PendingMessages>,
     /// Conversations in the queue, by due time.
     due: BTreeSet<(u64, u64)>,
     /// Conversations with a promised answer, by deadline.
@@ -118,7 +119,7 @@ impl Deliveries {
         conversation: u64,
         seq: u64,
         now_ms: u64,
-    ) -> Result<Option<Ended>, Refused> {
+    ) -> Result<Option<InterruptedCall>, DeliveryError> {
         let answered = self.answered.get(&conversation);
         if answered.is_some_and(|through| seq <= *through) {
             return Ok(None);
@@ -126,9 +127,9 @@ impl Deliveries {
         let Some(entry) = self.entries.get_mut(&conversation) else {
             let max = self.options.pending_max;
             if self.entries.len() >= max as usize {
-                return Err(Refused::Full { max });
+                return Err(DeliveryError::Full { max });
             }
-            let entry = Entry::new(seq, seq, now_ms);
+            let entry = PendingMessages::new(seq, seq, now_ms);
             self.wait(conversation, entry, 0);
             return Ok(None);
         };
@@ -152,7 +153,7 @@ impl Deliveries {
                 } else {
                     entry.since_ms
                 };
-                let entry = Entry { since_ms, ..entry };
+                let entry = PendingMessages { since_ms, ..entry };
                 self.entries.insert(conversation, entry);
                 let interrupts =
                     self.options.on_busy == OnBusy::Interrupt && entry.interrupts < INTERRUPTS_MAX;
@@ -161,15 +162,20 @@ impl Deliveries {
         }
     }
 
-    fn interrupt(&mut self, conversation: u64, entry: Entry, number: u64) -> Ended {
-        self.hung_up(conversation);
+    fn interrupt(
+        &mut self,
+        conversation: u64,
+        entry: PendingMessages,
+        number: u64,
+    ) -> InterruptedCall {
+        self.call_ended(conversation);
         let interrupts = entry.interrupts + 1;
-        let entry = Entry {
+        let entry = PendingMessages {
             interrupts,
             ..entry
         };
         self.wait(conversation, entry, 0);
-        Ended {
+        InterruptedCall {
             number,
             change: entry.again(conversation),
         }
@@ -273,8 +279,8 @@ impl Deliveries {
     /// before.
     pub fn answered(&mut self, conversation: u64, number: u64) -> Option<Change> {
         let through_seq = self.called_to(conversation, number)?;
-        self.hung_up(conversation);
-        self.go_on(conversation, through_seq);
+        self.call_ended(conversation);
+        self.finish_through(conversation, through_seq);
         Some(Change::Answered {
             conversation,
             through_seq,
@@ -292,11 +298,11 @@ impl Deliveries {
         jitter: u32,
     ) -> Option<Change> {
         let called_to = self.called_to(conversation, number)?;
-        self.hung_up(conversation);
+        self.call_ended(conversation);
         let mut entry = *self.entries.get(&conversation)?;
         entry.attempts = entry.attempts.saturating_add(1);
         let pause_ms = match failure.again {
-            Again::Never => None,
+            RetryAdvice::Never => None,
             _ if entry.attempts >= self.options.attempts_max => None,
             again => Some(self.pause_ms(entry.attempts, again, jitter)),
         };
@@ -311,8 +317,8 @@ impl Deliveries {
                     status: failure.status,
                     at_ms: now_ms,
                 };
-                let letter = self.bury(conversation, letter);
-                self.go_on(conversation, called_to);
+                let letter = self.add_dead_letter(conversation, letter);
+                self.finish_through(conversation, called_to);
                 Some(Change::Dead {
                     conversation,
                     letter,
@@ -329,7 +335,7 @@ impl Deliveries {
 
     /// Returns the pause before the next attempt. It doubles with each attempt and is randomized
     /// between half and all of that.
-    fn pause_ms(&self, attempts: u32, again: Again, jitter: u32) -> u64 {
+    fn pause_ms(&self, attempts: u32, again: RetryAdvice, jitter: u32) -> u64 {
         let doublings = attempts.saturating_sub(1).min(32);
         let Options {
             pause_ms,
@@ -341,8 +347,10 @@ impl Deliveries {
         let part = u128::from(pause_ms - half) * u128::from(jitter) / u128::from(u32::MAX);
         let pause_ms = half + part as u64;
         match again {
-            Again::After { pause_ms: asked_ms } => pause_ms.max(asked_ms.min(RETRY_AFTER_MS_MAX)),
-            Again::Later | Again::Never => pause_ms,
+            RetryAdvice::After { pause_ms: asked_ms } => {
+                pause_ms.max(asked_ms.min(RETRY_AFTER_MS_MAX))
+            }
+            RetryAdvice::Later | RetryAdvice::Never => pause_ms,
         }
     }
 
@@ -357,7 +365,7 @@ impl Deliveries {
     }
 
     /// Records the end of a call in flight.
-    fn hung_up(&mut self, conversation: u64) {
+    fn call_ended(&mut self, conversation: u64) {
         self.calling -= 1;
         if let Some(entry) = self.entries.get(&conversation)
             && let Phase::Calling {
@@ -370,12 +378,12 @@ impl Deliveries {
     }
 
     /// Removes the messages up to `through_seq`; later messages wait for the next call.
-    fn go_on(&mut self, conversation: u64, through_seq: u64) {
+    fn finish_through(&mut self, conversation: u64, through_seq: u64) {
         let Some(entry) = self.entries.remove(&conversation) else {
             return;
         };
         if entry.to_seq > through_seq {
-            let entry = Entry {
+            let entry = PendingMessages {
                 from_seq: through_seq + 1,
                 attempts: 0,
                 interrupts: 0,
@@ -385,7 +393,7 @@ impl Deliveries {
         }
     }
 
-    fn wait(&mut self, conversation: u64, entry: Entry, not_before_ms: u64) {
+    fn wait(&mut self, conversation: u64, entry: PendingMessages, not_before_ms: u64) {
         let Options {
             debounce_ms,
             max_wait_ms,
@@ -399,7 +407,8 @@ impl Deliveries {
             not_before_ms,
         };
         self.due.insert((due_ms, conversation));
-        self.entries.insert(conversation, Entry { phase, ..entry });
+        self.entries
+            .insert(conversation, PendingMessages { phase, ..entry });
     }
 
     fn unqueue(&mut self, conversation: u64) {
@@ -414,7 +423,7 @@ impl Deliveries {
     pub fn forget(&mut self, conversation: u64) -> (Option<u64>, Change) {
         let number = match self.entries.get(&conversation).map(|it| it.phase) {
             Some(Phase::Calling { number, .. }) => {
-                self.hung_up(conversation);
+                self.call_ended(conversation);
                 Some(number)
             }
             _ => {
@@ -443,7 +452,7 @@ impl Deliveries {
     }
 }
 
-impl Entry {
+impl PendingMessages {
     fn new(from_seq: u64, to_seq: u64, now_ms: u64) -> Self {
         Self {
             from_seq,

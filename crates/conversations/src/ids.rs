@@ -150,7 +150,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn exactly_the_messages_of_a_hash_are_found(
+        fn find_returns_exactly_the_messages_with_a_hash(
             before in 0_u64..4000,
             steps in prop::collection::vec(step(), 1..12),
         ) {

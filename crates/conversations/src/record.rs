@@ -17,8 +17,8 @@
 //!                               | from text16 | metadata
 //!                   2 CHUNKS    draft u64 | first u32 | lines, each with its \n
 //!                   3 CLOSE     draft u64 | status u8 | seq u64
-//!                   4 CARRIED   draft u64 | as 1 OPEN; what was logged of it before is void
-//!                   5 ERASE     nothing: what is before it is to leave the disk
+//!                   4 CARRIED   draft u64 | as 1 OPEN; replaces its earlier records
+//!                   5 ERASE     empty: all records before it must leave the disk
 //! an agent          1 SNAPSHOT, 2 CHANGE: see `agent` and `webhook`; 3 GONE: nothing
 //! ```
 

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_position_is_refused() {
+    fn invalid_positions_are_refused() {
         let texts = [
             "",
             "-1",
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_never_names_more_drafts_than_it_may() {
+    fn a_position_names_at_most_the_maximum_of_drafts() {
         let mut position = Position::default();
         for draft in 0..100 {
             position.see(draft, 1);

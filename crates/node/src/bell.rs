@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_rings_wakes_the_task_that_listens_and_is_heard_once() {
+    fn ringing_wakes_the_listening_task_once() {
         let task = Bell::rung();
         assert!(task.has_rung());
         let bell = Arc::new(Bell::default());

@@ -188,7 +188,7 @@ impl Drop for Connection {
         self.peer.outlet.close();
         let (calls, pressures) = {
             let mut lane = self.peer.lane.lock();
-            (lane.calls.drain(), lane.let_go())
+            (lane.calls.drain(), lane.release_all())
         };
         drop(pressures);
         let mut outcomes = Vec::new();
@@ -221,7 +221,7 @@ impl Peer {
 
     /// Removes a subscription that ended or was replaced. Routes to that name no longer wait for
     /// this peer, unless it has other instances of the same agent.
-    pub(crate) fn part_with(&self, name: &Name) {
+    pub(crate) fn remove_subscription(&self, name: &Name) {
         let mut held = self.subscriptions.lock();
         held.remove(name);
         if !self.lane.lock().is_pressing() {
@@ -230,7 +230,7 @@ impl Peer {
         let is_another = held.iter().any(|other| other.base() == name.base());
         drop(held);
         if !is_another {
-            let pressures = self.lane.lock().let_go_of(name.base());
+            let pressures = self.lane.lock().release_routes_to(name.base());
             drop(pressures);
         }
     }

@@ -9,14 +9,12 @@ use journal::{Journal, Status, Ticket};
 
 /// The journal failed: it is unknown whether the operation is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the journal has failed: whether this is on disk will be known when the node is started again"
-)]
+#[error("the journal has failed: whether this is on disk is unknown until the node is restarted")]
 pub struct Unconfirmed;
 
 /// A wait for an operation to be on disk: a future, or polled by callers that answer in order.
 #[derive(Clone)]
-#[must_use = "nothing is told before it is on disk"]
+#[must_use = "report no result before it is on disk"]
 pub struct Durable {
     journal: Arc<Journal>,
     /// The operation and an operation that it depends on; empty if nothing has to be on disk.

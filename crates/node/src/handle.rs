@@ -52,7 +52,7 @@ pub enum Refusal {
     #[error("the node is draining")]
     Draining,
     /// The maximum number of connections is reached.
-    #[error("the node has {0} connections, which is its limit")]
+    #[error("too many connections (limit {0}, native.connections_max)")]
     TooMany(usize),
 }
 
@@ -83,11 +83,11 @@ pub(crate) struct Inner {
     /// The durations of syncs, if they are measured.
     pub(crate) sync_times: OnceLock<Arc<journal::SyncTimes>>,
     /// The views of conversations, if enabled.
-    pub(crate) views: OnceLock<crate::views::Kept>,
+    pub(crate) views: OnceLock<crate::views::ViewsState>,
     /// Quotas.
     pub(crate) quotas: crate::quotas::State,
     /// The webhooks, if enabled.
-    pub(crate) webhooks: OnceLock<crate::webhooks::Kept>,
+    pub(crate) webhooks: OnceLock<crate::webhooks::Registry>,
     /// The topics, once they are opened.
     pub(crate) topics: OnceLock<Arc<crate::topics::State>>,
     next_connection: AtomicU64,
@@ -311,7 +311,7 @@ impl Handle {
             let (expired, pressures) = {
                 let mut lane = peer.lane.lock();
                 let expired = lane.calls.expire(now_ns);
-                let pressures = lane.give_up(now_ns);
+                let pressures = lane.release_if_stopped(now_ns);
                 lane.listed = lane.needs_sweep();
                 if lane.listed {
                     kept.push(Arc::downgrade(&peer));

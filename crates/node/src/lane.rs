@@ -94,7 +94,7 @@ impl Lane {
         self.outstanding_messages += 1;
         self.outstanding_bytes = bytes;
         let is_new = self.is_pressed() && !self.pressures.contains_key(&route);
-        match is_new && !self.judge(now_ns) {
+        match is_new && !self.check_stopped(now_ns) {
             true => Admission::Pressed,
             false => Admission::Room,
         }
@@ -114,7 +114,7 @@ impl Lane {
         self.progress_ns = now_ns;
         self.has_stopped = false;
         match self.is_drained() {
-            true => self.let_go(),
+            true => self.release_all(),
             false => Pressures::new(),
         }
     }
@@ -140,22 +140,22 @@ impl Lane {
 
     /// Releases all routes.
     #[must_use]
-    pub(crate) fn let_go(&mut self) -> Pressures {
+    pub(crate) fn release_all(&mut self) -> Pressures {
         std::mem::take(&mut self.pressures)
     }
 
     /// Releases the routes to a name that the client no longer subscribes to.
     #[must_use]
-    pub(crate) fn let_go_of(&mut self, base: &str) -> Pressures {
+    pub(crate) fn release_routes_to(&mut self, base: &str) -> Pressures {
         let is_gone = |_: &ThrottleId, pressure: &mut Pressure| pressure.is_towards(base);
         self.pressures.extract_if(.., is_gone).collect()
     }
 
     /// Releases all routes if the client has stopped.
     #[must_use]
-    pub(crate) fn give_up(&mut self, now_ns: u64) -> Pressures {
-        match self.is_pressing() && self.judge(now_ns) {
-            true => self.let_go(),
+    pub(crate) fn release_if_stopped(&mut self, now_ns: u64) -> Pressures {
+        match self.is_pressing() && self.check_stopped(now_ns) {
+            true => self.release_all(),
             false => Pressures::new(),
         }
     }
@@ -179,7 +179,7 @@ impl Lane {
     }
 
     /// Returns whether the client has stopped.
-    fn judge(&mut self, now_ns: u64) -> bool {
+    fn check_stopped(&mut self, now_ns: u64) -> bool {
         self.has_stopped |= now_ns.saturating_sub(self.progress_ns) > STOPPED_AFTER_NS;
         self.has_stopped
     }

@@ -8,7 +8,7 @@ use routing::Ticket;
 
 use crate::counters::Counter;
 use crate::lane::Admission;
-use crate::peer::Handed;
+use crate::peer::PushOutcome;
 use crate::ports::{Failure, Message, Outgoing};
 use crate::quotas::Told;
 use crate::store::{Answer, Key};
@@ -127,7 +127,7 @@ impl Turn<'_> {
         match lookup(&self.local.routes, route)?.cast {
             Cast::Any => self.deliver(route, message),
             Cast::All => {
-                let message = "a write goes to one: bind the route with cast `any`";
+                let message = "a write needs one receiver: bind the route with cast `any`";
                 Err((ErrorCode::InvalidArgument, message.to_owned()))
             }
         }
@@ -168,13 +168,13 @@ impl Turn<'_> {
                 continue;
             }
             let handed = receiver.push(outgoing, &mut self.local.dirty);
-            if handed != Handed::Over {
+            if handed != PushOutcome::Queued {
                 receiver.lane.lock().revoke(message.size());
             }
             match handed {
-                Handed::Over => {}
-                Handed::Gone => continue,
-                Handed::NoRoom => {
+                PushOutcome::Queued => {}
+                PushOutcome::Gone => continue,
+                PushOutcome::NoRoom => {
                     copies.dropped += 1;
                     subscriber.dropped.fetch_add(1, Ordering::Relaxed);
                     continue;

@@ -42,9 +42,9 @@ pub struct Facts {
 
 /// The result of pushing output to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Handed {
+pub(crate) enum PushOutcome {
     /// Queued.
-    Over,
+    Queued,
     /// Not queued: the client does not read.
     NoRoom,
     /// The connection has ended; the routing table will be updated shortly.
@@ -107,15 +107,15 @@ impl Peer {
         self: &Arc<Self>,
         outgoing: Outgoing<'_>,
         dirty: &mut Vec<Arc<Self>>,
-    ) -> Handed {
+    ) -> PushOutcome {
         match self.outlet.push(outgoing) {
             Pushed::First => {
                 dirty.push(self.clone());
-                Handed::Over
+                PushOutcome::Queued
             }
-            Pushed::Queued => Handed::Over,
-            Pushed::Full => Handed::NoRoom,
-            Pushed::Closed => Handed::Gone,
+            Pushed::Queued => PushOutcome::Queued,
+            Pushed::Full => PushOutcome::NoRoom,
+            Pushed::Closed => PushOutcome::Gone,
         }
     }
 

@@ -146,7 +146,7 @@ impl Handle {
     pub fn unready(&self) -> Option<String> {
         if self.is_draining() {
             let reason =
-                "the node is draining: it finishes what is under way and takes nothing new";
+                "the node is draining: it finishes requests in progress and accepts no new ones";
             return Some(reason.to_owned());
         }
         let journal = &self.inner.store.as_ref()?.journal;
@@ -239,16 +239,16 @@ fn unready(journal: &Journal, is_starved_long: bool) -> Option<String> {
     let is_starved = journal.is_starved();
     match journal.health() {
         Health::FilingFailed { reason } if is_starved || journal.spare_segments() == 0 => Some(
-            format!("no journal segment is free, and filing has failed: {reason}"),
+            format!("no journal segment is free, and compaction has failed: {reason}"),
         ),
         Health::FilingRetrying { reason } if is_starved => Some(format!(
-            "no journal segment is free, and filing is tried again: {reason}"
+            "no journal segment is free, and compaction is being retried: {reason}"
         )),
         Health::Serving | Health::FilingRetrying { .. } | Health::FilingFailed { .. } => {
             is_starved_long.then(|| "no journal segment is free: the disk stalls".to_owned())
         }
         Health::DiskFull => {
-            Some("the disk is full: nothing is written until there is room".to_owned())
+            Some("the disk is full: writes are refused until there is room".to_owned())
         }
         Health::Failed { reason } => Some(format!("the journal has failed: {reason}")),
     }

@@ -15,12 +15,12 @@ mod follow;
 mod hand_out;
 mod idle;
 mod load;
+mod lookup;
 mod mailbox;
 mod raw;
 mod reads;
 mod restore;
 mod settle;
-mod shelf;
 mod streams;
 mod tend;
 mod tidy;
@@ -104,7 +104,7 @@ pub enum StoreError {
     #[error("the directory of streams cannot be read: {0}")]
     Read(#[from] ReadError),
     /// The directory has an invalid record.
-    #[error("the directory of streams: {0}")]
+    #[error("the directory of streams has an invalid record: {0}")]
     Malformed(#[from] Malformed),
 }
 
@@ -196,7 +196,7 @@ impl Store {
     pub(crate) fn check_names(&self, kind: Kind, name: &str) -> Result<(), (ErrorCode, String)> {
         let limit = self.options.names_per_namespace_max;
         let directory = self.directory.read();
-        if directory.find(kind, name).is_some() || directory.names_beside(name) < limit {
+        if directory.find(kind, name).is_some() || directory.namespace_name_count(name) < limit {
             return Ok(());
         }
         self.names_refused.fetch_add(1, Ordering::Relaxed);
@@ -365,8 +365,8 @@ pub(crate) fn refusal(journal: &Journal, error: AppendError) -> (ErrorCode, Stri
 }
 
 /// The error for operations in progress when the journal fails.
-pub(crate) const UNCONFIRMED: &str = "the journal has failed: whether this is on disk will be known when the \
-                           node is started again";
+pub(crate) const UNCONFIRMED: &str =
+    "the journal has failed: whether this is on disk is unknown until the node is restarted";
 
 fn unreadable(error: &ReadError) -> (ErrorCode, String) {
     (ErrorCode::Internal, error.to_string())

@@ -15,7 +15,7 @@ use crate::{
 
 /// Output that a test client recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Given {
+pub(crate) enum RecordedOutput {
     Message,
     Flow { route: u16, full: bool },
     Credit { messages: u32 },
@@ -23,15 +23,15 @@ pub(crate) enum Given {
 }
 
 #[derive(Default)]
-struct Noted(Mutex<VecDeque<Given>>);
+struct OutputRecorder(Mutex<VecDeque<RecordedOutput>>);
 
-impl Outlet for Noted {
+impl Outlet for OutputRecorder {
     fn push(&self, outgoing: Outgoing<'_>) -> Pushed {
         self.0.lock().push_back(match outgoing {
-            Outgoing::Send { .. } => Given::Message,
-            Outgoing::Flow { route, full } => Given::Flow { route, full },
-            Outgoing::Credit { messages, .. } => Given::Credit { messages },
-            _ => Given::Other,
+            Outgoing::Send { .. } => RecordedOutput::Message,
+            Outgoing::Flow { route, full } => RecordedOutput::Flow { route, full },
+            Outgoing::Credit { messages, .. } => RecordedOutput::Credit { messages },
+            _ => RecordedOutput::Other,
         });
         Pushed::Queued
     }
@@ -48,9 +48,9 @@ impl Outlet for Noted {
 }
 
 #[derive(Default)]
-struct Hand(AtomicU64);
+struct CountingEntropy(AtomicU64);
 
-impl Entropy for Hand {
+impl Entropy for CountingEntropy {
     fn next_u64(&self) -> u64 {
         self.0.fetch_add(1 << 16, Ordering::Relaxed)
     }
@@ -78,7 +78,7 @@ fn ports(unix_ms: u64) -> (Arc<HandClock>, Ports) {
     clock.unix_ms.store(unix_ms, Ordering::Relaxed);
     let ports = Ports {
         clock: clock.clone(),
-        entropy: Arc::new(Hand::default()),
+        entropy: Arc::new(CountingEntropy::default()),
     };
     (clock, ports)
 }
@@ -162,8 +162,8 @@ impl World {
 
     /// Creates a client with that credit for one-way messages.
     pub(crate) fn client(&self, credit_messages: u32) -> TestClient {
-        let noted = Arc::new(Noted::default());
-        let outlet: Arc<dyn Outlet> = noted.clone();
+        let recorder = Arc::new(OutputRecorder::default());
+        let outlet: Arc<dyn Outlet> = recorder.clone();
         let facts = Facts {
             name: None,
             principal: crate::access::Principal::open(),
@@ -177,7 +177,10 @@ impl World {
             credit_bytes: 1 << 20,
         };
         let connection = self.node.open(facts, |_| outlet).unwrap();
-        TestClient { connection, noted }
+        TestClient {
+            connection,
+            recorder,
+        }
     }
 
     /// Creates a client with a subscription.
@@ -202,19 +205,20 @@ const TAG: Ticket = Ticket {
 
 pub(crate) struct TestClient {
     pub(crate) connection: Connection,
-    noted: Arc<Noted>,
+    recorder: Arc<OutputRecorder>,
 }
 
 impl TestClient {
     pub(crate) fn subscribe(&mut self, name: &str) {
         self.connection.turn().subscribe(TAG, name, false);
-        assert_eq!(self.next(), Some(Given::Other));
+        assert_eq!(self.next(), Some(RecordedOutput::Other));
     }
 
     pub(crate) fn unsubscribe(&mut self, name: &str) {
         self.connection.turn().unsubscribe(TAG, name);
-        let answer = std::iter::from_fn(|| self.next()).find(|given| *given != Given::Message);
-        assert_eq!(answer, Some(Given::Other));
+        let answer =
+            std::iter::from_fn(|| self.next()).find(|given| *given != RecordedOutput::Message);
+        assert_eq!(answer, Some(RecordedOutput::Other));
     }
 
     pub(crate) fn bind(&mut self, name: &str) {
@@ -233,16 +237,16 @@ impl TestClient {
     }
 
     /// Returns the oldest recorded output that was not returned yet.
-    pub(crate) fn next(&self) -> Option<Given> {
-        self.noted.0.lock().pop_front()
+    pub(crate) fn next(&self) -> Option<RecordedOutput> {
+        self.recorder.0.lock().pop_front()
     }
 
     /// Returns the FLOW frames of route 1 since the last call, ignoring credit.
     pub(crate) fn flows(&self) -> Vec<bool> {
-        let given = std::mem::take(&mut *self.noted.0.lock());
+        let given = std::mem::take(&mut *self.recorder.0.lock());
         let flow = |given| match given {
-            Given::Flow { route: 1, full } => Some(full),
-            Given::Credit { .. } => None,
+            RecordedOutput::Flow { route: 1, full } => Some(full),
+            RecordedOutput::Credit { .. } => None,
             other => panic!("unexpected {other:?}"),
         };
         given.into_iter().filter_map(flow).collect()

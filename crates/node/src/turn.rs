@@ -15,7 +15,7 @@ use crate::connection::{Local, Path, Route};
 use crate::counters::Counter;
 use crate::handle::Inner;
 use crate::lane::Caller;
-use crate::peer::{Handed, Peer};
+use crate::peer::{Peer, PushOutcome};
 use crate::ports::{Failure, Message, Outgoing};
 use crate::quotas::{InFlight, Told};
 use crate::store::{Outcome, check_stream_name};
@@ -180,7 +180,10 @@ impl<'a> Turn<'a> {
         {
             let mut held = self.peer.subscriptions.lock();
             if held.len() >= limit && !held.contains(&name) {
-                let message = format!("this connection has {limit} subscriptions, its limit");
+                let message = format!(
+                    "too many subscriptions on this connection \
+                     (limit {limit}, native.subscriptions_per_connection_max)"
+                );
                 return Err((ErrorCode::Busy, message));
             }
             held.insert(name.clone());
@@ -193,7 +196,7 @@ impl<'a> Turn<'a> {
             .replaced;
         drop(table);
         if let Some(old) = replaced.filter(|old| old.connection != self.peer.id) {
-            old.peer.part_with(&name);
+            old.peer.remove_subscription(&name);
             let ended = Outgoing::Ended {
                 name: &name,
                 code: ErrorCode::Replaced,
@@ -222,7 +225,7 @@ impl<'a> Turn<'a> {
             .unsubscribe(&parsed, self.peer.id)
             .is_some();
         if removed {
-            self.peer.part_with(&parsed);
+            self.peer.remove_subscription(&parsed);
             self.answer(Outgoing::Subscribed { tag, name: &parsed });
         } else {
             let message = format!("this connection is not subscribed to `{parsed}`");
@@ -245,9 +248,10 @@ impl<'a> Turn<'a> {
     pub fn request(&mut self, route: u16, tag: Ticket, stream: bool, message: Message<'_>) {
         self.local.tally.count(Counter::Requests);
         self.local.tally.add(Counter::Bytes, message.size());
-        if tag.slot >= self.inner.limits.calls_max {
-            let message = "more calls in flight than the node accepts";
-            return self.fail(tag, Failure::new(ErrorCode::Busy, message));
+        let limit = self.inner.limits.calls_max;
+        if tag.slot >= limit {
+            let message = format!("too many calls in flight (limit {limit}, native.calls_max)");
+            return self.fail(tag, Failure::new(ErrorCode::Busy, &message));
         }
         match self.admit_call(route) {
             Ok((in_flight, Told::AtOnce)) => self.hand_on(route, tag, stream, message, in_flight),
@@ -294,7 +298,7 @@ impl<'a> Turn<'a> {
             ..
         } = lookup(&self.local.routes, route)?;
         if cast == Cast::All {
-            let message = "a request goes to one: bind the route with cast `any`";
+            let message = "a request needs one receiver: bind the route with cast `any`";
             return Err((ErrorCode::InvalidArgument, message.to_owned()));
         }
         let deadline_ns = match message.deadline_ms {
@@ -325,7 +329,7 @@ impl<'a> Turn<'a> {
                 message,
             };
             let handed = responder.push(outgoing, &mut self.local.dirty);
-            if handed == Handed::Over {
+            if handed == PushOutcome::Queued {
                 subscriber.delivered.fetch_add(1, Ordering::Relaxed);
                 return Ok(Path {
                     generation: tag.generation,
@@ -334,7 +338,7 @@ impl<'a> Turn<'a> {
                 });
             }
             responder.lane.lock().calls.take(ticket);
-            full += u32::from(handed == Handed::NoRoom);
+            full += u32::from(handed == PushOutcome::NoRoom);
         }
         if full > 0 {
             let message = format!("all {full} instances of `{}` are full", table.base(target));
@@ -344,7 +348,7 @@ impl<'a> Turn<'a> {
         table.count_undeliverable(target, 1);
         Err((
             ErrorCode::NoResponder,
-            format!("nobody is subscribed to `{}`", table.base(target)),
+            format!("no subscribers of `{}`", table.base(target)),
         ))
     }
 
@@ -418,7 +422,7 @@ impl<'a> Turn<'a> {
             return;
         }
         if self.local.answers.cancel_call(tag) {
-            let message = "cancelled by the caller before it was handed on";
+            let message = "cancelled by the caller before it was routed";
             return self.fail(tag, Failure::new(ErrorCode::Cancelled, message));
         }
         let Some(path) = self.path(tag) else { return };
@@ -501,7 +505,7 @@ impl Drop for Turn<'_> {
             let (outcomes, dirty) = (&mut self.local.outcomes, &mut self.local.dirty);
             store.settle(self.inner, outcomes, dirty);
             for name in self.local.joined.drain(..) {
-                store.welcome(self.inner, name.base(), dirty);
+                store.deliver_to_new_subscriber(self.inner, name.base(), dirty);
             }
         }
         self.local.joined.clear();

@@ -35,12 +35,12 @@ use std::time::Duration;
 use model::ErrorCode;
 use parking_lot::Mutex;
 
-use catch_up::{CatchUp, Failure, Making, Taken, Watched};
+use catch_up::{BatchOutcome, BuildProgress, CatchUp, Failure, WatchedScopes};
 use damage::Damage;
 pub use expiry::Due;
 pub use file::Place;
 pub use inbox::{Inbox, InboxQuery, Last, Line};
-use journal::{Found, Journaled};
+use journal::{FoundPartitions, Journaled};
 pub use list::{Archived, Cursor, ListQuery, Listed, Listing, NoCursor};
 use tables::{Sync, Tables};
 use watch::Watchers;
@@ -78,10 +78,10 @@ const PATIENCE_NS: u64 = 5_000_000_000;
 const UNSYNCED_MAX: u64 = 20_000;
 
 /// The views of a node and their progress.
-pub(crate) struct Kept {
+pub(crate) struct ViewsState {
     options: Options,
-    opened: Mutex<Option<Opened>>,
-    found: Mutex<Found>,
+    opened: Mutex<Option<OpenViews>>,
+    found: Mutex<FoundPartitions>,
     watchers: Watchers,
     /// True if the views were complete and usable at the last check.
     is_ready: AtomicBool,
@@ -98,7 +98,7 @@ pub struct Standing {
     pub lag_events: u64,
 }
 
-struct Opened {
+struct OpenViews {
     tables: Arc<Tables>,
     catch_up: CatchUp,
     /// The time of the last sync; `is_dirty` is true if anything was applied since.
@@ -111,14 +111,14 @@ struct Opened {
 pub struct Views<'a> {
     inner: &'a Arc<Inner>,
     store: &'a Store,
-    kept: &'a Kept,
+    state: &'a ViewsState,
 }
 
 impl Handle {
     /// Enables views. Only the first call has an effect.
     pub fn keep_views(&self, options: Options) {
         // `set` fails only on a second call.
-        let _ = self.inner.views.set(Kept {
+        let _ = self.inner.views.set(ViewsState {
             options,
             opened: Mutex::default(),
             found: Mutex::default(),
@@ -133,7 +133,7 @@ impl Handle {
         Some(Views {
             inner: &self.inner,
             store: self.inner.store.as_ref()?,
-            kept: self.inner.views.get()?,
+            state: self.inner.views.get()?,
         })
     }
 }
@@ -143,8 +143,8 @@ impl Views<'_> {
     /// more. The shell calls it periodically, and again at once as long as it returns true.
     pub fn tend(&self) -> Result<bool, Refusal> {
         match self.step(None)? {
-            Taken::Some => Ok(true),
-            Taken::Nothing => self.expire(),
+            BatchOutcome::Applied => Ok(true),
+            BatchOutcome::Nothing => self.expire(),
         }
     }
 
@@ -152,8 +152,8 @@ impl Views<'_> {
     pub fn standing(&self) -> Standing {
         let ends: u64 = self.source().ends().iter().sum();
         Standing {
-            is_ready: self.kept.is_ready.load(Ordering::Relaxed),
-            lag_events: ends.saturating_sub(self.kept.taken.load(Ordering::Relaxed)),
+            is_ready: self.state.is_ready.load(Ordering::Relaxed),
+            lag_events: ends.saturating_sub(self.state.taken.load(Ordering::Relaxed)),
         }
     }
 
@@ -169,7 +169,7 @@ impl Views<'_> {
         let deadline = clock.now_ns().saturating_add(PATIENCE_NS);
         // Events that arrive meanwhile are left to the next query.
         let ends = self.source().ends();
-        while self.step(Some(&ends))? == Taken::Some {
+        while self.step(Some(&ends))? == BatchOutcome::Applied {
             if clock.now_ns() > deadline {
                 return Err(self.late());
             }
@@ -182,10 +182,10 @@ impl Views<'_> {
     }
 
     /// Applies one batch, unless the partitions were applied up to `ends` already.
-    fn step(&self, ends: Option<&[u64]>) -> Result<Taken, Refusal> {
-        let mut opened = self.kept.opened.lock();
-        let scopes = self.kept.watchers.scopes();
-        let mut watched = Watched {
+    fn step(&self, ends: Option<&[u64]>) -> Result<BatchOutcome, Refusal> {
+        let mut opened = self.state.opened.lock();
+        let scopes = self.state.watchers.scopes();
+        let mut watched = WatchedScopes {
             scopes: &scopes,
             changed: Vec::new(),
         };
@@ -193,32 +193,32 @@ impl Views<'_> {
         let taken = taken.map_err(|failure| self.fail(&mut opened, &failure));
         self.note(opened.as_ref());
         drop(opened);
-        self.kept.watchers.tell(&watched.changed);
+        self.state.watchers.notify(&watched.changed);
         taken
     }
 
     /// Publishes the progress.
-    fn note(&self, opened: Option<&Opened>) {
+    fn note(&self, opened: Option<&OpenViews>) {
         let (is_built, taken) = opened.map_or((false, 0), |it| it.catch_up.progress());
-        self.kept.is_ready.store(is_built, Ordering::Relaxed);
-        self.kept.taken.store(taken, Ordering::Relaxed);
+        self.state.is_ready.store(is_built, Ordering::Relaxed);
+        self.state.taken.store(taken, Ordering::Relaxed);
     }
 
     fn step_opened(
         &self,
-        opened: &mut Option<Opened>,
+        opened: &mut Option<OpenViews>,
         ends: Option<&[u64]>,
-        watched: &mut Watched<'_>,
-    ) -> Result<Taken, Failure> {
+        watched: &mut WatchedScopes<'_>,
+    ) -> Result<BatchOutcome, Failure> {
         let now_ns = self.inner.ports.clock.now_ns();
         let opened = match opened {
             Some(opened) => opened,
             None => {
                 let Options {
                     place, cache_size, ..
-                } = &self.kept.options;
+                } = &self.state.options;
                 let tables = file::open(place, self.store.journal.id(), *cache_size)?;
-                opened.insert(Opened {
+                opened.insert(OpenViews {
                     tables: Arc::new(tables),
                     catch_up: CatchUp::default(),
                     synced_ns: now_ns,
@@ -226,13 +226,13 @@ impl Views<'_> {
                 })
             }
         };
-        let Opened {
+        let OpenViews {
             tables, catch_up, ..
         } = opened;
         if ends.is_some_and(|ends| catch_up.has_reached(ends)) {
-            return Ok(Taken::Nothing);
+            return Ok(BatchOutcome::Nothing);
         }
-        let interval_ns = self.kept.options.sync_interval.as_nanos() as u64;
+        let interval_ns = self.state.options.sync_interval.as_nanos() as u64;
         let is_due = now_ns.saturating_sub(opened.synced_ns) >= interval_ns;
         let is_much = catch_up.looked_at >= UNSYNCED_MAX;
         let sync = match opened.is_dirty && (is_due || is_much) {
@@ -244,10 +244,10 @@ impl Views<'_> {
         let updated = catch_up.looked_at - before;
         self.inner.counters.add_to(Counter::ViewUpdates, updated);
         match (taken, sync) {
-            (Taken::Nothing, Sync::Later) => {}
-            (Taken::Some, Sync::Later) => opened.is_dirty = true,
+            (BatchOutcome::Nothing, Sync::Later) => {}
+            (BatchOutcome::Applied, Sync::Later) => opened.is_dirty = true,
             (taken, Sync::Now) => {
-                if taken == Taken::Nothing {
+                if taken == BatchOutcome::Nothing {
                     tables.write(Sync::Now, |_| Ok::<_, Damage>(()))?;
                 }
                 (opened.is_dirty, opened.synced_ns) = (false, now_ns);
@@ -258,16 +258,16 @@ impl Views<'_> {
     }
 
     /// Returns the open tables, and the progress of the build if they are not complete.
-    fn opened(&self) -> Result<(Arc<Tables>, Option<Making>), Refusal> {
-        let mut opened = self.kept.opened.lock();
-        let Some(Opened {
+    fn opened(&self) -> Result<(Arc<Tables>, Option<BuildProgress>), Refusal> {
+        let mut opened = self.state.opened.lock();
+        let Some(OpenViews {
             tables, catch_up, ..
         }) = &*opened
         else {
             return Err(unavailable("the views are being opened"));
         };
-        match catch_up.making(tables) {
-            Ok(making) => Ok((tables.clone(), making)),
+        match catch_up.build_progress(tables) {
+            Ok(progress) => Ok((tables.clone(), progress)),
             Err(damage) => Err(self.fail(&mut opened, &damage.into())),
         }
     }
@@ -275,15 +275,15 @@ impl Views<'_> {
     /// Returns the error for views that are not ready in time.
     fn late(&self) -> Refusal {
         match self.opened() {
-            Ok((_, Some(Making { next, end }))) => unavailable(format!(
-                "the views of conversations are being made: {next} of {end} streams looked at"
+            Ok((_, Some(BuildProgress { next, end }))) => unavailable(format!(
+                "the views of conversations are being built: {next} of {end} streams processed"
             )),
             _ => unavailable("the views of conversations have not caught up yet"),
         }
     }
 
     /// Closes or removes views that cannot be used. The next query opens or rebuilds them.
-    fn fail(&self, opened: &mut Option<Opened>, failure: &Failure) -> Refusal {
+    fn fail(&self, opened: &mut Option<OpenViews>, failure: &Failure) -> Refusal {
         self.inner.counters.count(Counter::ViewFailures);
         let is_lost = match failure {
             Failure::Lost => true,
@@ -296,21 +296,21 @@ impl Views<'_> {
         if is_lost {
             *opened = None;
             // A file that cannot be removed will be found damaged again.
-            let _ = file::remove(&self.kept.options.place);
+            let _ = file::remove(&self.state.options.place);
         }
         unavailable(failure.to_string())
     }
 
     /// Returns the result of a read; on damage, closes the tables.
     fn checked<R>(&self, read: Result<R, Damage>) -> Result<R, Refusal> {
-        read.map_err(|damage| self.fail(&mut self.kept.opened.lock(), &damage.into()))
+        read.map_err(|damage| self.fail(&mut self.state.opened.lock(), &damage.into()))
     }
 
     fn source(&self) -> Journaled<'_> {
         Journaled {
             store: self.store,
-            labels: self.kept.options.labels,
-            found: &self.kept.found,
+            labels: self.state.options.labels,
+            found: &self.state.found,
         }
     }
 }

@@ -15,7 +15,7 @@
 
 mod agent;
 mod call;
-mod kept;
+mod streams;
 mod tend;
 #[cfg(test)]
 mod tests;
@@ -24,7 +24,7 @@ mod touched;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use conversations::delivery::{DeadLetter, Refused};
+use conversations::delivery::{DeadLetter, DeliveryError};
 use journal::StreamId;
 use model::{ErrorCode, Name};
 use parking_lot::Mutex;
@@ -61,7 +61,7 @@ impl Default for Options {
 }
 
 /// The agents of a node.
-pub(crate) struct Kept {
+pub(crate) struct Registry {
     options: Options,
     caller: Arc<dyn Caller>,
     agents: Mutex<BTreeMap<String, Agent>>,
@@ -75,7 +75,7 @@ pub(crate) struct Kept {
 pub struct Webhooks<'a> {
     inner: &'a Arc<Inner>,
     store: &'a Store,
-    kept: &'a Kept,
+    registry: &'a Registry,
 }
 
 /// The state of an agent.
@@ -126,14 +126,14 @@ impl Handle {
             return;
         };
         let clock = &self.inner.ports.clock;
-        let kept = Kept {
+        let registry = Registry {
             options,
             caller,
             agents: Mutex::default(),
             began: (clock.unix_ms(), clock.now_ns()),
             is_loaded: OnceLock::new(),
         };
-        if self.inner.webhooks.set(kept).is_ok() {
+        if self.inner.webhooks.set(registry).is_ok() {
             store.touched.keep();
         }
     }
@@ -143,26 +143,26 @@ impl Handle {
         Some(Webhooks {
             inner: &self.inner,
             store: self.inner.store.as_ref()?,
-            kept: self.inner.webhooks.get()?,
+            registry: self.inner.webhooks.get()?,
         })
     }
 }
 
 fn nothing() -> Refusal {
-    Refusal::new(ErrorCode::Unsupported, "this node keeps nothing")
+    Refusal::new(ErrorCode::Unsupported, "this node has no storage")
 }
 
 fn no_agent(name: &Name) -> Refusal {
-    let message = format!("there is no agent `{}`", name.base());
+    let message = format!("unknown agent `{}`", name.base());
     Refusal::new(ErrorCode::NotFound, message)
 }
 
-impl From<Refused> for Refusal {
-    fn from(refused: Refused) -> Self {
+impl From<DeliveryError> for Refusal {
+    fn from(refused: DeliveryError) -> Self {
         let code = match refused {
-            Refused::Full { .. } => ErrorCode::Unavailable,
-            Refused::Missing => ErrorCode::NotFound,
-            Refused::Busy => ErrorCode::Busy,
+            DeliveryError::Full { .. } => ErrorCode::Unavailable,
+            DeliveryError::Missing => ErrorCode::NotFound,
+            DeliveryError::Busy => ErrorCode::Busy,
         };
         Self::new(code, refused.to_string())
     }
@@ -178,16 +178,16 @@ impl Webhooks<'_> {
     ) -> Result<Pending<bool>, Refusal> {
         let invalid = |message: String| Refusal::new(ErrorCode::InvalidArgument, message);
         if name.org() == SYSTEM_ORG || name.instance().is_some() {
-            return Err(invalid(format!("`{name}` cannot be an agent's name here")));
+            return Err(invalid(format!("`{name}` is not a valid agent name")));
         }
-        self.kept.caller.check(&settings).map_err(invalid)?;
+        self.registry.caller.check(&settings).map_err(invalid)?;
         self.load()?;
         let now_ms = self.inner.ports.clock.unix_ms();
-        let mut agents = self.kept.agents.lock();
+        let mut agents = self.registry.agents.lock();
         let is_new = !agents.contains_key(name.base());
-        let max = self.kept.options.agents_max;
+        let max = self.registry.options.agents_max;
         if is_new && agents.len() >= max {
-            let message = format!("there are {max} agents, the limit");
+            let message = format!("too many agents (limit {max}, webhook.agents_max)");
             return Err(Refusal::new(ErrorCode::TooLarge, message));
         }
         let created = self.store.find_or_create(Kind::Agent, name.base(), now_ms);
@@ -223,12 +223,12 @@ impl Webhooks<'_> {
     pub fn delete(&self, name: &Name) -> Result<Pending<()>, Refusal> {
         self.load()?;
         let now_ms = self.inner.ports.clock.unix_ms();
-        let mut agents = self.kept.agents.lock();
+        let mut agents = self.registry.agents.lock();
         let agent = agents.get_mut(name.base()).ok_or_else(|| no_agent(name))?;
         let at = self.store.find(Kind::Agent, name.base());
         let at = at.ok_or_else(|| no_agent(name))?;
-        let ticket = kept::erase(self.store, at, now_ms)?;
-        agent.hang_up(&self.store.touched);
+        let ticket = streams::erase(self.store, at, now_ms)?;
+        agent.end_all_calls(&self.store.touched);
         agents.remove(name.base());
         let tickets = [None, Some(ticket)];
         Ok(Pending::new(&self.store.journal, tickets, Ok(())))
@@ -237,7 +237,7 @@ impl Webhooks<'_> {
     /// Returns the state of an agent.
     pub fn get(&self, name: &Name) -> Result<AgentView, Refusal> {
         self.load()?;
-        let agents = self.kept.agents.lock();
+        let agents = self.registry.agents.lock();
         let agent = agents.get(name.base()).ok_or_else(|| no_agent(name))?;
         Ok(view(name.base(), agent))
     }
@@ -245,7 +245,7 @@ impl Webhooks<'_> {
     /// Returns the agents of `org/namespace`.
     pub fn list(&self, namespace: &str) -> Result<Vec<AgentView>, Refusal> {
         self.load()?;
-        let agents = self.kept.agents.lock();
+        let agents = self.registry.agents.lock();
         let prefix = format!("{namespace}/");
         let of_namespace = agents.iter().filter(|(name, _)| name.starts_with(&prefix));
         Ok(of_namespace
@@ -256,8 +256,8 @@ impl Webhooks<'_> {
     /// Returns the state of all agents together; `None` before they are loaded. Reads nothing from
     /// disk.
     pub fn standing(&self) -> Option<Standing> {
-        self.kept.is_loaded.get()?;
-        let agents = self.kept.agents.lock();
+        self.registry.is_loaded.get()?;
+        let agents = self.registry.agents.lock();
         Some(Standing {
             agents: agents.len(),
             waiting: agents.values().map(|it| it.deliveries.len()).sum(),
@@ -269,7 +269,7 @@ impl Webhooks<'_> {
     /// Returns the dead letters of an agent.
     pub fn dead(&self, name: &Name) -> Result<Vec<DeadView>, Refusal> {
         self.load()?;
-        let agents = self.kept.agents.lock();
+        let agents = self.registry.agents.lock();
         let agent = agents.get(name.base()).ok_or_else(|| no_agent(name))?;
         let named = agent
             .deliveries
@@ -302,13 +302,13 @@ impl Webhooks<'_> {
         &self,
         name: &Name,
         conversation: &Name,
-        then: impl FnOnce(&mut Agent, u64) -> Result<(), Refused>,
+        then: impl FnOnce(&mut Agent, u64) -> Result<(), DeliveryError>,
     ) -> Result<(), Refusal> {
         self.load()?;
-        let mut agents = self.kept.agents.lock();
+        let mut agents = self.registry.agents.lock();
         let agent = agents.get_mut(name.base()).ok_or_else(|| no_agent(name))?;
         let found = self.store.find(Kind::Conversation, conversation.base());
-        let at = found.ok_or_else(|| Refusal::from(Refused::Missing))?;
+        let at = found.ok_or_else(|| Refusal::from(DeliveryError::Missing))?;
         then(agent, at.stream.0)?;
         drop(agents);
         self.store.touched.wake();
@@ -317,21 +317,21 @@ impl Webhooks<'_> {
 
     /// Returns the time in milliseconds since 1970-01-01 UTC, on a clock that does not step.
     fn now_ms(&self) -> u64 {
-        let (began_ms, began_ns) = self.kept.began;
+        let (began_ms, began_ns) = self.registry.began;
         let now_ns = self.inner.ports.clock.now_ns();
         began_ms + now_ns.saturating_sub(began_ns) / 1_000_000
     }
 
     /// Loads the agents from the journal, once.
     fn load(&self) -> Result<(), Refusal> {
-        if self.kept.is_loaded.get().is_some() {
+        if self.registry.is_loaded.get().is_some() {
             return Ok(());
         }
-        let mut agents = self.kept.agents.lock();
-        if self.kept.is_loaded.get().is_none() {
-            *agents = kept::load(self.store, self.now_ms())?;
+        let mut agents = self.registry.agents.lock();
+        if self.registry.is_loaded.get().is_none() {
+            *agents = streams::load(self.store, self.now_ms())?;
             // Cannot fail: the lock is held.
-            let _ = self.kept.is_loaded.set(());
+            let _ = self.registry.is_loaded.set(());
         }
         Ok(())
     }

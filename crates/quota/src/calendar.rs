@@ -89,7 +89,7 @@ impl Every {
 
     /// Returns the zone in a form for a store without a time zone database. The result is valid
     /// until the next period begins.
-    pub(crate) fn told_zone(self, now_ns: u64, zone: Zone) -> Zone {
+    pub(crate) fn zone_without_database(self, now_ns: u64, zone: Zone) -> Zone {
         let Zone::Named(_) = zone else {
             return zone;
         };
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_begin_where_the_calendar_says() {
+    fn periods_begin_at_calendar_boundaries() {
         let next = |every: Every, now_ns, offset_s| {
             let zone = Zone::Fixed(offset_s);
             let period = every.period(now_ns, zone);
@@ -142,7 +142,7 @@ mod tests {
             next(Every::Month, at(2026, 12, 31, 5), 0),
             at(2027, 1, 1, 0)
         );
-        // Two hours ahead of UTC the day is over two hours earlier.
+        // Two hours ahead of UTC, the day ends two hours earlier.
         assert_eq!(next(Every::Day, now, 7_200), at(2026, 11, 21, 22 * 3600));
         assert_eq!(Every::Never.begin_ns(1, Zone::UTC), None);
     }
@@ -163,8 +163,8 @@ mod tests {
                     let begin = every.begin_ns(period, zone).unwrap();
                     let end = every.begin_ns(period + 1, zone).unwrap();
                     prop_assert!(begin <= now_ns && now_ns < end, "{every:?}");
-                    // A store is told the same until the next period begins.
-                    let told = every.told_zone(now_ns, zone);
+                    // The converted zone gives the same result until the next period begins.
+                    let told = every.zone_without_database(now_ns, zone);
                     prop_assert_eq!(every.period(now_ns, told), period);
                     prop_assert_eq!(every.begin_ns(period + 1, told), Some(end));
                 }

@@ -3,8 +3,8 @@
 //! ```text
 //! bucket   credit, in amount × period_ns; at, in the limit's own nanoseconds
 //!          refilled by (own − at) × amount, up to capacity × period_ns; n costs n × period_ns
-//! budget   spent; the number of the stretch of the calendar, and above its 32 bits how often the
-//!          budget was reset in it: what was taken before is not given back behind that
+//! budget   spent; the number of the calendar period, and above its 32 bits how often the
+//!          budget was reset in it: a take before a reset is not refunded after it
 //! slots    in use
 //! ```
 //!
@@ -93,7 +93,7 @@ impl Cell {
             }
             Kind::Budget { every, zone, .. } => {
                 let period = every.period(dial.calendar_ns(now_ns), zone);
-                if period > self.stretch() {
+                if period > self.period_number() {
                     (self.amount, self.at, self.warned) = (0, period, 0);
                 }
             }
@@ -137,7 +137,7 @@ impl Cell {
             Kind::Bucket(bucket) => {
                 let missing = i128::from(count) * i128::from(bucket.period_ns) - self.amount;
                 let own_ns = bucket
-                    .lasting(missing)
+                    .time_to_refill(missing)
                     .and_then(|ns| self.at.checked_add(ns));
                 let at_ns = own_ns.and_then(|own_ns| dial.clock_ns(own_ns));
                 at_ns.map_or(When::Never, |at_ns| When::At(at_ns.max(now_ns)))
@@ -146,7 +146,7 @@ impl Cell {
                 amount,
                 every,
                 zone,
-            } => match dial.next_period_ns(every, self.stretch(), zone) {
+            } => match dial.next_period_ns(every, self.period_number(), zone) {
                 Some(at_ns) if count <= dial.factor_at(at_ns).of(amount) => When::Period(at_ns),
                 _ => When::Never,
             },
@@ -160,10 +160,12 @@ impl Cell {
         match *kind {
             Kind::Bucket(bucket) => {
                 let missing = bucket.credit_max() - self.amount;
-                let own_ns = self.at.checked_add(bucket.lasting(missing)?)?;
+                let own_ns = self.at.checked_add(bucket.time_to_refill(missing)?)?;
                 dial.clock_ns(own_ns).map(|at_ns| at_ns.max(now_ns))
             }
-            Kind::Budget { every, zone, .. } => dial.next_period_ns(every, self.stretch(), zone),
+            Kind::Budget { every, zone, .. } => {
+                dial.next_period_ns(every, self.period_number(), zone)
+            }
             Kind::Slots { .. } => (self.amount == 0).then_some(now_ns),
         }
     }
@@ -180,7 +182,7 @@ impl Cell {
     }
 
     /// Returns the number of a budget's calendar period.
-    fn stretch(&self) -> u64 {
+    fn period_number(&self) -> u64 {
         self.at % RESET
     }
 
@@ -191,9 +193,9 @@ impl Cell {
             return false;
         };
         let period = every.period(dial.calendar_ns(now_ns), zone);
-        let is_ahead = self.stretch() > period;
+        let is_ahead = self.period_number() > period;
         if is_ahead {
-            self.at = self.at - self.stretch() + period;
+            self.at = self.at - self.period_number() + period;
         }
         is_ahead
     }
@@ -209,7 +211,8 @@ impl Cell {
                 self.amount = credit.clamp(-DEBT_MAX, new.credit_max());
             }
             (Kind::Budget { .. }, Kind::Budget { every, zone, .. }) => {
-                self.at = self.at - self.stretch() + every.period(dial.calendar_ns(now_ns), zone);
+                self.at =
+                    self.at - self.period_number() + every.period(dial.calendar_ns(now_ns), zone);
                 self.amount = self.amount.max(0);
             }
             (Kind::Slots { .. }, Kind::Slots { .. }) => {}
@@ -262,7 +265,7 @@ impl Bucket {
     }
 
     /// Returns the own time in which that much credit is refilled, rounded up; `None` for never.
-    fn lasting(&self, credit: i128) -> Option<u64> {
+    fn time_to_refill(&self, credit: i128) -> Option<u64> {
         match (credit.max(0) as u128, self.amount) {
             (0, _) => Some(0),
             (_, 0) => None,
@@ -340,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn another_period_mints_nothing() {
+    fn a_changed_period_creates_no_credit() {
         let old = bucket(3, 1);
         let new = Kind::Bucket(Bucket {
             capacity: 3,

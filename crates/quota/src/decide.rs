@@ -8,7 +8,7 @@ use crate::limit::{Kind, Limit, LimitId, Mode};
 use crate::plan::{Plan, Step};
 use crate::rules::Rules;
 use crate::subject::Subject;
-use crate::table::{Found, Table};
+use crate::table::{CellLookup, Table};
 use crate::unit::Unit;
 
 /// The outcome of a take.
@@ -201,9 +201,9 @@ pub(crate) fn look_at<T: DerefMut<Target = Table>>(
 ) -> bool {
     let key = step.key(rules, subject);
     step.found = match tables[step.place].find(rules, key, step.hash, now_ns) {
-        Found::Cell(id) => Some(id),
-        Found::Room => None,
-        Found::Full => return false,
+        CellLookup::Cell(id) => Some(id),
+        CellLookup::Room => None,
+        CellLookup::Full => return false,
     };
     bring_up(rules, step, subject, tables, now_ns);
     true

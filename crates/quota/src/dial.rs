@@ -73,7 +73,7 @@ impl Factor {
     }
 
     /// Returns the shortest clock time in which that much own time passes; `None` for never.
-    fn lasting(self, own_ns: u64) -> Option<u64> {
+    fn time_for(self, own_ns: u64) -> Option<u64> {
         match (own_ns, self.numerator) {
             (0, _) => Some(0),
             (_, 0) => None,
@@ -170,7 +170,7 @@ impl Dial {
         let wanted = own_ns.saturating_sub(self.anchor_own_ns);
         let lasting = |factor: Factor, from_ns: u64, wanted| {
             factor
-                .lasting(wanted)
+                .time_for(wanted)
                 .and_then(|ns| from_ns.checked_add(ns))
         };
         let alone = lasting(self.factor, self.anchor_ns, wanted);
@@ -206,7 +206,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn own_time_never_steps_back_and_is_reached_exactly_when_it_is_said(
+        fn own_time_never_steps_back_and_is_predicted_exactly(
             first in factors(), second in factors(), third in factors(),
             turn in 0_u64..1_000, length in 1_u64..1_000, now in 0_u64..3_000, ahead in 0_u64..3_000,
         ) {

@@ -15,8 +15,8 @@ pub struct Pattern {
 /// A text that is no pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "invalid pattern `{text}`: use one to three parts like `acme/*/*`, and append `?run` for a cell \
-     per run"
+    "invalid pattern `{text}`: use one to three parts like `acme/*/*`, and append `?run` for a \
+     cell per run"
 )]
 pub struct PatternError {
     /// The text, cut to 80 characters.
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn invalid_patterns_are_refused() {
         for text in ["", "a/b/c/d", "a//c", "a*", "a b", "?run"] {
             assert!(Pattern::parse(text).is_err(), "{text}");
         }

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_leaves_is_not_served() {
+    fn removed_takes_are_not_served() {
         let mut queue = Queue::default();
         let place = queue.push("a", 0, 1, 1, "gone");
         queue.push("a", 0, 1, 1, "stays");

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_known_until_their_time_is_over_or_there_are_too_many() {
+    fn ids_are_forgotten_by_age_or_count() {
         let mut recent = Recent::new(3, 100);
         for (now, id) in [(0, "a"), (10, "b"), (20, "c")] {
             recent.insert(id, now, 0, now);

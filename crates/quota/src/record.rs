@@ -25,7 +25,7 @@
 //! the audit    1 AUDIT     at_ns u64 | version u64 | by text16 | reason text16 | what text16
 //!
 //! kind         what u8 (1 bucket, 2 budget, 3 slots) | capacity u64 | amount u64 | period_ns u64
-//!              of a budget: capacity is the amount, amount the word of its stretch (from 1), period_ns
+//!              of a budget: capacity is the amount, amount the number of its period (from 1), period_ns
 //!              the offset in seconds as i64; 4 for a budget in a named time zone: period_ns is 0, and
 //!              the name text8 follows
 //! limit        id u32 | name text16 | pattern text16 | unit text8 | kind | mode u8 | durability u8

@@ -252,7 +252,7 @@ impl Rules {
         prefix: Prefix<'_>,
     ) -> Result<(usize, (LimitId, Box<str>)), AdminError> {
         let (key, _) = self.key(limit, prefix)?;
-        Ok((self.find(limit)?, (key.limit, stored(prefix))))
+        Ok((self.find(limit)?, (key.limit, stored_prefix(prefix))))
     }
 
     fn find(&self, limit: &str) -> Result<usize, AdminError> {
@@ -330,7 +330,7 @@ impl Rules {
         let (base, dial) = (self.kinds[index], &self.dials[index]);
         let change = match cell.is_overridden {
             false => None,
-            true => self.overrides.get(&(cell.limit, stored(prefix))),
+            true => self.overrides.get(&(cell.limit, stored_prefix(prefix))),
         };
         if let Some(change) = change {
             let kind = change.kind(base);
@@ -348,7 +348,7 @@ impl Rules {
 }
 
 /// Returns a prefix as cells store it.
-pub(crate) fn stored(prefix: Prefix<'_>) -> Box<str> {
+pub(crate) fn stored_prefix(prefix: Prefix<'_>) -> Box<str> {
     match prefix.run {
         "" => prefix.name.into(),
         run => format!("{}?{run}", prefix.name).into(),

@@ -37,11 +37,11 @@ impl Rules {
         plan.clear();
         plan.add(self, subject, |index| {
             let reserved = charge(hold, self, index).map_or(0, |charge| charge.count);
-            let truly = self.truly(index, reserved, settled);
+            let truly = self.true_cost(index, reserved, settled);
             let change = i128::from(truly) - i128::from(reserved);
             (change != 0).then_some(change)
         });
-        self.overflow_as(plan, hold);
+        self.use_overflow_of(plan, hold);
     }
 
     /// Plans to occupy again the slots of a hold that was restored from the journal: cells of slots
@@ -53,11 +53,11 @@ impl Rules {
             let held = charge(hold, self, index).filter(|_| is_slot)?;
             Some(i128::from(held.count))
         });
-        self.overflow_as(plan, hold);
+        self.use_overflow_of(plan, hold);
     }
 
     /// Directs refunds of amounts from the shared overflow cell back to that cell.
-    fn overflow_as(&self, plan: &mut Plan, hold: &Hold) {
+    fn use_overflow_of(&self, plan: &mut Plan, hold: &Hold) {
         for number in 0..plan.steps.len() {
             let of = charge(hold, self, plan.steps[number].index);
             if of.is_some_and(|charge| charge.is_overflow) {
@@ -66,7 +66,7 @@ impl Rules {
         }
     }
 
-    fn truly(&self, index: usize, reserved: u64, settled: Settled<'_>) -> u64 {
+    fn true_cost(&self, index: usize, reserved: u64, settled: Settled<'_>) -> u64 {
         let is_slot = matches!(self.kind(index), Kind::Slots { .. });
         match settled {
             Settled::Cancelled => 0,

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_subject_is_refused() {
+    fn invalid_subjects_are_refused() {
         let refused = |text: &str| Subject::parse(text).unwrap_err();
         assert_eq!(refused("a/b"), SubjectError::Parts(2));
         assert_eq!(refused("a/b/c/d/e"), SubjectError::Parts(5));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_covers_what_begins_with_its_parts() {
+    fn a_prefix_covers_subjects_that_begin_with_it() {
         let subject = Subject::parse("acme/search/bot?run=42").unwrap();
         for (prefix, covers) in [
             ("acme", true),

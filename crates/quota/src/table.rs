@@ -23,7 +23,7 @@ pub struct CellId(u32);
 
 /// The result of a search for a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum CellLookup {
     /// The cell exists.
     Cell(CellId),
     /// The cell does not exist, and there is room for it.
@@ -43,7 +43,7 @@ pub struct Tally {
 
 const PAGE: usize = 256;
 /// Number of cells that one search for a full cell examines.
-const LOOKED_AT: usize = 64;
+const EVICTION_PROBES_MAX: usize = 64;
 
 struct Entry {
     cell: Cell,
@@ -52,7 +52,7 @@ struct Entry {
 }
 
 /// The limit of slots without a cell; no limit has this id.
-const NOBODY: LimitId = LimitId(0);
+const NO_LIMIT: LimitId = LimitId(0);
 
 /// A table of cells; see the module's documentation.
 pub struct Table {
@@ -103,18 +103,24 @@ impl Table {
     }
 
     /// Searches a cell. If it does not exist, makes room for it if possible.
-    pub(crate) fn find(&mut self, rules: &Rules, key: Key<'_>, hash: u64, now_ns: u64) -> Found {
+    pub(crate) fn find(
+        &mut self,
+        rules: &Rules,
+        key: Key<'_>,
+        hash: u64,
+        now_ns: u64,
+    ) -> CellLookup {
         match self.get(key, hash) {
-            Some(id) => Found::Cell(id),
-            None if self.len() < self.cells_max || key.prefix.name.is_empty() => Found::Room,
+            Some(id) => CellLookup::Cell(id),
+            None if self.len() < self.cells_max || key.prefix.name.is_empty() => CellLookup::Room,
             None => match self.evict(rules, now_ns) {
                 true => {
                     self.tally.evicted += 1;
-                    Found::Room
+                    CellLookup::Room
                 }
                 false => {
                     self.tally.refused += 1;
-                    Found::Full
+                    CellLookup::Full
                 }
             },
         }
@@ -186,7 +192,7 @@ impl Table {
             found.remove();
             let entry = self.entry_mut(id.0);
             entry.key = Box::default();
-            entry.cell.limit = NOBODY;
+            entry.cell.limit = NO_LIMIT;
             // The id may stay in the list of dirty cells: `is_dirty` of the cell decides.
             entry.cell.is_dirty = false;
             self.free.push(id.0);
@@ -196,7 +202,7 @@ impl Table {
     /// Makes room by removing a cell that equals a new one.
     fn evict(&mut self, rules: &Rules, now_ns: u64) -> bool {
         let slots = self.slots();
-        for _ in 0..LOOKED_AT.min(slots) {
+        for _ in 0..EVICTION_PROBES_MAX.min(slots) {
             self.hand = (self.hand + 1) % slots;
             let id = self.hand as u32;
             if self.is_idle(rules, id, now_ns) {
@@ -210,7 +216,7 @@ impl Table {
     /// Returns whether removing a cell loses nothing, neither in memory nor in the journal.
     fn is_idle(&self, rules: &Rules, id: u32, now_ns: u64) -> bool {
         let entry = self.entry(id);
-        if entry.cell.limit == NOBODY || entry.cell.is_dirty || entry.key.is_empty() {
+        if entry.cell.limit == NO_LIMIT || entry.cell.is_dirty || entry.key.is_empty() {
             return false;
         }
         let Some(index) = rules.policies.index(entry.cell.limit) else {
@@ -230,7 +236,7 @@ impl Table {
         for id in 0..self.slots() as u32 {
             let entry = self.entry(id);
             let limit = entry.cell.limit;
-            if limit == NOBODY {
+            if limit == NO_LIMIT {
                 continue;
             }
             let (Some(from), Some(to)) = (old.policies.index(limit), new.policies.index(limit))
@@ -293,9 +299,9 @@ impl Table {
         plan.steps.iter().all(|step| {
             let key = step.key(rules, subject);
             match self.find(rules, key, step.hash, now_ns) {
-                Found::Cell(_) => true,
-                Found::Full => false,
-                Found::Room => {
+                CellLookup::Cell(_) => true,
+                CellLookup::Full => false,
+                CellLookup::Room => {
                     let (kind, dial) = (rules.kind(step.index), rules.dial(step.index));
                     let mut cell = Cell::full(key.limit, kind, dial, since_ns);
                     cell.debit(kind, i128::from(kind.capacity()));
@@ -389,7 +395,7 @@ impl Table {
         for id in from..end {
             let entry = self.entry(id as u32);
             let key = Key::from_bytes(entry.cell.limit, &entry.key);
-            if let Some(key) = key.filter(|key| key.limit != NOBODY) {
+            if let Some(key) = key.filter(|key| key.limit != NO_LIMIT) {
                 each(key, &entry.cell);
             }
         }
@@ -425,7 +431,7 @@ impl Table {
 }
 
 fn stored_key(key: Key<'_>) -> Box<str> {
-    crate::rules::stored(key.prefix)
+    crate::rules::stored_prefix(key.prefix)
 }
 
 fn hash_of(seed: Seed, entry: &Entry) -> u64 {

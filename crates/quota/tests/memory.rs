@@ -1,4 +1,4 @@
-//! What a million buckets take.
+//! The memory used by a million buckets.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};

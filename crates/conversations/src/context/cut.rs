@@ -1,14 +1,14 @@
 //! Construction of the final window: the parts of each message that are shown, omitted or replaced.
 
-use super::bonds::Loose;
-use super::parts::{Entry, Treatment, treatment, weight};
+use super::pairing::UnpairedParts;
+use super::parts::{ExaminedMessage, Treatment, treatment, weight};
 use super::turns::{Choice, Turns};
 use super::{Cut, Kinds, Shown, Strategy, Window, WindowError};
 use crate::message::{PartFact, PartKind};
 
 /// Implements [`Window::cut`].
 pub(super) fn cut(window: &Window) -> Result<Cut, WindowError> {
-    let messages: Vec<&Entry> = window.entries.iter().rev().collect();
+    let messages: Vec<&ExaminedMessage> = window.entries.iter().rev().collect();
     let summary = window.bounds.summary.map_or(0, |it| u64::from(it.tokens));
     let fixed = summary + window.kept_tokens;
     let limit = window.limit.unwrap_or(u64::MAX);
@@ -36,7 +36,7 @@ pub(super) fn cut(window: &Window) -> Result<Cut, WindowError> {
 }
 
 /// Returns the cost of messages without stubs, excluding kept instructions.
-fn whole(messages: &[&Entry]) -> u64 {
+fn whole(messages: &[&ExaminedMessage]) -> u64 {
     let messages = messages.iter().filter(|entry| !entry.is_kept);
     messages.map(|entry| entry.whole).sum()
 }
@@ -50,7 +50,7 @@ fn skipped(window: &Window) -> Kinds {
 }
 
 /// Returns the window that a choice describes.
-fn show(window: &Window, messages: &[&Entry], choice: Choice) -> Cut {
+fn show(window: &Window, messages: &[&ExaminedMessage], choice: Choice) -> Cut {
     let begin = choice.begin;
     let kept = window.kept.iter().rev();
     let kept = kept.chain(messages[..begin].iter().copied().filter(|it| it.is_kept));
@@ -70,14 +70,14 @@ fn show(window: &Window, messages: &[&Entry], choice: Choice) -> Cut {
         push(&mut cut, entry, alone);
     }
     let skipped = skipped(window);
-    let loose = Loose::new(&messages[begin..], |fact| skipped.contains(fact.kind));
+    let unpaired = UnpairedParts::new(&messages[begin..], |fact| skipped.contains(fact.kind));
     for (index, entry) in messages.iter().enumerate().skip(begin) {
         if entry.is_kept {
             push(&mut cut, entry, alone);
             continue;
         }
         push(&mut cut, entry, |part, fact| {
-            let is_lost = loose.contains(index - begin, part as u16);
+            let is_lost = unpaired.contains(index - begin, part as u16);
             if is_lost || skipped.contains(fact.kind) {
                 Some(Treatment::Omit)
             } else if index < choice.stubs_end {
@@ -97,7 +97,11 @@ fn alone(_: usize, fact: &PartFact) -> Option<Treatment> {
 }
 
 /// Adds a message, unless all of its parts are omitted.
-fn push(cut: &mut Cut, entry: &Entry, treated: impl Fn(usize, &PartFact) -> Option<Treatment>) {
+fn push(
+    cut: &mut Cut,
+    entry: &ExaminedMessage,
+    treated: impl Fn(usize, &PartFact) -> Option<Treatment>,
+) {
     let mut shown = Shown {
         seq: entry.seq,
         treated: Vec::new(),

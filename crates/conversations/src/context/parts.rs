@@ -15,7 +15,7 @@ pub enum Treatment {
 
 /// A message that was examined.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct ExaminedMessage {
     pub(super) seq: u64,
     pub(super) tokens: u32,
     pub(super) is_estimated: bool,
@@ -34,7 +34,7 @@ pub(super) struct Entry {
     pub(super) facts: Vec<PartFact>,
 }
 
-impl Entry {
+impl ExaminedMessage {
     pub(super) fn new(seq: u64, message: &MessageView<'_>, policy: &Policy) -> Self {
         let role = message.role;
         let is_kept = is_instructing(role) && policy.keep.iter().any(|it| it == role);

@@ -6,7 +6,7 @@ use crate::record::Links;
 
 mod properties;
 
-/// A message to look at.
+/// A message to examine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Said {
     role: &'static str,
@@ -14,7 +14,7 @@ struct Said {
     facts: Vec<PartFact>,
 }
 
-/// Messages as they are kept.
+/// The messages as stored.
 fn records(said: &[Said]) -> Vec<Vec<u8>> {
     let mut links = Links::default();
     let mut records = Vec::new();
@@ -39,7 +39,7 @@ fn records(said: &[Said]) -> Vec<Vec<u8>> {
     records
 }
 
-/// The window of these messages, and how many were looked at.
+/// Returns the window of the messages, and the number of examined messages.
 fn window(
     policy: &Policy,
     records: &[Vec<u8>],
@@ -73,7 +73,7 @@ fn window(
     (window.cut(), looked)
 }
 
-/// A part: `KIND[=CALL][*SIZE]`, of 1,000 bytes if nothing else is said, for which 64 bytes stand.
+/// Parses a part: `KIND[=CALL][*SIZE]`, by default of 1,000 bytes, with a stub of 64 bytes.
 fn fact(text: &str) -> PartFact {
     let (text, size) = text.split_once('*').unwrap_or((text, "1000"));
     let (kind, call) = text.split_once('=').unwrap_or((text, "0"));
@@ -108,9 +108,9 @@ fn said(line: &str) -> Said {
     }
 }
 
-/// Cuts a window of messages, a line `ROLE TOKENS PART…` each, and compares what is shown: the
-/// messages, with the parts that are omitted (`-`) or replaced by a stub (`~`), and the tokens.
-/// A line `start SEQ` or `summary SEQ TOKENS` comes before the messages.
+/// Builds a window of messages (a line `ROLE TOKENS PART…` each) and compares the result: the
+/// messages with their omitted (`-`) and replaced (`~`) parts, and the tokens. A line `start SEQ`
+/// or `summary SEQ TOKENS` comes before the messages.
 #[track_caller]
 fn check(policy: &Policy, script: &str, expected: &str) {
     let (mut start, mut summary, mut all) = (1, None, Vec::new());
@@ -157,7 +157,7 @@ fn transcript(cut: &Result<Cut, WindowError>) -> String {
     out
 }
 
-/// Steps of a fifth.
+/// A policy with steps of a fifth of the budget.
 fn budget(budget: u32) -> Policy {
     Policy {
         budget,
@@ -176,7 +176,7 @@ fn dropping(budget: u32, keep_tool_turns: u32, kinds: &[PartKind]) -> Policy {
 }
 
 #[test]
-fn what_fits_is_shown_as_it_is() {
+fn messages_that_fit_are_shown_unchanged() {
     check(&budget(100), "", "= 0");
     check(
         &budget(100),
@@ -229,7 +229,7 @@ fn a_long_turn_is_a_mark_wherever_it_begins() {
 }
 
 #[test]
-fn no_more_is_looked_at_than_a_window_and_a_step() {
+fn at_most_a_window_and_a_step_are_examined() {
     let records = records(&vec![said("user 10"); 5000]);
     let (_, looked) = window(&budget(100), &records, 1, None);
     assert!(looked <= 15, "{looked}");
@@ -245,7 +245,7 @@ fn a_reserve_is_left_for_the_answer() {
 }
 
 #[test]
-fn a_turn_that_is_too_much_is_named() {
+fn an_oversized_turn_is_reported() {
     check(
         &budget(100),
         "user 10
@@ -281,7 +281,7 @@ fn instructions_stay_however_old_they_are() {
 }
 
 #[test]
-fn instructions_that_are_too_much_are_an_error() {
+fn oversized_instructions_are_an_error() {
     check(
         &budget(10),
         "system 8\nuser 1\nsystem 8\nuser 1",
@@ -295,7 +295,7 @@ fn instructions_that_are_too_much_are_an_error() {
 }
 
 #[test]
-fn a_summary_stands_for_what_is_before_it() {
+fn a_summary_replaces_the_messages_before_it() {
     check(
         &budget(100),
         "summary 2 5\nuser 10\nbot 10\nuser 10\nbot 10",
@@ -306,14 +306,14 @@ fn a_summary_stands_for_what_is_before_it() {
 
 #[test]
 fn a_result_is_never_shown_without_its_call() {
-    // A message of the tool's caller that approves stands between the two.
+    // A message of a user that approves the call stands between call and result.
     let script = "user 40
          bot 10 call=1
          user 10
          tool 10 result=1
          bot 10";
     check(&budget(100), script, "1 2 3 4 5 = 80");
-    // The window begins behind the call, so the result is left out.
+    // The window begins after the call, so the result is left out.
     check(&budget(50), script, "3 5 = 20");
 }
 
@@ -379,7 +379,7 @@ fn several_calls_of_a_message_are_answered_together() {
 }
 
 #[test]
-fn what_has_lost_its_other_half_is_left_out() {
+fn unpaired_calls_and_results_are_left_out() {
     check(
         &budget(100),
         "user 10
@@ -439,7 +439,7 @@ fn old_outputs_become_stubs_before_a_turn_is_left_out() {
         &turn.repeat(3),
         "1 2 3 4 5 6 7 8 9 10 11 12 = 420",
     );
-    // A turn of 140 tokens with stubs is one of 48.
+    // A turn of 140 tokens has 48 with stubs.
     check(
         &dropping(400, 1, &kinds),
         &turn.repeat(3),
@@ -486,7 +486,7 @@ fn stubs_never_bring_back_a_turn_that_was_left_out() {
 }
 
 #[test]
-fn a_turn_that_was_too_much_alone_is_shown_with_stubs_later() {
+fn an_oversized_turn_is_shown_with_stubs_later() {
     let policy = dropping(200, 0, &[PartKind::ToolResult]);
     let turn = "user 10\nbot 10 call=1\ntool 500 result=1\nbot 10\n";
     check(
@@ -540,7 +540,7 @@ fn an_agents_windows_keep_their_prefix_with_stubs() {
     assert!(dropping.0 <= plain.0 + 5, "{dropping:?} and {plain:?}");
 }
 
-/// Numbers that look random (an LCG of Knuth's).
+/// Returns pseudo-random numbers (an LCG of Knuth's).
 fn pseudorandom(seed: u64) -> impl FnMut() -> u32 {
     let mut state = seed;
     move || {
@@ -583,7 +583,7 @@ fn the_last_messages_are_taken_in_whole_turns() {
 }
 
 #[test]
-fn parts_are_skipped_wherever_they_stand_and_so_is_what_depends_on_them() {
+fn skipped_parts_take_their_counterparts_with_them() {
     let policy = Policy {
         strategy: Strategy::SkipParts { count: 0 },
         ..dropping(0, 3, &[PartKind::ToolResult, PartKind::Reasoning])
@@ -626,7 +626,7 @@ fn a_manual_window_is_everything_behind_the_summary_or_an_error() {
 }
 
 #[test]
-fn what_is_looked_at_is_bounded() {
+fn the_number_of_examined_messages_is_limited() {
     let said = vec![said("user 0"); 50];
     let records = records(&said);
     let policies = [
@@ -661,7 +661,7 @@ fn what_is_looked_at_is_bounded() {
 }
 
 #[test]
-fn a_policy_that_cannot_be_is_refused() {
+fn invalid_policies_are_refused() {
     let keep = vec!["user".to_owned()];
     let policy = Policy { keep, ..budget(9) };
     assert_eq!(policy.check(), Err(PolicyProblem::Keep));

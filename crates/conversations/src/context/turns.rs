@@ -8,7 +8,7 @@
 //! The result depends only on the messages from the window's beginning on, so the number of older
 //! messages examined does not matter.
 
-use super::parts::Entry;
+use super::parts::ExaminedMessage;
 use super::{Strategy, Window};
 
 /// The selected range of messages.
@@ -23,7 +23,7 @@ pub(super) struct Choice {
 /// Messages in order, divided into turns.
 pub(super) struct Turns<'a> {
     window: &'a Window,
-    messages: &'a [&'a Entry],
+    messages: &'a [&'a ExaminedMessage],
     /// True if the first message is the first that a window may contain.
     is_all: bool,
     /// Index of the first message of each turn.
@@ -31,7 +31,7 @@ pub(super) struct Turns<'a> {
 }
 
 impl<'a> Turns<'a> {
-    pub(super) fn new(window: &'a Window, messages: &'a [&'a Entry]) -> Self {
+    pub(super) fn new(window: &'a Window, messages: &'a [&'a ExaminedMessage]) -> Self {
         let is_all = messages.first().is_none_or(|it| it.seq <= window.floor);
         let opens = |index: &usize| (is_all && *index == 0) || messages[*index].opens_turn;
         Self {
@@ -186,8 +186,8 @@ struct Sums {
 }
 
 impl Sums {
-    fn new(messages: &[&Entry]) -> Self {
-        let of = |weight: fn(&Entry) -> u64| {
+    fn new(messages: &[&ExaminedMessage]) -> Self {
+        let of = |weight: fn(&ExaminedMessage) -> u64| {
             let mut sum = 0;
             let weights = messages.iter().map(|entry| match entry.is_kept {
                 true => 0,

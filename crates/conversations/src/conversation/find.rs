@@ -8,7 +8,7 @@ use crate::record::MessageView;
 use crate::state::Lifecycle;
 
 /// The result of a search for the message with an id.
-enum Found<'a, R> {
+enum SearchResult<'a, R> {
     At(u64, R),
     Nowhere,
     /// Undecided until these messages are read; if the list is empty, until more ids are read.
@@ -24,15 +24,15 @@ impl Conversation {
     ) -> Result<Lookup, Refusal> {
         let mut unread = Vec::new();
         Ok(match self.find(id, &mut stored, &mut unread)? {
-            Found::At(seq, _) => Lookup::At(seq),
-            Found::Nowhere => Lookup::Nowhere,
-            Found::Unknown([]) => Lookup::Learn(self.start..self.ids.first()),
-            Found::Unknown(unread) => Lookup::Read(unread.to_vec()),
+            SearchResult::At(seq, _) => Lookup::At(seq),
+            SearchResult::Nowhere => Lookup::Nowhere,
+            SearchResult::Unknown([]) => Lookup::Learn(self.start..self.ids.first()),
+            SearchResult::Unknown(unread) => Lookup::Read(unread.to_vec()),
         })
     }
 
     /// Determines the existing or new sequence number of each message of a batch.
-    pub(super) fn place<R: AsRef<[u8]>>(
+    pub(super) fn assign_numbers<R: AsRef<[u8]>>(
         &self,
         batch: &[NewMessage<'_>],
         mut stored: impl FnMut(u64) -> Option<R>,
@@ -49,15 +49,15 @@ impl Conversation {
         for (index, message) in batch.iter().enumerate() {
             let found = match message.id {
                 Some(id) => self.find(id, &mut stored, &mut unread)?,
-                None => Found::Nowhere,
+                None => SearchResult::Nowhere,
             };
             let known = match found {
-                Found::At(seq, record) => match is_retry(record, seq, message)? {
+                SearchResult::At(seq, record) => match is_retry(record, seq, message)? {
                     true => Some(seq),
                     false => return Err(Refusal::IdReused { index, seq }),
                 },
-                Found::Nowhere => earlier(batch, &places, index)?,
-                Found::Unknown(_) => {
+                SearchResult::Nowhere => earlier(batch, &places, index)?,
+                SearchResult::Unknown(_) => {
                     is_unknown = true;
                     None
                 }
@@ -90,7 +90,7 @@ impl Conversation {
         id: &str,
         stored: &mut impl FnMut(u64) -> Option<R>,
         unread: &'a mut Vec<u64>,
-    ) -> Result<Found<'a, R>, Refusal> {
+    ) -> Result<SearchResult<'a, R>, Refusal> {
         let before = unread.len();
         for seq in self.ids.find(id_hash(id)) {
             let Some(record) = stored(seq) else {
@@ -100,13 +100,13 @@ impl Conversation {
             let view = MessageView::decode(record.as_ref());
             if view.map_err(|_| Refusal::Damaged { seq })?.id == id {
                 unread.truncate(before);
-                return Ok(Found::At(seq, record));
+                return Ok(SearchResult::At(seq, record));
             }
         }
         let is_known = unread.len() == before && self.ids.first() <= self.start;
         Ok(match is_known {
-            true => Found::Nowhere,
-            false => Found::Unknown(&unread[before..]),
+            true => SearchResult::Nowhere,
+            false => SearchResult::Unknown(&unread[before..]),
         })
     }
 }

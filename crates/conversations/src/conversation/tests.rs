@@ -7,14 +7,14 @@ use crate::state::{Origin, Settings, Summary};
 
 mod properties;
 
-/// A conversation, and the streams under it.
+/// A conversation and its streams.
 struct World {
     conversation: Conversation,
-    /// Messages as they are kept; the first ones may be trimmed.
+    /// The messages as stored; the first ones may be trimmed.
     messages: Vec<Vec<u8>>,
-    /// Snapshots and changes: whether it is a snapshot, and its bytes.
+    /// The snapshots and changes: whether it is a snapshot, and its bytes.
     states: Vec<(bool, Vec<u8>)>,
-    /// What may be read without asking for it.
+    /// The messages that are at hand without a request.
     at_hand: u64,
     reads: usize,
     learned: usize,
@@ -38,7 +38,7 @@ impl World {
         }
     }
 
-    /// Does what is decided, reading whatever that needs.
+    /// Executes decisions, performing the reads that they request.
     fn append(&mut self, expect: Option<u64>, batch: &[NewMessage<'_>]) -> Result<Plan, Refusal> {
         let mut fetched = Vec::new();
         loop {
@@ -79,7 +79,7 @@ impl World {
         self.conversation.appended(id, message.role, tokens);
     }
 
-    /// Hands in ids in two pieces, from the end on.
+    /// Passes ids in two pieces, the later one first.
     fn learn(&mut self, seqs: std::ops::Range<u64>) {
         let middle = seqs.start + (seqs.end - seqs.start) / 2;
         self.learned += (seqs.end - seqs.start) as usize;
@@ -154,7 +154,7 @@ fn message<'a>(id: Option<&'a str>, text: &'a str) -> NewMessage<'a> {
     }
 }
 
-/// Runs a script against a conversation that is not there and compares the transcript.
+/// Runs a script against a conversation that does not exist yet, and compares the transcript.
 ///
 /// | line | does |
 /// |---|---|
@@ -162,8 +162,8 @@ fn message<'a>(id: Option<&'a str>, text: &'a str) -> NewMessage<'a> {
 /// | `stream ID` · `end ID TEXT` | a draft |
 /// | `put [at=VERSION] [TEXT]` · `archive` · `reopen` · `erase` · `copy` · `copied` | |
 /// | `cursor WHO SEQ` · `summarize SEQ` | |
-/// | `trim SEQ` | the first message that is kept from now on |
-/// | `cold SEQ` | messages before it have to be asked for |
+/// | `trim SEQ` | the first retained message from now on |
+/// | `cold SEQ` | earlier messages are not at hand |
 /// | `restart` · `forget` | |
 #[track_caller]
 fn check(script: &str, expected: &str) {
@@ -326,7 +326,7 @@ fn of_a_batch_only_what_is_not_there_is_appended() {
 }
 
 #[test]
-fn an_id_says_one_thing_for_ever() {
+fn an_id_is_never_reused_for_other_content() {
     check(
         "append a:1
          append b:2 a:2
@@ -340,7 +340,7 @@ fn an_id_says_one_thing_for_ever() {
 }
 
 #[test]
-fn a_head_that_is_not_expected_appends_nothing() {
+fn an_unexpected_head_appends_nothing() {
     check(
         "append at=1 a:1
          append at=0 a:1 b:2
@@ -356,7 +356,7 @@ fn a_head_that_is_not_expected_appends_nothing() {
 }
 
 #[test]
-fn what_is_not_at_hand_is_asked_for() {
+fn missing_records_are_requested() {
     check(
         "append a:1 b:2 c:3
          cold 4
@@ -433,7 +433,7 @@ fn the_id_of_an_open_draft_belongs_to_it() {
 }
 
 #[test]
-fn what_was_erased_is_gone_for_ever() {
+fn an_erased_conversation_stays_erased() {
     check(
         "erase
          append a:1
@@ -554,7 +554,7 @@ fn there_is_a_snapshot_every_64_changes() {
 }
 
 #[test]
-fn an_old_id_costs_one_look_through_the_older_messages() {
+fn an_old_id_costs_one_scan_of_older_messages() {
     let mut world = World::new();
     let ids: Vec<String> = (1..=3000).map(|it| format!("m{it}")).collect();
     for batch in ids.chunks(100) {
@@ -575,7 +575,7 @@ fn an_old_id_costs_one_look_through_the_older_messages() {
 }
 
 #[test]
-fn a_message_without_an_id_needs_no_look_at_others() {
+fn a_message_without_an_id_needs_no_reads() {
     let mut world = World::new();
     world.append(None, &[message(Some("a"), "x")]).unwrap();
     world.restart();
@@ -618,7 +618,7 @@ fn a_damaged_record_is_named() {
 }
 
 #[test]
-fn participants_have_names_and_there_is_room_for_so_many() {
+fn participant_names_and_cursor_count_are_limited() {
     let conversation = Conversation::load(State::default(), 0, 0, None);
     let decide = |participants: Vec<String>| {
         let change = Change::Put {

@@ -4,7 +4,7 @@
 //! had not answered. Changes after the snapshot concern these messages and later ones. Later events
 //! are fed again, starting at the snapshot's events, and answered messages are skipped.
 
-use super::{Change, Deliveries, Entry};
+use super::{Change, Deliveries, PendingMessages};
 use crate::record::{AgentState, PendingState};
 
 impl Deliveries {
@@ -49,12 +49,12 @@ impl Deliveries {
         deliveries.cursors.clone_from(&state.cursors);
         deliveries.dead.clone_from(&state.dead);
         for (conversation, pending) in &state.pending {
-            let entry = Entry {
+            let entry = PendingMessages {
                 attempts: pending.attempts,
                 interrupts: pending.interrupts,
-                ..Entry::new(pending.from_seq, pending.to_seq, now_ms)
+                ..PendingMessages::new(pending.from_seq, pending.to_seq, now_ms)
             };
-            deliveries.wait_no_more(*conversation, entry, now_ms);
+            deliveries.queue_now(*conversation, entry, now_ms);
         }
         deliveries
     }
@@ -104,8 +104,8 @@ impl Deliveries {
             return;
         };
         if entry.to_seq > through_seq {
-            let entry = Entry::new(through_seq + 1, entry.to_seq, now_ms);
-            self.wait_no_more(conversation, entry, now_ms);
+            let entry = PendingMessages::new(through_seq + 1, entry.to_seq, now_ms);
+            self.queue_now(conversation, entry, now_ms);
         }
     }
 
@@ -117,14 +117,14 @@ impl Deliveries {
         let before = self.entries.remove(&conversation);
         let to_seq = before.map_or(letter.to_seq, |entry| entry.to_seq.max(letter.to_seq));
         let from_seq = before.map_or(letter.from_seq, |it| it.from_seq.min(letter.from_seq));
-        let entry = Entry::new(from_seq, to_seq, now_ms);
-        self.wait_no_more(conversation, entry, now_ms);
+        let entry = PendingMessages::new(from_seq, to_seq, now_ms);
+        self.queue_now(conversation, entry, now_ms);
     }
 
     /// Queues a conversation as due at once.
-    fn wait_no_more(&mut self, conversation: u64, entry: Entry, now_ms: u64) {
+    fn queue_now(&mut self, conversation: u64, entry: PendingMessages, now_ms: u64) {
         let long_ago_ms = now_ms.saturating_sub(self.options.max_wait_ms);
-        let entry = Entry {
+        let entry = PendingMessages {
             since_ms: long_ago_ms,
             ..entry
         };

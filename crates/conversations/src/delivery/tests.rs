@@ -23,11 +23,11 @@ const OPTIONS: Options = Options {
 /// |---|---|
 /// | `at MS` | the time from now on, 1,000 before that |
 /// | `say CONVERSATION SEQ` | a message |
-/// | `poll` | what is to be done |
+/// | `poll` | the next action |
 /// | `ok CONVERSATION` · `fail CONVERSATION [never \| AFTER]` · `later CONVERSATION MS` | of the newest call |
 /// | `revive CONVERSATION` · `discard CONVERSATION` · `forget CONVERSATION` | |
 /// | `restart` | reads it back |
-/// | `state` | what waits, and the dead letters |
+/// | `state` | the pending messages, and the dead letters |
 #[track_caller]
 fn check(options: Options, script: &str, expected: &str) {
     let mut agent = Deliveries::new(options);
@@ -51,7 +51,7 @@ fn check(options: Options, script: &str, expected: &str) {
                 said.push((number(1), number(2)));
                 match agent.message(number(1), number(2), now_ms) {
                     Ok(None) => None,
-                    Ok(Some(Ended { change, .. })) => {
+                    Ok(Some(InterruptedCall { change, .. })) => {
                         writeln!(out, "end {}", words[1]).unwrap();
                         Some(change)
                     }
@@ -74,9 +74,9 @@ fn check(options: Options, script: &str, expected: &str) {
             }
             "fail" => {
                 let again = match words.get(2) {
-                    None => Again::Later,
-                    Some(&"never") => Again::Never,
-                    Some(_) => Again::After {
+                    None => RetryAdvice::Later,
+                    Some(&"never") => RetryAdvice::Never,
+                    Some(_) => RetryAdvice::After {
                         pause_ms: number(2),
                     },
                 };
@@ -123,7 +123,7 @@ fn check(options: Options, script: &str, expected: &str) {
             }
             "state" => {
                 for (conversation, entry) in &agent.entries {
-                    let Entry {
+                    let PendingMessages {
                         from_seq, to_seq, ..
                     } = entry;
                     writeln!(out, "{conversation}: {from_seq}-{to_seq}").unwrap();
@@ -213,7 +213,7 @@ fn a_call_waits_for_silence_but_not_for_ever() {
 }
 
 #[test]
-fn what_comes_during_a_call_waits_for_the_next_one() {
+fn messages_during_a_call_wait_for_the_next_call() {
     check(
         OPTIONS,
         "say 7 1
@@ -238,7 +238,7 @@ fn what_comes_during_a_call_waits_for_the_next_one() {
 }
 
 #[test]
-fn a_newer_message_may_end_the_call_but_not_for_ever() {
+fn newer_messages_interrupt_a_call_at_most_three_times() {
     let options = Options {
         on_busy: OnBusy::Interrupt,
         ..OPTIONS
@@ -282,7 +282,7 @@ fn a_newer_message_may_end_the_call_but_not_for_ever() {
 }
 
 #[test]
-fn a_busy_agent_may_let_nobody_in() {
+fn on_busy_reject_refuses_messages_during_a_call() {
     let options = Options {
         on_busy: OnBusy::Reject,
         ..OPTIONS
@@ -292,7 +292,7 @@ fn a_busy_agent_may_let_nobody_in() {
     assert!(!agent.refuses(7));
     assert!(matches!(agent.poll(10), Some(Decision::Call(_))));
     assert!(agent.refuses(7) && !agent.refuses(8));
-    // What is in already is not lost.
+    // A message that was accepted already is not lost.
     assert_eq!(agent.message(7, 2, 11), Ok(None));
     assert!(agent.answered(7, 1).is_some());
     assert!(!agent.refuses(7));
@@ -303,7 +303,7 @@ fn a_busy_agent_may_let_nobody_in() {
 }
 
 #[test]
-fn a_call_that_failed_is_made_again_later_and_then_is_a_dead_letter() {
+fn a_failed_call_is_retried_and_then_a_dead_letter() {
     check(
         OPTIONS,
         "say 7 1
@@ -337,7 +337,7 @@ fn a_call_that_failed_is_made_again_later_and_then_is_a_dead_letter() {
 }
 
 #[test]
-fn an_agent_may_say_when_it_is_to_be_called_again() {
+fn an_agent_may_request_the_pause_before_a_retry() {
     check(
         OPTIONS,
         "say 7 1
@@ -367,7 +367,7 @@ fn an_agent_may_say_when_it_is_to_be_called_again() {
 }
 
 #[test]
-fn a_dead_letter_waits_again_when_somebody_says_so() {
+fn a_revived_dead_letter_is_pending_again() {
     check(
         OPTIONS,
         "revive 7
@@ -404,7 +404,7 @@ fn a_dead_letter_waits_again_when_somebody_says_so() {
 }
 
 #[test]
-fn without_room_for_dead_letters_nothing_is_given_up() {
+fn calls_are_retried_when_the_dead_letter_list_is_full() {
     check(
         OPTIONS,
         "say 7 1
@@ -425,7 +425,7 @@ fn without_room_for_dead_letters_nothing_is_given_up() {
 }
 
 #[test]
-fn there_are_so_many_calls_at_the_same_time_and_so_many_conversations() {
+fn calls_in_flight_and_pending_conversations_are_limited() {
     check(
         OPTIONS,
         "say 7 1
@@ -447,7 +447,7 @@ fn there_are_so_many_calls_at_the_same_time_and_so_many_conversations() {
 }
 
 #[test]
-fn an_answer_that_was_to_come_later_is_waited_for_until_then() {
+fn a_promised_answer_is_awaited_until_its_deadline() {
     check(
         OPTIONS,
         "say 7 1
@@ -479,7 +479,7 @@ fn an_answer_that_was_to_come_later_is_waited_for_until_then() {
 }
 
 #[test]
-fn after_a_restart_what_was_not_answered_is_called_for_again() {
+fn unanswered_messages_are_called_for_again_after_a_restart() {
     check(
         OPTIONS,
         "say 7 1
@@ -512,7 +512,7 @@ fn after_a_restart_what_was_not_answered_is_called_for_again() {
 }
 
 #[test]
-fn after_a_restart_a_dead_letter_is_still_one() {
+fn dead_letters_survive_a_restart() {
     check(
         OPTIONS,
         "say 7 1
@@ -542,7 +542,7 @@ fn after_a_restart_a_dead_letter_is_still_one() {
 }
 
 #[test]
-fn a_conversation_that_is_gone_is_forgotten() {
+fn a_removed_conversation_is_forgotten() {
     check(
         OPTIONS,
         "say 7 1
@@ -568,12 +568,12 @@ fn a_conversation_that_is_gone_is_forgotten() {
 }
 
 #[test]
-fn a_pause_is_between_half_of_it_and_all_of_it() {
+fn a_pause_is_randomized_between_half_and_all() {
     let agent = Deliveries::new(OPTIONS);
-    let pause = |attempts, jitter| agent.pause_ms(attempts, Again::Later, jitter);
+    let pause = |attempts, jitter| agent.pause_ms(attempts, RetryAdvice::Later, jitter);
     assert_eq!((pause(1, 0), pause(1, u32::MAX)), (50, 100));
     assert_eq!((pause(2, 0), pause(2, u32::MAX)), (75, 150));
     assert_eq!((pause(99, 0), pause(99, u32::MAX)), (75, 150));
-    let asked = Again::After { pause_ms: u64::MAX };
+    let asked = RetryAdvice::After { pause_ms: u64::MAX };
     assert_eq!(agent.pause_ms(1, asked, 0), RETRY_AFTER_MS_MAX);
 }

@@ -30,7 +30,7 @@ fn nothing_is_shown_before_the_opening_is_durable() {
 }
 
 #[test]
-fn what_is_too_much_or_two_lines_changes_nothing() {
+fn an_oversized_or_multiline_chunk_changes_nothing() {
     let mut draft = Draft::new(6);
     assert_eq!(draft.push(b"abc"), Ok(0));
     assert_eq!(draft.push(b"d\n"), Err(Refused::Size { max: 6 }));
@@ -41,7 +41,7 @@ fn what_is_too_much_or_two_lines_changes_nothing() {
 }
 
 #[test]
-fn a_draft_is_stopped_once_and_says_so_when_it_is_lost() {
+fn a_stopped_draft_that_is_lost_has_status_stopped() {
     let mut draft = Draft::new(6);
     assert_eq!(lost_status(&draft), Status::Interrupted);
     assert!(draft.stop());
@@ -87,7 +87,7 @@ fn a_log_is_erased_once_every_draft_before_is_over_or_carried() {
 }
 
 #[test]
-fn chunks_that_do_not_follow_are_damage() {
+fn chunks_with_gaps_are_malformed() {
     let mut recovery = Recovery::new(100);
     let mut bytes = Vec::new();
     OPEN.encode(&mut bytes);
@@ -111,7 +111,7 @@ fn chunks_that_do_not_follow_are_damage() {
 }
 
 #[test]
-fn a_draft_is_carried_behind_its_opening_or_it_is_damage() {
+fn a_draft_carried_before_its_opening_is_malformed() {
     let mut recovery = Recovery::new(100);
     let carried = |draft| {
         let mut bytes = Vec::new();
@@ -134,7 +134,7 @@ enum Step {
         which: usize,
         text: String,
     },
-    /// What has come is logged, of all drafts or of one.
+    /// The received chunks of all drafts or of one are logged.
     Flush {
         which: Option<usize>,
     },
@@ -143,7 +143,7 @@ enum Step {
     },
     /// A conversation is erased.
     Erase,
-    /// One that is in the way of that is written again.
+    /// A draft that holds up the erasure is carried.
     Carry,
 }
 
@@ -160,7 +160,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn what_was_logged_of_an_open_draft_is_found_again_and_the_log_may_be_trimmed_before_it(
+    fn open_drafts_are_recovered_from_a_trimmed_log(
         steps in prop::collection::vec(step(), 0..60)
     ) {
         let mut records: Vec<(u8, Vec<u8>)> = Vec::new();

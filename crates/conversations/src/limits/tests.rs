@@ -89,7 +89,7 @@ fn a_message_is_bounded() {
 }
 
 #[test]
-fn names_are_names() {
+fn invalid_ids_roles_and_authors_are_refused() {
     fn id(id: &str) -> NewMessage<'_> {
         NewMessage {
             id: Some(id),
@@ -124,7 +124,7 @@ fn names_are_names() {
 }
 
 #[test]
-fn what_is_not_said_is_estimated() {
+fn missing_token_counts_are_estimated() {
     let tokens = |size| crate::estimated_tokens(size);
     assert_eq!((tokens(0), tokens(1), tokens(4), tokens(5)), (1, 1, 1, 2));
     assert_eq!(tokens(usize::MAX), u32::MAX);
@@ -137,7 +137,7 @@ fn what_is_not_said_is_estimated() {
 }
 
 #[test]
-fn what_is_let_in_fits_in_a_record() {
+fn accepted_messages_fit_in_a_record() {
     let limits = Limits::default();
     assert_eq!(limits.fitting(8 << 20), limits);
     for record in [0, 1_000, 2_000, 8_192, 40_000, 1 << 20] {

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_save_half_of_a_part_does_not_stand_for_it() {
+    fn a_stub_must_save_half_of_its_part() {
         assert_eq!(Stub::new(255, 1), Stub::NONE);
         assert_ne!(Stub::new(256, 127), Stub::NONE);
         assert_eq!(Stub::new(256, 128), Stub::NONE);

@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 
 use super::Malformed;
-use super::bytes::{Put, Rest};
+use super::bytes::{FieldReader, Put};
 use crate::delivery::{Change, DeadLetter, OnBusy, Options};
 
 const ANSWERED: u8 = 1;
@@ -99,7 +99,7 @@ impl AgentState {
 
     /// Decodes a record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "agent");
+        let mut rest = FieldReader::new(bytes, "agent");
         let (debounce_ms, max_wait_ms) = (rest.u64()?, rest.u64()?);
         let (pause_ms, pause_ms_max) = (rest.u64()?, rest.u64()?);
         let on_busy = rest.u8()?;
@@ -180,7 +180,7 @@ impl Change {
 
     /// Decodes a record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "change of an agent");
+        let mut rest = FieldReader::new(bytes, "change of an agent");
         let (what, conversation) = (rest.u8()?, rest.u64()?);
         let change = match what {
             ANSWERED => Self::Answered {
@@ -214,7 +214,7 @@ fn put_letter(letter: &DeadLetter, out: &mut Vec<u8>) {
     out.u64(letter.at_ms);
 }
 
-fn letter(rest: &mut Rest<'_>) -> Result<DeadLetter, Malformed> {
+fn letter(rest: &mut FieldReader<'_>) -> Result<DeadLetter, Malformed> {
     Ok(DeadLetter {
         from_seq: rest.u64()?,
         to_seq: rest.u64()?,

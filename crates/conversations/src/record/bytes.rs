@@ -3,12 +3,12 @@
 use super::Malformed;
 
 /// The remaining bytes of a record; every read is checked against them.
-pub(super) struct Rest<'a> {
+pub(super) struct FieldReader<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) what: &'static str,
 }
 
-impl<'a> Rest<'a> {
+impl<'a> FieldReader<'a> {
     pub(super) fn new(bytes: &'a [u8], what: &'static str) -> Self {
         Self { bytes, what }
     }

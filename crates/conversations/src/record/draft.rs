@@ -1,7 +1,7 @@
 //! Records of a shard's log of drafts.
 
 use super::Malformed;
-use super::bytes::{Put, Rest};
+use super::bytes::{FieldReader, Put};
 use crate::message::Status;
 
 /// The opening of a draft. The offset of this record is the draft's number, permanently: also when
@@ -38,7 +38,7 @@ impl<'a> DraftOpen<'a> {
 
     /// Decodes a record.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "opening of a draft");
+        let mut rest = FieldReader::new(bytes, "opening of a draft");
         Ok(Self {
             conversation: rest.u64()?,
             opened_ms: rest.u64()?,
@@ -72,7 +72,7 @@ impl<'a> DraftCarried<'a> {
 
     /// Decodes a record.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "opening of a draft");
+        let mut rest = FieldReader::new(bytes, "opening of a draft");
         Ok(Self {
             draft: rest.u64()?,
             open: DraftOpen::decode(rest.bytes)?,
@@ -101,7 +101,7 @@ impl<'a> DraftChunks<'a> {
 
     /// Decodes a record.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "chunks of a draft");
+        let mut rest = FieldReader::new(bytes, "chunks of a draft");
         let (draft, first) = (rest.u64()?, rest.u32()?);
         match rest.bytes.last() {
             None | Some(b'\n') => Ok(Self {
@@ -143,7 +143,7 @@ impl DraftClose {
 
     /// Decodes a record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "end of a draft");
+        let mut rest = FieldReader::new(bytes, "end of a draft");
         let draft = rest.u64()?;
         let status = rest.u8()?;
         let close = Self {

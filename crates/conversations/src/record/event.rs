@@ -1,7 +1,7 @@
 //! Records of a namespace's event partition.
 
 use super::Malformed;
-use super::bytes::Rest;
+use super::bytes::FieldReader;
 
 /// The kind of event, as the tag of an [`EventRef`] record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl EventRef {
 
     /// Decodes a record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "event");
+        let mut rest = FieldReader::new(bytes, "event");
         let event = Self {
             conversation: rest.u64()?,
             offset: rest.u64()?,

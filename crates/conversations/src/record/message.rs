@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Malformed;
-use super::bytes::{Put, Rest};
+use super::bytes::{FieldReader, Put};
 use crate::message::{NewMessage, Original, PartFact, PartKind, Status, Stub};
 
 const ESTIMATED: u8 = 1;
@@ -61,7 +61,7 @@ pub struct Links {
 impl<'a> MessageView<'a> {
     /// Decodes a record.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "message");
+        let mut rest = FieldReader::new(bytes, "message");
         let status = rest.u8()?;
         let status = Status::from_u8(status).ok_or(rest.malformed())?;
         let flags = rest.u8()?;

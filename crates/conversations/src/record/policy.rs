@@ -6,7 +6,7 @@
 //! ```
 
 use super::Malformed;
-use super::bytes::{Put, Rest};
+use super::bytes::{FieldReader, Put};
 use crate::context::{Kinds, Policy, Strategy};
 
 /// Appends the policy.
@@ -32,7 +32,7 @@ pub(super) fn encode(policy: &Policy, out: &mut Vec<u8>) {
 }
 
 /// Decodes a policy.
-pub(super) fn decode(rest: &mut Rest<'_>) -> Result<Policy, Malformed> {
+pub(super) fn decode(rest: &mut FieldReader<'_>) -> Result<Policy, Malformed> {
     let strategy = rest.u8()?;
     let count = rest.u32()?;
     Ok(Policy {

@@ -11,7 +11,7 @@
 //! ```
 
 use super::Malformed;
-use super::bytes::{Put, Rest};
+use super::bytes::{FieldReader, Put};
 use super::policy;
 use crate::state::{Cursors, Lifecycle, Origin, Settings, State, Summary};
 
@@ -46,7 +46,7 @@ impl<'a> StateChange<'a> {
 
     /// Decodes a record.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "change of the state");
+        let mut rest = FieldReader::new(bytes, "change of the state");
         if rest.u8()? != CURSOR {
             return Err(rest.malformed());
         }
@@ -101,7 +101,7 @@ impl State {
 
     /// Decodes a snapshot.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "state");
+        let mut rest = FieldReader::new(bytes, "state");
         let lifecycle = rest.u8()?;
         let lifecycle = Lifecycle::from_u8(lifecycle).ok_or(rest.malformed())?;
         let flags = rest.u8()?;
@@ -140,7 +140,7 @@ impl State {
     }
 }
 
-fn participants(rest: &mut Rest<'_>) -> Result<Vec<String>, Malformed> {
+fn participants(rest: &mut FieldReader<'_>) -> Result<Vec<String>, Malformed> {
     let mut participants = Vec::new();
     for _ in 0..rest.u16()? {
         participants.push(rest.text16()?.to_owned());
@@ -148,7 +148,7 @@ fn participants(rest: &mut Rest<'_>) -> Result<Vec<String>, Malformed> {
     Ok(participants)
 }
 
-fn summary(rest: &mut Rest<'_>) -> Result<Summary, Malformed> {
+fn summary(rest: &mut FieldReader<'_>) -> Result<Summary, Malformed> {
     Ok(Summary {
         through_seq: rest.u64()?,
         tokens: rest.u32()?,
@@ -161,7 +161,7 @@ fn summary(rest: &mut Rest<'_>) -> Result<Summary, Malformed> {
     })
 }
 
-fn cursors(rest: &mut Rest<'_>) -> Result<Cursors, Malformed> {
+fn cursors(rest: &mut FieldReader<'_>) -> Result<Cursors, Malformed> {
     let mut cursors = Cursors::default();
     for _ in 0..rest.u32()? {
         let who = rest.text16()?;

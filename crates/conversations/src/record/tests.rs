@@ -212,7 +212,7 @@ proptest! {
     }
 
     #[test]
-    fn a_retry_says_the_same_in_all_that_its_author_says(
+    fn a_retry_equals_the_original_in_all_author_fields(
         which in 0..5u8,
         tokens in prop::option::of(any::<u32>()),
     ) {
@@ -282,7 +282,7 @@ proptest! {
     }
 }
 
-/// Whatever is read is what is written again.
+/// Decoded records encode to the same bytes.
 fn decode_all(bytes: &[u8]) {
     if let Ok(view) = MessageView::decode(bytes) {
         assert_eq!(encoded(|out| view.encode(out)), bytes);

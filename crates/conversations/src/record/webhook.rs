@@ -6,7 +6,7 @@
 //! ```
 
 use super::Malformed;
-use super::bytes::{Put, Rest};
+use super::bytes::{FieldReader, Put};
 use super::policy;
 use crate::context::Policy;
 
@@ -70,7 +70,7 @@ impl WebhookSettings {
 
     /// Decodes settings.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "settings of an agent");
+        let mut rest = FieldReader::new(bytes, "settings of an agent");
         if rest.u8()? != VERSION {
             return Err(rest.malformed());
         }

@@ -20,7 +20,7 @@ async fn malformed_and_misspelt_bodies_are_told_with_their_place() {
         ("", "malformed JSON"),
         ("{\"messages\":[", "malformed JSON"),
         ("{\"messages\":[]} {}", "malformed JSON"),
-        ("{\"messages\":[]}", "at least one message"),
+        ("{\"messages\":[]}", "the batch is empty"),
         (
             "{\"mesages\":[]}",
             "`mesages`: there is no field `mesages`; is `messages` meant?",
@@ -64,19 +64,19 @@ async fn malformed_and_misspelt_bodies_are_told_with_their_place() {
         ),
         (
             "{\"messages\":[{\"role\":\"User\",\"content\":\"x\"}]}",
-            "a role has",
+            "invalid role",
         ),
         (
             "{\"messages\":[{\"id\":\"a b\",\"role\":\"user\",\"content\":\"x\"}]}",
-            "an id has",
+            "invalid id",
         ),
         (
             "{\"messages\":[{\"id\":\"\",\"role\":\"user\",\"content\":\"x\"}]}",
-            "an id has",
+            "invalid id",
         ),
         (
             "{\"messages\":[{\"role\":\"user\",\"from\":\"a\\u0007\",\"content\":\"x\"}]}",
-            "an author has",
+            "invalid author",
         ),
     ] {
         check(&door, body, expected).await;
@@ -116,7 +116,10 @@ async fn too_many_and_too_large_are_named() {
         .collect();
     let answer = door.ask("POST", PATH, &json!({"messages": many})).await;
     let detail = answer.problem(413, "too_large");
-    assert!(detail.contains("at most 256 messages"), "{detail}");
+    assert!(
+        detail.contains("too many messages in the batch (limit 256"),
+        "{detail}"
+    );
     let large = said(&"x".repeat(1 << 20));
     door.ask("POST", PATH, &large)
         .await

@@ -213,7 +213,7 @@ async fn wrong_commands_are_told_and_the_connection_goes_on() {
         ),
         (
             r#"{"op":"watch","conv":"c-1","position":"1.2"}"#,
-            "`position`: a position is",
+            "`position`: invalid position",
         ),
         (
             r#"{"op":"watch","conv":"c-1","position":"1","after":1}"#,

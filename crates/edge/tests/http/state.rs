@@ -263,12 +263,12 @@ async fn wrong_settings_are_told_with_their_place() {
         ),
         (
             json!({"context": {"keep": ["user"]}}),
-            "`context`: only messages of the roles",
+            "`context`: only the roles",
         ),
         (json!({"context": {"n": 3}}), "`n` belongs to"),
         (
             json!({"context": {"budget": 10, "reserve": 10}}),
-            "leaves nothing",
+            "must be less than the budget",
         ),
     ] {
         let detail = door

@@ -289,7 +289,7 @@ async fn what_is_no_topic_and_no_change_of_one_is_refused_by_name() {
             "/t/records",
             json!([{"value": 1}, {"value": 1, "partition": 2}]),
             "not_found",
-            "record 1: there is no partition 2",
+            "record 1: no partition 2",
         ),
         (
             "POST",
@@ -432,7 +432,7 @@ async fn a_record_without_a_key_is_not_taken_where_only_the_newest_of_each_is_ke
         .problem(400, "invalid_argument");
     assert_eq!(
         detail,
-        "record 1: it has no key, and the topic is compacted"
+        "record 1: a record of a compacted topic needs a key"
     );
     assert_eq!(door.page("t", 0, "").await["end"], 0);
 }
@@ -496,16 +496,13 @@ async fn a_bomb_and_what_is_no_record_are_named_and_read_past() {
     let refused = door.get(&format!("{path}1")).await;
     let detail = refused.problem(413, "too_large");
     assert!(
-        detail.starts_with("the batch at offset 1 holds more than"),
+        detail.starts_with("the batch at offset 1 has more than"),
         "{detail}"
     );
     assert_eq!(refused.json()["next"], 2);
     let refused = door.get(&format!("{path}2")).await;
     let detail = refused.problem(500, "internal");
-    assert_eq!(
-        detail,
-        "the batch at offset 2 holds something that is no record"
-    );
+    assert_eq!(detail, "the batch at offset 2 has an invalid record");
     assert_eq!(refused.json()["next"], 3);
     assert_eq!(
         values(&door.page("t", 0, "from=3").await),

@@ -65,7 +65,7 @@ async fn a_line_that_is_wrong_is_told() {
         ("{\"role\":\"user\"", "malformed JSON"),
         ("{\"rol\":\"user\"}", "is `role` meant?"),
         ("{\"role\":\"user\",\"parts\":{}}", "parts is no array"),
-        ("{\"role\":\"U\",\"content\":\"x\"}", "a role has"),
+        ("{\"role\":\"U\",\"content\":\"x\"}", "invalid role"),
     ] {
         let body = format!("{good}\n\n{line}\n{good}\n");
         let answer = door.ask_with("POST", import, &JSONL, body.as_bytes()).await;

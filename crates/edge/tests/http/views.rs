@@ -210,7 +210,7 @@ async fn what_a_query_says_wrong_is_told() {
             "`limit`: a page has 1 to 1000, not 0",
         ),
         ("/v1/conversations?limit=x", "not x"),
-        ("/v1/conversations?after=x", "`after`: no page ended there"),
+        ("/v1/conversations?after=x", "`after`: invalid cursor"),
         (
             "/v1/conversations?archived=maybe",
             "`archived`: it is `true`",

@@ -156,7 +156,7 @@ async fn takes_of_one_frame_are_decided_in_order_and_answered_together() {
             "admitted org=0 each=10",
             "denied by org: 0 of 1, Some(100000000)",
             "admitted",
-            "invalid_argument: a subject is `org/namespace/agent`: it has 1 parts",
+            "invalid_argument: invalid subject: it has 1 parts, expected `org/namespace/agent`",
             "invalid_argument: 61 exceeds the capacity (60)",
             "invalid_argument: every cost of the take is 0",
         ]

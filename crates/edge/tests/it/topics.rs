@@ -188,7 +188,7 @@ async fn whoever_asks_for_what_is_not_there_is_told_why() {
         (
             7,
             ErrorCode::InvalidArgument,
-            "`t/x`: a partition is a number, as in `t/0`",
+            "`t/x`: the partition must be a number, as in `t/0`",
         ),
     ] {
         for kind in [Kind::READ, Kind::FOLLOW] {
@@ -202,7 +202,7 @@ async fn whoever_asks_for_what_is_not_there_is_told_why() {
     let frame = agent.next().await;
     assert_eq!(
         frame.failure().message,
-        "record 0: there is no partition 2, the topic has 2"
+        "record 0: no partition 2: the topic has 2 partitions"
     );
     append(&mut agent, 2, 0, &[]).await;
     assert_eq!(

@@ -29,7 +29,7 @@ fn a_message_larger_than_the_window_passes_alone() {
 }
 
 #[test]
-fn nobody_waits_for_a_client_that_has_stopped() {
+fn senders_do_not_wait_for_a_stopped_client() {
     let mut lane = Lane::new(8, 1000);
     for _ in 0..5 {
         lane.admit(1, ROUTE, 0);

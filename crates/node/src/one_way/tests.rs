@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
-use crate::testing::{Given, TestClient, World};
+use crate::testing::{RecordedOutput, TestClient, World};
 use crate::{Counter, Limits};
 
 const NEWS: &str = "test/news/all";
@@ -25,11 +25,11 @@ fn a_route_goes_on_with_the_last_subscriber_that_drains() {
     let last = subscribers.pop().unwrap();
     for subscriber in &mut subscribers {
         subscriber.credit(PRESSING);
-        // Credit that comes when it has let go already changes nothing.
+        // Credit that arrives after the release changes nothing.
         subscriber.credit(PRESSING);
     }
     assert_eq!(sender.flows(), []);
-    // What was under way arrives at half-empty windows and fits.
+    // Messages in flight arrive at half-empty windows and fit.
     sender.send(WINDOW - PRESSING);
     assert_eq!(world.node.counters().get(Counter::Dropped), 0);
     let mut last = last;
@@ -37,8 +37,8 @@ fn a_route_goes_on_with_the_last_subscriber_that_drains() {
     assert_eq!(sender.flows(), [false]);
 }
 
-/// Two subscribers press a route. One drains, the other lets go in the way that is tested: only
-/// then the route goes on, and once.
+/// Two subscribers press a route. One drains; the other releases it in the tested way. Only then
+/// does the route resume, exactly once.
 fn check_letting_go(way: impl FnOnce(&World, TestClient) -> Vec<TestClient>) {
     let world = World::new(Limits::default());
     let mut first = world.subscriber("test/news/all/first", WINDOW);
@@ -109,7 +109,7 @@ fn a_subscriber_with_another_instance_still_presses() {
 }
 
 #[test]
-fn a_route_that_is_bound_anew_begins_open_and_hears_nothing_of_the_old() {
+fn a_rebound_route_starts_unpaused() {
     let world = World::new(Limits::default());
     let mut subscriber = world.subscriber("test/news/all/1", WINDOW);
     let mut other = world.subscriber("test/other/all/1", WINDOW);
@@ -124,7 +124,7 @@ fn a_route_that_is_bound_anew_begins_open_and_hears_nothing_of_the_old() {
     assert_eq!(sender.flows(), []);
     other.credit(PRESSING);
     assert_eq!(sender.flows(), [false]);
-    // To a name that is none: nobody will ever let go of it.
+    // The name has no subscriber that would release the route.
     sender.send(PRESSING);
     assert_eq!(sender.flows(), [true]);
     sender.bind("no name");
@@ -143,10 +143,10 @@ fn a_subscriber_that_is_slow_is_waited_for_and_one_that_stops_anywhere_is_not() 
         subscriber.credit(WINDOW / 4 - 1);
         assert_eq!(sender.flows(), []);
     }
-    // Less than half is outstanding, and more than a quarter: nobody would press for it.
+    // Between a quarter and a half is outstanding: no subscriber would press.
     world.pass_ms(300);
     assert_eq!(sender.flows(), [false]);
-    // It is not waited for again before it moves.
+    // Senders do not wait for it again before it returns credit.
     sender.send(WINDOW);
     assert_eq!(sender.flows(), []);
     subscriber.credit(WINDOW);
@@ -155,7 +155,7 @@ fn a_subscriber_that_is_slow_is_waited_for_and_one_that_stops_anywhere_is_not() 
 }
 
 #[test]
-fn a_sender_learns_of_a_pause_before_it_gets_credit_for_the_message_that_caused_it() {
+fn a_pause_arrives_before_the_credit_of_its_message() {
     let world = World::new(Limits {
         credit_messages: 32,
         ..Limits::default()
@@ -163,33 +163,33 @@ fn a_sender_learns_of_a_pause_before_it_gets_credit_for_the_message_that_caused_
     let mut subscriber = world.subscriber("test/news/all/1", WINDOW);
     let mut sender = world.sender(NEWS);
     sender.send(16);
-    assert_eq!(sender.next(), Some(Given::Credit { messages: 16 }));
+    assert_eq!(sender.next(), Some(RecordedOutput::Credit { messages: 16 }));
     subscriber.credit(15);
     sender.send(16);
-    assert_eq!(sender.next(), Some(Given::Credit { messages: 16 }));
+    assert_eq!(sender.next(), Some(RecordedOutput::Credit { messages: 16 }));
     sender.send(16);
-    let full = Given::Flow {
+    let full = RecordedOutput::Flow {
         route: 1,
         full: true,
     };
     assert_eq!(sender.next(), Some(full));
-    assert_eq!(sender.next(), Some(Given::Credit { messages: 16 }));
+    assert_eq!(sender.next(), Some(RecordedOutput::Credit { messages: 16 }));
 }
 
-/// A sender that obeys, a pipe to the node and one back, and subscribers that return credit in
-/// quarters of their windows.
+/// A sender that obeys pauses, a pipe to the node and one back, and subscribers that return credit
+/// in quarters of their windows.
 struct Flood {
     world: World,
     sender: TestClient,
-    /// What the sender may still send before credit comes back.
+    /// The sender's remaining credit.
     credit: u32,
     is_paused: bool,
     to_send: u32,
-    /// Sent, and not yet read by the node.
+    /// Messages sent but not yet read by the node.
     under_way: u32,
     subscribers: Vec<(TestClient, u32)>,
-    /// Of the node, read by the sender after the steps that the number says.
-    way_back: VecDeque<Given>,
+    /// Output of the node, read by the sender after that number of steps.
+    way_back: VecDeque<RecordedOutput>,
 }
 
 impl Flood {
@@ -239,8 +239,8 @@ impl Flood {
             .drain(..(count as usize).min(self.way_back.len()))
         {
             match given {
-                Given::Flow { full, .. } => self.is_paused = full,
-                Given::Credit { messages } => self.credit += messages,
+                RecordedOutput::Flow { full, .. } => self.is_paused = full,
+                RecordedOutput::Credit { messages } => self.credit += messages,
                 other => panic!("unexpected {other:?}"),
             }
         }
@@ -253,7 +253,7 @@ impl Flood {
             let Some(given) = subscriber.next() else {
                 break;
             };
-            assert_eq!(given, Given::Message);
+            assert_eq!(given, RecordedOutput::Message);
             *consumed += 1;
             if *consumed == WINDOW / 4 {
                 subscriber.credit(std::mem::take(consumed));
@@ -261,7 +261,7 @@ impl Flood {
         }
     }
 
-    /// Everybody goes on until nothing is left to do; returns whether all of it was sent.
+    /// Runs all parties until nothing is left to do. Returns whether all messages were sent.
     fn settle(&mut self) -> bool {
         for _ in 0..4 * (self.to_send + WINDOW) {
             self.send(1);

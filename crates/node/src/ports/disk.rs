@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn every_error_says_what_was_tried_on_which_path() {
+    fn every_error_names_the_action_and_the_path() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         RealDisk.write(&file, b"").unwrap();
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_write_leaves_the_old_file_and_no_rest() {
+    fn a_failed_write_keeps_the_old_file() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("target");
         std::fs::create_dir(&target).unwrap();

@@ -12,7 +12,7 @@ pub trait Offload: Send + Sync {
 
 /// Too much work is queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too much waits for the disk")]
+#[error("too many operations wait for the disk")]
 pub struct Overloaded;
 
 impl Overloaded {

@@ -4,7 +4,6 @@
 //! in the store, so that local decisions never admit more than the limit. The store contains cells
 //! only. Limits, overrides, factors, halts and holds belong to each node, which sends their effect
 //! on a cell with every take.
-//! own, and what they make of a cell is said with every take.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -179,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_of_one_organisation_begin_alike_and_no_two_are_called_the_same() {
+    fn keys_of_one_organisation_share_a_prefix_and_are_unique() {
         let named = |name, run| key("agent", Prefix { name, run });
         assert_eq!(named("acme", ""), "telpher:{acme} agent");
         assert_eq!(named("acme/a/b", ""), "telpher:{acme}/a/b agent");

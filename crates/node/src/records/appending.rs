@@ -40,7 +40,7 @@ pub struct BadRecords {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Bad {
     /// The topic has no such partition.
-    #[error("there is no partition {partition}, the topic has {partitions}")]
+    #[error("no partition {partition}: the topic has {partitions} partitions")]
     Partition {
         /// The requested partition.
         partition: u32,
@@ -48,12 +48,10 @@ pub enum Bad {
         partitions: u32,
     },
     /// The record has no key, but the topic is compacted.
-    #[error("it has no key, and the topic is compacted")]
+    #[error("a record of a compacted topic needs a key")]
     NoKey,
     /// The record exceeds the topic's maximum batch size.
-    #[error(
-        "it takes {size} bytes, and a batch of the topic at most {size_max} (max.message.bytes)"
-    )]
+    #[error("a batch with this record has {size} bytes (limit {size_max}, max.message.bytes)")]
     Large {
         /// The size of a batch with only this record, in bytes.
         size: usize,
@@ -83,17 +81,17 @@ pub struct Told {
 }
 
 /// A pending append of records: a future, or polled.
-#[must_use = "nothing is told before this says so"]
+#[must_use = "poll it before reporting any result"]
 #[derive(Debug)]
 pub struct Appending {
-    batches: Vec<Made>,
+    batches: Vec<AppendedBatch>,
     /// For each record, its batch and its position in the batch.
     places: Vec<(usize, u64)>,
 }
 
 /// A batch and its result.
 #[derive(Debug)]
-struct Made {
+struct AppendedBatch {
     partition: u32,
     placed: Result<Placed, NotAppended>,
     is_told: bool,
@@ -114,7 +112,7 @@ impl Handle {
         topic: &Topic,
         records: &[NewRecord<'_>],
     ) -> Result<Appending, BadRecords> {
-        let mut making = Making::new(self, topic);
+        let mut making = BatchBuilders::new(self, topic);
         for (index, record) in records.iter().enumerate() {
             let bad = |reason| BadRecords { index, reason };
             making.take(record).map_err(bad)?;
@@ -124,7 +122,7 @@ impl Handle {
 }
 
 /// The batches being built.
-struct Making {
+struct BatchBuilders {
     partitions: u32,
     size_max: usize,
     is_compacted: bool,
@@ -138,7 +136,7 @@ struct Making {
     places: Vec<(usize, u64)>,
 }
 
-impl Making {
+impl BatchBuilders {
     fn new(node: &Handle, topic: &Topic) -> Self {
         let ports = &node.inner.ports;
         let about = topic.about();
@@ -201,7 +199,7 @@ impl Making {
         }
         // One round, so that one sync covers all batches; it ends with this function.
         let mut producing = topics.producing();
-        let batches = self.full.iter().map(|(partition, bytes)| Made {
+        let batches = self.full.iter().map(|(partition, bytes)| AppendedBatch {
             partition: *partition,
             placed: producing
                 .append(topic, *partition, bytes, None)

@@ -44,8 +44,8 @@ pub struct Reader {
     is_hurried: bool,
     /// Batches that were fetched but not opened yet.
     batches: VecDeque<Bytes>,
-    aborted: Aborted,
-    at: At,
+    aborted: AbortedTransactions,
+    state: State,
 }
 
 /// The reason why records cannot be returned.
@@ -56,7 +56,7 @@ pub enum NotRead {
     Fetch(#[from] FetchError),
     /// The batch is larger than the maximum when it is decompressed.
     #[error(
-        "the batch at offset {offset} holds more than {UNPACKED_SIZE_MAX} bytes when it is unpacked"
+        "the batch at offset {offset} has more than {UNPACKED_SIZE_MAX} bytes when decompressed"
     )]
     Large {
         /// The offset of the batch.
@@ -66,7 +66,7 @@ pub enum NotRead {
     },
     /// The batch contains invalid records. The producer sent it like that, and it is stored
     /// unchanged.
-    #[error("the batch at offset {offset} holds something that is no record")]
+    #[error("the batch at offset {offset} has an invalid record")]
     Malformed {
         /// The offset of the batch.
         offset: u64,
@@ -86,19 +86,19 @@ pub enum Wanted {
     NotThis,
 }
 
-enum At {
+enum State {
     Nowhere,
     Fetching(Fetching),
     /// A compressed batch that waits for memory.
     Waiting(Bytes),
     Unpacking(Header, Unpacking),
-    Open(Open),
+    Open(OpenBatch),
 }
 
 type Unpacking = Arc<Later<(Reservation, Result<Vec<u8>, Unpack>)>>;
 
 /// A batch that is being iterated over.
-struct Open {
+struct OpenBatch {
     header: Header,
     payload: Payload,
     place: Place,
@@ -114,7 +114,7 @@ enum Payload {
 
 /// The aborted transactions in the fetched batches.
 #[derive(Default)]
-struct Aborted {
+struct AbortedTransactions {
     /// Producers and the first offsets of aborted transactions that were not reached yet.
     ahead: Vec<(i64, u64)>,
     /// Producers whose aborted transaction covers the current position.
@@ -132,15 +132,15 @@ impl Reader {
             next: from,
             is_hurried: false,
             batches: VecDeque::new(),
-            aborted: Aborted::default(),
-            at: At::Nowhere,
+            aborted: AbortedTransactions::default(),
+            state: State::Nowhere,
         })
     }
 
     /// Makes the reader return at the end of the partition instead of waiting for more.
     pub fn hurry(&mut self) {
         self.is_hurried = true;
-        if let At::Fetching(fetching) = &mut self.at {
+        if let State::Fetching(fetching) = &mut self.state {
             fetching.hurry();
         }
     }
@@ -154,29 +154,29 @@ impl Reader {
     /// after [`Reader::hurry`]; until then, the waker is woken when it may be.
     pub fn poll_ready(&mut self, waker: &Waker) -> Poll<Result<bool, NotRead>> {
         loop {
-            match &mut self.at {
-                At::Open(_) => return Poll::Ready(Ok(true)),
-                At::Unpacking(header, later) => {
+            match &mut self.state {
+                State::Open(_) => return Poll::Ready(Ok(true)),
+                State::Unpacking(header, later) => {
                     let Some(unpacked) = later.take(waker) else {
                         return Poll::Pending;
                     };
                     let header = *header;
-                    self.at = At::Nowhere;
+                    self.state = State::Nowhere;
                     let (reservation, unpacked) = unpacked;
                     self.unpacked(header, reservation, unpacked)?;
                 }
-                At::Waiting(batch) => {
+                State::Waiting(batch) => {
                     let batch = batch.clone();
                     self.unpack(batch, waker)?;
-                    if let At::Waiting(_) = self.at {
+                    if let State::Waiting(_) = self.state {
                         return Poll::Pending;
                     }
                 }
-                At::Fetching(fetching) => {
+                State::Fetching(fetching) => {
                     let Poll::Ready(mut answers) = fetching.poll_fetched(waker) else {
                         return Poll::Pending;
                     };
-                    self.at = At::Nowhere;
+                    self.state = State::Nowhere;
                     // One partition was requested.
                     match answers.pop() {
                         Some(Ok(fetched)) if !fetched.batches.is_empty() => self.take(fetched),
@@ -184,7 +184,7 @@ impl Reader {
                         Some(Ok(_)) | None => return Poll::Ready(Ok(false)),
                     }
                 }
-                At::Nowhere => match self.batches.pop_front() {
+                State::Nowhere => match self.batches.pop_front() {
                     Some(batch) => self.look_into(batch)?,
                     None => self.fetch(),
                 },
@@ -194,7 +194,7 @@ impl Reader {
 
     /// Passes the available records to `look`, until it stops. There may be none.
     pub fn each(&mut self, mut look: impl FnMut(&Record<'_>) -> Wanted) -> Result<(), NotRead> {
-        let At::Open(open) = &mut self.at else {
+        let State::Open(open) = &mut self.state else {
             return Ok(());
         };
         let payload = match &open.payload {
@@ -203,7 +203,7 @@ impl Reader {
         };
         let Some(payload) = payload else {
             // Its memory was reclaimed: the batch is fetched again.
-            (self.at, self.batches) = (At::Nowhere, VecDeque::new());
+            (self.state, self.batches) = (State::Nowhere, VecDeque::new());
             return Ok(());
         };
         let mut records = Records::resume(&open.header, &payload, open.place);
@@ -214,7 +214,7 @@ impl Reader {
             };
             let Ok(record) = record else {
                 let (offset, next) = (open.header.base_offset.unsigned_abs(), end_of(&open.header));
-                (self.next, self.at) = (next, At::Nowhere);
+                (self.next, self.state) = (next, State::Nowhere);
                 return Err(NotRead::Malformed { offset, next });
             };
             let offset = record.offset.unsigned_abs();
@@ -235,7 +235,7 @@ impl Reader {
             }
         }
         self.next = end_of(&open.header);
-        self.at = At::Nowhere;
+        self.state = State::Nowhere;
         Ok(())
     }
 
@@ -256,12 +256,12 @@ impl Reader {
         if self.is_hurried {
             fetching.hurry();
         }
-        self.at = At::Fetching(fetching);
+        self.state = State::Fetching(fetching);
     }
 
     fn take(&mut self, fetched: Fetched) {
         let aborted = fetched.aborted.into_iter();
-        self.aborted = Aborted {
+        self.aborted = AbortedTransactions {
             ahead: aborted.map(|(producer, from)| (producer.0, from)).collect(),
             within: HashSet::new(),
         };
@@ -284,7 +284,7 @@ impl Reader {
             self.open_at(header, bytes.len() - HEADER_SIZE, payload);
             return Ok(());
         }
-        self.at = At::Waiting(bytes);
+        self.state = State::Waiting(bytes);
         Ok(())
     }
 
@@ -315,11 +315,11 @@ impl Reader {
         };
         let later = self.node.inner.make_elsewhere(unpack);
         let later = later.map_err(|error| {
-            self.at = At::Nowhere;
+            self.state = State::Nowhere;
             self.batches.clear();
             FetchError::from(Storage::from(error))
         })?;
-        self.at = At::Unpacking(header, later);
+        self.state = State::Unpacking(header, later);
         Ok(())
     }
 
@@ -331,7 +331,7 @@ impl Reader {
         let now_ns = self.node.inner.ports.clock.now_ns();
         let Some(payload) = lease.payload(now_ns) else {
             // The memory was reclaimed just now: the batch is fetched again.
-            (self.at, self.batches) = (At::Nowhere, VecDeque::new());
+            (self.state, self.batches) = (State::Nowhere, VecDeque::new());
             return;
         };
         let header = *lease.header();
@@ -365,7 +365,7 @@ impl Reader {
 
     fn open_at(&mut self, header: Header, size: usize, payload: Payload) {
         let place = Place::first(size);
-        self.at = At::Open(Open {
+        self.state = State::Open(OpenBatch {
             header,
             payload,
             place,
@@ -373,7 +373,7 @@ impl Reader {
     }
 }
 
-impl Aborted {
+impl AbortedTransactions {
     /// Returns whether a batch is hidden from a reader of committed records. Batches must be passed
     /// in order.
     fn hides(&mut self, batch: &Batch<'_>) -> bool {

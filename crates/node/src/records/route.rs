@@ -60,7 +60,7 @@ impl Turn<'_> {
         match &self.inner.store {
             Some(store) => Some(Durable::new(&store.journal, [charged, None])),
             None => {
-                let message = "this node keeps nothing: it has no topics";
+                let message = "this node has no storage, and so no topics";
                 self.fail(tag, Failure::new(ErrorCode::Unsupported, message));
                 None
             }
@@ -75,7 +75,7 @@ fn parse(name: &str) -> Result<TopicRoute, String> {
             Ok(partition) => (topic, Some(partition)),
             Err(_) => {
                 return Err(format!(
-                    "`{name}`: a partition is a number, as in `{topic}/0`"
+                    "`{name}`: the partition must be a number, as in `{topic}/0`"
                 ));
             }
         },

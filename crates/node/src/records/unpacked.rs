@@ -33,11 +33,11 @@ pub(super) type Key = (TopicId, u32, i64);
 #[derive(Debug)]
 pub(crate) struct Unpacked {
     limit: u64,
-    inside: Mutex<Inside>,
+    inside: Mutex<BudgetState>,
 }
 
 #[derive(Debug, Default)]
-struct Inside {
+struct BudgetState {
     reserved: u64,
     /// The decompressed batches.
     leases: HashMap<Key, Weak<Lease>>,
@@ -56,11 +56,11 @@ pub(super) struct Reservation {
 #[derive(Debug)]
 pub(super) struct Lease {
     header: Header,
-    held: Mutex<Held>,
+    held: Mutex<LeaseState>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct LeaseState {
     /// The records and their memory; `None` once it was reclaimed.
     payload: Option<(Bytes, Reservation)>,
     used_ns: u64,
@@ -143,7 +143,7 @@ impl Unpacked {
         reservation.shrink(payload.capacity() as u64);
         let lease = Arc::new(Lease {
             header,
-            held: Mutex::new(Held {
+            held: Mutex::new(LeaseState {
                 payload: Some((payload.into(), reservation)),
                 used_ns: now_ns,
             }),

@@ -207,15 +207,16 @@ impl Handle {
         match store.journal.health() {
             Health::Serving | Health::FilingRetrying { .. } => None,
             Health::DiskFull => Some("the disk is full".to_owned()),
-            Health::FilingFailed { reason } => {
-                Some(format!("what was kept cannot be put in order: {reason}"))
-            }
+            Health::FilingFailed { reason } => Some(format!("compaction has failed: {reason}")),
             Health::Failed { reason } => Some(format!("the journal has failed: {reason}")),
         }
     }
 
     fn store(&self) -> Result<&Store, AdminError> {
-        let missing = (ErrorCode::Unsupported, "this node keeps nothing".to_owned());
+        let missing = (
+            ErrorCode::Unsupported,
+            "this node has no storage".to_owned(),
+        );
         self.inner.store.as_ref().ok_or(missing)
     }
 
@@ -230,7 +231,7 @@ impl Handle {
         let name = Name::parse(name).map_err(invalid)?;
         if store.find(Kind::Mailbox, name.base()).is_none() {
             let message = format!(
-                "no mailbox `{}`: nothing was ever written to that name",
+                "no mailbox `{}`: no message was ever written to that name",
                 name.base()
             );
             return Err((ErrorCode::NotFound, message));
@@ -261,11 +262,11 @@ impl Store {
     ) -> Vec<MessageView> {
         let mut ahead = Vec::new();
         let read = |(record, view): (u64, MessageView)| {
-            let lying = self.look_up(location?, record, &mut ahead)?;
-            let write = Write::decode(lying.write()).ok()?;
+            let stored = self.look_up(location?, record, &mut ahead)?;
+            let write = Write::decode(stored.write()).ok()?;
             Some(MessageView {
                 method: write.method.to_owned(),
-                written_ms: lying.written_ms,
+                written_ms: stored.written_ms,
                 body: write.body.to_vec(),
                 ..view
             })

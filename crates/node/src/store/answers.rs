@@ -14,7 +14,7 @@ use routing::Ticket;
 
 use super::UNCONFIRMED;
 use super::mailbox::Slot;
-use super::write::{self, Kept};
+use super::write::{self, WriteOutcome};
 use crate::conversations::Refusal;
 use crate::later::Later;
 use crate::ports::{Failure, Outgoing};
@@ -73,23 +73,23 @@ pub(crate) struct Answers {
 }
 
 struct Queued {
-    entry: Entry,
+    entry: QueueEntry,
     /// Size of the request in bytes.
     size: u64,
     /// The block of the charge for the request, which must be durable, too.
     charged: Option<Block>,
 }
 
-enum Entry {
+enum QueueEntry {
     Known(Waiting),
     /// The answer is known once a mailbox is loaded.
-    Later(Ticket, Arc<Later<Kept>>),
+    Later(Ticket, Arc<Later<WriteOutcome>>),
     /// A call that is held until its charge is durable, and is then routed.
     Call(Ticket, HeldCall),
 }
 
 /// A queue entry that is due.
-pub(super) enum Due {
+pub(super) enum DueEntry {
     Answer {
         waiting: Waiting,
         is_durable: bool,
@@ -114,7 +114,7 @@ impl Answers {
 
     /// Adds an answer to a request of `size` bytes.
     pub(crate) fn push(&mut self, waiting: Waiting, size: u64) {
-        self.queue(Entry::Known(waiting), size);
+        self.queue(QueueEntry::Known(waiting), size);
     }
 
     /// Adds an answer that waits only for the client's charge.
@@ -129,16 +129,16 @@ impl Answers {
     }
 
     /// Adds the answer to a write that waits for its mailbox.
-    pub(super) fn push_later(&mut self, tag: Ticket, later: Arc<Later<Kept>>, size: u64) {
-        self.queue(Entry::Later(tag, later), size);
+    pub(super) fn push_later(&mut self, tag: Ticket, later: Arc<Later<WriteOutcome>>, size: u64) {
+        self.queue(QueueEntry::Later(tag, later), size);
     }
 
     /// Adds a held call.
     pub(crate) fn push_call(&mut self, tag: Ticket, call: HeldCall, size: u64) {
-        self.queue(Entry::Call(tag, call), size);
+        self.queue(QueueEntry::Call(tag, call), size);
     }
 
-    fn queue(&mut self, entry: Entry, size: u64) {
+    fn queue(&mut self, entry: QueueEntry, size: u64) {
         let charged = self.charged;
         self.waiting.push_back(Queued {
             entry,
@@ -150,7 +150,8 @@ impl Answers {
 
     /// Removes a held call. Returns whether there was one.
     pub(crate) fn cancel_call(&mut self, tag: Ticket) -> bool {
-        let is_it = |queued: &Queued| matches!(&queued.entry, Entry::Call(of, _) if *of == tag);
+        let is_it =
+            |queued: &Queued| matches!(&queued.entry, QueueEntry::Call(of, _) if *of == tag);
         let found = self.waiting.iter().position(is_it);
         let removed = found.and_then(|place| self.waiting.remove(place));
         self.waiting_size -= removed.as_ref().map_or(0, |queued| queued.size);
@@ -167,11 +168,11 @@ impl Answers {
     }
 
     /// Returns the oldest entry if it is due; otherwise the waker is woken when it may be.
-    pub(super) fn next(&mut self, journal: &Journal, waker: &Waker) -> Option<Due> {
+    pub(super) fn next(&mut self, journal: &Journal, waker: &Waker) -> Option<DueEntry> {
         let Queued { entry, charged, .. } = self.waiting.front_mut()?;
-        if let Entry::Later(tag, later) = entry {
+        if let QueueEntry::Later(tag, later) = entry {
             let tag = *tag;
-            *entry = Entry::Known(match later.take(waker)? {
+            *entry = QueueEntry::Known(match later.take(waker)? {
                 Ok(taken) => taken.waiting(tag),
                 Err(refusal) => Waiting {
                     tag,
@@ -182,8 +183,8 @@ impl Answers {
             });
         }
         let tickets = match entry {
-            Entry::Known(oldest) => oldest.tickets,
-            Entry::Later(..) | Entry::Call(..) => [None, None],
+            QueueEntry::Known(oldest) => oldest.tickets,
+            QueueEntry::Later(..) | QueueEntry::Call(..) => [None, None],
         };
         let blocks = tickets.into_iter().chain([*charged]);
         let mut is_durable = true;
@@ -208,16 +209,16 @@ impl Answers {
             self.charged = None;
         }
         match entry {
-            Entry::Known(waiting) => Some(Due::Answer {
+            QueueEntry::Known(waiting) => Some(DueEntry::Answer {
                 waiting,
                 is_durable,
             }),
-            Entry::Call(tag, call) => Some(Due::Call {
+            QueueEntry::Call(tag, call) => Some(DueEntry::Call {
                 tag,
                 call,
                 is_charged: is_durable,
             }),
-            Entry::Later(..) => None,
+            QueueEntry::Later(..) => None,
         }
     }
 

@@ -141,7 +141,7 @@ pub(super) fn namespace_of(name: &str) -> &str {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Packed {
+struct PackedEntry {
     /// The position of the name in `text`.
     at: u64,
     length: u16,
@@ -153,7 +153,7 @@ struct Packed {
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
     /// The streams, by number, without the directory's own.
-    entries: Vec<Packed>,
+    entries: Vec<PackedEntry>,
     /// The names, concatenated.
     text: Vec<u8>,
     /// A hash table with open addressing: the stream's number, 0 for a free slot. Its size is a
@@ -172,7 +172,7 @@ impl Directory {
     /// Adds the next stream and returns its location.
     pub(super) fn push(&mut self, entry: Entry<'_>) -> Location {
         let Entry { kind, shard, name } = entry;
-        self.entries.push(Packed {
+        self.entries.push(PackedEntry {
             at: self.text.len() as u64,
             // Names are shorter than 64 KiB, as the length of their parts is bounded.
             length: name.len() as u16,
@@ -198,7 +198,7 @@ impl Directory {
     }
 
     /// Returns the number of mailboxes, streams and conversations in the namespace of a name.
-    pub(super) fn names_beside(&self, name: &str) -> usize {
+    pub(super) fn namespace_name_count(&self, name: &str) -> usize {
         let count = self.namespaces.get(namespace_of(name));
         count.copied().unwrap_or(0)
     }

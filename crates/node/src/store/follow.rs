@@ -97,7 +97,8 @@ impl Turn<'_> {
         };
         let followers = &mut self.local.followers;
         if followers.list.len() >= FOLLOWERS_MAX {
-            let message = format!("this connection follows {FOLLOWERS_MAX} streams, its limit");
+            let message =
+                format!("too many followed streams on this connection (limit {FOLLOWERS_MAX})");
             return self.fail(tag, Failure::new(ErrorCode::Busy, &message));
         }
         followers.list.push(Follower {
@@ -233,7 +234,7 @@ impl Turn<'_> {
             Some(pending) => pending,
             None => match store.read(Reach::Memory, location, follower.range)? {
                 Some(read) => return Ok(Some(read)),
-                None => self.inner.read_elsewhere(location, follower.range)?,
+                None => self.inner.read_offloaded(location, follower.range)?,
             },
         };
         match pending.take(waker) {
@@ -262,7 +263,7 @@ fn wait(
         Follow::Waiting(following) => Ok(Some(following)),
         Follow::Ready => Ok(None),
         Follow::Refused => {
-            let message = "too many follow streams of this node".to_owned();
+            let message = "too many followers of streams on this node".to_owned();
             Err((ErrorCode::Busy, message).into())
         }
     }

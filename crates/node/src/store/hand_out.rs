@@ -10,12 +10,12 @@ use routing::{ConnectionId, Subscriber, Table};
 use super::Store;
 use super::directory::Location;
 use super::load::loaded;
+use super::lookup::WriteLookup;
 use super::mailbox::{Instance, Slot, State};
-use super::shelf::Shelf;
 use crate::counters::Counter;
 use crate::handle::Inner;
 use crate::lane::Caller;
-use crate::peer::{Handed, Peer};
+use crate::peer::{Peer, PushOutcome};
 use crate::ports::{Delivery, Message, Outgoing};
 
 /// The connection id of mailboxes as senders; no connection has it.
@@ -76,23 +76,23 @@ impl Store {
     ) {
         let now_ms = inner.expiry_ms();
         if let Some(location) = state.location {
-            self.look_what_is_durable(location, state);
+            self.update_durable(location, state);
             let table = inner.table.read();
             if table.all(&state.target, NOBODY).next().is_some() {
                 let counter = Counter::Deliveries;
-                let mut hands = Hands {
+                let mut round = DeliveryRound {
                     store: self,
                     inner,
                     slot,
                     table: &table,
-                    shelf: Shelf::new(self, location, &mut state.fetched),
+                    lookup: WriteLookup::new(self, location, &mut state.fetched),
                     dirty,
                     count: 0,
                 };
                 let (mailbox, target) = (&mut state.mailbox, &state.target);
                 let methods = &mut state.methods;
-                mailbox.hand_out(now_ms, |offer| hands.offer(offer, target, methods));
-                inner.counters.add_to(counter, hands.count);
+                mailbox.hand_out(now_ms, |offer| round.offer(offer, target, methods));
+                inner.counters.add_to(counter, round.count);
             }
         }
         let expired = state.mailbox.take_expired();
@@ -102,7 +102,7 @@ impl Store {
         state.note(self, now_ms);
     }
 
-    fn look_what_is_durable(&self, location: Location, state: &mut State) {
+    fn update_durable(&self, location: Location, state: &mut State) {
         if state.mailbox.is_unsynced()
             && self.creation(location.stream).is_none()
             && let Some(stream) = self.journal.stream(location.shard, location.stream)
@@ -113,38 +113,38 @@ impl Store {
 }
 
 /// The context of a round of deliveries from one mailbox.
-struct Hands<'a> {
+struct DeliveryRound<'a> {
     store: &'a Store,
     inner: &'a Inner,
     slot: &'a Arc<Slot>,
     table: &'a Table<Arc<Peer>>,
-    shelf: Shelf<'a>,
+    lookup: WriteLookup<'a>,
     dirty: &'a mut Vec<Arc<Peer>>,
     count: u64,
 }
 
 type Subscribed = Subscriber<Arc<Peer>>;
 
-impl Hands<'_> {
+impl DeliveryRound<'_> {
     fn offer(
         &mut self,
         offer: Offer<'_, Instance>,
         target: &routing::Target,
         methods: &mut super::mailbox::Methods,
     ) -> Answer<Instance> {
-        let Some(lying) = self.shelf.find(offer.record) else {
+        let Some(stored) = self.lookup.find(offer.record) else {
             return Answer::Nobody;
         };
-        let Ok(write) = Write::decode(lying.write()) else {
+        let Ok(write) = Write::decode(stored.write()) else {
             return Answer::Nobody;
         };
-        let message = Parts {
+        let message = DeliveryParts {
             method: &methods.get(write.method),
             write,
             delivery: Delivery {
                 offset: offer.offset,
                 delivery: offer.delivery,
-                written_ms: lying.written_ms,
+                written_ms: stored.written_ms,
             },
         };
         let table = self.table;
@@ -175,7 +175,7 @@ impl Hands<'_> {
     }
 
     /// Delivers a message to a subscriber, if it has room.
-    fn hand(&mut self, subscriber: &Subscribed, parts: &Parts<'_>) -> Option<Instance> {
+    fn hand(&mut self, subscriber: &Subscribed, parts: &DeliveryParts<'_>) -> Option<Instance> {
         let peer = &subscriber.peer;
         let ack_timeout = self.store.options.ack_timeout;
         let now_ns = self.inner.ports.clock.now_ns();
@@ -199,7 +199,7 @@ impl Hands<'_> {
                 body: write.body,
             },
         };
-        if peer.push(outgoing, self.dirty) != Handed::Over {
+        if peer.push(outgoing, self.dirty) != PushOutcome::Queued {
             peer.lane.lock().calls.take(ticket);
             return None;
         }
@@ -212,7 +212,7 @@ impl Hands<'_> {
     }
 }
 
-struct Parts<'a> {
+struct DeliveryParts<'a> {
     write: Write<'a>,
     method: &'a Arc<str>,
     delivery: Delivery,

@@ -13,7 +13,7 @@ use parking_lot::{MappedMutexGuard, MutexGuard};
 use super::Store;
 use super::mailbox::{Slot, Stage, State};
 use super::restore::{LoadError, Reach};
-use super::write::{Deferred, Kept, Refusal};
+use super::write::{Deferred, Refusal, WriteOutcome};
 use crate::counters::Counter;
 use crate::handle::Inner;
 use crate::later::Later;
@@ -91,7 +91,7 @@ impl Store {
         if let Stage::New = &*stage {
             *stage = Stage::Loading(Vec::new());
             drop(stage);
-            self.load_elsewhere(inner, &slot);
+            self.load_offloaded(inner, &slot);
         }
     }
 
@@ -101,7 +101,7 @@ impl Store {
         inner: &Arc<Inner>,
         base: &str,
         bytes: Vec<u8>,
-    ) -> Result<Arc<Later<Kept>>, Refusal> {
+    ) -> Result<Arc<Later<WriteOutcome>>, Refusal> {
         let later = Arc::new(Later::default());
         loop {
             let slot = self.slot(base);
@@ -132,14 +132,14 @@ impl Store {
             }
             drop(stage);
             if is_first {
-                self.load_elsewhere(inner, &slot);
+                self.load_offloaded(inner, &slot);
             }
             return Ok(later);
         }
     }
 
     /// Reads a mailbox in the loading stage on another thread.
-    fn load_elsewhere(&self, inner: &Arc<Inner>, slot: &Arc<Slot>) {
+    fn load_offloaded(&self, inner: &Arc<Inner>, slot: &Arc<Slot>) {
         let work = {
             let (inner, slot) = (inner.clone(), slot.clone());
             move || {
@@ -152,7 +152,7 @@ impl Store {
         };
         if let Err(overloaded) = inner.offload(Box::new(work)) {
             // The sweep tries again, for mailboxes without queued writes.
-            self.leave(slot, Stage::New, || overloaded.into());
+            self.fail_loading(slot, Stage::New, || overloaded.into());
             inner.need_sweep();
         }
     }
@@ -165,10 +165,10 @@ impl Store {
     ) -> Result<(), (ErrorCode, String)> {
         let state = match self.read_back(inner, &slot.name, Reach::Disk) {
             Ok(Some(state)) => state,
-            Ok(None) => unreachable!("the disk is as far as anything is"),
+            Ok(None) => unreachable!("a read from disk always completes"),
             Err(error) => {
                 let error: (ErrorCode, String) = error.into();
-                self.leave(slot, Stage::Gone, || error.clone().into());
+                self.fail_loading(slot, Stage::Gone, || error.clone().into());
                 self.forget(slot);
                 return Err(error);
             }
@@ -193,7 +193,7 @@ impl Store {
     }
 
     /// Ends a failed load: all queued writes fail with the reason.
-    fn leave(&self, slot: &Arc<Slot>, next: Stage, why: impl Fn() -> Refusal) {
+    fn fail_loading(&self, slot: &Arc<Slot>, next: Stage, why: impl Fn() -> Refusal) {
         let before = std::mem::replace(&mut *slot.stage.lock(), next);
         slot.loaded.notify_all();
         if let Stage::Loading(deferred) = before {

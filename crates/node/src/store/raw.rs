@@ -147,7 +147,12 @@ impl<'a> Turn<'a> {
     /// Returns the storage.
     fn store(&self) -> Result<&'a Store, (ErrorCode, String)> {
         let store = self.inner.store.as_ref();
-        store.ok_or_else(|| (ErrorCode::Unsupported, "this node keeps nothing".to_owned()))
+        store.ok_or_else(|| {
+            (
+                ErrorCode::Unsupported,
+                "this node has no storage".to_owned(),
+            )
+        })
     }
 
     /// Returns the storage and the stream that a route is bound to.
@@ -226,7 +231,7 @@ impl Store {
         now_ms: u64,
     ) -> Result<Option<Location>, Refusal> {
         if size.count == 0 {
-            let message = "there is nothing to append".to_owned();
+            let message = "the append has no records".to_owned();
             return Err((ErrorCode::InvalidArgument, message).into());
         }
         if known.is_none() {
@@ -301,7 +306,7 @@ impl Store {
             Ok(read) => Ok(read.map(Read)),
             Err(ReadError::Trimmed { start }) => Err(Refusal {
                 code: ErrorCode::InvalidArgument,
-                message: format!("records before offset {start} are not kept any more"),
+                message: format!("records before offset {start} are no longer stored"),
                 details: Some(start),
                 retry_after_ms: 0,
             }),
@@ -314,7 +319,7 @@ impl Store {
 pub(super) struct Read(pub(super) journal::Read);
 
 /// The result of a read as output to the client.
-pub(super) struct Parts<'a> {
+pub(super) struct OutgoingExtract<'a> {
     tag: Ticket,
     more: bool,
     start: u64,
@@ -323,13 +328,13 @@ pub(super) struct Parts<'a> {
 }
 
 impl Read {
-    pub(super) fn outgoing(&self, tag: Ticket, more: bool) -> Parts<'_> {
+    pub(super) fn outgoing(&self, tag: Ticket, more: bool) -> OutgoingExtract<'_> {
         let records = self.0.records.iter().map(|record| StoredRecord {
             offset: record.offset,
             time_ms: record.time_ms,
             bytes: &record.payload,
         });
-        Parts {
+        OutgoingExtract {
             tag,
             more,
             start: self.0.start,
@@ -339,7 +344,7 @@ impl Read {
     }
 }
 
-impl Parts<'_> {
+impl OutgoingExtract<'_> {
     pub(super) fn as_outgoing(&self) -> Outgoing<'_> {
         Outgoing::Extract {
             tag: self.tag,

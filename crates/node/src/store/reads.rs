@@ -28,13 +28,13 @@ pub(super) type Pending = Arc<Later<Result<Option<Read>, Refusal>>>;
 /// The queue of a connection's reads.
 #[derive(Default)]
 pub(crate) struct Reads {
-    waiting: VecDeque<Asked>,
+    waiting: VecDeque<QueuedRead>,
     /// The result of the oldest read, if it was started.
     under_way: Option<Pending>,
 }
 
 #[derive(Clone, Copy)]
-struct Asked {
+struct QueuedRead {
     tag: Ticket,
     location: Option<Location>,
     range: Range,
@@ -42,7 +42,7 @@ struct Asked {
 
 impl Reads {
     pub(super) fn push(&mut self, tag: Ticket, location: Option<Location>, range: Range) {
-        self.waiting.push_back(Asked {
+        self.waiting.push_back(QueuedRead {
             tag,
             location,
             range,
@@ -67,7 +67,7 @@ impl Reads {
     ) -> Option<(Ticket, Result<Read, Refusal>)> {
         let oldest = *self.waiting.front()?;
         if self.under_way.is_none() {
-            match inner.read_elsewhere(oldest.location, oldest.range) {
+            match inner.read_offloaded(oldest.location, oldest.range) {
                 Ok(pending) => self.under_way = Some(pending),
                 Err(overloaded) => {
                     self.waiting.pop_front();
@@ -84,7 +84,7 @@ impl Reads {
 
 impl Inner {
     /// Reads a stream on a thread that may wait for the disk.
-    pub(super) fn read_elsewhere(
+    pub(super) fn read_offloaded(
         self: &Arc<Self>,
         location: Option<Location>,
         range: Range,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::Store;
-use super::answers::Due;
+use super::answers::DueEntry;
 use super::directory::Kind;
 use super::mailbox::Slot;
 use crate::handle::Inner;
@@ -23,11 +23,11 @@ impl Turn<'_> {
         let mut slots: Vec<Arc<Slot>> = Vec::new();
         while let Some(due) = self.local.answers.next(&store.journal, task) {
             let (waiting, is_durable) = match due {
-                Due::Answer {
+                DueEntry::Answer {
                     waiting,
                     is_durable,
                 } => (waiting, is_durable),
-                Due::Call {
+                DueEntry::Call {
                     tag,
                     call,
                     is_charged,
@@ -51,7 +51,7 @@ impl Turn<'_> {
         // The locks taken below come before the table in the lock order.
         self.table = None;
         for slot in slots {
-            store.go_on(inner, &slot, &mut self.local.dirty);
+            store.continue_mailbox(inner, &slot, &mut self.local.dirty);
         }
         let is_unread = self.look_after_reads(task) || is_cold_unread;
         (!self.local.followers.is_empty() && self.look_after_followers(store, task)) || is_unread
@@ -60,7 +60,7 @@ impl Turn<'_> {
 
 impl Store {
     /// Continues a mailbox after writes to it may have become durable.
-    fn go_on(&self, inner: &Arc<Inner>, slot: &Arc<Slot>, dirty: &mut Vec<Arc<Peer>>) {
+    fn continue_mailbox(&self, inner: &Arc<Inner>, slot: &Arc<Slot>, dirty: &mut Vec<Arc<Peer>>) {
         // A mailbox that was unloaded meanwhile had no pending writes.
         if let Some(mut state) = super::load::loaded(slot.stage.lock()) {
             self.hand_out(inner, slot, &mut state, dirty);
@@ -70,7 +70,12 @@ impl Store {
     }
 
     /// Delivers the waiting messages of a name after a subscription to it.
-    pub(crate) fn welcome(&self, inner: &Arc<Inner>, base: &str, dirty: &mut Vec<Arc<Peer>>) {
+    pub(crate) fn deliver_to_new_subscriber(
+        &self,
+        inner: &Arc<Inner>,
+        base: &str,
+        dirty: &mut Vec<Arc<Peer>>,
+    ) {
         if self.find(Kind::Mailbox, base).is_none() {
             return;
         }

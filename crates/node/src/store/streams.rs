@@ -110,7 +110,7 @@ impl Handle {
     /// Returns the raw stream with that name.
     fn raw_stream(&self, name: &str) -> Result<(&Store, Name, Location), AdminError> {
         let store = self.inner.store.as_ref().ok_or_else(|| {
-            let message = "this node stores nothing".to_owned();
+            let message = "this node has no storage".to_owned();
             (ErrorCode::Unsupported, message)
         })?;
         let invalid = |error: model::NameError| (ErrorCode::InvalidArgument, error.to_string());

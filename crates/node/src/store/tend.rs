@@ -44,7 +44,7 @@ impl Store {
         };
         drop(stage);
         self.finish(inner, slot, dirty);
-        !(is_idle && self.let_go(inner, slot))
+        !(is_idle && self.unload(inner, slot))
     }
 
     fn is_idle(&self, inner: &Inner, state: &State) -> bool {
@@ -62,12 +62,12 @@ impl Store {
     }
 
     /// Unloads a mailbox. Returns false if it stays, because it was used meanwhile or had to write.
-    fn let_go(&self, inner: &Inner, slot: &Arc<Slot>) -> bool {
+    fn unload(&self, inner: &Inner, slot: &Arc<Slot>) -> bool {
         let mut stage = slot.stage.lock();
         let is_over = match &mut *stage {
             Stage::Loaded(state) => {
                 let now_ms = inner.ports.clock.unix_ms();
-                self.is_idle(inner, state) && !state.leave_little(&self.journal, now_ms)
+                self.is_idle(inner, state) && !state.shorten_before_unload(&self.journal, now_ms)
             }
             Stage::New | Stage::Loading(_) | Stage::Gone => false,
         };

@@ -4,7 +4,6 @@
 //! repeated, and all records before the oldest message are trimmed. A message that holds back too
 //! many later records is written again at the end. The blocks of a shard become durable in order,
 //! so the repeated data is durable before the trim.
-//! off was repeated before it.
 
 use ::mailbox::Straggler;
 use ::mailbox::record::{self, Moved, Note};
@@ -12,19 +11,19 @@ use journal::{AppendError, Journal};
 
 use super::Store;
 use super::directory::Location;
+use super::lookup::{StoredWrite, WriteLookup};
 use super::mailbox::State;
-use super::shelf::{Lying, Shelf};
 
 /// Maximum size of messages moved while the mailbox is locked, in bytes; a single message may be
 /// larger.
 const MOVED_AT_ONCE: usize = 1 << 20;
 
 /// The result of moving messages.
-enum Done {
+enum MoveProgress {
     /// All messages were moved.
-    All,
+    Complete,
     /// The maximum per call was reached.
-    Some,
+    Partial,
     /// The next message cannot be moved now.
     Stuck,
 }
@@ -69,7 +68,7 @@ impl State {
 
     /// Repeats the ids and trims the stream before the mailbox is unloaded, if most of it is
     /// obsolete, as the mailbox may never be loaded again. Returns whether it did.
-    pub(super) fn leave_little(&mut self, journal: &Journal, now_ms: u64) -> bool {
+    pub(super) fn shorten_before_unload(&mut self, journal: &Journal, now_ms: u64) -> bool {
         let Some(location) = self.location else {
             return false;
         };
@@ -93,8 +92,8 @@ impl State {
         };
         match (is_cut, moved) {
             // Work that failed is retried once the stream has grown by as much again.
-            (true, Done::All) | (_, Done::Stuck) => self.stream.span.rest(),
-            (true, Done::Some) | (false, _) => {}
+            (true, MoveProgress::Complete) | (_, MoveProgress::Stuck) => self.stream.span.rest(),
+            (true, MoveProgress::Partial) | (false, _) => {}
         }
     }
 
@@ -122,38 +121,38 @@ impl State {
     }
 
     /// Writes messages that hold back too many later records again, at the end.
-    fn move_stragglers(&mut self, store: &Store, location: Location, now_ms: u64) -> Done {
+    fn move_stragglers(&mut self, store: &Store, location: Location, now_ms: u64) -> MoveProgress {
         let mut fetched = std::mem::take(&mut self.fetched);
-        let mut shelf = Shelf::new(store, location, &mut fetched);
-        let done = self.move_from(&mut shelf, &store.journal, location, now_ms);
+        let mut lookup = WriteLookup::new(store, location, &mut fetched);
+        let done = self.move_from(&mut lookup, &store.journal, location, now_ms);
         self.fetched = fetched;
         done
     }
 
     fn move_from(
         &mut self,
-        shelf: &mut Shelf<'_>,
+        lookup: &mut WriteLookup<'_>,
         journal: &Journal,
         location: Location,
         now_ms: u64,
-    ) -> Done {
+    ) -> MoveProgress {
         let mut moved_bytes = 0;
         while let Some(straggler) = self.straggler() {
             if moved_bytes >= MOVED_AT_ONCE {
-                return Done::Some;
+                return MoveProgress::Partial;
             }
-            let Some(lying) = shelf.find(straggler.record) else {
-                return match shelf.is_missing() {
-                    true => Done::Some,
-                    false => Done::Stuck,
+            let Some(stored) = lookup.find(straggler.record) else {
+                return match lookup.is_missing() {
+                    true => MoveProgress::Partial,
+                    false => MoveProgress::Stuck,
                 };
             };
-            match self.move_one(journal, location, straggler, &lying, now_ms) {
+            match self.move_one(journal, location, straggler, &stored, now_ms) {
                 Ok(size) => moved_bytes += size,
-                Err(_) => return Done::Stuck,
+                Err(_) => return MoveProgress::Stuck,
             }
         }
-        Done::All
+        MoveProgress::Complete
     }
 
     fn straggler(&self) -> Option<Straggler> {
@@ -167,14 +166,14 @@ impl State {
         journal: &Journal,
         location: Location,
         straggler: Straggler,
-        lying: &Lying,
+        stored: &StoredWrite,
         now_ms: u64,
     ) -> Result<usize, AppendError> {
         let moved = Moved {
             offset: straggler.offset,
-            written_ms: lying.written_ms,
+            written_ms: stored.written_ms,
             standing: straggler.standing,
-            write: lying.write(),
+            write: stored.write(),
         };
         let mut bytes = Vec::with_capacity(moved.write.len() + Moved::HEAD_SIZE);
         moved.encode(&mut bytes);

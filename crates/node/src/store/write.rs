@@ -59,14 +59,14 @@ pub(super) struct Deferred {
     /// The encoded record.
     pub(super) bytes: Vec<u8>,
     /// The slot for the result.
-    pub(super) later: Arc<Later<Kept>>,
+    pub(super) later: Arc<Later<WriteOutcome>>,
 }
 
 /// The outcome of a write.
-pub(super) type Kept = Result<Taken, Refusal>;
+pub(super) type WriteOutcome = Result<AcceptedWrite, Refusal>;
 
 /// A write that a mailbox accepted.
-pub(super) struct Taken {
+pub(super) struct AcceptedWrite {
     pub(super) answer: Answer,
     pub(super) slot: Arc<Slot>,
     /// The tickets that must be durable before the client is answered.
@@ -74,11 +74,11 @@ pub(super) struct Taken {
 }
 
 /// A write whose answer is pending.
-enum Written {
+enum PendingWrite {
     /// Until it is durable.
-    Taken(Taken),
+    Accepted(AcceptedWrite),
     /// Until its mailbox is loaded and it is durable.
-    Deferred(Arc<Later<Kept>>),
+    Deferred(Arc<Later<WriteOutcome>>),
 }
 
 impl From<(ErrorCode, String)> for Refusal {
@@ -132,8 +132,12 @@ impl Turn<'_> {
                 self.local.tally.count(Counter::Writes);
                 self.local.tally.add(Counter::Bytes, size);
                 match written {
-                    Written::Taken(taken) => self.local.answers.push(taken.waiting(tag), size),
-                    Written::Deferred(later) => self.local.answers.push_later(tag, later, size),
+                    PendingWrite::Accepted(taken) => {
+                        self.local.answers.push(taken.waiting(tag), size)
+                    }
+                    PendingWrite::Deferred(later) => {
+                        self.local.answers.push_later(tag, later, size)
+                    }
                 }
             }
             Err(refusal) => self.fail(tag, refusal.as_failure()),
@@ -145,10 +149,10 @@ impl Turn<'_> {
         route: u16,
         key: Option<Key>,
         message: Message<'_>,
-    ) -> Result<Written, Refusal> {
+    ) -> Result<PendingWrite, Refusal> {
         let inner = self.inner;
         let Some(store) = &inner.store else {
-            let message = "this node keeps nothing: write with durability=memory".to_owned();
+            let message = "this node has no storage: write with durability=memory".to_owned();
             return Err((ErrorCode::Unsupported, message).into());
         };
         let now_ms = self.unix_ms();
@@ -174,13 +178,13 @@ impl Turn<'_> {
             store.write(inner, slot, state, &write, &bytes, round)
         })?;
         match written {
-            Some(kept) => Ok(Written::Taken(kept?)),
-            None => Ok(Written::Deferred(store.defer(inner, base, bytes)?)),
+            Some(kept) => Ok(PendingWrite::Accepted(kept?)),
+            None => Ok(PendingWrite::Deferred(store.defer(inner, base, bytes)?)),
         }
     }
 }
 
-impl Taken {
+impl AcceptedWrite {
     /// Returns the entry for the connection's queue of answers.
     pub(super) fn waiting(self, tag: Ticket) -> Waiting {
         Waiting {
@@ -208,7 +212,7 @@ impl Store {
         slot: &Arc<Slot>,
         state: &mut State,
         bytes: &[u8],
-    ) -> Kept {
+    ) -> WriteOutcome {
         let write = Write::decode(bytes).map_err(LoadError::from)?;
         let round = self.journal.round();
         self.write(inner, slot, state, &write, bytes, &round)
@@ -222,7 +226,7 @@ impl Store {
         write: &Write<'_>,
         bytes: &[u8],
         round: &Round,
-    ) -> Kept {
+    ) -> WriteOutcome {
         let now_ms = inner.ports.clock.unix_ms();
         let refused = |error| Refusal::from(refusal(&self.journal, error));
         let size = bytes.len() as u32;
@@ -236,7 +240,7 @@ impl Store {
             };
             inner.counters.count(Counter::Duplicates);
             let creation = state.location.and_then(|it| self.creation(it.stream));
-            return Ok(Taken {
+            return Ok(AcceptedWrite {
                 answer,
                 slot: slot.clone(),
                 tickets: [creation, state.stream.ticket],
@@ -267,7 +271,7 @@ impl Store {
             offset: appended.offset,
             is_duplicate: false,
         };
-        Ok(Taken {
+        Ok(AcceptedWrite {
             answer,
             slot: slot.clone(),
             tickets: [self.creation(location.stream), Some(appended.ticket)],
@@ -283,13 +287,15 @@ fn check_name(name: &Name, cast: Cast) -> Result<(), (ErrorCode, String)> {
     }
     if name.instance().is_some() {
         let message = format!(
-            "a mailbox belongs to all instances: write to `{}`, or with durability=memory",
+            "a mailbox belongs to all instances of a name: write to `{}`, or use \
+             durability=memory",
             name.base()
         );
         return Err((ErrorCode::InvalidArgument, message));
     }
     if cast != Cast::Any {
-        let message = "a write on disk goes to one: bind the route with cast `any`".to_owned();
+        let message =
+            "a write to disk needs one receiver: bind the route with cast `any`".to_owned();
         return Err((ErrorCode::InvalidArgument, message));
     }
     Ok(())

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::entry::{Entry, Participant, Row};
 use super::scope::Scope;
-use super::source::{Changed, Known, Said, Source};
+use super::source::{Changed, ConversationFacts, MessageFacts, Source};
 
 /// Maximum number of labels per conversation; further labels are not indexed.
 const LABELS_MAX: usize = 64;
@@ -26,17 +26,22 @@ pub(super) fn advance(
 ) -> Option<Entry> {
     let mut entry = match (old, changed) {
         (Some(old), Changed::Messages) => old.clone(),
-        _ => match source.known(number) {
-            Ok(known) => remade(source, number, old, &known?),
+        _ => match source.conversation_facts(number) {
+            Ok(known) => update_state(source, number, old, &known?),
             Err(_) => old?.clone(),
         },
     };
-    grow(source, number, &mut entry);
+    add_messages(source, number, &mut entry);
     Some(entry)
 }
 
 /// Updates everything except the messages.
-fn remade(source: &impl Source, number: u64, old: Option<&Entry>, known: &Known) -> Entry {
+fn update_state(
+    source: &impl Source,
+    number: u64,
+    old: Option<&Entry>,
+    known: &ConversationFacts,
+) -> Entry {
     let namespace = Scope::namespace(&known.namespace);
     let labels = known.labels.iter().take(LABELS_MAX);
     let mut labels: Vec<_> = labels
@@ -73,7 +78,7 @@ struct Participants<'a, S> {
     source: &'a S,
     number: u64,
     old: Option<&'a Entry>,
-    known: &'a Known,
+    known: &'a ConversationFacts,
     /// The newest message that was processed.
     head: u64,
 }
@@ -94,7 +99,7 @@ impl<S: Source> Participants<'_, S> {
             let participant = match all.get(&who).or(old.get(&who)) {
                 Some(old) if old.read >= read => *old,
                 Some(old) => Participant {
-                    own: self.left(name, *old, read),
+                    own: self.own_after(name, *old, read),
                     read,
                     ..*old
                 },
@@ -117,7 +122,7 @@ impl<S: Source> Participants<'_, S> {
 
     /// Returns the number of the participant's own messages after its new read mark. Counts on the
     /// side of the mark that has fewer messages to read.
-    fn left(&self, name: &str, old: Participant, read: u64) -> u64 {
+    fn own_after(&self, name: &str, old: Participant, read: u64) -> u64 {
         let (start, _) = self.source.span(self.number, self.known.base);
         let is_shorter = read - old.read < self.head.saturating_sub(read);
         match old.own {
@@ -132,7 +137,7 @@ impl<S: Source> Participants<'_, S> {
     fn count(&self, name: &str, from: u64, to: u64) -> u64 {
         let mut count = 0;
         if from <= to {
-            let mut take = |said: Said<'_>| count += u64::from(said.from == name);
+            let mut take = |said: MessageFacts<'_>| count += u64::from(said.from == name);
             let (number, base) = (self.number, self.known.base);
             // Unreadable messages are not counted.
             let _ = self.source.messages(number, base, from..=to, &mut take);
@@ -142,7 +147,7 @@ impl<S: Source> Participants<'_, S> {
 }
 
 /// Processes new messages.
-fn grow(source: &impl Source, number: u64, entry: &mut Entry) {
+fn add_messages(source: &impl Source, number: u64, entry: &mut Entry) {
     let Entry { row, participants } = entry;
     let (start, head) = source.span(number, row.base);
     let first = (row.head + 1).max(start);
@@ -152,7 +157,7 @@ fn grow(source: &impl Source, number: u64, entry: &mut Entry) {
     }
     let mut writers = participants.values().filter(|it| it.is_writer).count();
     let mut scopes: BTreeMap<Box<str>, Scope> = BTreeMap::new();
-    let mut take = |said: Said<'_>| {
+    let mut take = |said: MessageFacts<'_>| {
         row.activity_ms = row.activity_ms.max(said.at_ms);
         if said.from.is_empty() {
             return;
@@ -184,7 +189,7 @@ fn grow(source: &impl Source, number: u64, entry: &mut Entry) {
 }
 
 /// Returns the scopes of all participants in either entry.
-pub(super) fn everybody(old: Option<&Entry>, new: Option<&Entry>) -> BTreeSet<Scope> {
+pub(super) fn participant_scopes(old: Option<&Entry>, new: Option<&Entry>) -> BTreeSet<Scope> {
     let both = old.into_iter().chain(new);
     both.flat_map(|it| it.participants.keys().copied())
         .collect()

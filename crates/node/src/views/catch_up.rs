@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::advance::{advance, everybody};
+use super::advance::{advance, participant_scopes};
 use super::damage::Damage;
 use super::scope::Scope;
 use super::source::{Changed, Partition, Source};
@@ -32,7 +32,7 @@ pub(super) struct CatchUp {
 
 /// The progress of the build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Making {
+pub(super) struct BuildProgress {
     /// The next stream to look at.
     pub(super) next: u64,
     /// The end of the directory.
@@ -41,11 +41,11 @@ pub(super) struct Making {
 
 /// The result of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum BatchOutcome {
     /// Nothing could be applied.
     Nothing,
     /// Something was applied, and there may be more.
-    Some,
+    Applied,
 }
 
 /// The reason why a batch failed.
@@ -58,12 +58,12 @@ pub(super) enum Failure {
     #[error("the events of conversations cannot be read: {0}")]
     Events(#[from] journal::ReadError),
     /// The next events do not exist: the views belong to another history of the journal.
-    #[error("the views are of another history than the journal")]
+    #[error("the views belong to another history of the journal")]
     Lost,
 }
 
 /// The watched scopes and the changes to report to their watchers.
-pub(super) struct Watched<'a> {
+pub(super) struct WatchedScopes<'a> {
     /// The watched scopes.
     pub(super) scopes: &'a BTreeSet<Scope>,
     /// The changed conversations, by scope.
@@ -72,13 +72,13 @@ pub(super) struct Watched<'a> {
 
 impl Default for CatchUp {
     fn default() -> Self {
-        Self::of(BATCH)
+        Self::with_batch_size(BATCH)
     }
 }
 
 impl CatchUp {
     /// Creates the state with that batch size.
-    pub(super) fn of(batch: usize) -> Self {
+    pub(super) fn with_batch_size(batch: usize) -> Self {
         Self {
             batch,
             partitions: Vec::new(),
@@ -94,8 +94,8 @@ impl CatchUp {
         tables: &Tables,
         source: &impl Source,
         sync: Sync,
-        watched: &mut Watched<'_>,
-    ) -> Result<Taken, Failure> {
+        watched: &mut WatchedScopes<'_>,
+    ) -> Result<BatchOutcome, Failure> {
         if !self.is_built {
             match tables.fact(Fact::Build)?.unwrap_or_default() {
                 0 => self.is_built = true,
@@ -122,10 +122,10 @@ impl CatchUp {
     }
 
     /// Returns the progress of the build; `None` once it is complete.
-    pub(super) fn making(&self, tables: &Tables) -> Result<Option<Making>, Damage> {
+    pub(super) fn build_progress(&self, tables: &Tables) -> Result<Option<BuildProgress>, Damage> {
         let next = tables.fact(Fact::Build)?.unwrap_or_default();
         let end = self.end.unwrap_or(next);
-        Ok((next > 0).then_some(Making { next, end }))
+        Ok((next > 0).then_some(BuildProgress { next, end }))
     }
 
     /// Looks at the streams from number `from` on; streams that are no conversations are skipped.
@@ -135,13 +135,13 @@ impl CatchUp {
         source: &impl Source,
         from: u64,
         sync: Sync,
-    ) -> Result<Taken, Failure> {
+    ) -> Result<BatchOutcome, Failure> {
         let end = *self.end.get_or_insert_with(|| source.numbers_end());
         let batch_end = end.min(from.saturating_add(self.batch as u64));
         let settled = (from..batch_end).find(|it| !source.is_settled(*it));
         let next = settled.unwrap_or(batch_end);
         if next == from && next < end {
-            return Ok(Taken::Nothing);
+            return Ok(BatchOutcome::Nothing);
         }
         self.looked_at += next - from;
         tables.write(sync, |batch| {
@@ -158,7 +158,7 @@ impl CatchUp {
             }
             let is_done = next >= end;
             batch.set_fact(Fact::Build, if is_done { 0 } else { next })?;
-            Ok::<_, Failure>(Taken::Some)
+            Ok::<_, Failure>(BatchOutcome::Applied)
         })
     }
 
@@ -167,8 +167,8 @@ impl CatchUp {
         tables: &Tables,
         source: &impl Source,
         sync: Sync,
-        watched: &mut Watched<'_>,
-    ) -> Result<Taken, Failure> {
+        watched: &mut WatchedScopes<'_>,
+    ) -> Result<BatchOutcome, Failure> {
         for partition in source.partitions(self.partitions.len()) {
             let next = tables.checkpoint(partition.stream)?;
             self.partitions.push((partition, next));
@@ -195,7 +195,7 @@ impl CatchUp {
             }
         }
         if moved.is_empty() {
-            return Ok(Taken::Nothing);
+            return Ok(BatchOutcome::Nothing);
         }
         tables.write(sync, |batch| {
             for (number, changed) in &dirty {
@@ -210,7 +210,7 @@ impl CatchUp {
         for (index, next) in moved {
             self.partitions[index].1 = next;
         }
-        Ok(Taken::Some)
+        Ok(BatchOutcome::Applied)
     }
 }
 
@@ -220,13 +220,13 @@ fn look(
     source: &impl Source,
     number: u64,
     changed: Changed,
-    watched: &mut Watched<'_>,
+    watched: &mut WatchedScopes<'_>,
 ) -> Result<(), Damage> {
     let old = batch.entry(number)?;
     let new = advance(source, number, old.as_ref(), changed);
     batch.replace(number, old.as_ref(), new.as_ref())?;
     if !watched.scopes.is_empty() && old != new {
-        let told = everybody(old.as_ref(), new.as_ref());
+        let told = participant_scopes(old.as_ref(), new.as_ref());
         let told = told.into_iter().filter(|it| watched.scopes.contains(it));
         watched.changed.extend(told.map(|scope| (scope, number)));
     }

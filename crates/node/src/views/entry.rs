@@ -16,7 +16,7 @@ pub(super) type OrderKey = [u8; KEY_SIZE];
 
 /// A position in the order of activity; newer ones are larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct ActivityPosition {
     /// The time of the newest message, in milliseconds since 1970-01-01 UTC.
     pub(super) activity_ms: u64,
     /// The number of the conversation.
@@ -25,7 +25,7 @@ pub(super) struct Place {
 
 /// The part of a scope: open or archived conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shelf {
+pub(super) enum ArchiveState {
     Open,
     Archived,
 }
@@ -45,7 +45,7 @@ pub(super) struct Row {
     pub(super) base: u64,
     /// The newest message that was processed.
     pub(super) head: u64,
-    /// See [`Place`]; never decreases.
+    /// See [`ActivityPosition`]; never decreases.
     pub(super) activity_ms: u64,
     /// Time after the last activity until the conversation is erased, in milliseconds; 0 for never.
     pub(super) ttl_ms: u64,
@@ -85,10 +85,10 @@ impl Row {
         (self.ttl_ms > 0).then(|| self.activity_ms.saturating_add(self.ttl_ms))
     }
 
-    fn shelf(&self) -> Shelf {
+    fn archive_state(&self) -> ArchiveState {
         match self.is_archived {
-            true => Shelf::Archived,
-            false => Shelf::Open,
+            true => ArchiveState::Archived,
+            false => ArchiveState::Open,
         }
     }
 
@@ -139,17 +139,19 @@ impl Row {
 impl Entry {
     /// Returns the index keys of the entry.
     pub(super) fn keys(&self, number: u64) -> BTreeSet<OrderKey> {
-        let place = Place {
+        let place = ActivityPosition {
             activity_ms: self.row.activity_ms,
             number,
         };
-        let shelf = self.row.shelf();
+        let archive_state = self.row.archive_state();
         let own = [&self.row.namespace].into_iter().chain(&self.row.labels);
         let scopes = own.chain(self.participants.keys());
-        let mut keys: BTreeSet<_> = scopes.map(|scope| key(*scope, shelf, place)).collect();
+        let mut keys: BTreeSet<_> = scopes
+            .map(|scope| key(*scope, archive_state, place))
+            .collect();
         if let Some(due) = self.due() {
             // Webhooks answer archived conversations, too.
-            keys.insert(key(due, Shelf::Open, place));
+            keys.insert(key(due, ArchiveState::Open, place));
         }
         keys
     }
@@ -163,23 +165,23 @@ impl Entry {
 }
 
 /// Returns a key of the order table.
-pub(super) fn key(scope: Scope, shelf: Shelf, place: Place) -> OrderKey {
+pub(super) fn key(scope: Scope, archive_state: ArchiveState, place: ActivityPosition) -> OrderKey {
     let mut key = [0; KEY_SIZE];
     key[..SCOPE_SIZE].copy_from_slice(&scope.0);
-    key[SCOPE_SIZE] = shelf as u8;
+    key[SCOPE_SIZE] = archive_state as u8;
     key[SCOPE_SIZE + 1..][..8].copy_from_slice(&place.activity_ms.to_be_bytes());
     key[SCOPE_SIZE + 9..].copy_from_slice(&place.number.to_be_bytes());
     key
 }
 
 /// Returns the position in a key.
-pub(super) fn place(key: &OrderKey) -> Place {
+pub(super) fn place(key: &OrderKey) -> ActivityPosition {
     let number = |at: usize| {
         let mut number = [0; 8];
         number.copy_from_slice(&key[at..][..8]);
         u64::from_be_bytes(number)
     };
-    Place {
+    ActivityPosition {
         activity_ms: number(SCOPE_SIZE + 1),
         number: number(SCOPE_SIZE + 9),
     }
@@ -219,15 +221,15 @@ mod tests {
     #[test]
     fn keys_stand_in_the_order_of_activity() {
         let scope = Scope::namespace("a/b");
-        let at = |activity_ms, number| Place {
+        let at = |activity_ms, number| ActivityPosition {
             activity_ms,
             number,
         };
         let places = [at(1, 300), at(2, 1), at(2, 256), at(300, 0)];
-        let keys = places.map(|it| key(scope, Shelf::Open, it));
+        let keys = places.map(|it| key(scope, ArchiveState::Open, it));
         assert!(keys.is_sorted());
         assert_eq!(keys.map(|it| place(&it)), places);
-        assert!(keys[3] < key(scope, Shelf::Archived, at(0, 0)));
+        assert!(keys[3] < key(scope, ArchiveState::Archived, at(0, 0)));
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Views<'_> {
         let walk = Walk {
             tables: &tables,
             scope,
-            shelves: query.archived.shelves(),
+            archive_states: query.archived.archive_states(),
             now_ms: self.inner.expiry_ms(),
             after: query.after,
             limit: query.limit,

@@ -8,7 +8,7 @@ use journal::{ReadError, ReadLimit, StreamId};
 use parking_lot::Mutex;
 
 use super::Labels;
-use super::source::{Changed, Known, Partition, Reach, Said, Source};
+use super::source::{Changed, ConversationFacts, EventRange, MessageFacts, Partition, Source};
 use crate::conversations::state_of;
 use crate::store::{Kind, Location, Store};
 
@@ -23,7 +23,7 @@ const LABELS_MAX: usize = 64;
 
 /// The event partitions found so far, and the position of the search in the directory.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundPartitions {
     partitions: Vec<Partition>,
     /// Number of streams of the directory searched.
     count: u64,
@@ -33,11 +33,11 @@ pub(super) struct Found {
 pub(super) struct Journaled<'a> {
     pub(super) store: &'a Store,
     pub(super) labels: Labels,
-    pub(super) found: &'a Mutex<Found>,
+    pub(super) found: &'a Mutex<FoundPartitions>,
 }
 
 /// The durable state of a conversation.
-pub(super) struct Standing {
+pub(super) struct VisibleConversation {
     pub(super) name: String,
     pub(super) state: State,
     /// The first retained message and the newest one.
@@ -47,7 +47,10 @@ pub(super) struct Standing {
 
 impl Journaled<'_> {
     /// Returns the durable state of a visible conversation.
-    pub(super) fn standing(&self, number: u64) -> Result<Option<Standing>, ReadError> {
+    pub(super) fn visible_conversation(
+        &self,
+        number: u64,
+    ) -> Result<Option<VisibleConversation>, ReadError> {
         let Some((Kind::Conversation, name, location)) = self.store.named(StreamId(number)) else {
             return Ok(None);
         };
@@ -56,7 +59,7 @@ impl Journaled<'_> {
         };
         let is_there = matches!(state.lifecycle, Lifecycle::Open | Lifecycle::Archived);
         let (start, head) = self.span(number, state.base);
-        Ok(is_there.then_some(Standing {
+        Ok(is_there.then_some(VisibleConversation {
             name,
             state,
             start,
@@ -94,7 +97,7 @@ impl Journaled<'_> {
     }
 
     /// Searches the new part of the directory for partitions.
-    fn find(&self, found: &mut Found) {
+    fn find(&self, found: &mut FoundPartitions) {
         while let Some((kind, _, location)) = self.store.named(StreamId(found.count + 1)) {
             let Location { shard, stream } = location;
             if kind == Kind::Events {
@@ -137,10 +140,10 @@ impl Source for Journaled<'_> {
         found.partitions.get(known..).unwrap_or_default().to_vec()
     }
 
-    fn reach(&self, partition: Partition) -> Reach {
+    fn reach(&self, partition: Partition) -> EventRange {
         let stream = StreamId(partition.stream);
         let state = self.store.journal.stream(partition.shard, stream);
-        state.map_or(Reach { start: 0, end: 0 }, |it| Reach {
+        state.map_or(EventRange { start: 0, end: 0 }, |it| EventRange {
             start: it.start,
             end: it.next_durable,
         })
@@ -191,8 +194,9 @@ impl Source for Journaled<'_> {
         self.store.creation(StreamId(number)).is_none()
     }
 
-    fn known(&self, number: u64) -> Result<Option<Known>, ReadError> {
-        let Some(Standing { name, state, .. }) = self.standing(number)? else {
+    fn conversation_facts(&self, number: u64) -> Result<Option<ConversationFacts>, ReadError> {
+        let Some(VisibleConversation { name, state, .. }) = self.visible_conversation(number)?
+        else {
             return Ok(None);
         };
         let mut labels = Vec::new();
@@ -201,7 +205,7 @@ impl Source for Journaled<'_> {
                 labels.push((key.to_owned(), value.to_owned()));
             }
         });
-        Ok(Some(Known {
+        Ok(Some(ConversationFacts {
             namespace: namespace(&name).to_owned(),
             base: state.base,
             created_ms: state.created_ms,
@@ -233,7 +237,7 @@ impl Source for Journaled<'_> {
         number: u64,
         base: u64,
         seqs: RangeInclusive<u64>,
-        said: &mut dyn FnMut(Said<'_>),
+        said: &mut dyn FnMut(MessageFacts<'_>),
     ) -> Result<(), ReadError> {
         let Some(Location { shard, stream }) = self.location(number) else {
             return Ok(());
@@ -257,7 +261,7 @@ impl Source for Journaled<'_> {
                     && seqs.contains(&seq)
                 {
                     let (at_ms, from) = (record.time_ms, message.from);
-                    said(Said { seq, at_ms, from });
+                    said(MessageFacts { seq, at_ms, from });
                 }
             }
             seq = (last.offset + 2).saturating_sub(base);

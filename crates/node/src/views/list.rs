@@ -10,8 +10,8 @@ use std::str::FromStr;
 use conversations::State;
 
 use super::Views;
-use super::entry::{self, Shelf};
-use super::journal::Standing;
+use super::entry::{self, ArchiveState};
+use super::journal::VisibleConversation;
 use super::scope::Scope;
 use super::walk::{Walk, WalkError};
 use crate::conversations::Refusal;
@@ -29,18 +29,18 @@ pub enum Archived {
 }
 
 impl Archived {
-    pub(super) fn shelves(self) -> &'static [Shelf] {
+    pub(super) fn archive_states(self) -> &'static [ArchiveState] {
         match self {
-            Self::No => &[Shelf::Open],
-            Self::Yes => &[Shelf::Archived],
-            Self::Any => &[Shelf::Open, Shelf::Archived],
+            Self::No => &[ArchiveState::Open],
+            Self::Yes => &[ArchiveState::Archived],
+            Self::Any => &[ArchiveState::Open, ArchiveState::Archived],
         }
     }
 }
 
 /// The end of a page. As a text: `ACTIVITY_MS-NUMBER`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cursor(pub(super) entry::Place);
+pub struct Cursor(pub(super) entry::ActivityPosition);
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -50,7 +50,7 @@ impl fmt::Display for Cursor {
 
 /// A text that is no cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no page ended there: a cursor is taken from `next` of a page")]
+#[error("invalid cursor: use the `next` of a page")]
 pub struct NoCursor;
 
 impl FromStr for Cursor {
@@ -58,7 +58,7 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, NoCursor> {
         let (activity_ms, number) = text.split_once('-').ok_or(NoCursor)?;
-        Ok(Self(entry::Place {
+        Ok(Self(entry::ActivityPosition {
             activity_ms: activity_ms.parse().map_err(|_| NoCursor)?,
             number: number.parse().map_err(|_| NoCursor)?,
         }))
@@ -114,7 +114,7 @@ impl Views<'_> {
         let walk = Walk {
             tables: &tables,
             scope: labels.first().copied().unwrap_or(namespace),
-            shelves: query.archived.shelves(),
+            archive_states: query.archived.archive_states(),
             now_ms: self.inner.expiry_ms(),
             after: query.after,
             limit: query.limit,
@@ -125,7 +125,7 @@ impl Views<'_> {
                 return Ok(None);
             }
             // A conversation that was erased meanwhile is skipped.
-            let standing = source.standing(place.number)?;
+            let standing = source.visible_conversation(place.number)?;
             Ok(standing.map(|standing| listed(standing, row.activity_ms)))
         });
         let (conversations, next) = self.walked(walked)?;
@@ -138,14 +138,14 @@ impl Views<'_> {
     /// Returns the result of a walk; on damage, closes the tables.
     pub(super) fn walked<T>(&self, walked: Result<T, WalkError>) -> Result<T, Refusal> {
         walked.map_err(|error| match error {
-            WalkError::Damage(damage) => self.fail(&mut self.kept.opened.lock(), &damage.into()),
+            WalkError::Damage(damage) => self.fail(&mut self.state.opened.lock(), &damage.into()),
             WalkError::Read(error) => error.into(),
         })
     }
 }
 
-fn listed(standing: Standing, active_ms: u64) -> Listed {
-    let Standing {
+fn listed(standing: VisibleConversation, active_ms: u64) -> Listed {
+    let VisibleConversation {
         name,
         state,
         start,

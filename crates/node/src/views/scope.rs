@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_scopes_are_the_same() {
+    fn different_scopes_have_different_hashes() {
         let one = Scope::namespace("a/b");
         let all = [
             one,

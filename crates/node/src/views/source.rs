@@ -12,7 +12,7 @@ pub(super) struct Partition {
 
 /// The range of events in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reach {
+pub(super) struct EventRange {
     /// The first retained event.
     pub(super) start: u64,
     /// The end of the durable events.
@@ -30,7 +30,7 @@ pub(super) enum Changed {
 
 /// The durable state of a conversation apart from its messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct ConversationFacts {
     /// `org/namespace`.
     pub(super) namespace: String,
     /// Number of records in the stream of messages before message 1.
@@ -53,7 +53,7 @@ pub(super) struct Known {
 
 /// The fields of a message that the views use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Said<'a> {
+pub(super) struct MessageFacts<'a> {
     pub(super) seq: u64,
     pub(super) at_ms: u64,
     /// The author; empty if not named.
@@ -65,7 +65,7 @@ pub(super) trait Source {
     /// Returns all partitions after the first `known` ones; their order never changes.
     fn partitions(&self, known: usize) -> Vec<Partition>;
 
-    fn reach(&self, partition: Partition) -> Reach;
+    fn reach(&self, partition: Partition) -> EventRange;
 
     /// Passes up to `limit` events from an offset on to the callback, and returns the next offset.
     /// An event of a conversation whose creation is not durable yet holds back all later events.
@@ -84,7 +84,7 @@ pub(super) trait Source {
     fn is_settled(&self, number: u64) -> bool;
 
     /// Returns the state of a conversation; `None` if no conversation with that number is visible.
-    fn known(&self, number: u64) -> Result<Option<Known>, ReadError>;
+    fn conversation_facts(&self, number: u64) -> Result<Option<ConversationFacts>, ReadError>;
 
     /// Returns the first retained message and the newest one, for a conversation with that base.
     fn span(&self, number: u64, base: u64) -> (u64, u64);
@@ -95,6 +95,6 @@ pub(super) trait Source {
         number: u64,
         base: u64,
         seqs: std::ops::RangeInclusive<u64>,
-        said: &mut dyn FnMut(Said<'_>),
+        said: &mut dyn FnMut(MessageFacts<'_>),
     ) -> Result<(), ReadError>;
 }

@@ -13,7 +13,9 @@ use redb::{
 };
 
 use super::damage::Damage;
-use super::entry::{Entry, KEY_SIZE, OrderKey, Participant, Place, Row, Shelf, key, place};
+use super::entry::{
+    ActivityPosition, ArchiveState, Entry, KEY_SIZE, OrderKey, Participant, Row, key, place,
+};
 use super::scope::{SCOPE_SIZE, Scope};
 
 /// Facts about the whole file, by name.
@@ -145,16 +147,16 @@ impl Tables {
     pub(super) fn newest(
         &self,
         scope: Scope,
-        shelves: &[Shelf],
-        after: Option<Place>,
+        archive_states: &[ArchiveState],
+        after: Option<ActivityPosition>,
         limit: usize,
-    ) -> Result<Vec<Place>, Damage> {
+    ) -> Result<Vec<ActivityPosition>, Damage> {
         let Some(order) = self.table(ORDER)? else {
             return Ok(Vec::new());
         };
         let mut places = Vec::new();
-        for shelf in shelves {
-            let keys = keys(scope, *shelf, after);
+        for archive_state in archive_states {
+            let keys = keys(scope, *archive_state, after);
             for found in order
                 .range::<&OrderKey>(&keys.0..&keys.1)?
                 .rev()
@@ -169,11 +171,15 @@ impl Tables {
     }
 
     /// Returns the conversations of a scope, oldest activity first.
-    pub(super) fn oldest(&self, scope: Scope, limit: usize) -> Result<Vec<Place>, Damage> {
+    pub(super) fn oldest(
+        &self,
+        scope: Scope,
+        limit: usize,
+    ) -> Result<Vec<ActivityPosition>, Damage> {
         let Some(order) = self.table(ORDER)? else {
             return Ok(Vec::new());
         };
-        let keys = keys(scope, Shelf::Open, None);
+        let keys = keys(scope, ArchiveState::Open, None);
         let found = order.range::<&OrderKey>(&keys.0..&keys.1)?.take(limit);
         found.map(|it| Ok(place(it?.0.value()))).collect()
     }
@@ -254,14 +260,14 @@ pub(super) struct Batch<'t> {
     order: Table<'t, &'static OrderKey, ()>,
     expiry: Table<'t, (u64, u64), ()>,
     /// Changes of the order table, sorted by key, so that each page of the table is written once.
-    reordered: BTreeMap<OrderKey, Goes>,
+    reordered: BTreeMap<OrderKey, KeyChange>,
 }
 
 /// The change of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Goes {
-    In,
-    Out,
+enum KeyChange {
+    Insert,
+    Remove,
 }
 
 impl Batch<'_> {
@@ -312,17 +318,17 @@ impl Batch<'_> {
         self.replace_participants(number, old, new)?;
         let keys = |entry: Option<&Entry>| entry.map(|it| it.keys(number)).unwrap_or_default();
         let (old, new) = (keys(old), keys(new));
-        let gone = old.difference(&new).map(|key| (*key, Goes::Out));
-        let come = new.difference(&old).map(|key| (*key, Goes::In));
+        let gone = old.difference(&new).map(|key| (*key, KeyChange::Remove));
+        let come = new.difference(&old).map(|key| (*key, KeyChange::Insert));
         self.reordered.extend(gone.chain(come));
         Ok(())
     }
 
     fn reorder(&mut self) -> Result<(), Damage> {
-        for (key, goes) in std::mem::take(&mut self.reordered) {
-            match goes {
-                Goes::In => _ = self.order.insert(&key, ())?,
-                Goes::Out => _ = self.order.remove(&key)?,
+        for (key, change) in std::mem::take(&mut self.reordered) {
+            match change {
+                KeyChange::Insert => _ = self.order.insert(&key, ())?,
+                KeyChange::Remove => _ = self.order.remove(&key)?,
             }
         }
         Ok(())
@@ -405,14 +411,21 @@ fn members(number: u64) -> RangeInclusive<MemberKey> {
 
 /// Returns the range of keys of a scope: from the first one to the one of `after`, which is
 /// excluded.
-fn keys(scope: Scope, shelf: Shelf, after: Option<Place>) -> (OrderKey, [u8; KEY_SIZE]) {
-    let first = Place {
+fn keys(
+    scope: Scope,
+    archive_state: ArchiveState,
+    after: Option<ActivityPosition>,
+) -> (OrderKey, [u8; KEY_SIZE]) {
+    let first = ActivityPosition {
         activity_ms: 0,
         number: 0,
     };
-    let end = after.unwrap_or(Place {
+    let end = after.unwrap_or(ActivityPosition {
         activity_ms: u64::MAX,
         number: u64::MAX,
     });
-    (key(scope, shelf, first), key(scope, shelf, end))
+    (
+        key(scope, archive_state, first),
+        key(scope, archive_state, end),
+    )
 }

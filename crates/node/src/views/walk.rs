@@ -3,7 +3,7 @@
 use journal::ReadError;
 
 use super::damage::Damage;
-use super::entry::{Place, Row, Shelf};
+use super::entry::{ActivityPosition, ArchiveState, Row};
 use super::list::Cursor;
 use super::scope::Scope;
 use super::tables::Tables;
@@ -31,7 +31,7 @@ pub(super) enum WalkError {
 pub(super) struct Walk<'a> {
     pub(super) tables: &'a Tables,
     pub(super) scope: Scope,
-    pub(super) shelves: &'a [Shelf],
+    pub(super) archive_states: &'a [ArchiveState],
     /// The current time; expired conversations are skipped.
     pub(super) now_ms: u64,
     /// The end of the previous page.
@@ -45,7 +45,7 @@ impl Walk<'_> {
     /// may be more.
     pub(super) fn collect<T>(
         self,
-        mut take: impl FnMut(Place, Row) -> Result<Option<T>, WalkError>,
+        mut take: impl FnMut(ActivityPosition, Row) -> Result<Option<T>, WalkError>,
     ) -> Result<(Vec<T>, Option<Cursor>), WalkError> {
         let limit = self.limit.clamp(1, LIMIT_MAX);
         let mut taken = Vec::new();
@@ -53,8 +53,8 @@ impl Walk<'_> {
         let mut looked_at = 0;
         loop {
             let chunk = (limit - taken.len() + 1).min(CHUNK);
-            let (scope, shelves) = (self.scope, self.shelves);
-            let places = self.tables.newest(scope, shelves, after, chunk)?;
+            let (scope, archive_states) = (self.scope, self.archive_states);
+            let places = self.tables.newest(scope, archive_states, after, chunk)?;
             let is_last = places.len() < chunk;
             for place in places {
                 if taken.len() == limit || looked_at == LOOKED_AT_MAX {

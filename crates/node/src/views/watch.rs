@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::inbox::Line;
 use super::scope::Scope;
-use super::{Kept, Views};
+use super::{Views, ViewsState};
 use crate::conversations::Refusal;
 use crate::handle::{Handle, Inner};
 
@@ -26,13 +26,13 @@ const LINES_MAX: usize = 256;
 
 /// The watchers, by scope.
 #[derive(Default)]
-pub(super) struct Watchers(Mutex<BTreeMap<Scope, Vec<Weak<Told>>>>);
+pub(super) struct Watchers(Mutex<BTreeMap<Scope, Vec<Weak<WatcherState>>>>);
 
 #[derive(Default)]
-struct Told(Mutex<Changes>);
+struct WatcherState(Mutex<PendingChanges>);
 
 #[derive(Default)]
-struct Changes {
+struct PendingChanges {
     numbers: BTreeSet<u64>,
     /// True if more conversations changed than are held.
     is_overrun: bool,
@@ -43,7 +43,7 @@ struct Changes {
 pub struct InboxWatch {
     inner: Arc<Inner>,
     scope: Scope,
-    told: Arc<Told>,
+    watcher: Arc<WatcherState>,
 }
 
 /// A change of an inbox.
@@ -61,20 +61,20 @@ impl Watchers {
     /// Returns the watched scopes.
     pub(super) fn scopes(&self) -> BTreeSet<Scope> {
         let mut watchers = self.0.lock();
-        for told in watchers.values_mut() {
-            told.retain(|it| it.strong_count() > 0);
+        for watcher in watchers.values_mut() {
+            watcher.retain(|it| it.strong_count() > 0);
         }
-        watchers.retain(|_, told| !told.is_empty());
+        watchers.retain(|_, watcher| !watcher.is_empty());
         watchers.keys().copied().collect()
     }
 
-    pub(super) fn tell(&self, changed: &[(Scope, u64)]) {
+    pub(super) fn notify(&self, changed: &[(Scope, u64)]) {
         let mut wakers = Vec::new();
         let watchers = self.0.lock();
         for (scope, number) in changed {
-            let told = watchers.get(scope).into_iter().flatten();
-            for told in told.filter_map(Weak::upgrade) {
-                wakers.extend(told.0.lock().note(*number));
+            let watcher = watchers.get(scope).into_iter().flatten();
+            for watcher in watcher.filter_map(Weak::upgrade) {
+                wakers.extend(watcher.0.lock().note(*number));
             }
         }
         drop(watchers);
@@ -86,7 +86,7 @@ impl Watchers {
     }
 }
 
-impl Changes {
+impl PendingChanges {
     /// Adds a conversation. Returns the waker to call.
     fn note(&mut self, number: u64) -> Option<Waker> {
         match self.numbers.len() < CHANGED_MAX {
@@ -101,25 +101,25 @@ impl Views<'_> {
     /// Watches an inbox in `org/namespace`. A caller that reads the inbox afterwards misses no
     /// change.
     pub fn watch_inbox(&self, namespace: &str, who: &str) -> Result<InboxWatch, Refusal> {
-        let Kept {
+        let ViewsState {
             watchers, options, ..
-        } = self.kept;
+        } = self.state;
         let max = options.watchers_max;
         if watchers.count() >= max {
-            let message = format!("{max} inboxes are being watched, which is the limit");
+            let message = format!("too many watched inboxes (limit {max}, views.watchers_max)");
             return Err(Refusal::new(ErrorCode::Busy, message));
         }
         let scope = Scope::namespace(namespace).participant(who);
-        let told = Arc::new(Told::default());
+        let watcher = Arc::new(WatcherState::default());
         let mut watchers = watchers.0.lock();
         watchers
             .entry(scope)
             .or_default()
-            .push(Arc::downgrade(&told));
+            .push(Arc::downgrade(&watcher));
         Ok(InboxWatch {
             inner: self.inner.clone(),
             scope,
-            told,
+            watcher,
         })
     }
 }
@@ -127,7 +127,7 @@ impl Views<'_> {
 impl InboxWatch {
     /// Becomes ready once there are changes to take.
     pub fn poll_changed(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut changes = self.told.0.lock();
+        let mut changes = self.watcher.0.lock();
         if changes.is_overrun || !changes.numbers.is_empty() {
             return Poll::Ready(());
         }
@@ -139,7 +139,7 @@ impl InboxWatch {
     /// the watch stays ready. Reads from disk.
     pub fn take(&self) -> Result<Vec<Changed>, Refusal> {
         let numbers: Vec<u64> = {
-            let mut changes = self.told.0.lock();
+            let mut changes = self.watcher.0.lock();
             if std::mem::take(&mut changes.is_overrun) {
                 changes.numbers.clear();
                 return Ok(vec![Changed::All]);

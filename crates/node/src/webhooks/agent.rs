@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use conversations::delivery::{Again, Call, Change, Decision, Deliveries, Ended, Failure, Options};
+use conversations::delivery::{
+    Call, Change, Decision, Deliveries, Failure, InterruptedCall, Options, RetryAdvice,
+};
 use conversations::record::WebhookSettings;
 use journal::Ticket;
 use parking_lot::Mutex;
@@ -43,7 +45,7 @@ pub(super) struct Agent {
 const REASON_MAX: usize = 512;
 
 /// A failed call.
-pub(super) struct Failed<'a> {
+pub(super) struct FailedCall<'a> {
     pub(super) failure: Failure,
     /// The reason, for display.
     pub(super) reason: &'a str,
@@ -53,27 +55,27 @@ pub(super) struct Failed<'a> {
 
 /// The consequence of a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum FailureOutcome {
     /// None: the call had been given up.
-    Unheard,
+    Ignored,
     /// The call will be retried.
-    Again,
+    Retried,
     /// The messages became a dead letter.
-    Dead,
+    DeadLetter,
 }
 
 /// A call in flight.
 pub(super) struct Flight {
     pub(super) number: u64,
     to_seq: u64,
-    pub(super) signal: Arc<Signal>,
+    pub(super) signal: Arc<CancelSignal>,
 }
 
 /// Signals to a call in flight that it was given up.
 #[derive(Debug, Default)]
-pub(super) struct Signal(Mutex<(bool, Option<Waker>)>);
+pub(super) struct CancelSignal(Mutex<(bool, Option<Waker>)>);
 
-impl Signal {
+impl CancelSignal {
     pub(super) fn end(&self) {
         let mut inside = self.0.lock();
         inside.0 = true;
@@ -157,8 +159,8 @@ impl Agent {
             }
             match self.deliveries.message(conversation, seq, now_ms) {
                 Ok(ended) => {
-                    if let Some(Ended { number, .. }) = ended {
-                        self.land(conversation, number, touched);
+                    if let Some(InterruptedCall { number, .. }) = ended {
+                        self.end_call(conversation, number, touched);
                     }
                 }
                 // The messages are found again by a scan, once fewer conversations wait.
@@ -176,12 +178,12 @@ impl Agent {
                     conversation,
                     number,
                 } => {
-                    let failed = Failed {
+                    let failed = FailedCall {
                         failure: Failure {
                             status: 0,
-                            again: Again::Later,
+                            again: RetryAdvice::Later,
                         },
-                        reason: "it has not said what it promised, in time",
+                        reason: "the agent did not send its promised answer in time",
                         jitter: 0,
                     };
                     self.failed(conversation, number, failed, now_ms, touched);
@@ -207,7 +209,7 @@ impl Agent {
         let Some(change) = self.deliveries.answered(conversation, number) else {
             return;
         };
-        self.land(conversation, number, touched);
+        self.end_call(conversation, number, touched);
         if self.revived.remove(&conversation) {
             self.unwritten.push_back(change);
         }
@@ -234,11 +236,11 @@ impl Agent {
         &mut self,
         conversation: u64,
         number: u64,
-        failed: Failed<'_>,
+        failed: FailedCall<'_>,
         now_ms: u64,
         touched: &Touched,
-    ) -> Fate {
-        let Failed {
+    ) -> FailureOutcome {
+        let FailedCall {
             failure,
             reason,
             jitter,
@@ -247,18 +249,18 @@ impl Agent {
             .deliveries
             .failed(conversation, number, failure, now_ms, jitter);
         let Some(change) = change else {
-            return Fate::Unheard;
+            return FailureOutcome::Ignored;
         };
-        self.land(conversation, number, touched);
+        self.end_call(conversation, number, touched);
         let Change::Dead { letter, .. } = change else {
-            return Fate::Again;
+            return FailureOutcome::Retried;
         };
         self.revived.remove(&conversation);
         let reason = &reason[..reason.floor_char_boundary(REASON_MAX)];
         self.reasons.insert(conversation, reason.to_owned());
         self.floors.insert(conversation, letter.to_seq);
         self.unwritten.push_back(change);
-        Fate::Dead
+        FailureOutcome::DeadLetter
     }
 
     /// Makes the messages of a dead letter pending again.
@@ -266,7 +268,7 @@ impl Agent {
         &mut self,
         conversation: u64,
         now_ms: u64,
-    ) -> Result<(), conversations::delivery::Refused> {
+    ) -> Result<(), conversations::delivery::DeliveryError> {
         let change = self.deliveries.revive(conversation, now_ms)?;
         self.revived.insert(conversation);
         self.reasons.remove(&conversation);
@@ -278,7 +280,7 @@ impl Agent {
     pub(super) fn discard(
         &mut self,
         conversation: u64,
-    ) -> Result<(), conversations::delivery::Refused> {
+    ) -> Result<(), conversations::delivery::DeliveryError> {
         let change = self.deliveries.discard(conversation)?;
         self.reasons.remove(&conversation);
         self.unwritten.push_back(change);
@@ -291,7 +293,7 @@ impl Agent {
         self.reasons.remove(&conversation);
         let (number, change) = self.deliveries.forget(conversation);
         if let Some(number) = number {
-            self.land(conversation, number, touched);
+            self.end_call(conversation, number, touched);
         }
         if self.revived.remove(&conversation) || is_kept {
             self.unwritten.push_back(change);
@@ -299,20 +301,20 @@ impl Agent {
     }
 
     /// Ends all calls.
-    pub(super) fn hang_up(&mut self, touched: &Touched) {
+    pub(super) fn end_all_calls(&mut self, touched: &Touched) {
         for (conversation, flight) in std::mem::take(&mut self.flights) {
             flight.signal.end();
-            touched.hung_up(conversation);
+            touched.call_ended(conversation);
         }
     }
 
-    fn land(&mut self, conversation: u64, number: u64, touched: &Touched) {
+    fn end_call(&mut self, conversation: u64, number: u64, touched: &Touched) {
         let flight = self.flights.get(&conversation);
         if flight.is_some_and(|flight| flight.number == number)
             && let Some(flight) = self.flights.remove(&conversation)
         {
             flight.signal.end();
-            touched.hung_up(conversation);
+            touched.call_ended(conversation);
         }
     }
 

@@ -5,12 +5,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use conversations::Status;
-use conversations::delivery::{self, Again, Failure};
+use conversations::delivery::{self, Failure, RetryAdvice};
 use conversations::record::WebhookSettings;
 use journal::StreamId;
 use model::Name;
 
-use super::agent::{Failed, Fate, Signal};
+use super::agent::{CancelSignal, FailedCall, FailureOutcome};
 use crate::conversations::{ContextRead, Pending, Refusal, answered_by, delivery_id};
 use crate::counters::Counter;
 use crate::handle::{Handle, Inner};
@@ -23,7 +23,7 @@ pub struct Call {
     pub(super) settings: Arc<WebhookSettings>,
     pub(super) conversation: Name,
     pub(super) call: delivery::Call,
-    pub(super) signal: Arc<Signal>,
+    pub(super) signal: Arc<CancelSignal>,
     pub(super) is_over: bool,
 }
 
@@ -139,14 +139,14 @@ impl Call {
         let failure = Failure {
             status,
             again: match again {
-                Retry::Never => Again::Never,
-                Retry::Later => Again::Later,
-                Retry::After(pause) => Again::After {
+                Retry::Never => RetryAdvice::Never,
+                Retry::Later => RetryAdvice::Later,
+                Retry::After(pause) => RetryAdvice::After {
                     pause_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
                 },
             },
         };
-        let failed = Failed {
+        let failed = FailedCall {
             failure,
             reason,
             jitter: self.inner.ports.entropy.next_u64() as u32,
@@ -154,9 +154,9 @@ impl Call {
         self.settle(|agent, touched, call, now_ms| {
             let (conversation, number) = (call.conversation, call.number);
             match agent.failed(conversation, number, failed, now_ms, touched) {
-                Fate::Unheard => {}
-                Fate::Again => counters.count(Counter::WebhookFailures),
-                Fate::Dead => {
+                FailureOutcome::Ignored => {}
+                FailureOutcome::Retried => counters.count(Counter::WebhookFailures),
+                FailureOutcome::DeadLetter => {
                     counters.count(Counter::WebhookFailures);
                     counters.count(Counter::WebhookDead);
                 }
@@ -174,7 +174,7 @@ impl Call {
         };
         let now_ms = webhooks.now_ms();
         let touched = &webhooks.store.touched;
-        if let Some(agent) = webhooks.kept.agents.lock().get_mut(&self.agent) {
+        if let Some(agent) = webhooks.registry.agents.lock().get_mut(&self.agent) {
             then(agent, touched, &self.call, now_ms);
         }
         touched.touch(StreamId(self.call.conversation));
@@ -202,7 +202,7 @@ pub enum Retry {
 impl Drop for Call {
     fn drop(&mut self) {
         if !self.is_over {
-            self.fail(0, Retry::Later, "it was given up");
+            self.fail(0, Retry::Later, "the call was dropped");
         }
     }
 }

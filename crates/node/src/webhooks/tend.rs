@@ -9,7 +9,7 @@ use conversations::record::WebhookSettings;
 use journal::{Status, StreamId};
 use model::{ErrorCode, Name};
 
-use super::agent::{Agent, Signal};
+use super::agent::{Agent, CancelSignal};
 use super::{Call, Webhooks, nothing};
 use crate::conversations::{Change, Look, Refusal};
 use crate::counters::Counter;
@@ -27,7 +27,7 @@ const SYNC_PAUSE: Duration = Duration::from_millis(5);
 
 /// Conversations that must be looked at again.
 #[derive(Default)]
-struct Again {
+struct Revisits {
     /// Conversations with data that is not durable yet.
     partial: Vec<u64>,
     /// Conversations that could not be read.
@@ -61,7 +61,7 @@ impl Webhooks<'_> {
         if is_more {
             pause(Duration::ZERO);
         }
-        let Again { partial, failed } = self.look_at(&taken);
+        let Revisits { partial, failed } = self.look_at(&taken);
         for (conversations, after) in [(partial, SYNC_PAUSE), (failed, FAILURE_PAUSE)] {
             if !conversations.is_empty() {
                 self.store.touched.put_back(&conversations);
@@ -85,7 +85,7 @@ impl Webhooks<'_> {
             !agent.is_scanned && agent.deliveries.len() <= room
         };
         let wanted: Vec<_> = {
-            let agents = self.kept.agents.lock();
+            let agents = self.registry.agents.lock();
             let wanted = agents.iter().filter(|(_, agent)| is_wanted(agent));
             let wanted = wanted.map(|(name, agent)| (name.clone(), agent.options().pending_max));
             wanted.collect()
@@ -107,7 +107,7 @@ impl Webhooks<'_> {
                 .iter()
                 .filter_map(|due| self.store.find(Kind::Conversation, &due.name));
             let found: Vec<_> = found.map(|at| at.stream.0).collect();
-            if let Some(agent) = self.kept.agents.lock().get_mut(&name) {
+            if let Some(agent) = self.registry.agents.lock().get_mut(&name) {
                 agent.is_scanned = true;
             }
             self.store.touched.put_back(&found);
@@ -116,26 +116,26 @@ impl Webhooks<'_> {
     }
 
     /// Passes unanswered messages of conversations to their agents.
-    fn look_at(&self, conversations: &[u64]) -> Again {
-        let mut again = Again::default();
+    fn look_at(&self, conversations: &[u64]) -> Revisits {
+        let mut revisits = Revisits::default();
         for conversation in conversations {
             match self.look(*conversation) {
                 // The read may succeed later.
-                Err(_) => again.failed.push(*conversation),
+                Err(_) => revisits.failed.push(*conversation),
                 Ok(None) => {}
                 Ok(Some(look)) => {
                     let now_ms = self.now_ms();
-                    let mut agents = self.kept.agents.lock();
+                    let mut agents = self.registry.agents.lock();
                     let Some(agent) = agents.get_mut(&look.agent).filter(|_| look.is_open) else {
                         continue;
                     };
                     if agent.feed(*conversation, &look, now_ms, &self.store.touched) {
-                        again.partial.push(*conversation);
+                        revisits.partial.push(*conversation);
                     }
                 }
             }
         }
-        again
+        revisits
     }
 
     fn look(&self, conversation: u64) -> Result<Option<Look>, Refusal> {
@@ -144,7 +144,7 @@ impl Webhooks<'_> {
         };
         let conversations = node.conversations().ok_or_else(nothing)?;
         conversations.look(StreamId(conversation), &|agent| {
-            let agents = self.kept.agents.lock();
+            let agents = self.registry.agents.lock();
             agents.get(agent).map_or(0, |it| it.floor(conversation))
         })
     }
@@ -155,7 +155,7 @@ impl Webhooks<'_> {
         let mut buried = Vec::new();
         let mut is_done = true;
         {
-            let mut agents = self.kept.agents.lock();
+            let mut agents = self.registry.agents.lock();
             for (name, agent) in agents.iter_mut() {
                 if agent.unwritten.is_empty() && agent.burying.is_empty() {
                     continue;
@@ -212,9 +212,13 @@ impl Webhooks<'_> {
         let now_ms = self.now_ms();
         let mut found = Vec::new();
         {
-            let mut agents = self.kept.agents.lock();
+            let mut agents = self.registry.agents.lock();
             let in_flight = agents.values().map(|it| it.deliveries.calling() as usize);
-            let mut room = self.kept.options.calls_max.saturating_sub(in_flight.sum());
+            let mut room = self
+                .registry
+                .options
+                .calls_max
+                .saturating_sub(in_flight.sum());
             let mut is_any = true;
             // One call per agent and round, so that no agent takes all the room.
             while room > 0 && is_any {
@@ -237,12 +241,12 @@ impl Webhooks<'_> {
     }
 
     /// Returns the call, unless its conversation no longer needs it.
-    fn check(&self, found: Found) -> Option<Call> {
+    fn check(&self, found: SelectedCall) -> Option<Call> {
         let (agent, settings, call, signal) = found;
         let (conversation, number) = (call.conversation, call.number);
         let look = self.look(conversation);
         {
-            let mut agents = self.kept.agents.lock();
+            let mut agents = self.registry.agents.lock();
             let known = agents.get_mut(&agent)?;
             match look {
                 Ok(Some(look)) if look.agent == agent && look.is_open => {
@@ -274,9 +278,9 @@ impl Webhooks<'_> {
     }
 
     fn next_ms(&self) -> Option<u64> {
-        let agents = self.kept.agents.lock();
+        let agents = self.registry.agents.lock();
         let in_flight = agents.values().map(|it| it.deliveries.calling() as usize);
-        if in_flight.sum::<usize>() >= self.kept.options.calls_max {
+        if in_flight.sum::<usize>() >= self.registry.options.calls_max {
             // The end of a call makes room.
             return None;
         }
@@ -287,9 +291,9 @@ impl Webhooks<'_> {
     }
 }
 
-type Found = (
+type SelectedCall = (
     String,
     Arc<WebhookSettings>,
     conversations::delivery::Call,
-    Arc<Signal>,
+    Arc<CancelSignal>,
 );

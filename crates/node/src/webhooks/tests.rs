@@ -1,4 +1,4 @@
-//! Agents of a whole node on a disk in memory and a clock that is moved by hand.
+//! Webhooks of a whole node with a disk in memory and a manual clock.
 
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::ports::caller::{Calling, Request};
 use crate::testing::World;
 use crate::views::Place;
 
-/// Nobody is reached: tests say themselves what becomes of a call.
+/// A caller that makes no calls: tests report the outcomes.
 struct Nobody;
 
 impl Caller for Nobody {
@@ -30,7 +30,7 @@ impl Caller for Nobody {
     }
 }
 
-struct Kept {
+struct Fixture {
     world: World,
     line: Line,
     disk: SimulatedDisk,
@@ -74,13 +74,13 @@ fn done<T>(mut pending: Pending<T>) -> Result<T, Refusal> {
     }
 }
 
-impl Kept {
-    /// A conversation that the agent answers, which is called as the schedule says.
+impl Fixture {
+    /// Creates a conversation with an agent that is called by the schedule.
     fn new(schedule: Schedule) -> Self {
         let disk = SimulatedDisk::new(5);
-        let mut kept = Self::start(disk, 1);
-        let put = kept.webhooks().put(&named(AGENT), settings(), schedule);
-        kept.line.step();
+        let mut fixture = Self::start(disk, 1);
+        let put = fixture.webhooks().put(&named(AGENT), settings(), schedule);
+        fixture.line.step();
         assert_eq!(done(put.unwrap()), Ok(true));
         let change = Change::Put {
             metadata: None,
@@ -90,12 +90,12 @@ impl Kept {
             }),
             is_archived: None,
         };
-        let conversations = kept.world.node.conversations().unwrap();
+        let conversations = fixture.world.node.conversations().unwrap();
         let changed = conversations.change(&named(NAME), None, &change).unwrap();
-        kept.line.step();
+        fixture.line.step();
         done(changed).unwrap();
-        assert!(kept.calls().is_empty());
-        kept
+        assert!(fixture.calls().is_empty());
+        fixture
     }
 
     fn start(disk: SimulatedDisk, starts: u64) -> Self {
@@ -118,7 +118,7 @@ impl Kept {
         }
     }
 
-    /// The power fails, and the node is started again.
+    /// Simulates a power failure and restarts the node.
     fn crash(self) -> Self {
         let Self {
             world,
@@ -154,7 +154,7 @@ impl Kept {
         done(pending).unwrap();
     }
 
-    /// Calls that are to be made now, after everything has been looked at.
+    /// Returns the calls to make, after all changes were processed.
     fn calls(&mut self) -> Vec<Call> {
         let mut calls = Vec::new();
         for _ in 0..4 {
@@ -194,85 +194,87 @@ fn is_ended(call: &Call) -> bool {
 
 #[test]
 fn a_call_waits_for_silence_but_not_for_ever() {
-    let mut kept = Kept::new(Schedule {
+    let mut fixture = Fixture::new(Schedule {
         debounce_ms: 300,
         max_wait_ms: 1_000,
         ..Schedule::default()
     });
-    kept.say("one");
-    let call = kept.call_after(300);
+    fixture.say("one");
+    let call = fixture.call_after(300);
     assert_eq!(seqs(&call), (1, 1));
     let id = call.id();
-    kept.say_as(&id, "bot");
+    fixture.say_as(&id, "bot");
     call.answered();
-    assert!(kept.calls().is_empty());
+    assert!(fixture.calls().is_empty());
     let mut called = None;
     for round in 0..12_u64 {
-        kept.say(&format!("more-{round}"));
-        if let Some(call) = kept.calls().pop() {
+        fixture.say(&format!("more-{round}"));
+        if let Some(call) = fixture.calls().pop() {
             called = Some((round, seqs(&call)));
             break;
         }
-        kept.world.pass_ms(100);
+        fixture.world.pass_ms(100);
     }
-    // Somebody spoke every 100 ms; message 2 was the first for it, as its own answer is none.
+    // A message came every 100 ms. Message 2 was the first one due, as the agent's own answer does
+    // not count.
     assert_eq!(called, Some((10, (3, 13))));
 }
 
 #[test]
 fn a_mark_moves_with_the_answer_and_not_before_so_a_crash_loses_no_call() {
-    let mut kept = Kept::new(Schedule::default());
-    kept.say("question");
-    let call = kept.call_after(200);
+    let mut fixture = Fixture::new(Schedule::default());
+    fixture.say("question");
+    let call = fixture.call_after(200);
     let id = call.id();
-    assert_eq!((call.attempt(), kept.read_mark()), (1, 0));
-    // It was called, and the power fails: nobody has seen an answer.
+    assert_eq!((call.attempt(), fixture.read_mark()), (1, 0));
+    // The agent was called, and the power fails before any answer.
     std::mem::forget(call);
-    let mut kept = kept.crash();
-    let call = kept.call_after(200);
-    assert_eq!((call.id(), kept.read_mark()), (id.clone(), 0));
-    // The answer is decided, and the power fails before it is on the disk: neither is there.
-    let pending = kept.append(&id, "bot").unwrap();
+    let mut fixture = fixture.crash();
+    let call = fixture.call_after(200);
+    assert_eq!((call.id(), fixture.read_mark()), (id.clone(), 0));
+    // The answer was decided, and the power fails before it is durable: neither answer nor mark
+    // exists.
+    let pending = fixture.append(&id, "bot").unwrap();
     drop(pending);
     std::mem::forget(call);
-    let mut kept = kept.crash();
-    let head = |kept: &Kept| {
-        let conversations = kept.world.node.conversations().unwrap();
+    let mut fixture = fixture.crash();
+    let head = |fixture: &Fixture| {
+        let conversations = fixture.world.node.conversations().unwrap();
         done(conversations.get(&named(NAME)).unwrap())
             .unwrap()
             .head_seq
     };
-    assert_eq!((head(&kept), kept.read_mark()), (1, 0));
-    let call = kept.call_after(200);
-    kept.say_as(&id, "bot");
-    // It is on the disk, and the power fails before anybody is told: both are there, once.
+    assert_eq!((head(&fixture), fixture.read_mark()), (1, 0));
+    let call = fixture.call_after(200);
+    fixture.say_as(&id, "bot");
+    // The answer is durable, and the power fails before it is reported: both exist, once.
     std::mem::forget(call);
-    let mut kept = kept.crash();
-    assert_eq!((head(&kept), kept.read_mark()), (2, 1));
-    assert!(kept.calls().is_empty());
-    kept.world.pass_ms(10_000);
-    assert!(kept.calls().is_empty());
+    let mut fixture = fixture.crash();
+    assert_eq!((head(&fixture), fixture.read_mark()), (2, 1));
+    assert!(fixture.calls().is_empty());
+    fixture.world.pass_ms(10_000);
+    assert!(fixture.calls().is_empty());
 }
 
 #[test]
 fn what_fails_is_called_again_and_then_a_dead_letter_that_outlives_the_power() {
-    let mut kept = Kept::new(Schedule {
+    let mut fixture = Fixture::new(Schedule {
         attempts_max: 2,
         pause_ms: 400,
         ..Schedule::default()
     });
-    kept.say("question");
-    kept.call_after(200).failed(503, Retry::Later, "said so");
-    assert_eq!(kept.view().waiting, 1);
-    let call = kept.call_after(400);
-    assert_eq!((call.attempt(), kept.read_mark()), (2, 0));
+    fixture.say("question");
+    fixture.call_after(200).failed(503, Retry::Later, "said so");
+    assert_eq!(fixture.view().waiting, 1);
+    let call = fixture.call_after(400);
+    assert_eq!((call.attempt(), fixture.read_mark()), (2, 0));
     call.failed(500, Retry::Later, "said so");
-    assert!(kept.calls().is_empty());
-    assert_eq!(kept.read_mark(), 1, "the conversation goes on");
-    let mut kept = kept.crash();
-    kept.world.pass_ms(10_000);
-    assert!(kept.calls().is_empty());
-    let dead = kept.webhooks().dead(&named(AGENT)).unwrap();
+    assert!(fixture.calls().is_empty());
+    assert_eq!(fixture.read_mark(), 1, "the conversation goes on");
+    let mut fixture = fixture.crash();
+    fixture.world.pass_ms(10_000);
+    assert!(fixture.calls().is_empty());
+    let dead = fixture.webhooks().dead(&named(AGENT)).unwrap();
     assert_eq!(dead.len(), 1);
     assert_eq!(dead[0].conversation, NAME);
     let letter = dead[0].letter;
@@ -284,124 +286,124 @@ fn what_fails_is_called_again_and_then_a_dead_letter_that_outlives_the_power() {
     );
     assert_eq!(found, (1, 1, 2, 500));
 
-    let webhooks = kept.webhooks();
+    let webhooks = fixture.webhooks();
     webhooks.retry(&named(AGENT), &named(NAME)).unwrap();
     let missing = webhooks.discard(&named(AGENT), &named(NAME)).unwrap_err();
     assert_eq!(missing.code, ErrorCode::NotFound);
-    let call = kept.calls().remove(0);
+    let call = fixture.calls().remove(0);
     assert_eq!(seqs(&call), (1, 1));
-    // Asked for by hand, and the power fails: it is not forgotten.
+    // A retry at a user's request survives a power failure.
     std::mem::forget(call);
-    let mut kept = kept.crash();
-    let call = kept.call_after(200);
+    let mut fixture = fixture.crash();
+    let call = fixture.call_after(200);
     let id = call.id();
-    kept.say_as(&id, "bot");
+    fixture.say_as(&id, "bot");
     call.answered();
-    assert!(kept.calls().is_empty());
-    let mut kept = kept.crash();
-    kept.world.pass_ms(10_000);
-    assert!(kept.calls().is_empty());
-    assert_eq!(kept.view().dead, 0);
+    assert!(fixture.calls().is_empty());
+    let mut fixture = fixture.crash();
+    fixture.world.pass_ms(10_000);
+    assert!(fixture.calls().is_empty());
+    assert_eq!(fixture.view().dead, 0);
 }
 
 #[test]
-fn an_error_that_will_not_pass_is_a_dead_letter_at_once_and_can_be_dropped() {
-    let mut kept = Kept::new(Schedule::default());
-    kept.say("question");
-    kept.call_after(200).failed(404, Retry::Never, "said so");
-    kept.calls();
-    assert_eq!((kept.view().dead, kept.view().waiting), (1, 0));
-    let webhooks = kept.webhooks();
+fn a_permanent_error_is_a_dead_letter_at_once() {
+    let mut fixture = Fixture::new(Schedule::default());
+    fixture.say("question");
+    fixture.call_after(200).failed(404, Retry::Never, "said so");
+    fixture.calls();
+    assert_eq!((fixture.view().dead, fixture.view().waiting), (1, 0));
+    let webhooks = fixture.webhooks();
     let dead = webhooks.dead(&named(AGENT)).unwrap();
     assert_eq!(dead[0].reason, "said so");
     webhooks.discard(&named(AGENT), &named(NAME)).unwrap();
-    kept.calls();
-    let kept = kept.crash();
-    assert_eq!(kept.view().dead, 0);
+    fixture.calls();
+    let fixture = fixture.crash();
+    assert_eq!(fixture.view().dead, 0);
 }
 
 #[test]
 fn a_newer_message_interrupts_and_the_next_call_is_for_all_of_it() {
-    let mut kept = Kept::new(Schedule {
+    let mut fixture = Fixture::new(Schedule {
         on_busy: OnBusy::Interrupt,
         ..Schedule::default()
     });
-    kept.say("one");
-    let call = kept.call_after(200);
+    fixture.say("one");
+    let call = fixture.call_after(200);
     assert!(!is_ended(&call));
-    kept.say("two");
-    assert!(kept.calls().is_empty());
+    fixture.say("two");
+    assert!(fixture.calls().is_empty());
     assert!(is_ended(&call));
     let before = call.id();
     call.failed(0, Retry::Later, "said so");
-    let call = kept.call_after(200);
+    let call = fixture.call_after(200);
     assert_eq!((seqs(&call), call.attempt()), ((1, 2), 1));
     assert_ne!(call.id(), before);
 }
 
 #[test]
-fn an_agent_that_wants_no_other_has_messages_refused_while_it_answers_but_its_own() {
-    let mut kept = Kept::new(Schedule {
+fn on_busy_reject_refuses_messages_of_others_during_a_call() {
+    let mut fixture = Fixture::new(Schedule {
         on_busy: OnBusy::Reject,
         ..Schedule::default()
     });
-    kept.say("one");
-    let call = kept.call_after(200);
-    let refusal = kept.append("two", "alice").unwrap_err();
+    fixture.say("one");
+    let call = fixture.call_after(200);
+    let refusal = fixture.append("two", "alice").unwrap_err();
     let details = Details {
         seq: Some(1),
         ..Details::default()
     };
     assert_eq!((refusal.code, *refusal.details), (ErrorCode::Busy, details));
-    kept.say_as("thought", "bot");
+    fixture.say_as("thought", "bot");
     let id = call.id();
-    kept.say_as(&id, "");
+    fixture.say_as(&id, "");
     call.answered();
-    kept.say("two");
-    assert_eq!(kept.read_mark(), 1);
-    assert_eq!(seqs(&kept.call_after(200)), (4, 4));
+    fixture.say("two");
+    assert_eq!(fixture.read_mark(), 1);
+    assert_eq!(seqs(&fixture.call_after(200)), (4, 4));
 }
 
 #[test]
 fn an_agent_that_answers_later_has_its_mark_moved_by_what_it_writes_then() {
-    let mut kept = Kept::new(Schedule::default());
-    kept.say("one");
-    kept.call_after(200).later();
-    assert_eq!((kept.view().calling, kept.read_mark()), (1, 0));
-    kept.say("two");
-    kept.say_as("at-last", "bot");
-    assert_eq!(kept.read_mark(), 1);
-    // What came meanwhile is for the next call.
-    assert_eq!(seqs(&kept.call_after(200)), (2, 2));
+    let mut fixture = Fixture::new(Schedule::default());
+    fixture.say("one");
+    fixture.call_after(200).later();
+    assert_eq!((fixture.view().calling, fixture.read_mark()), (1, 0));
+    fixture.say("two");
+    fixture.say_as("at-last", "bot");
+    assert_eq!(fixture.read_mark(), 1);
+    // Messages that came meanwhile are left to the next call.
+    assert_eq!(seqs(&fixture.call_after(200)), (2, 2));
 }
 
 #[test]
-fn an_agent_that_does_not_answer_later_in_time_is_called_again() {
-    let mut kept = Kept::new(Schedule::default());
-    kept.say("one");
-    kept.call_after(200).later();
-    kept.world.pass_ms(4_900);
-    assert!(kept.calls().is_empty());
-    kept.world.pass_ms(100);
-    assert!(kept.calls().is_empty());
-    let call = kept.call_after(1_000);
+fn a_missed_promised_answer_is_called_for_again() {
+    let mut fixture = Fixture::new(Schedule::default());
+    fixture.say("one");
+    fixture.call_after(200).later();
+    fixture.world.pass_ms(4_900);
+    assert!(fixture.calls().is_empty());
+    fixture.world.pass_ms(100);
+    assert!(fixture.calls().is_empty());
+    let call = fixture.call_after(1_000);
     assert_eq!((seqs(&call), call.attempt()), ((1, 1), 2));
 }
 
 #[test]
 fn what_was_said_while_nobody_looked_is_found_again() {
-    let mut kept = Kept::new(Schedule::default());
-    kept.say("one");
-    kept.say("two");
-    let mut kept = kept.crash();
-    assert_eq!(seqs(&kept.call_after(200)), (1, 2));
+    let mut fixture = Fixture::new(Schedule::default());
+    fixture.say("one");
+    fixture.say("two");
+    let mut fixture = fixture.crash();
+    assert_eq!(seqs(&fixture.call_after(200)), (1, 2));
 }
 
 #[test]
 fn a_part_of_an_answer_does_not_move_the_mark() {
-    let mut kept = Kept::new(Schedule::default());
-    kept.say("one");
-    let call = kept.call_after(200);
+    let mut fixture = Fixture::new(Schedule::default());
+    fixture.say("one");
+    let call = fixture.call_after(200);
     let id = call.id();
     struct Nothing;
     impl crate::conversations::Assemble for Nothing {
@@ -412,7 +414,7 @@ fn a_part_of_an_answer_does_not_move_the_mark() {
             }
         }
     }
-    let node = kept.world.node.clone();
+    let node = fixture.world.node.clone();
     node.assemble_with(Arc::new(Nothing)).unwrap();
     let open = |id: &str| {
         let draft = crate::conversations::NewDraft {
@@ -426,13 +428,13 @@ fn a_part_of_an_answer_does_not_move_the_mark() {
             .draft_open(&named(NAME), draft)
     };
     let pending = open(&id).unwrap();
-    kept.line.step();
+    fixture.line.step();
     drop(done(pending).unwrap());
-    kept.line.step();
-    assert_eq!(kept.read_mark(), 0);
+    fixture.line.step();
+    assert_eq!(fixture.read_mark(), 0);
     assert_eq!(call.is_answer(2)(), Ok(false));
     let pending = open(&call.answer_id(1)).unwrap();
-    kept.line.step();
+    fixture.line.step();
     let mut writer = done(pending).unwrap();
     let finished = crate::conversations::Finished {
         status: Status::Complete,
@@ -443,31 +445,31 @@ fn a_part_of_an_answer_does_not_move_the_mark() {
         },
     };
     let pending = writer.finish(finished).unwrap();
-    kept.line.step();
+    fixture.line.step();
     done(pending).unwrap();
-    assert_eq!((kept.read_mark(), call.is_answer(3)()), (1, Ok(true)));
+    assert_eq!((fixture.read_mark(), call.is_answer(3)()), (1, Ok(true)));
     call.answered();
-    kept.world.pass_ms(10_000);
-    assert!(kept.calls().is_empty());
+    fixture.world.pass_ms(10_000);
+    assert!(fixture.calls().is_empty());
 }
 
 #[test]
 fn what_was_answered_in_the_original_is_answered_in_its_copy() {
-    let mut kept = Kept::new(Schedule::default());
-    kept.say("one");
-    let call = kept.call_after(200);
+    let mut fixture = Fixture::new(Schedule::default());
+    fixture.say("one");
+    let call = fixture.call_after(200);
     let id = call.id();
-    kept.say_as(&id, "bot");
+    fixture.say_as(&id, "bot");
     call.answered();
-    kept.say("two");
-    let call = kept.call_after(200);
+    fixture.say("two");
+    let call = fixture.call_after(200);
     for (copy, at_seq) in [("a/b/answered", 2), ("a/b/open", 3)] {
-        let conversations = kept.world.node.conversations().unwrap();
+        let conversations = fixture.world.node.conversations().unwrap();
         let forked = conversations.fork(&named(NAME), &named(copy), at_seq);
-        kept.line.step();
+        fixture.line.step();
         done(forked.unwrap()).unwrap();
     }
-    let copied = kept.call_after(200);
+    let copied = fixture.call_after(200);
     let found = (copied.conversation().base(), seqs(&copied));
     assert_eq!(found, ("a/b/open", (3, 3)));
     assert_eq!(seqs(&call), (3, 3));
@@ -475,12 +477,12 @@ fn what_was_answered_in_the_original_is_answered_in_its_copy() {
 
 #[test]
 fn settings_are_checked_kept_and_forgotten() {
-    let mut kept = Kept::new(Schedule::default());
+    let mut fixture = Fixture::new(Schedule::default());
     let nowhere = WebhookSettings {
         target: WebhookTarget::Url(String::new()),
         ..settings()
     };
-    let refused = kept
+    let refused = fixture
         .webhooks()
         .put(&named(AGENT), nowhere, Schedule::default());
     assert_eq!(refused.unwrap_err().code, ErrorCode::InvalidArgument);
@@ -488,22 +490,22 @@ fn settings_are_checked_kept_and_forgotten() {
         secret: "s".to_owned(),
         ..settings()
     };
-    let put = kept
+    let put = fixture
         .webhooks()
         .put(&named(AGENT), changed.clone(), Schedule::default());
-    kept.line.step();
+    fixture.line.step();
     assert_eq!(done(put.unwrap()), Ok(false));
-    let mut kept = kept.crash();
-    assert_eq!(*kept.view().settings, changed);
-    assert_eq!(kept.webhooks().list("a/b").unwrap().len(), 1);
-    assert!(kept.webhooks().list("a/x").unwrap().is_empty());
-    let deleted = kept.webhooks().delete(&named(AGENT)).unwrap();
-    kept.line.step();
+    let mut fixture = fixture.crash();
+    assert_eq!(*fixture.view().settings, changed);
+    assert_eq!(fixture.webhooks().list("a/b").unwrap().len(), 1);
+    assert!(fixture.webhooks().list("a/x").unwrap().is_empty());
+    let deleted = fixture.webhooks().delete(&named(AGENT)).unwrap();
+    fixture.line.step();
     done(deleted).unwrap();
-    let mut kept = kept.crash();
-    let missing = kept.webhooks().get(&named(AGENT)).unwrap_err();
+    let mut fixture = fixture.crash();
+    let missing = fixture.webhooks().get(&named(AGENT)).unwrap_err();
     assert_eq!(missing.code, ErrorCode::NotFound);
-    kept.say("to-nobody");
-    kept.world.pass_ms(10_000);
-    assert!(kept.calls().is_empty());
+    fixture.say("to-nobody");
+    fixture.world.pass_ms(10_000);
+    assert!(fixture.calls().is_empty());
 }

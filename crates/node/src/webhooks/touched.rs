@@ -11,10 +11,10 @@ use parking_lot::Mutex;
 
 /// The set of changed conversations with an agent.
 #[derive(Debug, Default)]
-pub(crate) struct Touched(Mutex<Inside>);
+pub(crate) struct Touched(Mutex<State>);
 
 #[derive(Debug, Default)]
-struct Inside {
+struct State {
     /// True once the set is read; until then nothing is added.
     is_kept: bool,
     conversations: BTreeSet<u64>,
@@ -28,7 +28,7 @@ struct Inside {
     waker: Option<Waker>,
 }
 
-impl Inside {
+impl State {
     fn wake(&mut self) {
         self.is_new = true;
         self.waker.take().into_iter().for_each(Waker::wake);
@@ -101,7 +101,7 @@ impl Touched {
     }
 
     /// Records that no call for the conversation is in flight.
-    pub(super) fn hung_up(&self, conversation: u64) {
+    pub(super) fn call_ended(&self, conversation: u64) {
         let mut inside = self.0.lock();
         inside.busy.remove(&conversation);
         inside.awaited.remove(&conversation);

@@ -83,12 +83,12 @@ fn cut(text: &str, size_max: usize) -> &str {
 }
 
 /// The remaining bytes of a record.
-pub(super) struct Rest<'a> {
+pub(super) struct FieldReader<'a> {
     bytes: &'a [u8],
     what: &'static str,
 }
 
-impl<'a> Rest<'a> {
+impl<'a> FieldReader<'a> {
     pub(super) fn new(bytes: &'a [u8], what: &'static str) -> Self {
         Self { bytes, what }
     }

@@ -2,12 +2,12 @@
 //! since.
 
 use super::Malformed;
-use super::bytes::{Rest, Write};
+use super::bytes::{FieldReader, Write};
 use crate::cell::Cell;
 use crate::key::Key;
 use crate::limit::{Kind, LimitId};
 use crate::plan::Plan;
-use crate::rules::{Rules, stored};
+use crate::rules::{Rules, stored_prefix};
 use crate::subject::Subject;
 use crate::table::Table;
 
@@ -30,7 +30,7 @@ pub fn encode_cell(rules: &Rules, key: Key<'_>, cell: &Cell, out: &mut Vec<u8>) 
         return;
     };
     let change = match cell.is_overridden {
-        true => rules.overrides.get(&(key.limit, stored(key.prefix))),
+        true => rules.overrides.get(&(key.limit, stored_prefix(key.prefix))),
         false => None,
     };
     let base = *rules.kind(index);
@@ -65,7 +65,7 @@ impl CellRecord<'_> {
         out.extend_from_slice(&cell.amount.to_le_bytes());
         out.extend_from_slice(&cell.at.to_le_bytes());
         out.kind(kind);
-        out.text16(&stored(key.prefix));
+        out.text16(&stored_prefix(key.prefix));
     }
 
     /// Restores the cell under the current rules, which have been in force since `since_ns`. A
@@ -80,7 +80,7 @@ impl CellRecord<'_> {
             return;
         };
         let (base, dial) = (*rules.kind(index), rules.dial(index));
-        let change = rules.overrides.get(&(key.limit, stored(key.prefix)));
+        let change = rules.overrides.get(&(key.limit, stored_prefix(key.prefix)));
         let wanted = change.map_or(base, |change| change.kind(base));
         cell.is_overridden = change.is_some();
         if matches!(kind, Kind::Bucket(_)) {
@@ -97,7 +97,7 @@ impl CellRecord<'_> {
 
 /// Decodes a record of cells.
 pub fn decode_cells(bytes: &[u8]) -> impl Iterator<Item = Result<CellRecord<'_>, Malformed>> {
-    let mut rest = Rest::new(bytes, "cells");
+    let mut rest = FieldReader::new(bytes, "cells");
     let mut is_over = false;
     std::iter::from_fn(move || {
         if is_over || rest.is_empty() {
@@ -109,7 +109,7 @@ pub fn decode_cells(bytes: &[u8]) -> impl Iterator<Item = Result<CellRecord<'_>,
     })
 }
 
-fn decode_cell<'a>(rest: &mut Rest<'a>) -> Result<CellRecord<'a>, Malformed> {
+fn decode_cell<'a>(rest: &mut FieldReader<'a>) -> Result<CellRecord<'a>, Malformed> {
     let limit = LimitId(rest.u32()?);
     let (flags, warned) = (rest.u8()?, rest.u8()?);
     let (amount, at) = (rest.i128()?, rest.u64()?);

@@ -1,6 +1,6 @@
 //! Records of operator changes at run time, and of their audit.
 
-use super::bytes::{Rest, Write};
+use super::bytes::{FieldReader, Write};
 use super::{FACTOR, HALT, Malformed, OVERRIDE};
 use crate::admin::{Halt, Override};
 use crate::dial::Dial;
@@ -81,7 +81,7 @@ impl Change {
 
     /// Decodes a record.
     pub fn decode(tag: u8, bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "change");
+        let mut rest = FieldReader::new(bytes, "change");
         let change = match tag {
             FACTOR => Self::Factor {
                 limit: LimitId(rest.u32()?),
@@ -127,7 +127,7 @@ fn encode_override(change: &Override, out: &mut Vec<u8>) {
     out.text16(&change.reason);
 }
 
-fn decode_override(rest: &mut Rest<'_>) -> Result<Override, Malformed> {
+fn decode_override(rest: &mut FieldReader<'_>) -> Result<Override, Malformed> {
     let flags = rest.u8()?;
     let (capacity, amount, period_ns) = (rest.u64()?, rest.u64()?, rest.u64()?);
     let has_refill = flags & HAS_REFILL != 0;
@@ -241,7 +241,7 @@ impl Audit {
 
     /// Decodes a record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "audit");
+        let mut rest = FieldReader::new(bytes, "audit");
         let audit = Self {
             at_ns: rest.u64()?,
             version: rest.u64()?,

@@ -1,7 +1,7 @@
 //! Records of holds and of take ids.
 
 use super::Malformed;
-use super::bytes::{Rest, Write};
+use super::bytes::{FieldReader, Write};
 use crate::hold::{Charge, Hold, HoldId};
 use crate::limit::LimitId;
 
@@ -28,7 +28,7 @@ pub fn encode_hold(id: HoldId, hold: &Hold, out: &mut Vec<u8>) {
 
 /// Decodes a hold.
 pub fn decode_hold(bytes: &[u8]) -> Result<HoldRecord, Malformed> {
-    let mut rest = Rest::new(bytes, "hold");
+    let mut rest = FieldReader::new(bytes, "hold");
     let id = HoldId(rest.u128()?);
     let deadline_ns = rest.u64()?;
     let subject = rest.text16()?.into();
@@ -38,7 +38,7 @@ pub fn decode_hold(bytes: &[u8]) -> Result<HoldRecord, Malformed> {
 
 /// Decodes a hold of the older layout, which has a 64-bit id and no principal.
 pub fn decode_short_hold(bytes: &[u8]) -> Result<HoldRecord, Malformed> {
-    let mut rest = Rest::new(bytes, "hold");
+    let mut rest = FieldReader::new(bytes, "hold");
     let id = HoldId(rest.u64()?.into());
     let deadline_ns = rest.u64()?;
     let subject = rest.text16()?.into();
@@ -46,7 +46,7 @@ pub fn decode_short_hold(bytes: &[u8]) -> Result<HoldRecord, Malformed> {
 }
 
 fn decode_charges(
-    mut rest: Rest<'_>,
+    mut rest: FieldReader<'_>,
     id: HoldId,
     deadline_ns: u64,
     subject: Box<str>,
@@ -83,14 +83,16 @@ pub fn encode_ended(id: HoldId, out: &mut Vec<u8>) {
 pub fn decode_ended(bytes: &[u8]) -> impl Iterator<Item = Result<HoldId, Malformed>> + '_ {
     bytes
         .chunks(16)
-        .map(|chunk| Ok(HoldId(Rest::new(chunk, "end of a hold").u128()?)))
+        .map(|chunk| Ok(HoldId(FieldReader::new(chunk, "end of a hold").u128()?)))
 }
 
 /// Decodes a record of ended holds of the older layout.
 pub fn decode_short_ended(bytes: &[u8]) -> impl Iterator<Item = Result<HoldId, Malformed>> + '_ {
-    bytes
-        .chunks(8)
-        .map(|chunk| Ok(HoldId(Rest::new(chunk, "end of a hold").u64()?.into())))
+    bytes.chunks(8).map(|chunk| {
+        Ok(HoldId(
+            FieldReader::new(chunk, "end of a hold").u64()?.into(),
+        ))
+    })
 }
 
 /// The record of the id of an admitted take.
@@ -120,7 +122,7 @@ impl<'a> Taken<'a> {
 
     /// Decodes a record.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "id of a take");
+        let mut rest = FieldReader::new(bytes, "id of a take");
         let until_ns = rest.u64()?;
         let hold = (HoldId(rest.u128()?), rest.u64()?);
         let taken = Self {
@@ -136,7 +138,7 @@ impl<'a> Taken<'a> {
     /// Decodes a record of the older layout: a hold with a 64-bit id that ends when the id is
     /// forgotten, and no digest.
     pub fn decode_short(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "id of a take");
+        let mut rest = FieldReader::new(bytes, "id of a take");
         let until_ns = rest.u64()?;
         let hold = HoldId(rest.u64()?.into());
         let taken = Self {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Malformed;
-use super::bytes::{Rest, Write};
+use super::bytes::{FieldReader, Write};
 use crate::limit::{Durability, Limit, LimitId, Mode, Unreachable};
 use crate::pattern::Pattern;
 use crate::policies::Policies;
@@ -36,7 +36,7 @@ impl PoliciesRecord {
 
     /// Decodes a record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "limits");
+        let mut rest = FieldReader::new(bytes, "limits");
         let version = rest.u64()?;
         let since_ns = rest.u64()?;
         let next_id = rest.u32()?;
@@ -84,7 +84,7 @@ fn encode_limit(id: LimitId, limit: &Limit, out: &mut Vec<u8>) {
     }
 }
 
-fn decode_limit(rest: &mut Rest<'_>) -> Result<(LimitId, Arc<Limit>), Malformed> {
+fn decode_limit(rest: &mut FieldReader<'_>) -> Result<(LimitId, Arc<Limit>), Malformed> {
     let malformed = rest.malformed();
     let id = LimitId(rest.u32()?);
     let limit = Limit {

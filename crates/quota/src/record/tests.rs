@@ -119,7 +119,7 @@ fn changes() -> [Change; 4] {
     ]
 }
 
-/// Never made anew: what was written once is read for ever.
+/// These bytes are never regenerated: records once written must stay readable.
 #[test]
 fn the_bytes_of_each_record_are_these() {
     let mut cells = Vec::new();
@@ -198,7 +198,7 @@ fn the_bytes_of_each_record_are_these() {
     assert_eq!(Audit::decode(&bytes), Ok(audit));
 }
 
-/// What older versions wrote stays readable.
+/// Records of older versions stay readable.
 #[test]
 fn holds_of_64_bits_are_read() {
     let hold_bytes = unhex(
@@ -238,7 +238,7 @@ fn unhex(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn limits_of_every_kind_come_back_as_they_were() {
+fn limits_of_every_kind_round_trip() {
     let kinds = [
         bucket(4, 2, 60),
         Kind::Slots { capacity: 8 },
@@ -274,7 +274,7 @@ fn limits_of_every_kind_come_back_as_they_were() {
 }
 
 #[test]
-fn changes_come_back_as_they_stand() {
+fn changes_round_trip() {
     let policies = Policies::default()
         .next(vec![limit(bucket(4, 2, 60))])
         .unwrap();
@@ -322,22 +322,22 @@ fn a_cell_that_was_counted_by_another_limit_comes_back_as_it_would_have_gone_ove
     let (old, dial) = (bucket(100, 10, SECOND), *rules.dial(0));
     let mut cell = Cell::full(LimitId(1), &old, &dial, 0);
     cell.debit(&old, 90);
-    // Three seconds by the old limit, then two by the new one, from when it stands.
+    // Three seconds of refill by the old limit, then two by the new one, from its beginning.
     let have = restored(old, cell, &rules, 3 * SECOND, 3 * SECOND);
     assert_eq!(have, 10 + 30 - 50);
-    // As it was counted by the limit that stands: time at rest counts.
+    // A cell of the current limit: the time at rest counts.
     let new = bucket(50, 5, 2 * SECOND);
     let mut cell = Cell::full(LimitId(1), &new, &dial, 0);
     cell.debit(&new, 50);
     assert_eq!(restored(new, cell, &rules, 0, 4 * SECOND), 10);
-    // A clock that was stepped back while the node was down passes no time and holds up none.
+    // A clock that was stepped back while the node was down adds no refill and blocks no takes.
     cell.at = 100 * SECOND;
     assert_eq!(restored(new, cell, &rules, 0, SECOND), 0);
 }
 
 proptest! {
     #[test]
-    fn any_bytes_at_all_are_records_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_decode_to_a_record_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = decode_cells(&bytes).collect::<Vec<_>>();
         let _ = decode_hold(&bytes);
         let _ = decode_ended(&bytes).collect::<Vec<_>>();

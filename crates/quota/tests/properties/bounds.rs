@@ -1,4 +1,4 @@
-//! Several tiers and units at once, and as many cells as there may be.
+//! Properties of takes of several tiers and units, with a bounded number of cells.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn only_cells_that_are_full_make_room_and_a_subject_never_gets_back_what_it_used(
+    fn only_full_cells_are_evicted_and_eviction_refunds_nothing(
         script in prop::collection::vec((0_u64..SECOND, 0_usize..60), 1..200),
     ) {
         let kind = bucket(3, 1, SECOND);
@@ -79,13 +79,13 @@ proptest! {
             let name = format!("a/b/{agent}");
             let in_large = large.take(&name, &[(Unit::REQUESTS, 1)], now);
             let in_small = small.take(&name, &[(Unit::REQUESTS, 1)], now);
-            // Whoever has no cell of its own shares one: it is admitted less, never more.
+            // A subject without its own cell uses the shared one: it is admitted less, never more.
             let is_shared = small.plan.standings(&small.rules, now).any(|it| it.is_shared);
             if !is_shared && in_small == Decision::Admitted && in_large != Decision::Admitted {
-                // It was denied in the cell that is shared, when that was its cell.
+                // A denial comes from the shared cell if that was the subject's cell.
                 prop_assert!(small.cells() > 4);
             }
-            // Four tables of four cells, and one that is shared.
+            // Four tables of four cells, and one shared cell.
             prop_assert!(small.cells() <= 4 * 4 + 1);
         }
     }
@@ -101,7 +101,7 @@ fn subjects_that_there_is_no_room_for_share_one_bucket_per_limit() {
             world.take(&name, &[(Unit::REQUESTS, 1)], 0) == Decision::Admitted
         })
         .count();
-    // Eight that have a cell of their own took one each, all others together took five.
+    // The eight subjects with their own cell took one each, all others together took five.
     assert_eq!((admitted, world.cells()), (13, 9));
     let refused: u64 = world.tables.iter().map(|it| it.tally().refused).sum();
     assert_eq!(refused, 992);
@@ -153,7 +153,7 @@ fn what_makes_no_sense_is_refused_and_waits_for_nothing() {
 }
 
 #[test]
-fn a_capacity_of_nothing_blocks_and_what_costs_nothing_of_it_passes() {
+fn capacity_zero_denies_takes_with_a_cost() {
     let limits = vec![
         limit(
             "blocked",
@@ -174,7 +174,7 @@ fn a_capacity_of_nothing_blocks_and_what_costs_nothing_of_it_passes() {
 }
 
 #[test]
-fn the_limit_that_lets_it_pass_last_is_named() {
+fn a_denial_names_the_limit_that_admits_last() {
     let mut world = tiers();
     let costs = [(Unit::REQUESTS, 5), (Unit::USD_MICROS, 400)];
     assert_eq!(world.take("a/b/c", &costs, SECOND), Decision::Admitted);

@@ -1,4 +1,4 @@
-//! Limits that change while they are used.
+//! Properties of limits that change while they are used.
 
 use proptest::prelude::*;
 use quota::{Decision, Factor, Halt, Override, Policies, Prefix, Rules, Unit};
@@ -42,7 +42,7 @@ proptest! {
     ) {
         let mut world = World::new(vec![limit("a", "*/*/*", Unit::REQUESTS, bucket(20, 4, SECOND))]);
         let (mut capacity, mut amount, mut period, mut now) = (20_u64, 4_u64, SECOND, 0_u64);
-        // Exactly what the bucket may have, as a fraction of numbers that fit.
+        // The exact allowed amount, as a fraction of numbers that fit.
         let mut have = num(20, 1);
         for (wait, count, new_capacity, new_amount, new_period) in script {
             now += wait;
@@ -55,7 +55,7 @@ proptest! {
             world.follow(rules, now);
             have = least(add(have, num(i128::from(new_capacity) - i128::from(capacity), 1)), num(i128::from(new_capacity), 1));
             (capacity, amount, period) = (new_capacity, new_amount, new_period);
-            // Never more than the fraction, and less by rounding alone.
+            // Never more than the fraction, and less only because of rounding.
             let left = world.peek("a/b/c", now)[0].0;
             let exactly = have.0.div_euclid(have.1);
             prop_assert!(left == exactly || left == exactly - 1, "{left} {have:?}");
@@ -86,7 +86,7 @@ fn num(numerator: i128, denominator: i128) -> (i128, i128) {
     (numerator, denominator)
 }
 
-/// Rounded up to 10⁻⁹, so that numbers stay small and what is minted shows all the same.
+/// Rounds up to 10⁻⁹, which keeps numbers small but still reveals created credit.
 fn add(left: (i128, i128), right: (i128, i128)) -> (i128, i128) {
     const UNIT: i128 = 1_000_000_000;
     let scaled = |(n, d): (i128, i128)| (n * UNIT + d - 1).div_euclid(d);
@@ -127,7 +127,7 @@ fn an_override_raises_one_bucket_and_ends_by_itself() {
     world.override_a("a/b/c", change(Some(30), 0, 100 * SECOND), 0);
     assert_eq!(world.drain("a/b/c", 0), 20);
     assert_eq!(world.drain("a/b/d", 0), 10);
-    // When it ends what was used stays used, and is owed.
+    // After its end, the used amount stays used and becomes debt.
     assert_eq!(world.peek("a/b/c", 100 * SECOND), [(-20, 10)]);
 }
 
@@ -195,7 +195,7 @@ fn nothing_is_admitted_below_what_is_halted() {
 }
 
 #[test]
-fn a_limit_that_is_gone_leaves_nothing_and_one_of_its_name_keeps_its_number() {
+fn a_removed_limit_leaves_no_cells() {
     let mut world = World::new(vec![limit(
         "a",
         "*/*/*",
@@ -215,7 +215,7 @@ fn a_limit_that_is_gone_leaves_nothing_and_one_of_its_name_keeps_its_number() {
 }
 
 #[test]
-fn every_mistake_of_every_limit_is_told_at_once() {
+fn every_mistake_of_every_limit_is_reported() {
     let mut first = limit("a b", "*", Unit::TOKENS, bucket(1, 1, 0));
     first.weight = 0;
     let second = limit("b", "*", Unit::TOKENS, bucket(u64::MAX, 1, 1));

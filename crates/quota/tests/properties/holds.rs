@@ -1,4 +1,4 @@
-//! What is reserved, and what it truly cost.
+//! Properties of holds and their settlement.
 
 use proptest::prelude::*;
 use quota::{Decision, Every, Settled, Unit};
@@ -7,7 +7,7 @@ use crate::world::{SECOND, World, bucket, budget, limit};
 
 proptest! {
     #[test]
-    fn whatever_is_settled_the_budget_has_lost_what_it_truly_cost(
+    fn settlement_charges_the_true_cost(
         script in prop::collection::vec((1_u64..100, 0_u64..150, 0_u8..4), 1..40),
     ) {
         let money = limit("money", "*/*/*", Unit::TOKENS, budget(2_000, Every::Never));
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn giving_back_never_admits_more_than_capacity_and_refill(
+    fn refunds_never_admit_more_than_capacity_and_refill(
         script in prop::collection::vec((0_u64..SECOND, 1_u64..20, any::<bool>()), 1..60),
     ) {
         let mut world = World::new(vec![limit("a", "*/*/*", Unit::REQUESTS, bucket(20, 5, SECOND))]);
@@ -153,7 +153,7 @@ fn a_budget_that_was_reset_makes_no_room_before_its_stretch_is_over() {
     assert_eq!(taken, Decision::Admitted);
     world.settle(&hold, Settled::Cancelled, 0);
     assert_eq!(world.peek("a/b/c", 0), [(50, 100)]);
-    // Then it is one like any other: that of its table is a new one's.
+    // Afterwards it is an ordinary subject, whose cell is a new one.
     let before = world.state();
     others(&mut world, 60 * SECOND);
     assert_ne!(world.state(), before);

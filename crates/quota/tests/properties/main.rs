@@ -1,4 +1,4 @@
-//! What holds for every limit, whatever is asked of it: each invariant is a property.
+//! Properties that hold for every limit and every sequence of requests: one per invariant.
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 

@@ -1,4 +1,4 @@
-//! A limiter that is slow and obviously right: it remembers every take as a fraction.
+//! A slow, obviously correct reference limiter, which computes every take with fractions.
 
 use proptest::prelude::*;
 use quota::{Decision, Unit, When};
@@ -17,7 +17,7 @@ struct Slow {
 impl Slow {
     fn take(&mut self, count: u64, now: u64) -> bool {
         let full = i128::from(self.capacity) * i128::from(self.period_ns);
-        // One nanosecond after the other, in strides that end when it is full.
+        // Advances in strides that end when the bucket is full.
         let mut left = now.saturating_sub(self.at);
         self.at = now.max(self.at);
         while left > 0 && self.credit < full {
@@ -118,7 +118,7 @@ proptest! {
 
 #[test]
 fn apache_bench_is_allowed_a_hundred_and_ten_for_each_second() {
-    // 1,000 requests in 1.984 s, as evenly as they come: 119 of them.
+    // 1,000 requests spread evenly over 1.984 s: 119 are admitted.
     let kind = bucket(100, 10, SECOND);
     let mut world = World::new(vec![limit("a", "*/*/*", Unit::REQUESTS, kind)]);
     let end_ns = 1_984_000_000_u64;

@@ -1,4 +1,4 @@
-//! A clock that steps, and weights.
+//! Properties of clocks that step, and of weights.
 
 use proptest::prelude::*;
 use quota::{Decision, Every, Unit};
@@ -14,7 +14,7 @@ proptest! {
             limit("a", "*/*/*", Unit::REQUESTS, bucket(20, 3, SECOND)),
             limit("b", "*/*/*", Unit::TOKENS, budget(50, Every::Minute)),
         ]);
-        // What time it has been at the latest when each was admitted: time passes no other way.
+        // The latest time seen when each take was admitted: time advances in no other way.
         let mut latest = 0;
         let mut admitted: Vec<(u64, u64)> = Vec::new();
         let mut spent = [0; 2];

@@ -1,4 +1,4 @@
-//! One limiter over a few tables, as a shell would use it, and the words to make limits with.
+//! A limiter with a few tables, used as by a shell, and constructors of limits.
 
 use quota::{
     Bucket, Cost, Decision, Durability, Every, Factor, Hold, Kind, Limit, Mode, Plan, Policies,
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// Takes of one request until one is denied.
+    /// Returns the number of takes of one request until one is denied.
     pub(crate) fn drain(&mut self, subject: &str, now_ns: u64) -> u64 {
         (0..)
             .find(|_| self.take(subject, &[(Unit::REQUESTS, 1)], now_ns) != Decision::Admitted)
@@ -123,7 +123,7 @@ impl World {
         }
     }
 
-    /// Makes every cell of a subject as a new one.
+    /// Resets every cell of a subject.
     pub(crate) fn reset(&mut self, subject: &str, now_ns: u64) {
         let subject = Subject::parse(subject).unwrap();
         self.rules.plan_look(&mut self.plan, &subject);
@@ -131,7 +131,7 @@ impl World {
         reset(&self.rules, &mut self.plan, &subject, &mut locked, now_ns);
     }
 
-    /// Every limit of a subject: what is left and what there is.
+    /// Returns the balance and the capacity of every limit of a subject.
     pub(crate) fn peek(&mut self, subject: &str, now_ns: u64) -> Vec<(i128, u64)> {
         let subject = Subject::parse(subject).unwrap();
         self.rules.plan_look(&mut self.plan, &subject);
@@ -143,7 +143,7 @@ impl World {
             .collect()
     }
 
-    /// Goes over to other rules.
+    /// Switches to other rules.
     pub(crate) fn follow(&mut self, rules: Rules, now_ns: u64) {
         for table in &mut self.tables {
             table.follow(&self.rules, &rules, now_ns);
@@ -155,7 +155,7 @@ impl World {
         self.tables.iter().map(Table::len).sum()
     }
 
-    /// Everything in every cell.
+    /// Returns the state of every cell.
     pub(crate) fn state(&self) -> Vec<String> {
         let mut cells = Vec::new();
         for table in &self.tables {
@@ -168,7 +168,7 @@ impl World {
     }
 }
 
-/// The tables that a plan names, in its order.
+/// Returns the tables that a plan names, in its order.
 pub(crate) fn locked<'a>(tables: &'a mut [Table], plan: &Plan) -> Vec<&'a mut Table> {
     let named = tables.iter_mut().enumerate();
     let named = named.filter(|(number, _)| plan.tables().contains(&(*number as u16)));

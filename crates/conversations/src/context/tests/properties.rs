@@ -1,4 +1,4 @@
-//! Random conversations, their windows message by message.
+//! Properties of windows over random conversations, message by message.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use proptest::strategy::Strategy;
 use super::Strategy as Take;
 use super::*;
 
-/// A turn, with its calls answered in any order, or not, or much later.
+/// A turn whose calls are answered in any order, not at all, or much later.
 fn turn() -> impl Strategy<Value = Vec<Said>> {
     let size = prop_oneof![0..50u32, 200..3000u32];
     let call = (1..6u64, size, any::<bool>());
@@ -55,7 +55,7 @@ fn turn() -> impl Strategy<Value = Vec<Said>> {
     })
 }
 
-/// Calls that are answered where they should be.
+/// A turn whose calls are answered in the right place.
 fn orderly() -> impl Strategy<Value = Vec<Said>> {
     prop::collection::vec(turn(), 1..25).prop_map(|turns| {
         let mut calls = BTreeSet::new();
@@ -63,7 +63,7 @@ fn orderly() -> impl Strategy<Value = Vec<Said>> {
         let mut next = 100;
         for said in &mut all {
             for fact in &mut said.facts {
-                // Whatever would dangle becomes a text.
+                // A part without a counterpart becomes a text.
                 match fact.kind {
                     PartKind::ToolCall => {
                         next += 1;
@@ -80,7 +80,7 @@ fn orderly() -> impl Strategy<Value = Vec<Said>> {
     })
 }
 
-/// Anything: late results, none, several, an id used again.
+/// An arbitrary turn: with late, missing or repeated results, and reused ids.
 fn disorderly() -> impl Strategy<Value = Vec<Said>> {
     let extra = (any::<prop::sample::Index>(), 1..6u64, any::<bool>());
     let turns = prop::collection::vec(turn(), 1..20);
@@ -136,7 +136,7 @@ fn opens(said: &Said) -> bool {
     said.role == "user"
 }
 
-/// The parts that are shown, of the messages from the cut on.
+/// Returns the parts shown, in the messages from the window's beginning on.
 fn shown_parts<'a>(cut: &'a Cut, said: &'a [Said]) -> impl Iterator<Item = (u64, PartFact)> + 'a {
     cut.messages.iter().flat_map(move |message| {
         let facts = said[message.seq as usize - 1].facts.iter().enumerate();
@@ -147,7 +147,8 @@ fn shown_parts<'a>(cut: &'a Cut, said: &'a [Said]) -> impl Iterator<Item = (u64,
     })
 }
 
-/// Every call is shown with a result before its id is used again, every result with a call.
+/// Checks that every call is shown with a result before its id is reused, and every result with a
+/// call.
 fn dangling(cut: &Cut, said: &[Said]) -> Option<String> {
     let mut calls: Vec<(u64, bool)> = Vec::new();
     for (seq, fact) in shown_parts(cut, said) {
@@ -218,7 +219,7 @@ proptest! {
                 prop_assert!((start..=head).contains(seq));
                 prop_assert!(*seq >= cut.from_seq || is_instruction);
             }
-            // What is not shown has no part that could be, and every instruction is.
+            // Messages that are not shown have no showable part, and every instruction is shown.
             for seq in start..=head {
                 let message = &said[seq as usize - 1];
                 let is_shown = seqs.contains(&seq);
@@ -271,7 +272,7 @@ proptest! {
                     prop_assert_eq!(&cut.messages[..before.messages.len()], &before.messages[..]);
                 }
             }
-            // Not by showing next to nothing.
+            // The window must not achieve that by showing almost nothing.
             if cut.from_seq > 1 && strategy == Take::Budget {
                 let least = u64::from(budget).saturating_sub(2 * step + turn_max.unwrap());
                 prop_assert!(cut.tokens >= least, "{} of {}", cut.tokens, budget);
@@ -325,11 +326,11 @@ proptest! {
     }
 
     #[test]
-    fn it_does_not_matter_how_much_was_looked_at(
+    fn the_number_of_examined_messages_does_not_change_the_window(
         said in orderly(),
         policy in policy(),
     ) {
-        // A mark is one by what is around it; what is far before it has no say.
+        // Marks depend on nearby messages only.
         let all = records(&said);
         let (cut, looked) = window(&policy, &all, 1, None);
         let Ok(cut) = cut else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! Random histories of an agent, with crashes, against a bystander who knows what was said and what
-//! was answered.
+//! Properties of random histories of an agent with crashes, compared with a model of messages and
+//! answers.
 
 use std::collections::BTreeSet;
 
@@ -35,9 +35,9 @@ enum Step {
         conversation: u64,
     },
     Snapshot,
-    /// Everything so far is on disk.
+    /// All records so far are synced.
     Sync,
-    /// The newest records are lost unless they were synced.
+    /// Records that were not synced are lost.
     Crash {
         lost: usize,
     },
@@ -73,12 +73,12 @@ struct World {
     /// All messages in order: conversation, number, time.
     events: Vec<(u64, u64, u64)>,
     fed: usize,
-    /// When the agent was told of each.
+    /// The time at which the agent was fed each message.
     fed_ms: Vec<u64>,
-    /// Up to which message it was called for.
+    /// The last message that a call was made for, by conversation.
     called_to: HashMap<u64, u64>,
     calls: Vec<Call>,
-    /// Messages that were answered once, or given up by hand.
+    /// Messages that were answered, or given up by a user.
     done: BTreeSet<(u64, u64)>,
     now_ms: u64,
 }
@@ -122,19 +122,19 @@ impl World {
         self.feed();
     }
 
-    /// Tells the agent whatever it has room for.
+    /// Feeds the agent as many messages as it has room for.
     fn feed(&mut self) {
         while let Some((conversation, seq, _)) = self.events.get(self.fed).copied() {
             match self.agent.message(conversation, seq, self.now_ms) {
                 Ok(None) => {}
-                Ok(Some(Ended { number, change })) => {
+                Ok(Some(InterruptedCall { number, change })) => {
                     assert_eq!(self.options.on_busy, OnBusy::Interrupt);
                     let before = self.calls.len();
                     self.calls.retain(|call| call.number != number);
                     assert_eq!(self.calls.len(), before - 1);
                     self.keep(change);
                 }
-                Err(Refused::Full { max }) => {
+                Err(DeliveryError::Full { max }) => {
                     assert_eq!(self.agent.len(), max as usize);
                     return;
                 }
@@ -166,7 +166,7 @@ impl World {
             let mut calls = self.calls.iter();
             assert!(!calls.any(|it| it.conversation == call.conversation));
             assert!(call.from_seq <= call.to_seq);
-            // Nothing that is not done is before what it is called for.
+            // All messages before a call's first one are done.
             let dead = self.agent.dead.get(&call.conversation);
             let first = (1..).find(|seq| {
                 let is_dead = dead.is_some_and(|it| (it.from_seq..=it.to_seq).contains(seq));
@@ -181,7 +181,7 @@ impl World {
         self.check_waits();
     }
 
-    /// While the agent is free nothing waits for longer than it may, but after a failure.
+    /// While the agent is free, no message waits longer than allowed, except after a failure.
     fn check_waits(&self) {
         if self.calls.len() == self.options.calls_max as usize {
             return;
@@ -190,11 +190,11 @@ impl World {
             let Phase::Waiting { not_before_ms, .. } = entry.phase else {
                 continue;
             };
-            // What is before `from_seq` is done, or a dead letter: that is checked elsewhere.
+            // Messages before `from_seq` are done or a dead letter; another check ensures that.
             let called_to = self.called_to.get(conversation).copied().unwrap_or(0);
             let called_to = called_to.max(entry.from_seq - 1);
             let fed = self.events.iter().zip(&self.fed_ms);
-            // A letter that waits again can end before what was answered meanwhile.
+            // A revived letter can end before messages that were answered meanwhile.
             let mut of_it = fed.filter(|((it, seq, _), _)| {
                 it == conversation && *seq > called_to && !self.done.contains(&(*it, *seq))
             });
@@ -223,9 +223,9 @@ impl World {
         }
         let call = self.calls.swap_remove(which % self.calls.len());
         let again = match again {
-            0 | 1 => Again::Later,
-            2 => Again::After { pause_ms: 33 },
-            _ => Again::Never,
+            0 | 1 => RetryAdvice::Later,
+            2 => RetryAdvice::After { pause_ms: 33 },
+            _ => RetryAdvice::Never,
         };
         let failure = Failure { status: 0, again };
         let Call {
@@ -247,7 +247,7 @@ impl World {
                 let seqs = letter.from_seq..=letter.to_seq;
                 self.done.extend(seqs.map(|seq| (conversation, seq)));
             }
-            (Err(Refused::Missing), None) => {}
+            (Err(DeliveryError::Missing), None) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -276,7 +276,7 @@ impl World {
         self.called_to.clear();
     }
 
-    /// Lets everything be answered.
+    /// Answers all messages.
     fn drain(&mut self) {
         for _ in 0..200 {
             self.now_ms += 1000;
@@ -292,7 +292,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn nothing_is_skipped_and_nothing_waits_for_ever(
+    fn no_message_is_skipped_or_waits_forever(
         on_busy in prop_oneof![Just(OnBusy::Queue), Just(OnBusy::Interrupt), Just(OnBusy::Reject)],
         limits in (1..4u32, 2..5u32, 0..3u32),
         steps in prop::collection::vec(step(), 0..120),
@@ -320,7 +320,7 @@ proptest! {
                 }
                 Step::Discard { conversation } => world.discard(conversation),
                 Step::Snapshot => {
-                    // Only once everything that was fed before a restart was fed again.
+                    // Only once everything that was fed before the restart has been fed again.
                     if world.fed == world.events.len() {
                         world.snapshot();
                     }

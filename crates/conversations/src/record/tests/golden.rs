@@ -1,4 +1,4 @@
-//! The layouts as they stand on disks: never regenerated.
+//! The layouts of records on disk; these bytes are never regenerated.
 
 use super::*;
 

@@ -8,7 +8,7 @@ fn key(offset: i64) -> Key {
     (TopicId([1; 16]), 0, offset)
 }
 
-/// A batch of zstd, which may hold as much as any.
+/// Returns a zstd batch, whose decompressed size is unknown.
 fn batch() -> Vec<u8> {
     let mut builder = Builder::new();
     builder.push(1, None, Some(b"value"), &[]);
@@ -41,7 +41,7 @@ fn all_batches_together_stay_below_the_limit() {
 }
 
 #[test]
-fn a_batch_that_is_not_read_from_is_let_go_of() {
+fn idle_batches_are_reclaimed() {
     let budget = Unpacked::new(0);
     let idle = hold(&budget, 1, 1_000, 0).unwrap();
     assert!(idle.payload(SECOND_NS / 2).is_some());

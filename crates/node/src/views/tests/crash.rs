@@ -1,4 +1,4 @@
-//! A file of which a crash takes whatever was not synced, as the dice will.
+//! A file that loses a random part of its unsynced data in a crash.
 
 use std::io;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use redb::StorageBackend;
 struct Bytes {
     durable: Vec<u8>,
     now: Vec<u8>,
-    /// Written since the last sync.
+    /// The writes since the last sync.
     written: Vec<(usize, Vec<u8>)>,
 }
 
-/// See the module's documentation.
+/// A file that loses a random part of its unsynced data in a crash.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disk(Arc<Mutex<Bytes>>);
 
 impl Disk {
-    /// What a crash leaves.
+    /// Returns the content after a crash.
     pub(super) fn crash(&self, dice: &mut fastrand::Rng) -> Disk {
         let bytes = self.0.lock();
         let mut left = bytes.durable.clone();

@@ -1,4 +1,4 @@
-//! Random histories: the same is seen however it was come by.
+//! Properties of random histories: the views do not depend on how they were built.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::crash::Disk;
 use super::model::World;
-use crate::views::catch_up::{CatchUp, Taken, Watched};
-use crate::views::entry::Shelf;
+use crate::views::catch_up::{BatchOutcome, CatchUp, WatchedScopes};
+use crate::views::entry::ArchiveState;
 use crate::views::file::{self, Place, database};
 use crate::views::scope::Scope;
 use crate::views::source::Source;
@@ -43,12 +43,12 @@ enum Step {
     Erase {
         index: usize,
     },
-    /// Some of it is taken.
+    /// Some batches are applied.
     Take {
         count: usize,
         is_synced: bool,
     },
-    /// The process ends, and whatever was not synced is lost as the dice will.
+    /// The process crashes, and a random part of the unsynced data is lost.
     Crash {
         dice: u64,
     },
@@ -79,9 +79,9 @@ fn open(disk: &Disk) -> Tables {
     Tables::new(database, JOURNAL).unwrap().unwrap()
 }
 
-fn take(tables: &Tables, world: &World, catch_up: &mut CatchUp, sync: Sync) -> Taken {
+fn take(tables: &Tables, world: &World, catch_up: &mut CatchUp, sync: Sync) -> BatchOutcome {
     let nobody = BTreeSet::new();
-    let mut watched = Watched {
+    let mut watched = WatchedScopes {
         scopes: &nobody,
         changed: Vec::new(),
     };
@@ -89,7 +89,7 @@ fn take(tables: &Tables, world: &World, catch_up: &mut CatchUp, sync: Sync) -> T
 }
 
 fn take_all(tables: &Tables, world: &World, catch_up: &mut CatchUp) {
-    while take(tables, world, catch_up, Sync::Later) == Taken::Some {}
+    while take(tables, world, catch_up, Sync::Later) == BatchOutcome::Applied {}
 }
 
 fn apply(world: &mut World, step: &Step) {
@@ -115,20 +115,21 @@ fn apply(world: &mut World, step: &Step) {
     }
 }
 
-/// What is found is what the history says.
+/// Checks that the views equal the model.
 fn check(tables: &Tables, world: &World) {
     let namespace = Scope::namespace("a/b");
-    let both = [Shelf::Open, Shelf::Archived];
-    let numbers = |scope, shelves: &[Shelf]| -> Vec<u64> {
-        let places = tables.newest(scope, shelves, None, 100).unwrap();
+    let both = [ArchiveState::Open, ArchiveState::Archived];
+    let numbers = |scope, archive_states: &[ArchiveState]| -> Vec<u64> {
+        let places = tables.newest(scope, archive_states, None, 100).unwrap();
         places.into_iter().map(|it| it.number).collect()
     };
     assert_eq!(numbers(namespace, &both), world.newest(|_, _| true));
     let archived = world.newest(|known, _| known.is_archived);
-    assert_eq!(numbers(namespace, &[Shelf::Archived]), archived);
+    assert_eq!(numbers(namespace, &[ArchiveState::Archived]), archived);
     for value in ["0", "1", "2"] {
-        let is_labelled =
-            |known: &crate::views::source::Known, _| known.labels.iter().any(|(_, it)| it == value);
+        let is_labelled = |known: &crate::views::source::ConversationFacts, _| {
+            known.labels.iter().any(|(_, it)| it == value)
+        };
         let found = numbers(namespace.label("k", value), &both);
         assert_eq!(found, world.newest(is_labelled));
     }
@@ -147,7 +148,7 @@ fn check(tables: &Tables, world: &World) {
         }
         let due = tables.oldest(namespace.due(who), 100).unwrap();
         let due: Vec<_> = due.into_iter().rev().map(|it| it.number).collect();
-        let is_due = |known: &crate::views::source::Known, index: usize| {
+        let is_due = |known: &crate::views::source::ConversationFacts, index: usize| {
             let said = world.conversations[index]
                 .messages
                 .iter()
@@ -163,15 +164,14 @@ fn check(tables: &Tables, world: &World) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whatever a crash takes, what is there after catching up is what a rebuild makes, and that is
-    /// what was said.
+    /// After any crash, the views that caught up equal rebuilt views and the model.
     #[test]
     fn a_view_that_caught_up_after_crashes_is_a_view_made_anew(
         steps in proptest::collection::vec(step(), 1..60),
         batch in 1..6usize,
     ) {
         let (mut world, mut disk) = (World::default(), Disk::default());
-        let (mut tables, mut catch_up) = (open(&disk), CatchUp::of(batch));
+        let (mut tables, mut catch_up) = (open(&disk), CatchUp::with_batch_size(batch));
         for step in &steps {
             apply(&mut world, step);
             match step {
@@ -184,7 +184,7 @@ proptest! {
                 Step::Crash { dice } => {
                     disk = disk.crash(&mut fastrand::Rng::with_seed(*dice));
                     std::mem::forget(tables);
-                    (tables, catch_up) = (open(&disk), CatchUp::of(batch));
+                    (tables, catch_up) = (open(&disk), CatchUp::with_batch_size(batch));
                 }
                 _ => {}
             }
@@ -197,17 +197,17 @@ proptest! {
     }
 }
 
-/// A view begins when the directory is long, and events go on.
+/// A view is built while the directory is long and events continue.
 #[test]
-fn what_happens_while_a_view_is_made_is_in_it() {
+fn changes_during_a_build_are_in_the_view() {
     let mut world = World::default();
     for index in 0..20 {
         world.say(index, index as u64, "alice");
     }
     let tables = open(&Disk::default());
-    let mut catch_up = CatchUp::of(4);
+    let mut catch_up = CatchUp::with_batch_size(4);
     let mut index = 0;
-    while take(&tables, &world, &mut catch_up, Sync::Later) == Taken::Some {
+    while take(&tables, &world, &mut catch_up, Sync::Later) == BatchOutcome::Applied {
         if index < 12 {
             world.say(19 - index, 100 + index as u64, "bob");
             world.say(20 + index, 100 + index as u64, "carol");
@@ -219,7 +219,7 @@ fn what_happens_while_a_view_is_made_is_in_it() {
 }
 
 #[test]
-fn whoever_watches_is_told_what_changed_in_his_inbox_and_nothing_else() {
+fn a_watcher_is_notified_of_its_inbox_only() {
     let mut world = World::default();
     world.say(0, 1, "alice");
     world.say(1, 1, "bob");
@@ -229,7 +229,7 @@ fn whoever_watches_is_told_what_changed_in_his_inbox_and_nothing_else() {
     let alice = Scope::namespace("a/b").participant("alice");
     let scopes = BTreeSet::from([alice]);
     let mut told = |world: &World| {
-        let mut watched = Watched {
+        let mut watched = WatchedScopes {
             scopes: &scopes,
             changed: Vec::new(),
         };
@@ -299,7 +299,7 @@ fn a_view_of_another_journal_or_history_is_not_believed() {
     let mut shorter = World::default();
     shorter.say(0, 1, "alice");
     let nobody = BTreeSet::new();
-    let mut watched = Watched {
+    let mut watched = WatchedScopes {
         scopes: &nobody,
         changed: Vec::new(),
     };
@@ -311,7 +311,7 @@ fn a_view_of_another_journal_or_history_is_not_believed() {
     assert_eq!(shorter.numbers_end(), 4);
 }
 
-/// A flipped bit is found before anything in the file is believed, or is where nothing stands.
+/// A flipped bit is detected before the file is used, or lies in unused bytes.
 #[test]
 fn a_damaged_file_is_made_anew() {
     let mut world = World::default();

@@ -1,4 +1,4 @@
-//! Conversations that were made up, and what is to be seen of them.
+//! A model of conversations and of their views.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,22 +6,24 @@ use std::ops::RangeInclusive;
 
 use journal::{ReadError, ShardId};
 
-use crate::views::source::{Changed, Known, Partition, Reach, Said, Source};
+use crate::views::source::{
+    Changed, ConversationFacts, EventRange, MessageFacts, Partition, Source,
+};
 
-/// Partitions of the made-up events.
+/// Number of event partitions in the model.
 pub(super) const PARTITIONS: u64 = 2;
 
-/// Stream numbers of conversations begin behind those of the partitions.
+/// Stream numbers of conversations start after those of the partitions.
 const FIRST: u64 = PARTITIONS + 1;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Conversation {
-    pub(super) known: Option<Known>,
+    pub(super) known: Option<ConversationFacts>,
     pub(super) messages: Vec<(u64, &'static str)>,
     is_erased: bool,
 }
 
-/// See the module's documentation.
+/// A model of conversations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct World {
     pub(super) conversations: Vec<Conversation>,
@@ -55,14 +57,14 @@ impl World {
         }
     }
 
-    pub(super) fn put(&mut self, index: usize, change: impl FnOnce(&mut Known)) {
+    pub(super) fn put(&mut self, index: usize, change: impl FnOnce(&mut ConversationFacts)) {
         if !self.is_erased(index) {
             let conversation = self.change(index, Changed::State);
             change(conversation.known.get_or_insert_default());
         }
     }
 
-    /// Somebody has read up to a message, if it is there and he had not.
+    /// A participant reads up to a message, if it exists and was not read.
     pub(super) fn read(&mut self, index: usize, who: &str, seq: u64) {
         let head = self
             .conversations
@@ -84,8 +86,8 @@ impl World {
         };
     }
 
-    /// What is said of a conversation; `None` if it is not there.
-    pub(super) fn visible(&self, index: usize) -> Option<(Known, &Conversation)> {
+    /// Returns the facts of a conversation; `None` if it does not exist.
+    pub(super) fn visible(&self, index: usize) -> Option<(ConversationFacts, &Conversation)> {
         let conversation = self.conversations.get(index)?;
         let is_there = conversation.known.is_some() || !conversation.messages.is_empty();
         let mut known = conversation.known.clone().unwrap_or_default();
@@ -99,8 +101,8 @@ impl World {
         said.chain([known.created_ms]).max().unwrap_or_default()
     }
 
-    /// Those for which a condition holds, the newest activity first.
-    pub(super) fn newest(&self, condition: impl Fn(&Known, usize) -> bool) -> Vec<u64> {
+    /// Returns the conversations that satisfy a condition, newest activity first.
+    pub(super) fn newest(&self, condition: impl Fn(&ConversationFacts, usize) -> bool) -> Vec<u64> {
         let all = 0..self.conversations.len();
         let mut found: Vec<_> = all
             .filter(|index| {
@@ -112,7 +114,7 @@ impl World {
         found.into_iter().map(Self::number).collect()
     }
 
-    /// Messages of others that somebody has not read; `None` if he takes no part.
+    /// Returns the number of unread messages of others; `None` if the name is no participant.
     pub(super) fn unread(&self, index: usize, who: &str) -> Option<u64> {
         let (known, conversation) = self.visible(index)?;
         let read = known.cursors.iter().find(|it| it.0 == who).map(|it| it.1);
@@ -126,7 +128,7 @@ impl World {
         (read.is_some() || is_writer || is_named).then_some(unread)
     }
 
-    /// When each that ends by itself is over.
+    /// Returns the conversations that expire, with their times.
     pub(super) fn expiry(&self) -> BTreeMap<u64, BTreeSet<u64>> {
         let mut expiry: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         for index in 0..self.conversations.len() {
@@ -155,9 +157,9 @@ impl Source for World {
         all.skip(known).collect()
     }
 
-    fn reach(&self, partition: Partition) -> Reach {
+    fn reach(&self, partition: Partition) -> EventRange {
         let end = self.events[partition.stream as usize - 1].len() as u64;
-        Reach { start: 0, end }
+        EventRange { start: 0, end }
     }
 
     fn events(
@@ -183,7 +185,7 @@ impl Source for World {
         true
     }
 
-    fn known(&self, number: u64) -> Result<Option<Known>, ReadError> {
+    fn conversation_facts(&self, number: u64) -> Result<Option<ConversationFacts>, ReadError> {
         let index = number.checked_sub(FIRST);
         let visible = index.and_then(|index| self.visible(index as usize));
         Ok(visible.map(|(known, _)| known))
@@ -199,7 +201,7 @@ impl Source for World {
         number: u64,
         _: u64,
         seqs: RangeInclusive<u64>,
-        said: &mut dyn FnMut(Said<'_>),
+        said: &mut dyn FnMut(MessageFacts<'_>),
     ) -> Result<(), ReadError> {
         let messages = self
             .conversation(number)
@@ -208,7 +210,7 @@ impl Source for World {
         for ((at_ms, from), seq) in messages.zip(1..) {
             let at_ms = *at_ms;
             if seqs.contains(&seq) {
-                said(Said { seq, at_ms, from });
+                said(MessageFacts { seq, at_ms, from });
             }
         }
         Ok(())

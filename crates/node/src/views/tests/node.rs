@@ -1,4 +1,4 @@
-//! Views of a whole node, on a journal in memory and a file of their own.
+//! Views of a whole node, with a journal in memory and a file for the views.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ impl Node {
         }
     }
 
-    /// The process ends; what its disk had not synced is lost.
+    /// The process crashes, and unsynced data is lost.
     fn crash(self) -> Self {
         let Self {
             handle,
@@ -126,7 +126,7 @@ impl Node {
         self.clock.0.fetch_add(ms * 1_000_000, Ordering::Relaxed);
     }
 
-    /// What is told once the disk has it.
+    /// Returns a result once it is durable.
     fn done<T>(&mut self, pending: Result<Pending<T>, Refusal>) -> Result<T, Refusal> {
         let mut pending = pending?;
         self.line.step();
@@ -191,7 +191,7 @@ impl Node {
         self.list(&[]).into_iter().map(|it| it.name).collect()
     }
 
-    /// Name, head, read and unread of each line.
+    /// Returns name, head, read mark and unread count of each line.
     fn inbox(&self, who: &str) -> Vec<(String, u64, u64, u64)> {
         let query = InboxQuery {
             who,
@@ -211,7 +211,7 @@ impl Node {
         self.views().opened().unwrap().0.dump()
     }
 
-    /// What views say that are made of the same journal now.
+    /// Returns the content of views that are built now from the same journal.
     fn dump_anew(&self) -> Vec<String> {
         let handle = keep(&self.journal, &self.clock, &Place::Memory);
         let views = handle.views().unwrap();
@@ -224,7 +224,7 @@ fn code<T: std::fmt::Debug>(outcome: Result<T, Refusal>) -> ErrorCode {
     outcome.unwrap_err().code
 }
 
-/// Histories of a node whose views are killed, thrown away, and left behind.
+/// Random histories of a node whose views crash, are deleted, and fall behind.
 #[test]
 fn views_that_outlive_crashes_say_what_views_say_that_are_made_anew() {
     for seed in 0..8 {
@@ -306,7 +306,7 @@ fn whoever_asks_finds_what_he_wrote() {
     node.put("a/b/two", "user=bob", Settings::default())
         .unwrap();
     assert!(node.list(&[label("user", "alice")]).is_empty());
-    // What is not durable is not shown.
+    // Data that is not durable is not shown.
     let handle = node.handle.clone();
     let change = Change::Erase;
     let erased = handle
@@ -346,7 +346,7 @@ fn an_inbox_has_those_who_are_named_who_wrote_and_who_read() {
 }
 
 #[test]
-fn a_webhook_finds_what_it_has_not_answered_the_oldest_first() {
+fn due_conversations_are_returned_oldest_first() {
     let mut node = Node::start(Place::Memory);
     let settings = Settings {
         agent: "support".to_owned(),
@@ -399,7 +399,7 @@ fn what_is_over_is_gone_at_once_and_erased_by_the_way() {
     let got = conversations.get(&named("a/b/met"));
     assert_eq!(code(node.done(got)), ErrorCode::Gone);
     assert_eq!(code(node.say("a/b/met", "bob")), ErrorCode::Gone);
-    // The one that nobody met is found by the views.
+    // The conversation that was not accessed is found by the views.
     while node.views().tend().unwrap() {}
     node.line.step();
     while node.views().tend().unwrap() {}

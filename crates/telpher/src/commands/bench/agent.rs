@@ -195,7 +195,7 @@ enum SlimClients {
     PythonReliable,
     /// `slimctl bench`, in Rust; only without a rate
     Slimctl,
-    /// Telpher's client on SLIM's data plane, without sessions and without write mode
+    /// Telpher's client on SLIM's data plane; no sessions, no write mode
     Raw,
     /// Telpher's client on the native protocol, only through this node
     Native,

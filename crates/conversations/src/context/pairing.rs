@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::parts::Entry;
+use super::parts::ExaminedMessage;
 use crate::message::{PartFact, PartKind};
 
 /// Calls without a result and results without a call in a range of messages, as message index and
 /// part index.
 #[derive(Debug)]
-pub(super) struct Loose(Vec<(usize, u16)>);
+pub(super) struct UnpairedParts(Vec<(usize, u16)>);
 
 /// The newest call with an id.
 struct Call {
@@ -17,11 +17,14 @@ struct Call {
     is_answered: bool,
 }
 
-impl Loose {
+impl UnpairedParts {
     /// Pairs the calls and results in `messages`. Parts for which `is_skipped` holds are not shown
     /// and do not count.
-    pub(super) fn new(messages: &[&Entry], is_skipped: impl Fn(&PartFact) -> bool) -> Self {
-        let mut loose = Vec::new();
+    pub(super) fn new(
+        messages: &[&ExaminedMessage],
+        is_skipped: impl Fn(&PartFact) -> bool,
+    ) -> Self {
+        let mut unpaired = Vec::new();
         let mut calls: HashMap<u64, Call> = HashMap::new();
         for (index, message) in messages.iter().enumerate() {
             for (part, fact) in (0..).zip(&message.facts) {
@@ -31,7 +34,7 @@ impl Loose {
                 match fact.kind {
                     // Without an id, a call cannot be answered and a result answers no call.
                     PartKind::ToolCall | PartKind::ToolResult if fact.call == 0 => {
-                        loose.push((index, part));
+                        unpaired.push((index, part));
                     }
                     PartKind::ToolCall => {
                         let call = Call {
@@ -41,20 +44,20 @@ impl Loose {
                         };
                         // A call that reuses an id replaces the earlier call.
                         if let Some(before) = calls.insert(fact.call, call) {
-                            loose.extend(before.unanswered());
+                            unpaired.extend(before.unanswered());
                         }
                     }
                     PartKind::ToolResult => match calls.get_mut(&fact.call) {
                         Some(call) => call.is_answered = true,
-                        None => loose.push((index, part)),
+                        None => unpaired.push((index, part)),
                     },
                     _ => {}
                 }
             }
         }
-        loose.extend(calls.values().flat_map(Call::unanswered));
-        loose.sort_unstable();
-        Self(loose)
+        unpaired.extend(calls.values().flat_map(Call::unanswered));
+        unpaired.sort_unstable();
+        Self(unpaired)
     }
 
     /// Returns whether a part of the message at `index` lacks its counterpart.

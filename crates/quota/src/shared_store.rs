@@ -12,7 +12,7 @@ use crate::dial::Factor;
 use crate::key::{Key, Seed};
 use crate::limit::{Bucket, Kind, Mode};
 use crate::plan::{Plan, Step};
-use crate::rules::{Rules, stored};
+use crate::rules::{Rules, stored_prefix};
 use crate::subject::{Prefix, Subject};
 
 /// A cell of a plan, as a request to the shared store.
@@ -96,7 +96,7 @@ impl Rules {
             kind: self
                 .standing_kind(index, key.prefix, now_ns)
                 .by(factor)
-                .told(self.dial(index).calendar_ns(now_ns)),
+                .without_named_zone(self.dial(index).calendar_ns(now_ns)),
             count,
             is_enforced: self.limit(index).mode == Mode::Enforce,
         }
@@ -124,7 +124,7 @@ impl Rules {
         if self.overrides.is_empty() {
             return None;
         }
-        let change = self.overrides.get(&(self.id(index), stored(prefix)));
+        let change = self.overrides.get(&(self.id(index), stored_prefix(prefix)));
         change.filter(|change| now_ns < change.until_ns)
     }
 }
@@ -157,7 +157,7 @@ impl Plan {
             return;
         };
         let dial = rules.dial(step.index);
-        step.now = Some(as_told(rules, step, subject, told, now_ns));
+        step.now = Some(cell_from_answer(rules, step, subject, told, now_ns));
         step.shadowed = told.is_shadowed.then_some(When::Never);
         step.touched = told.touched_ns.map(|at_ns| dial.own_ns(at_ns));
         step.warned = None;
@@ -166,7 +166,7 @@ impl Plan {
 
 /// Builds a cell with the balance that the store reported. The store determines the calendar
 /// period.
-fn as_told(
+fn cell_from_answer(
     rules: &Rules,
     step: &Step,
     subject: &Subject<'_>,
@@ -232,7 +232,7 @@ impl Kind {
 
 impl Kind {
     /// Returns the kind with its time zone in a form for a store without a time zone database.
-    fn told(self, calendar_ns: u64) -> Self {
+    fn without_named_zone(self, calendar_ns: u64) -> Self {
         match self {
             Self::Budget {
                 amount,
@@ -241,7 +241,7 @@ impl Kind {
             } => Self::Budget {
                 amount,
                 every,
-                zone: every.told_zone(calendar_ns, zone),
+                zone: every.zone_without_database(calendar_ns, zone),
             },
             other => other,
         }

@@ -96,7 +96,7 @@ pub enum Decision {
 
 /// An interrupted call, which the shell must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct InterruptedCall {
     /// The number of the call.
     pub number: u64,
     /// The change to journal.
@@ -109,12 +109,12 @@ pub struct Failure {
     /// The HTTP status, for display; 0 if the agent was not reached.
     pub status: u16,
     /// Permission and time of a retry.
-    pub again: Again,
+    pub again: RetryAdvice,
 }
 
 /// Permission and time of the retry of a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum RetryAdvice {
     /// A retry is useless.
     Never,
     /// After the growing pause.
@@ -186,7 +186,7 @@ pub enum Change {
 
 /// The reason why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum DeliveryError {
     /// Too many conversations have pending messages: feed the message later.
     #[error("too many conversations wait for the agent (limit {max})")]
     Full {

@@ -25,7 +25,7 @@ const CHUNK: ReadLimit = ReadLimit {
 };
 
 /// A lookup of messages of one mailbox.
-pub(super) struct Shelf<'a> {
+pub(super) struct WriteLookup<'a> {
     store: &'a Store,
     location: Location,
     fetched: &'a mut Fetched,
@@ -33,7 +33,7 @@ pub(super) struct Shelf<'a> {
     records: Vec<Record>,
 }
 
-impl<'a> Shelf<'a> {
+impl<'a> WriteLookup<'a> {
     pub(super) fn new(store: &'a Store, location: Location, fetched: &'a mut Fetched) -> Self {
         Self {
             store,
@@ -45,10 +45,10 @@ impl<'a> Shelf<'a> {
 
     /// Returns the write in the record at that offset, original or moved; `None` if it cannot be
     /// read, or not yet.
-    pub(super) fn find(&mut self, offset: u64) -> Option<Lying> {
+    pub(super) fn find(&mut self, offset: u64) -> Option<StoredWrite> {
         let known = find(&self.fetched.records, offset).or_else(|| find(&self.records, offset));
         if let Some(record) = known {
-            return Lying::new(record.clone());
+            return StoredWrite::new(record.clone());
         }
         match self
             .store
@@ -62,7 +62,7 @@ impl<'a> Shelf<'a> {
             // Administrators of the mailbox get the error.
             Err(_) => return None,
         }
-        Lying::new(find(&self.records, offset)?.clone())
+        StoredWrite::new(find(&self.records, offset)?.clone())
     }
 
     /// Returns whether a record was missing.
@@ -84,12 +84,12 @@ impl Store {
         location: Location,
         offset: u64,
         ahead: &mut Vec<Record>,
-    ) -> Option<Lying> {
+    ) -> Option<StoredWrite> {
         if find(ahead, offset).is_none() {
             let read = self.read_within(Reach::Disk, location, offset, CHUNK);
             *ahead = read.ok()??.records;
         }
-        Lying::new(find(ahead, offset)?.clone())
+        StoredWrite::new(find(ahead, offset)?.clone())
     }
 
     /// Reads the missing record of a mailbox on another thread. The mailbox must not be locked.
@@ -128,7 +128,7 @@ impl Store {
             // The sweep tries again; administrators of the mailbox get the error.
             return inner.counters.count(Counter::Unreadable);
         }
-        state.fetched.records = records.into_iter().map(on_its_own).collect();
+        state.fetched.records = records.into_iter().map(detached_copy).collect();
         let mut dirty = Vec::new();
         self.hand_out(inner, slot, &mut state, &mut dirty);
         drop(state);
@@ -149,7 +149,7 @@ impl State {
 }
 
 /// Returns a copy of a record that does not keep its block or page in memory.
-fn on_its_own(record: Record) -> Record {
+fn detached_copy(record: Record) -> Record {
     Record {
         payload: Bytes::copy_from_slice(&record.payload),
         ..record
@@ -157,7 +157,7 @@ fn on_its_own(record: Record) -> Record {
 }
 
 /// A message in its stream.
-pub(super) struct Lying {
+pub(super) struct StoredWrite {
     /// The time of the write.
     pub(super) written_ms: u64,
     record: Record,
@@ -165,7 +165,7 @@ pub(super) struct Lying {
     begin: usize,
 }
 
-impl Lying {
+impl StoredWrite {
     pub(super) fn new(record: Record) -> Option<Self> {
         let (written_ms, begin) = match record.tag {
             record::WRITE => (record.time_ms, 0),

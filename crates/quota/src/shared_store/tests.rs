@@ -38,7 +38,7 @@ fn bucket(capacity: u64, amount: u64, period_ns: u64) -> Kind {
 }
 
 #[test]
-fn a_part_has_weight_and_factor_counted_in() {
+fn a_part_includes_weight_and_factor() {
     let factor = Factor::new(1, 3).unwrap();
     let subject = Subject::parse("a/b/c").unwrap();
     let budget = Kind::Budget {
@@ -70,7 +70,7 @@ fn a_part_has_weight_and_factor_counted_in() {
 }
 
 #[test]
-fn what_will_never_pass_is_not_asked_about() {
+fn impossible_takes_are_refused_without_the_store() {
     let subject = Subject::parse("a/b/c").unwrap();
     let mut plan = Plan::default();
     for (mode, is_refused) in [(Mode::Enforce, true), (Mode::Shadow, false)] {
@@ -88,7 +88,7 @@ fn what_will_never_pass_is_not_asked_about() {
 }
 
 #[test]
-fn a_charge_says_what_the_store_marked_it_with() {
+fn a_charge_carries_the_marker_of_the_store() {
     let slots = Kind::Slots { capacity: 3 };
     let rules = rules(slots, Factor::ONE, Mode::Enforce);
     let subject = Subject::parse("a/b/c").unwrap();
@@ -111,7 +111,7 @@ fn told(have: i128, mark: u64) -> Told {
 
 proptest! {
     #[test]
-    fn a_plan_that_was_told_stands_as_one_that_was_decided_here(
+    fn a_plan_with_store_answers_equals_a_local_plan(
         capacity in 1_u64..1_000, amount in 0_u64..50, period_ns in 1_u64..2_000, taken in 1_u64..1_000,
         kind in 0..3,
     ) {
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn a_factor_that_does_not_fit_is_slower_and_never_faster(
+    fn a_factor_that_does_not_fit_never_refills_faster(
         amount in 1_u64..1_000_000_000_000_000_000, period_ns in 1_u64..31_622_400_000_000_000,
         numerator in 1_u32..1_000_000, denominator in 1_u32..1_000_000,
     ) {
@@ -158,7 +158,7 @@ proptest! {
 }
 
 #[test]
-fn whatever_gives_no_more_than_a_limit_tightens_it() {
+fn an_override_that_gives_no_more_tightens() {
     let change = |capacity, refill, grant| crate::admin::Override {
         capacity,
         refill,
@@ -167,7 +167,7 @@ fn whatever_gives_no_more_than_a_limit_tightens_it() {
         by: "root".into(),
         reason: "a test".into(),
     };
-    // With its weight ten come back in a second.
+    // With its weight, ten are refilled in a second.
     let rules = rules(bucket(100, 5, SECOND), Factor::ONE, Mode::Enforce);
     for (change, expected) in [
         (change(Some(100), None, 0), true),
