@@ -215,10 +215,10 @@ fn what_the_members_of_a_group_say_is_bounded() {
         ),
         &format!(
             "
-             join a: what the members of the group say has 1048, the limit is 1000
+             join a: the data of the group's members has 1048, the limit is 1000
              join a: a#2 in 1 of consumer range, a#2 leads a#2:{long}
-             join b: what the members of the group say has 1096, the limit is 1000
-             join a: what the members of the group say has 1048, the limit is 1000
+             join b: the data of the group's members has 1096, the limit is 1000
+             join a: the data of the group's members has 1048, the limit is 1000
              sync a#2: nothing of consumer range
             "
         ),
@@ -245,8 +245,8 @@ fn an_assignment_that_is_too_long_to_be_kept_is_refused_and_everybody_joins_agai
          join a: a#1 in 1 of consumer range, a#1 leads a#1:m
          join a: a#1 in 2 of consumer range, a#1 leads a#1:m b#2:m
          join b: b#2 in 2 of consumer range, a#1 leads
-         sync a#1: what the members of the group say and are assigned has 1049, the limit is 1000
-         sync b#2: what the members of the group say and are assigned has 1049, the limit is 1000
+         sync a#1: the data and assignments of the group's members has 1049, the limit is 1000
+         sync b#2: the data and assignments of the group's members has 1049, the limit is 1000
          beat a#1: the group rebalances
          join a: a#1 in 3 of consumer range, a#1 leads a#1:m b#2:m
          join b: b#2 in 3 of consumer range, a#1 leads
