@@ -1,7 +1,7 @@
-//! What the Kafka door counts, and how it reads as OpenMetrics text.
+//! Metrics of the Kafka listener, and their encoding as OpenMetrics text.
 //!
-//! The node counts by numbers; what they mean stands in the codec's tables, which bound what there is
-//! to see.
+//! The node counts by API keys and error codes; the codec's tables contain their names, and bound
+//! their number.
 
 use std::fmt::Error;
 
@@ -11,12 +11,12 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// A client has asked.
+/// Counts a request.
 pub(super) fn count_request(topics: &Topics, key: ApiKey) {
     topics.counts().add_request(key as usize);
 }
 
-/// A client was answered, with so many bytes.
+/// Counts an answer, its bytes and its errors.
 pub(super) fn count_answer(topics: &Topics, size: usize, errors: &[ErrorCode]) {
     let counts = topics.counts();
     counts.add(Count::Sent, size as u64);
@@ -25,12 +25,12 @@ pub(super) fn count_answer(topics: &Topics, size: usize, errors: &[ErrorCode]) {
     }
 }
 
-/// Errors begin at -1.
+/// Returns the index of an error code: codes begin at -1.
 fn number(error: ErrorCode) -> usize {
     usize::try_from(i32::from(error.code()) + 1).unwrap_or(0)
 }
 
-/// Everything that is counted.
+/// Encodes all metrics.
 pub(crate) fn encode(topics: &Topics, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     encode_requests(topics, encoder)?;
     encode_errors(topics, encoder)?;
