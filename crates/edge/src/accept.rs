@@ -22,8 +22,8 @@ const WARN_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a refused client may take to read the reason.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Refused sockets of one listener that may be open while their clients read why. Further ones are
-/// closed at once. They come out of the descriptors that the budget leaves free.
+/// Refused sockets of one listener that may stay open while their clients read the reason. Further
+/// ones are closed at once. They use the descriptors that the budget leaves free.
 const REFUSALS_MAX: usize = 8;
 
 /// A listening socket.

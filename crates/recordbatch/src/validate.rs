@@ -30,7 +30,7 @@ pub enum Rejected {
     /// MESSAGE_TOO_LARGE.
     #[error("the decompressed records exceed {max} bytes, the limit for one request")]
     Unpacked {
-        /// The limit, or what was left of it.
+        /// The limit, or the rest of it.
         max: usize,
     },
     /// CORRUPT_MESSAGE.

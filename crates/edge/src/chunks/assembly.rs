@@ -88,7 +88,8 @@ pub enum ChunkError {
 pub struct Assembly {
     pub(super) sizes: Sizes,
     pub(super) slots: Vec<Slot>,
-    /// How many of them the message has: the AI SDK shows the beginning of a step with what follows.
+    /// The number of slots that the message shows: as in the AI SDK, the start of a step appears with
+    /// its first part.
     shown: usize,
     /// The largest size of all slots together, in bytes.
     size: usize,

@@ -126,7 +126,7 @@ impl Client {
         Ok(())
     }
 
-    /// It has not shown what lets it in.
+    /// Counts a failed authentication.
     pub(super) fn count_refusal(&self) {
         self.node().counters().count(Counter::Unauthenticated);
     }

@@ -100,7 +100,7 @@ fn encode_requests(topics: &Topics, encoder: &mut DescriptorEncoder<'_>) -> Resu
     Ok(())
 }
 
-/// Those that were answered once.
+/// Encodes the errors that were answered at least once.
 fn encode_errors(topics: &Topics, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     let kind = ConstCounter::new(0u64).metric_type();
     let help = "Errors answered to Kafka clients, by Kafka's code";
