@@ -133,7 +133,7 @@ pub(super) enum Shortage {
 pub(super) enum Room {
     /// Sockets that every listener may use are left.
     Shared,
-    /// Only sockets of the reserve are left.
+    /// Only reserved sockets are left.
     Reserve,
 }
 

@@ -20,7 +20,7 @@ use model::ErrorCode;
 use super::problem::Problem;
 use crate::gate::Pass;
 
-/// Time that a request has to end by itself after its pass was revoked.
+/// Time that a request has to end by itself after its pass is revoked.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Error: the token was revoked while in use.

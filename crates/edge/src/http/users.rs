@@ -248,7 +248,10 @@ mod tests {
         let changes = [UserChange::Set(Hash::Sha256, kept)];
         let problem = change(&topics, "ann", &changes).await.unwrap_err();
         assert_eq!(problem.code, ErrorCode::Unconfirmed);
-        assert!(problem.detail.contains("may get there"), "{problem:?}");
+        assert!(
+            problem.detail.contains("may or may not take effect"),
+            "{problem:?}"
+        );
         let problem = change(&topics, "bob", &[UserChange::RemoveAll]).await;
         assert_eq!(problem.unwrap_err().code, ErrorCode::NotFound);
     }

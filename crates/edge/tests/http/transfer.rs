@@ -169,7 +169,7 @@ async fn how_and_when_a_message_ended_elsewhere_is_kept() {
     assert_eq!(message["at"], "2020-02-29T12:00:00.500Z");
     for (member, expected) in [
         (r#""status":"stoped""#, "is `stopped` meant?"),
-        (r#""at":"yesterday""#, "a moment is expected"),
+        (r#""at":"yesterday""#, "must be a time like"),
     ] {
         let body = format!(r#"{{"role":"user","content":"x",{member}}}"#);
         let answer = door.ask_with("POST", import, &JSONL, body.as_bytes()).await;

@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(serde_json::to_string(&Shown(None)).unwrap(), "null");
         assert_eq!(read(value("42")).unwrap().as_deref(), Some(&b"42"[..]));
         let refused = read(value(r#"{"base64":"?"}"#)).unwrap_err();
-        assert!(refused.starts_with("no base64: "), "{refused}");
+        assert!(refused.starts_with("invalid base64: "), "{refused}");
         assert!(read(value(r#""\ud800""#)).is_err());
     }
 
