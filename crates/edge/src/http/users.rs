@@ -233,7 +233,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_change_that_does_not_reach_the_disk_is_answered_all_the_same() {
         let disk = Arc::new(SimulatedDisk::new(1));
-        // Nobody steps its line.
+        // The write-ahead log of this journal is never stepped.
         let opened = Journal::open_stepped(disk, &journal::Options::default()).unwrap();
         let ports = Ports {
             clock: Arc::new(Still),

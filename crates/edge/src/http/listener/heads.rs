@@ -289,7 +289,7 @@ fn chunk_size(line: &[u8], is_cut: bool) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// The number of the first request to refuse, whatever pieces the bytes arrive in.
+    /// Returns the number of the first request to refuse, the same for all splits of the bytes.
     fn check(text: &str) -> Option<u64> {
         let whole = {
             let mut scanner = Scanner::default();
