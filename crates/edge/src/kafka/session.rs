@@ -97,7 +97,9 @@ impl Session {
         match end {
             End::Left => tracing::debug!(%remote, "kafka connection closed"),
             End::Drained => tracing::debug!(%remote, "kafka connection drained"),
-            End::Refused => tracing::debug!(%remote, "kafka connection closed: authentication failed"),
+            End::Refused => {
+                tracing::debug!(%remote, "kafka connection closed: authentication failed")
+            }
             End::Silent => tracing::debug!(%remote, "kafka connection closed: it was idle"),
             End::Fatal(Fatal { message }) => {
                 self.client.node().counters().count(Counter::ProtocolErrors);
@@ -264,8 +266,8 @@ impl Session {
                 written = reply.write(out);
                 size = out.len() - before;
             });
-            let errors = written
-                .map_err(|error| Fatal::new(format!("cannot encode an answer: {error}")))?;
+            let errors =
+                written.map_err(|error| Fatal::new(format!("cannot encode an answer: {error}")))?;
             metrics::count_answer(self.client.topics(), size, &errors);
         }
         if was_full && !self.is_full() {

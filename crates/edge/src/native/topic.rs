@@ -22,7 +22,7 @@ use crate::topics::Refused;
 use appends::Appends;
 use readers::{Kind, Readers};
 
-/// What stands for the end in a READ: it answers where the partition begins and ends, and nothing else.
+/// The offset in a READ that asks only for the start and the end of the partition.
 const END: u64 = u64::MAX;
 
 /// The topic requests of one connection; see the module's documentation.
@@ -191,7 +191,8 @@ impl TopicsOf {
             return Err(Refused::unknown(&topics, name));
         };
         let Some(partition) = bound.partition else {
-            let message = format!("the route names no partition: bind it to `{name}/0`, for example");
+            let message =
+                format!("the route names no partition: bind it to `{name}/0`, for example");
             return Err(Refused::new(ErrorCode::InvalidArgument, message));
         };
         match partition < topic.about().partitions {

@@ -186,7 +186,8 @@ impl Client {
         }
     }
 
-    /// Neither ends what the client will not begin again.
+    /// Refuses a request without ending what the client would not begin again: it waits for room,
+    /// or its stream ends after the negotiation.
     fn turn_away(
         &mut self,
         request: Request<RecvStream>,
@@ -227,7 +228,7 @@ impl Client {
         })
     }
 
-    /// Ready when the client is not there any more, or never came to the point.
+    /// Returns ready when the client is gone, or has not begun a link in time.
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.connection.is_none() {
             return Poll::Pending;
