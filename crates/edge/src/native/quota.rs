@@ -148,7 +148,7 @@ impl Quota {
             Parking::Done(frame) => self.reply_frame(outlet, tag, frame),
             Parking::Full => {
                 self.answer.clear();
-                let message = "as many takes of this connection wait as may";
+                let message = "too many waiting takes on this connection (limit 1024)";
                 self.answer.put_refused(ErrorCode::Busy, message);
                 self.reply(outlet, tag, None);
             }
