@@ -209,7 +209,7 @@ async fn wrong_commands_are_told_and_the_connection_goes_on() {
         ),
         (
             r#"{"op":"watch","conv":"c-1","expect":1}"#,
-            "`watch` has no `expect`",
+            "`watch` does not accept `expect`",
         ),
         (
             r#"{"op":"watch","conv":"c-1","position":"1.2"}"#,

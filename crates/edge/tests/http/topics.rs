@@ -156,7 +156,7 @@ async fn what_is_no_topic_and_no_change_of_one_is_refused_by_name() {
             "",
             json!({"name": "t"}),
             "conflict",
-            "topic `t` is there already",
+            "topic `t` already exists",
         ),
         (
             "POST",
@@ -205,7 +205,7 @@ async fn what_is_no_topic_and_no_change_of_one_is_refused_by_name() {
             "/t",
             json!({"partitions": 5, "configs": {"retention.ms": "x"}}),
             "invalid_argument",
-            "`x` is no value of retention.ms",
+            "invalid value `x` of retention.ms",
         ),
         (
             "GET",
@@ -247,7 +247,7 @@ async fn what_is_no_topic_and_no_change_of_one_is_refused_by_name() {
             "/t/partitions/0/records?limit=0",
             Value::Null,
             "invalid_argument",
-            "a page has 1 to 10000",
+            "`limit` must be from 1 to 10000",
         ),
         (
             "GET",

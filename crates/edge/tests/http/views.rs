@@ -207,7 +207,7 @@ async fn what_a_query_says_wrong_is_told() {
     for (path, expected) in [
         (
             "/v1/conversations?limit=0",
-            "`limit`: a page has 1 to 1000, not 0",
+            "`limit`: must be from 1 to 1000, not 0",
         ),
         ("/v1/conversations?limit=x", "not x"),
         ("/v1/conversations?after=x", "`after`: no page ended there"),
