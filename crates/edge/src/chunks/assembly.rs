@@ -30,7 +30,7 @@ pub enum ChunkError {
     #[error("{0}")]
     Malformed(String),
     /// The kind is unknown and resembles a known one.
-    #[error("unknown chunk type `{kind}`; did you mean `{nearest}`?")]
+    #[error("unknown chunk type `{kind}`; is `{nearest}` meant?")]
     Kind {
         /// The kind that the chunk names.
         kind: String,

@@ -210,12 +210,12 @@ fn a_wrong_chunk_is_told_and_changes_nothing() {
     );
     check(
         r#"{"type":"text-delta","id":"t","delta":"x"}"#,
-        "`text-start` begins it",
+        "send `text-start` first",
     );
     check(r#"{"type":"text-start"}"#, "missing field `id`");
     check(
         r#"{"type":"tool-output-available","toolCallId":"c"}"#,
-        "there is no tool call `c`",
+        "unknown tool call `c`",
     );
     check(
         r#"{"type":"tool-input-start","toolCallId":"c"}"#,
@@ -224,7 +224,7 @@ fn a_wrong_chunk_is_told_and_changes_nothing() {
     check(r#"{"type":"something-later","id":"\ud800"}"#, "chunk: ");
     check(
         r#"{"type":"tool-approval-response","approvalId":"p","approved":true}"#,
-        "there is no request for approval `p`",
+        "unknown approval request `p`",
     );
     let deep = format!(
         r#"{{"type":"data-x","data":{}1{}}}"#,

@@ -125,7 +125,7 @@ async fn too_many_and_too_large_are_named() {
     let body = json!({"messages": [{"role": "user", "parts": parts}]});
     let answer = door.ask("POST", PATH, &body).await;
     let detail = answer.problem(400, "invalid_argument");
-    assert!(detail.contains("more than 1024 parts"), "{detail}");
+    assert!(detail.contains("too many parts (limit 1024)"), "{detail}");
     let metadata = json!({"a": "x".repeat(16 << 10)});
     let body = json!({"messages": [{"role": "user", "content": "x", "metadata": metadata}]});
     door.ask("POST", PATH, &body)

@@ -64,7 +64,7 @@ async fn a_line_that_is_wrong_is_told() {
     for (line, expected) in [
         ("{\"role\":\"user\"", "malformed JSON"),
         ("{\"rol\":\"user\"}", "is `role` meant?"),
-        ("{\"role\":\"user\",\"parts\":{}}", "parts is no array"),
+        ("{\"role\":\"user\",\"parts\":{}}", "parts is not an array"),
         ("{\"role\":\"U\",\"content\":\"x\"}", "a role has"),
     ] {
         let body = format!("{good}\n\n{line}\n{good}\n");

@@ -4,7 +4,8 @@ use kafka::ErrorCode;
 use kafka::consumer_group_heartbeat::Response;
 
 pub(in crate::kafka) fn answer() -> Response {
-    let message = "the consumer group protocol (KIP-848) is not supported: use group.protocol=classic";
+    let message =
+        "the consumer group protocol (KIP-848) is not supported: use group.protocol=classic";
     Response {
         error_code: ErrorCode::UnsupportedVersion,
         error_message: Some(message.to_owned()),

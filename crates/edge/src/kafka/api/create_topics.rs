@@ -80,7 +80,9 @@ fn assigned(topic: &Topic, assignments: &[Assignment]) -> Result<i32, Failed> {
     let is_dense = indexes.iter().copied().eq(0..assignments.len() as i32);
     let is_here = assignments.iter().all(|it| it.broker_ids == [NODE_ID]);
     if !is_dense || !is_here {
-        let message = format!("an assignment numbers partitions from 0, each with broker {NODE_ID} as its only replica");
+        let message = format!(
+            "an assignment numbers partitions from 0, each with broker {NODE_ID} as its only replica"
+        );
         return Err(Failed::new(ErrorCode::InvalidReplicaAssignment, message));
     }
     Ok(assignments.len() as i32)

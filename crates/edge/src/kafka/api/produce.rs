@@ -66,7 +66,7 @@ struct Context<'a> {
 #[derive(Default)]
 struct Waiting {
     response: Response,
-    /// Of which topic and partition, by their place in the response, what.
+    /// The pending writes, each with the index of its topic and partition in the response.
     durables: Vec<(usize, usize, Durable)>,
     /// The batches that are not appended yet: the first waits for something, the others for the
     /// first.

@@ -87,7 +87,7 @@ fn refuse(client: &Client, denied: Denied) -> Response {
     client.count_refusal();
     tracing::info!(remote = client.remote(), %denied, "kafka client refused");
     let message = match denied {
-        // The credentials are right: the client may know what is wrong with the name.
+        // The credentials are valid, so the client may know what is wrong with the name.
         Denied::Forbidden(forbidden) => format!("Authentication failed: {forbidden}"),
         _ => REFUSED.to_owned(),
     };

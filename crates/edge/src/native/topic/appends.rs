@@ -94,7 +94,10 @@ fn places(told: Vec<Told>) -> Result<Vec<(u32, u64)>, Refused> {
         // A retry may append those again.
         there => {
             let count = told.len();
-            let message = format!("{there} of {count} records were appended; {}", refused.message);
+            let message = format!(
+                "{there} of {count} records were appended; {}",
+                refused.message
+            );
             Err(Refused::new(ErrorCode::Unconfirmed, message))
         }
     }
