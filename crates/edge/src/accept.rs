@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
-/// How often a listener that waits for a free socket checks the budget.
+/// The interval at which a listener that waits for a free socket checks the budget.
 const ROOM_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Pause after `accept` failed, out of descriptors for example.
@@ -19,7 +19,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// A listener logs failures at most this often.
 const WARN_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long a refused client may take to read the reason.
+/// The time that a refused client may take to read the reason.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Refused sockets of one listener that may stay open while their clients read the reason. Further

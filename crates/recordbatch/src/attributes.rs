@@ -16,7 +16,7 @@ pub enum Compression {
     None = 0,
     /// gzip, RFC 1952.
     Gzip = 1,
-    /// One raw snappy block, or several in the framing of xerial's snappy-java.
+    /// snappy: a raw block, or several in the framing of xerial's snappy-java.
     Snappy = 2,
     /// LZ4's frame format.
     Lz4 = 3,

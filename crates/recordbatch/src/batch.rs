@@ -3,7 +3,7 @@
 use crate::header::{CRC_FROM, HEADER_SIZE, Header, LENGTH_AT, MAGIC, MAGIC_AT, UNCOUNTED_SIZE};
 use crate::record::Records;
 
-/// One whole batch. Its length and format were checked, and nothing else.
+/// A whole batch. Its length and format were checked, and nothing else.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
     header: Header,

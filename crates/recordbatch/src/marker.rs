@@ -27,7 +27,7 @@ pub struct Marker {
     pub producer_id: i64,
     /// The producer epoch.
     pub producer_epoch: i16,
-    /// How the transaction ended.
+    /// The end of the transaction: commit or abort.
     pub kind: MarkerKind,
     /// The epoch of the coordinator that ended it.
     pub coordinator_epoch: i32,

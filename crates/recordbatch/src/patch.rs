@@ -4,7 +4,7 @@ use crate::attributes::{Attributes, TimestampType};
 use crate::batch::{self, Malformed};
 use crate::header::{CRC_AT, CRC_FROM};
 
-/// One whole batch with writable bytes.
+/// A whole batch with writable bytes.
 #[derive(Debug)]
 pub struct BatchMut<'a> {
     bytes: &'a mut [u8],

@@ -19,12 +19,12 @@ pub struct Survey {
     pub timestamp_min: Option<i64>,
 }
 
-/// How far a producer's timestamps may differ from the broker's clock, in milliseconds.
+/// The largest differences between a producer's timestamps and the broker's clock, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimestampLimits {
-    /// How far ahead of it: `message.timestamp.after.max.ms`.
+    /// Ahead of the clock: `message.timestamp.after.max.ms`.
     pub ahead_ms_max: i64,
-    /// How far behind it: `message.timestamp.before.max.ms`.
+    /// Behind the clock: `message.timestamp.before.max.ms`.
     pub behind_ms_max: i64,
 }
 

@@ -80,7 +80,7 @@ pub enum Rejected {
     Ahead {
         /// Its timestamp.
         timestamp: i64,
-        /// How far it is ahead, in milliseconds.
+        /// The number of milliseconds that it is ahead.
         ahead_ms: i64,
         /// The limit.
         max: i64,
@@ -92,7 +92,7 @@ pub enum Rejected {
     Behind {
         /// Its timestamp.
         timestamp: i64,
-        /// How far it is behind, in milliseconds.
+        /// The number of milliseconds that it is behind.
         behind_ms: i64,
         /// The limit.
         max: i64,

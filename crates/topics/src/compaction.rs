@@ -8,9 +8,7 @@
 //!
 //! The range ends at or before the last stable offset, so that every transaction in it has an end.
 //! The memory for keys is bounded: when it is full, the compaction ends there, but never before the
-//! first batch, whose keys are always taken
-//! end. How much memory the keys may take is bounded; where it ends, so does the compaction, but not
-//! before the first batch, whose keys are always taken ([`Gather::insert`]).
+//! first batch, whose keys are always taken ([`Gather::insert`]).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -39,7 +37,7 @@ pub struct Facts<'a> {
     pub offset: u64,
     /// Its key. A record without a key does not survive.
     pub key: Option<&'a [u8]>,
-    /// Whether it deletes its key (a null value).
+    /// True if it deletes its key (a null value).
     pub is_deletion: bool,
 }
 

@@ -51,9 +51,9 @@ pub enum Codec {
 pub struct CompactionPolicy {
     /// The share of uncompacted bytes from which compaction starts, from 0 to 1.
     pub dirty_ratio_min: f64,
-    /// How long a record stays uncompacted at least, in milliseconds.
+    /// The shortest time for which a record stays uncompacted, in milliseconds.
     pub lag_ms_min: i64,
-    /// How long a record stays uncompacted at most, in milliseconds.
+    /// The longest time for which a record stays uncompacted, in milliseconds.
     pub lag_ms_max: i64,
     /// The time after which the newest records may be compacted too, in milliseconds.
     pub segment_ms: i64,

@@ -25,7 +25,7 @@ pub(crate) struct Block {
     pub(crate) dated_ms: i64,
 }
 
-/// How far after its append a record's timestamp counts for retention, in milliseconds: one hour,
+/// The largest time after its append at which a timestamp counts for retention, in milliseconds: 1 h,
 /// Kafka's default of `message.timestamp.after.max.ms`.
 pub(crate) const AHEAD_MS_MAX: i64 = 3_600_000;
 

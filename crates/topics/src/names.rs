@@ -12,13 +12,13 @@ pub enum BadName {
     /// `.` and `..` are directories, and Kafka stores topics in directories.
     #[error("a topic name cannot be `.` or `..`")]
     Dots,
-    /// It has more than [`NAME_LENGTH_MAX`] characters.
+    /// The name has more than [`NAME_LENGTH_MAX`] characters.
     #[error("the topic name has {length} characters (limit {NAME_LENGTH_MAX})")]
     Long {
         /// Its length.
         length: usize,
     },
-    /// It has a character outside `[A-Za-z0-9._-]`.
+    /// The name has a character outside `[A-Za-z0-9._-]`.
     #[error("invalid character {found:?} in the topic name: allowed are letters, digits and . _ -")]
     Character {
         /// The first character that is not allowed.

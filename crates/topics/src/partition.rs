@@ -34,7 +34,7 @@ use crate::{ProducerId, producers};
 /// The timestamp of a batch that has none.
 const NO_TIMESTAMP: i64 = -1;
 
-/// One partition.
+/// A partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
     pub(crate) limits: Limits,

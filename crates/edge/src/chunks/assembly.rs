@@ -88,8 +88,8 @@ pub enum ChunkError {
 pub struct Assembly {
     pub(super) sizes: Sizes,
     pub(super) slots: Vec<Slot>,
-    /// The number of slots that the message shows: as in the AI SDK, the start of a step appears with
-    /// its first part.
+    /// The number of slots that the message shows: as in the AI SDK, the start of a step appears
+    /// with its first part.
     shown: usize,
     /// The largest size of all slots together, in bytes.
     size: usize,

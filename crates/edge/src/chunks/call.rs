@@ -13,7 +13,7 @@ use crate::json;
 pub(super) struct Streamed {
     pub(super) stream: usize,
     pub(super) len: usize,
-    /// Whether the input is a text instead of JSON.
+    /// True if the input is a text instead of JSON.
     pub(super) is_text: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) enum Input {
     Absent,
     /// JSON.
     Value(String),
-    /// It may be incomplete.
+    /// The input may be incomplete.
     Streamed(Streamed),
 }
 

@@ -2,7 +2,7 @@
 
 use node::conversations::{PartFact, Status};
 
-/// How the author ended the message.
+/// The author's ending of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// `finish`.

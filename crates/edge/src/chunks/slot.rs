@@ -1,4 +1,4 @@
-//! One part of a message in assembly.
+//! The parts of a message in assembly.
 
 use serde_json::value::RawValue;
 
@@ -6,7 +6,7 @@ use super::call::Call;
 use super::chunk::Prose;
 use crate::json;
 
-/// One part of a message in assembly. Everything except ids and names is JSON as it was received.
+/// A part of a message in assembly. Everything except ids and names is JSON as it was received.
 #[derive(Debug)]
 pub(super) enum Slot {
     Text(Text),
@@ -32,7 +32,7 @@ pub(super) struct Text {
     body: String,
     provider_metadata: Option<String>,
     citations: Option<String>,
-    /// Whether it may continue.
+    /// True while it may continue.
     is_open: bool,
 }
 

@@ -3,9 +3,9 @@
 /// The framing of documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// One per line (`application/jsonl`, `application/x-ndjson`).
+    /// A document is a line (`application/jsonl`, `application/x-ndjson`).
     Lines,
-    /// One per event (`text/event-stream`), until the event `[DONE]`.
+    /// A document is an event (`text/event-stream`); the event `[DONE]` is the last.
     Events,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Client {
     principal: Option<Principal>,
     /// Appends of which the write-ahead log was not notified yet.
     producing: Option<Producing>,
-    /// How long the client is to be throttled.
+    /// The time for which the client is to be throttled.
     pub(super) throttle: Duration,
 }
 

@@ -12,7 +12,7 @@ const OTHER_SIZE_MAX: usize = 16 << 20;
 /// The largest frame of a client that is not authenticated, in bytes.
 const STRANGER_SIZE_MAX: usize = 64 << 10;
 
-/// How large the frames of a client may be.
+/// The permitted size of a client's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
     /// The client is not authenticated.

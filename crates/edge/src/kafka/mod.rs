@@ -51,14 +51,14 @@ pub struct Options {
     pub frame_size_max: usize,
     /// An idle connection is closed after this time.
     pub idle_timeout: Duration,
-    /// How long a client may take to authenticate, where it has to.
+    /// The time that a client may take to authenticate, where it has to.
     pub handshake_timeout: Duration,
     /// The address at which clients are told to find the broker; `None` is the address that they
     /// connected to.
     pub advertised: Option<Place>,
     /// The log directory that tools are told.
     pub log_dir: String,
-    /// Whether tools are told that connections are encrypted.
+    /// True if connections are encrypted, as tools are told.
     pub is_tls: bool,
 }
 

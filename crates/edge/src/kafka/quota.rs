@@ -16,7 +16,7 @@ use super::errors::Failed;
 /// The outcome of a charge.
 #[derive(Debug, Default)]
 pub(super) struct Charge {
-    /// How long the client is throttled.
+    /// The time for which the client is throttled.
     pub(super) throttle: Duration,
     /// The record that has to be durable before the answer.
     pub(super) durable: Option<Durable>,

@@ -72,9 +72,9 @@ impl Reply {
 
 /// The answer to a request.
 pub(super) enum Answer {
-    /// It is finished.
+    /// The answer is finished.
     Now(Reply),
-    /// It is finished later.
+    /// The answer is finished later.
     Later(Pin<Box<dyn Future<Output = Reply> + Send>>),
     /// There is none, because the client asked for none (`acks=0`).
     Never,

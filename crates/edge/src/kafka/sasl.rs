@@ -56,7 +56,7 @@ pub(super) enum Exchange {
     Chosen(Mechanism),
     /// The broker has sent its message and waits for the proof.
     Challenged(Box<Challenge>),
-    /// It has ended: the client was admitted, or the connection is to be closed.
+    /// The exchange has ended: the client was admitted, or the connection is to be closed.
     Over,
 }
 

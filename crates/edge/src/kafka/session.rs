@@ -289,9 +289,9 @@ impl Session {
 /// Closes idle connections.
 struct Silence {
     timer: Pin<Box<Sleep>>,
-    /// How long a client may be idle.
+    /// The time that a client may be idle.
     limit: Duration,
-    /// Whether bytes arrived since the timer was set.
+    /// True if bytes arrived since the timer was set.
     heard: bool,
 }
 

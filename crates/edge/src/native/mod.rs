@@ -29,7 +29,7 @@ pub struct Options {
     /// The silence after which the listener pings. A client that stays silent for about two and a
     /// half times as long is considered dead.
     pub keepalive: Duration,
-    /// How long a client may take for its HELLO.
+    /// The time that a client may take for its HELLO.
     pub handshake_timeout: Duration,
     /// The number of bytes queued for a client above which messages to it are refused; at four
     /// times as much the connection is closed.

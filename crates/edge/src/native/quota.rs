@@ -32,9 +32,9 @@ use waits::{Parking, Waits};
 pub(super) struct Owner {
     /// The name of its token, if it has one.
     pub(super) principal: Option<String>,
-    /// Whether it may settle holds of other principals.
+    /// True if it may settle holds of other principals.
     pub(super) is_admin: bool,
-    /// Whether it supports hold ids of 128 bits.
+    /// True if it supports hold ids of 128 bits.
     pub(super) has_long_holds: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Quota {
     costs: Vec<Cost>,
     answer: Answer,
     waits: Waits,
-    /// Whether answers are queued that were not flushed.
+    /// True if answers are queued that were not flushed.
     is_unflushed: bool,
 }
 

@@ -264,9 +264,9 @@ impl Session {
 struct Keepalive {
     interval: Duration,
     timer: Pin<Box<Sleep>>,
-    /// Whether bytes arrived since the timer was set.
+    /// True if bytes arrived since the timer was set.
     heard: bool,
-    /// How many times the timer has run out since bytes arrived.
+    /// The number of times that the timer has run out since bytes arrived.
     silent: u32,
 }
 

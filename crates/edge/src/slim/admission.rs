@@ -43,7 +43,7 @@ pub(super) struct Entered {
     pub(super) scope: Scope,
     /// The `user-agent` of the request.
     pub(super) software: String,
-    /// How long its credentials are still valid, if they expire.
+    /// The time for which its credentials are still valid, if they expire.
     pub(super) time_left: Option<Duration>,
 }
 

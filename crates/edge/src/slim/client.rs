@@ -57,7 +57,7 @@ pub(super) async fn serve(door: &Door, io: Io, remote: &str, by: Instant) -> Res
 
 /// The reason why a request does not begin a stream now.
 enum Refused {
-    /// It gets this answer.
+    /// The request gets this answer.
     Answered(Box<http::Response<()>>),
     /// The node has no room, or shuts down.
     Full(Refusal),

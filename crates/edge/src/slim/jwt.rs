@@ -22,10 +22,10 @@ const LEEWAY_MS: f64 = 60_000.0;
 /// The reason why a key is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JwtKeyError {
-    /// It begins like PEM, but has no supported public key.
+    /// The text begins like PEM, but has no supported public key.
     #[error("the PEM contains no public key of RSA, P-256, P-384 or Ed25519")]
     Pem,
-    /// It is a secret that is too short; the length is given.
+    /// The secret is too short; its length is given.
     #[error("the secret has {0} bytes (at least {SECRET_SIZE_MIN} are needed)")]
     Short(usize),
 }

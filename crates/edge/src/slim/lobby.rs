@@ -14,7 +14,7 @@ use h2::server::SendResponse;
 use http::Request;
 use tokio::time::{Instant, Sleep};
 
-/// How often the node is checked for room.
+/// The interval at which the node is checked for room.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// A request that was not answered.

@@ -54,7 +54,7 @@ pub struct Options {
     pub queue_size_max: usize,
     /// The number of subscriptions of one connection.
     pub subscriptions_max: usize,
-    /// How long a client may take to negotiate its link, and to read the reason for its end.
+    /// The time that a client may take to negotiate its link, and to read the reason for its end.
     pub negotiation_timeout: Duration,
     /// The silence after which the listener pings; after a second one the client is considered
     /// dead.

@@ -45,7 +45,7 @@ pub(super) struct Party {
     pressure: Pressure,
     /// Expires when a client that exceeded a limit may be read from again.
     mute: Option<Pin<Box<Sleep>>>,
-    /// Whether a wrong message of this client was logged.
+    /// True once a wrong message of this client was logged.
     has_warned: bool,
 }
 
@@ -176,7 +176,7 @@ impl Party {
                 }
                 if !self.may(Act::Send, &routed.header) {
                     self.warn(format_args!(
-                        "a message to a name that the rules forbid, or from a name that its token does not allow"
+                        "a message that the rules forbid, or from a name that its token does not allow"
                     ));
                     return Ok(());
                 }

@@ -19,7 +19,8 @@ pub(super) const LEGACY: &str =
 /// The interval of log lines per address.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How soon a 1.x application reconnects; it takes milliseconds unless its machine is busy.
+/// The time within which a 1.x application reconnects; it needs milliseconds unless its machine is
+/// busy.
 const RETURN_LIMIT: Duration = Duration::from_secs(2);
 
 /// The number of addresses that are remembered. Above it, all of them are forgotten.

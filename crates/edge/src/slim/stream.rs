@@ -1,4 +1,4 @@
-//! One gRPC stream over HTTP/2: the messages of a [`Party`].
+//! A gRPC stream over HTTP/2: the messages of a [`Party`].
 
 use std::task::{Context, Poll};
 

@@ -153,7 +153,7 @@ keys! {
         "After this time the newest records of a partition may be compacted too, in milliseconds.";
     Durability = 9, "telpher.durability", Word(&["disk", "memory"]), "disk",
         None,
-        "disk: records are acknowledged and shown when they are on disk; memory: when they are in memory.";
+        "disk: records are acknowledged and shown when they are on disk; memory: at once.";
     UncleanLeaderElection = 35, "unclean.leader.election.enable", Flag, "false",
         Some("unclean.leader.election.enable"),
         "Accepted; there is one broker, and no election.";

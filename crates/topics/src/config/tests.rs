@@ -222,9 +222,7 @@ fn lists_grow_and_shrink_and_numbers_do_not() {
 #[test]
 fn an_error_says_what_there_is() {
     let unknown = Key::parse("retention.hours").unwrap_err().to_string();
-    assert!(
-        unknown.starts_with("unknown topic config `retention.hours` (known: cleanup.policy, ")
-    );
+    assert!(unknown.starts_with("unknown topic config `retention.hours` (known: cleanup.policy, "));
     let mut config = Config::default();
     let refused = config.alter(Key::CompressionType, Alter::Set("brotli"));
     assert_eq!(

@@ -25,11 +25,11 @@ pub enum Participant {
 pub enum State {
     /// No participant was added yet.
     Empty = 0,
-    /// It has participants.
+    /// The transaction has participants.
     Ongoing = 1,
-    /// It will be committed.
+    /// The transaction will be committed.
     PrepareCommit = 2,
-    /// It will be aborted.
+    /// The transaction will be aborted.
     PrepareAbort = 3,
     /// All participants have committed it.
     CompleteCommit = 4,

@@ -1,4 +1,4 @@
-//! One consumer group: its members, its generation and its rebalances.
+//! A consumer group: its members, its generation and its rebalances.
 //!
 //! ```text
 //! Empty => Preparing => (Completing | Empty)

@@ -15,7 +15,7 @@ pub struct Profile {
     pub client_host: Box<str>,
     /// The member is removed when it was silent for so long, in milliseconds.
     pub session_timeout_ms: u32,
-    /// How long a rebalance waits for it, in milliseconds.
+    /// The time that a rebalance waits for it, in milliseconds.
     pub rebalance_timeout_ms: u32,
     /// The protocols that it supports, in its order of preference.
     pub protocols: Vec<Protocol>,
@@ -70,13 +70,13 @@ impl Profile {
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) profile: Profile,
-    /// Whether it has not been in a generation yet.
+    /// True while it has not been in a generation.
     pub(super) is_new: bool,
     /// The join that waits for an answer.
     pub(super) joining: Option<Token>,
     /// The sync that waits for an answer.
     pub(super) syncing: Option<Token>,
-    /// Whether it has synced in this generation.
+    /// True once it has synced in this generation.
     pub(super) has_synced: bool,
     /// When it is removed unless it is heard of.
     pub(super) deadline_ms: u64,

@@ -39,7 +39,7 @@ pub(super) struct Offsets {
     order: u64,
     /// The number of stored marks, committed and pending.
     count: usize,
-    /// Whether offsets were deleted: the group then exists even without offsets.
+    /// True once offsets were deleted: the group then exists even without offsets.
     has_forgotten: bool,
 }
 

@@ -60,7 +60,7 @@ pub enum Record {
         group: Arc<str>,
         /// The transaction's producer.
         producer: ProducerId,
-        /// How it has ended.
+        /// The end of the transaction: commit or abort.
         ending: Ending,
     },
     /// Offsets were deleted or have expired.

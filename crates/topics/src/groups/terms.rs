@@ -32,7 +32,7 @@ pub struct Join<'a> {
     pub client_host: &'a str,
     /// The member is removed when it was silent for so long, in milliseconds.
     pub session_timeout_ms: u32,
-    /// How long a rebalance waits for it, in milliseconds.
+    /// The time that a rebalance waits for it, in milliseconds.
     pub rebalance_timeout_ms: u32,
     /// The protocol type, for example `consumer`; the same for all members.
     pub protocol_type: &'a str,
@@ -165,11 +165,11 @@ pub enum Decision {
 /// The state of a group. A *Dead* group does not exist any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It has no members, but may have offsets.
+    /// The group has no members, but may have offsets.
     Empty,
-    /// It waits for all members to join the next generation.
+    /// The group waits for all members to join the next generation.
     PreparingRebalance,
-    /// It waits for the leader's assignments.
+    /// The group waits for the leader's assignments.
     CompletingRebalance,
     /// All assignments are known.
     Stable,

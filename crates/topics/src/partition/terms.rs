@@ -39,7 +39,7 @@ pub struct Batch {
     pub timestamp_base: i64,
     /// The producer, if the batch is idempotent.
     pub producer: Option<Sequenced>,
-    /// Whether it belongs to its producer's transaction.
+    /// True if it belongs to its producer's transaction.
     pub is_transactional: bool,
 }
 
@@ -61,7 +61,7 @@ pub struct Marker {
     pub id: ProducerId,
     /// The producer epoch.
     pub epoch: i16,
-    /// How the transaction ends.
+    /// The end of the transaction: commit or abort.
     pub ending: Ending,
     /// The epoch of the coordinator that ended it.
     pub coordinator_epoch: i32,
@@ -71,7 +71,7 @@ pub struct Marker {
     pub timestamp: i64,
 }
 
-/// How a transaction ends.
+/// The end of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Its records become visible to `read_committed`.

@@ -13,11 +13,11 @@ pub(super) const BROKER: i8 = 4;
 /// The source of a value, in Kafka's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// It is set for the topic.
+    /// The value is set for the topic.
     Topic,
-    /// It was set when the node was started.
+    /// The value was set when the node was started.
     Start,
-    /// It is Kafka's default.
+    /// The value is Kafka's default.
     Default,
 }
 

@@ -81,7 +81,7 @@ fn assigned(topic: &Topic, assignments: &[Assignment]) -> Result<i32, Failed> {
     let is_here = assignments.iter().all(|it| it.broker_ids == [NODE_ID]);
     if !is_dense || !is_here {
         let message = format!(
-            "an assignment numbers partitions from 0, each with broker {NODE_ID} as its only replica"
+            "an assignment counts partitions from 0, each with broker {NODE_ID} as its only replica"
         );
         return Err(Failed::new(ErrorCode::InvalidReplicaAssignment, message));
     }

@@ -82,7 +82,7 @@ enum Appended {
     Placed(Placed),
     /// There is no room for it, or it has to be decompressed first.
     Queued,
-    /// It is invalid. The log start of its partition is included where Kafka returns it.
+    /// The batch is invalid. The log start of its partition is included where Kafka returns it.
     Refused(ProduceError, Option<u64>),
 }
 

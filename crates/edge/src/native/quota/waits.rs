@@ -45,7 +45,7 @@ struct Waiting {
 struct Place {
     tag: Ticket,
     frame: Frame,
-    /// Whether it waits for a store, which ends soon and without a client's action.
+    /// True if it waits for a store, which ends soon and without a client's action.
     is_asking: bool,
     /// When to poll again, unless it is woken before.
     again: Instant,

@@ -68,7 +68,7 @@ struct Reading {
 struct Item {
     records: Vec<u8>,
     count: u32,
-    /// It is complete.
+    /// True if it is complete.
     is_full: bool,
 }
 
@@ -145,7 +145,7 @@ impl Readers {
     }
 }
 
-/// Whether a reader continues.
+/// The state of a reader after a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
     Rests,

@@ -23,7 +23,7 @@ pub(super) struct QueuedBatch {
     preparation: Preparation,
 }
 
-/// Whether the batch has the form in which its topic stores it.
+/// The progress of bringing the batch into the form in which its topic stores it.
 enum Preparation {
     Unknown,
     /// Too many other batches are being decompressed.
