@@ -24,7 +24,10 @@ pub(crate) enum MetadataError {
     #[error("malformed JSON: {0}")]
     Malformed(String),
     /// Objects and arrays are nested too deeply.
-    #[error("{depth} objects and arrays deep, metadata may be {max} deep", max = json::DEPTH_MAX)]
+    #[error(
+        "metadata is nested {depth} objects and arrays deep (limit {max})",
+        max = json::DEPTH_MAX
+    )]
     TooDeep {
         /// The depth of the value.
         depth: usize,

@@ -25,8 +25,8 @@ pub(crate) struct Block {
     pub(crate) dated_ms: i64,
 }
 
-/// The largest time after its append at which a timestamp counts for retention, in milliseconds: 1 h,
-/// Kafka's default of `message.timestamp.after.max.ms`.
+/// The longest time after its append at which a record's timestamp counts for retention, in
+/// milliseconds: one hour, Kafka's default of `message.timestamp.after.max.ms`.
 pub(crate) const AHEAD_MS_MAX: i64 = 3_600_000;
 
 /// Returns the time from which the age of a batch counts: its timestamp, at most [`AHEAD_MS_MAX`]

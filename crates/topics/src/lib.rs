@@ -7,7 +7,7 @@
 //!
 //! | engine | one for each | decides |
 //! |---|---|---|
-//! | [`Partition`] | partition | offsets, duplicates, what readers see, retention |
+//! | [`Partition`] | partition | offsets, duplicates, visibility, retention |
 //! | [`compaction`] | run | which records survive |
 //! | [`Coordinator`] | shard of names | transactions: producers, epochs, ends |
 //! | [`Catalogue`] | node | topics and their configuration |

@@ -33,7 +33,7 @@ pub(crate) struct Entry {
     pub(crate) window: Window,
 }
 
-/// At most [`WINDOW`] batches.
+/// The newest batches of a producer, at most [`WINDOW`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Window {
     kept: [Past; WINDOW],

@@ -72,7 +72,7 @@ pub enum ChunkError {
         /// The name of the field.
         field: &'static str,
     },
-    /// The message would be larger than allowed.
+    /// The message would exceed its size limit.
     #[error("the message exceeds {size_max} bytes")]
     TooLarge {
         /// The limit, in bytes.
@@ -83,7 +83,7 @@ pub enum ChunkError {
     TooManyParts,
 }
 
-/// See the module's documentation.
+/// A message in assembly. Chunks are added in order; the message can be read at any time.
 #[derive(Debug)]
 pub struct Assembly {
     pub(super) sizes: Sizes,
@@ -251,7 +251,7 @@ impl Assembly {
         }
     }
 
-    /// Adds a part; gives its place.
+    /// Adds a part and returns its index.
     pub(super) fn add(&mut self, slot: Slot) -> Result<usize, ChunkError> {
         if self.slots.len() == PARTS_MAX {
             return Err(ChunkError::TooManyParts);

@@ -49,7 +49,7 @@ impl Departure {
 /// The reason why an authenticated client is not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unadmitted {
-    /// See [`Refusal`].
+    /// The node has reached a limit, or shuts down.
     #[error(transparent)]
     Refusal(#[from] Refusal),
     /// The user was changed or removed during the authentication.

@@ -1,8 +1,8 @@
 //! The link of one client: handles its messages, independent of the transport.
 //!
 //! ```text
-//! ## Connecting => Linked: its first message is a link negotiation, within the time it has
-//! ## Connecting, Linked => Ending: it was told why; it is cut off if it has not read so in time
+//! ## Connecting => Linked: its first message is a link negotiation, in time
+//! ## Connecting, Linked => Ending: the client was told why; it is cut off when its time to read is over
 //! ```
 
 use std::pin::Pin;

@@ -20,7 +20,7 @@ struct Row {
 macro_rules! keys {
     ($($key:ident = $number:literal, $name:literal, $values:expr, $default:literal,
         $broker_name:expr, $documentation:literal;)*) => {
-        /// A configuration key of a topic. The numbers stand on disk.
+        /// A configuration key of a topic. The numbers are stored on disk.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Key {

@@ -11,7 +11,7 @@ const BOUNDS: Bounds = Bounds {
     timeout_ms_max: 1000,
 };
 
-/// The partition of that number.
+/// Returns the partition of this number.
 fn partition(index: u32) -> Participant {
     let topic = TopicId([1; 16]);
     Participant::Partition { topic, index }
@@ -21,10 +21,10 @@ fn partition(index: u32) -> Participant {
 ///
 /// | line | does |
 /// |---|---|
-/// | `init NAME [PRODUCER EPOCH]` | takes the name; goes on as that producer |
+/// | `init NAME [PRODUCER EPOCH]` | acquires the name, or continues as that producer |
 /// | `add NAME PRODUCER EPOCH PARTITION…` · `group NAME PRODUCER EPOCH GROUP` | participants |
 /// | `verify NAME PRODUCER EPOCH PARTITION` | |
-/// | `commit NAME PRODUCER EPOCH` · `abort …` | the end that the producer wants |
+/// | `commit NAME PRODUCER EPOCH` · `abort …` | the producer ends the transaction |
 /// | `done NAME EPOCH` | its markers are durable |
 /// | `at TIME` · `overdue` · `expired UNUSED` | |
 /// | `show NAME` · `prepared` · `exhaust NAME` | |
@@ -143,7 +143,7 @@ impl Desk {
         }
     }
 
-    /// What is not about one claim.
+    /// Runs the commands that are not about one claim.
     fn whole(&mut self, words: &[&str]) -> String {
         let number = |at: usize| words[at].parse::<i64>().expect("a number");
         match words[0] {

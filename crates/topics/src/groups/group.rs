@@ -77,7 +77,7 @@ struct Patience {
     has_new: bool,
 }
 
-/// See the module's documentation.
+/// A consumer group; see the module's documentation.
 #[derive(Debug)]
 pub(super) struct Group {
     id: Arc<str>,

@@ -7,13 +7,14 @@ pub struct Options {
     pub session_timeout_ms_min: u32,
     /// The longest session timeout that a member may set (Kafka's `group.max.session.timeout.ms`).
     pub session_timeout_ms_max: u32,
-    /// The time that the first rebalance of an empty group waits for more members, again after each that
-    /// joins, up to the rebalance timeout. Kafka waits 3 s (`group.initial.rebalance.delay.ms`),
-    /// also when a single consumer starts. Members of one deployment join within a fraction of
-    /// that; a late member costs one more rebalance.
+    /// The time that the first rebalance of an empty group waits for more members, again after each
+    /// that joins, up to the rebalance timeout. Kafka waits 3 s
+    /// (`group.initial.rebalance.delay.ms`), also when a single consumer starts. Members of one
+    /// deployment join within a fraction of that; a late member costs one more rebalance.
     pub initial_rebalance_delay_ms: u32,
-    /// The longest time that the join of a new member waits. It has no member id yet, so it cannot send
-    /// heartbeats, and nothing else shows that its client is gone. Kafka's constant is 5 minutes.
+    /// The longest time that the join of a new member waits. It has no member id yet, so it cannot
+    /// send heartbeats, and nothing else shows that its client is gone. Kafka's constant is 5
+    /// minutes.
     pub new_member_timeout_ms: u32,
     /// The time for which offsets of a group without members stay, in milliseconds (Kafka's
     /// `offsets.retention.minutes`).

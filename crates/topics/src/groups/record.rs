@@ -12,7 +12,7 @@
 //!                | session_timeout_ms u32 | rebalance_timeout_ms u32
 //!                | protocols list of (name text | metadata bytes)
 //!                | topics u8 (0 not known, 1) list of text | assignment bytes)
-//! 2 COMMITTED  group text | committed_ms u64 | expires_ms u64 (its top: when the group's time is
+//! 2 COMMITTED  group text | committed_ms u64 | expires_ms u64 (u64::MAX: when the group's time is
 //!              over) | marks list of
 //!                (topic text | partition u32 | offset i64 | leader_epoch i32 | metadata text)
 //! 3 PENDING    producer i64 | COMMITTED

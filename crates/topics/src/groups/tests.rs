@@ -14,7 +14,7 @@ mod transactions;
 
 use script::World;
 
-/// Small enough to be reached.
+/// Limits that are small enough to be reached.
 pub(super) fn options() -> Options {
     Options {
         initial_rebalance_delay_ms: 0,
@@ -74,7 +74,7 @@ fn pretty(got: &[String], expected: &[String]) {
     );
 }
 
-/// As a stream gives it back.
+/// Encodes and decodes a record, as a stream does.
 pub(super) fn again(record: &Record) -> Record {
     let mut bytes = Vec::new();
     record.encode(&mut bytes);

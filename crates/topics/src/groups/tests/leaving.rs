@@ -1,4 +1,4 @@
-//! Who goes, and what stays.
+//! Members that leave, and the state that stays.
 
 use super::*;
 

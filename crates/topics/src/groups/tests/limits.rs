@@ -1,4 +1,4 @@
-//! What is not let in.
+//! Requests above the limits.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is there after a restart.
+//! Groups after a restart.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Static members: who is the same after a restart.
+//! Static members, which keep their place over restarts.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Idempotence: what a producer sends twice is there once.
+//! Idempotence: a batch that a producer sends twice is stored once.
 
 use super::check;
 
