@@ -82,7 +82,7 @@ impl TokenStore {
         Ok(store)
     }
 
-    /// Whether whoever connects must show a token.
+    /// Returns whether clients must present a token.
     pub fn required(&self) -> bool {
         self.bytes.is_some()
     }
