@@ -126,7 +126,7 @@ impl Put for Vec<u8> {
     }
 
     fn text(&mut self, text: &str) {
-        let length = u16::try_from(text.len()).expect("at most 65,535 bytes were let in");
+        let length = u16::try_from(text.len()).expect("at most 65,535 bytes were accepted");
         self.put(length.to_le_bytes());
         self.extend_from_slice(text.as_bytes());
     }
@@ -139,7 +139,7 @@ impl Put for Vec<u8> {
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
-        let length = u32::try_from(bytes.len()).expect("less than 4 GiB were let in");
+        let length = u32::try_from(bytes.len()).expect("less than 4 GiB were accepted");
         self.put(length.to_le_bytes());
         self.extend_from_slice(bytes);
     }
@@ -152,7 +152,7 @@ impl Put for Vec<u8> {
     }
 
     fn count(&mut self, count: usize) {
-        let count = u32::try_from(count).expect("less than 2^32 were let in");
+        let count = u32::try_from(count).expect("less than 2^32 were accepted");
         self.put(count.to_le_bytes());
     }
 }

@@ -64,9 +64,7 @@ pub enum TopicError {
     #[error("there is no such topic")]
     Unknown,
     /// INVALID_PARTITIONS.
-    #[error(
-        "{partitions} partitions: a topic has at least one, and never fewer than before ({now})"
-    )]
+    #[error("{partitions} partitions: the number must be above the present {now}")]
     Partitions {
         /// The requested number.
         partitions: i32,
@@ -74,7 +72,9 @@ pub enum TopicError {
         now: u32,
     },
     /// POLICY_VIOLATION.
-    #[error("too many partitions: {left} more may be made (limit {max}, `topics.partitions_max`)")]
+    #[error(
+        "too many partitions: {left} more can be created (limit {max}, `topics.partitions_max`)"
+    )]
     Room {
         /// The number of partitions that can still be created.
         left: u32,

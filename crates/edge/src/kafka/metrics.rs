@@ -80,7 +80,7 @@ pub(crate) fn encode(topics: &Topics, encoder: &mut DescriptorEncoder<'_>) -> Re
         let value = ConstCounter::new(topics.counts().get(count));
         value.encode(encoder.encode_descriptor(name, help, None, kind)?)?;
     }
-    let help = "Bytes of compressed record batches that are unpacked for readers";
+    let help = "Memory of compressed record batches that are decompressed for readers, in bytes";
     let value = ConstGauge::new(i64::try_from(topics.unpacked_bytes()).unwrap_or(i64::MAX));
     let descriptor =
         encoder.encode_descriptor("topic_unpacked_bytes", help, None, value.metric_type())?;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ## Connecting => Linked: its first message is a link negotiation, in time
-//! ## Connecting, Linked => Ending: the client was told why; it is cut off when its time to read is over
+//! ## Connecting, Linked => Ending: the client was told why, and is cut off if it does not read that
 //! ```
 
 use std::pin::Pin;

@@ -232,7 +232,7 @@ pub struct Described {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// `INVALID_GROUP_ID` (24).
-    #[error("a group has a name of 1 to {max} bytes")]
+    #[error("a group name needs 1 to {max} bytes")]
     InvalidGroupId {
         /// The longest name, in bytes.
         max: usize,
@@ -260,7 +260,7 @@ pub enum Refused {
     #[error("the group does not know that member")]
     UnknownMember,
     /// `FENCED_INSTANCE_ID` (82): another member has this instance id.
-    #[error("another member is that instance now")]
+    #[error("another member uses this group.instance.id")]
     FencedInstance,
     /// `ILLEGAL_GENERATION` (22).
     #[error("the group is not in generation {generation}")]
@@ -272,19 +272,19 @@ pub enum Refused {
     #[error("the group rebalances")]
     RebalanceInProgress,
     /// `GROUP_MAX_SIZE_REACHED` (81).
-    #[error("the group has {max} members, the limit")]
+    #[error("too many members in the group (limit {max})")]
     MembersMax {
         /// The limit.
         max: usize,
     },
     /// `POLICY_VIOLATION` (44).
-    #[error("there are {max} groups, the limit")]
+    #[error("too many consumer groups (limit {max})")]
     GroupsMax {
         /// The limit.
         max: usize,
     },
     /// `INVALID_REQUEST` (42): the data or assignments of members are too large.
-    #[error("{what} has {size}, the limit is {max}")]
+    #[error("{what} has size {size} (limit {max})")]
     TooLarge {
         /// The part that is too long, or too many.
         what: &'static str,
@@ -294,7 +294,7 @@ pub enum Refused {
         max: usize,
     },
     /// `OFFSET_METADATA_TOO_LARGE` (12), of one partition.
-    #[error("{size} bytes of metadata, the limit is {max}")]
+    #[error("the metadata has {size} bytes (limit {max})")]
     MetadataTooLarge {
         /// The size of the metadata.
         size: usize,
@@ -302,7 +302,7 @@ pub enum Refused {
         max: usize,
     },
     /// `INVALID_COMMIT_OFFSET_SIZE` (28), of one partition.
-    #[error("the group has {max} committed offsets, the limit")]
+    #[error("too many committed offsets in the group (limit {max})")]
     OffsetsMax {
         /// The limit.
         max: usize,

@@ -312,7 +312,7 @@ impl World {
         self.take(out);
     }
 
-    /// Writes one line if all results are equal, or else one for each.
+    /// Writes one line if all succeeded or the request was refused, or else one for each.
     fn each(
         &mut self,
         what: &str,
