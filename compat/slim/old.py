@@ -24,5 +24,5 @@ if __name__ == "__main__":
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     said = done.stdout + done.stderr
     attempts = said.count("attempting to reconnect")
-    assert "this application speaks SLIM 1.x" in said, said[-2000:]
+    assert "this application uses SLIM 1.x" in said, said[-2000:]
     assert attempts == 1, f"{attempts} attempts: {said[-2000:]}"

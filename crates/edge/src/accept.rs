@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
-/// How often a listener that waits for room looks whether the budget has some again.
+/// The interval at which a listener that waits for a free socket checks the budget.
 const ROOM_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Pause after `accept` failed, out of descriptors for example.
@@ -19,16 +19,16 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// A listener logs failures at most this often.
 const WARN_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Time in which a refused client may read why.
+/// The time that a refused client may take to read the reason.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Refused sockets of one listener that may be open while their clients read why. Further ones are
-/// closed at once. They come out of the descriptors that the budget leaves free.
+/// Refused sockets of one listener that may stay open while their clients read the reason. Further
+/// ones are closed at once. They use the descriptors that the budget leaves free.
 const REFUSALS_MAX: usize = 8;
 
-/// A socket that listens.
+/// A listening socket.
 pub(crate) trait Listen {
-    /// A connection.
+    /// The type of a connection.
     type Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
     /// Waits for the next connection.
@@ -81,7 +81,7 @@ impl<L: Listen> Accepting<L> {
         }
     }
 
-    /// The next connection, which holds a permit. Errors and refusals are handled here.
+    /// Returns the next connection, which holds a permit. Errors and refusals are handled here.
     pub(crate) async fn next(&mut self) -> (L::Socket, SocketPermit) {
         loop {
             let reserved = match self.when_full {
@@ -108,8 +108,8 @@ impl<L: Listen> Accepting<L> {
         }
     }
 
-    /// The next connection until `open` ends. Connections that the system has accepted by then are
-    /// still returned, as far as the budget has room for them.
+    /// Returns the next connection until `open` ends. Connections that the system has accepted by
+    /// then are still returned, as far as the budget has room for them.
     pub(crate) async fn next_while(
         &mut self,
         open: &mut watch::Receiver<()>,
@@ -124,7 +124,7 @@ impl<L: Listen> Accepting<L> {
     /// Waits until the budget has room for another connection.
     async fn room(&mut self) -> SocketPermit {
         loop {
-            // A permit that is not given counts as a refused client.
+            // A denied permit counts as a refused client, so the budget is checked first.
             let permit = self.budget.has_room().then(|| self.budget.admit());
             if let Some(permit) = permit.flatten() {
                 return permit;
@@ -154,7 +154,7 @@ impl<L: Listen> Accepting<L> {
         if let Ok(place) = self.refusals.clone().try_acquire_owned() {
             tokio::spawn(async move {
                 let _place = place;
-                // A client that does not read, or has gone, needs no answer.
+                // A client that does not read, or has disconnected, needs no answer.
                 let _ = tokio::time::timeout(REFUSAL_TIMEOUT, tell(socket, &refusal)).await;
             });
         }

@@ -1,17 +1,17 @@
-//! A streamed answer: the AI SDK's UI message chunks, read as they come and put together into the
-//! parts of one message.
+//! Streamed answers: assembles the AI SDK's UI message chunks into the parts of one message.
 //!
 //! The chunks are those of the AI SDK's UI message stream, version 1 (`ui-message-chunks.ts` and
-//! `process-ui-message-stream.ts` of `vercel/ai`, <https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol>),
-//! one JSON object a line or an event. A [`Splitter`] finds the objects in whatever pieces a body
-//! arrives, an [`Assembly`] takes them one by one and can be asked for the message at any time,
-//! because any moment may be the last.
+//! `process-ui-message-stream.ts` of `vercel/ai`,
+//! <https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol>), one JSON object per line or event. A
+//! [`Splitter`] finds the objects in a body that arrives in any pieces. An [`Assembly`] takes them
+//! one by one and can return the message at any time, because the stream may break off at any
+//! moment.
 //!
-//! The message is the one that `readUIMessageStream` of `ai` 7 makes of the same chunks, also when they
-//! break off. What is inside a chunk goes into the message byte for byte: texts are joined as they are
-//! written, escapes and all.
+//! The message is the one that `readUIMessageStream` of `ai` 7 makes of the same chunks, also when
+//! they break off. The content of a chunk goes into the message byte for byte: texts are joined as
+//! they are written, with their escapes.
 //!
-//! Invariant: *the message is never larger than its limit, and neither is what is held for it*.
+//! Invariant: *neither the message nor the memory for it exceeds the limit*.
 
 mod assembly;
 mod call;
@@ -29,10 +29,10 @@ pub use assembly::{Assembly, ChunkError, Sizes};
 pub use ending::{Assembled, Ended};
 pub use split::{Framing, Splitter, TooLong};
 
-/// Makes messages of drafts for a node, which knows no JSON. What is no chunk ends a draft.
+/// Assembles the messages of drafts for a node, which knows no JSON. An invalid chunk ends a draft.
 #[derive(Clone, Copy, Debug)]
 pub struct Assembler {
-    /// What a message may take.
+    /// The size limits of a message.
     pub sizes: Sizes,
 }
 

@@ -1,12 +1,12 @@
-//! What a context window must know of a message's parts, read from their JSON.
+//! The facts of message parts that context windows need, read from their JSON.
 //!
-//! The engine drops old tool output and reasoning and never parts a tool call from its result, but
-//! knows no JSON: it sees a [`PartFact`] per part and opaque bytes. Three vocabularies are
-//! understood: parts of the AI SDK (UI and model messages), of OpenAI (chat completions and
-//! responses) and of Anthropic. Whatever has no meaning here is [`PartKind::Other`] and is kept
-//! like everything else.
+//! The engine drops old tool output and reasoning and never separates a tool call from its result,
+//! but knows no JSON: it gets a [`PartFact`] per part and opaque bytes. Three vocabularies are
+//! understood: the parts of the AI SDK (UI and model messages), of OpenAI (chat completions and
+//! responses) and of Anthropic. Any other part is [`PartKind::Other`] and is stored like the
+//! others.
 //!
-//! Nothing is built of what is in a part: a few strings are borrowed, the rest is skipped.
+//! The content of parts is not deserialized: a few strings are borrowed, the rest is skipped.
 
 mod part;
 mod stub;
@@ -23,32 +23,32 @@ use crate::json;
 pub use node::conversations::{PartFact, PartKind};
 pub(crate) use stub::shrunk;
 
-/// Parts in one message, at most.
+/// The largest number of parts in one message.
 pub const PARTS_MAX: usize = 1024;
 
-/// What is wrong with the parts of a message, where it is.
+/// The reason why the parts of a message are invalid, and the place.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PartsError {
-    /// The bytes are no JSON array.
-    #[error("parts is no array: {0}")]
+    /// The bytes are not a JSON array.
+    #[error("parts is not an array: {0}")]
     NoArray(String),
-    /// More than [`PARTS_MAX`].
-    #[error("there are more than {PARTS_MAX} parts")]
+    /// There are more than [`PARTS_MAX`].
+    #[error("too many parts (limit {PARTS_MAX})")]
     TooMany,
-    /// Objects and arrays lie too deep within each other.
-    #[error("parts lie {0} objects and arrays deep, at most {max} are taken", max = json::DEPTH_MAX)]
+    /// Objects and arrays are nested too deeply.
+    #[error("parts are nested {0} objects and arrays deep (limit {max})", max = json::DEPTH_MAX)]
     TooDeep(usize),
-    /// A part that is no object, or a field of the wrong type.
+    /// A part is not an object, or a field has the wrong type.
     #[error("parts[{index}]{reason}")]
     Part {
-        /// Which one, from 0.
+        /// The index of the part, from 0.
         index: usize,
-        /// The path within it and what is wrong there.
+        /// The path within the part and the error there.
         reason: String,
     },
 }
 
-/// Appends the fact of each of `parts`, a JSON array, to `facts`.
+/// Appends the facts of each of `parts`, a JSON array, to `facts`.
 pub fn extract(parts: &[u8], facts: &mut Vec<PartFact>) -> Result<(), PartsError> {
     let depth = json::depth(parts);
     if depth > json::DEPTH_MAX {
@@ -70,7 +70,7 @@ pub fn extract(parts: &[u8], facts: &mut Vec<PartFact>) -> Result<(), PartsError
     }
 }
 
-/// The fact of one part, or its path and what is wrong there.
+/// Returns the facts of one part, or the path and the error.
 pub(crate) fn of_part(part: &str) -> Result<PartFact, String> {
     part::read(part)
 }
@@ -78,7 +78,7 @@ pub(crate) fn of_part(part: &str) -> Result<PartFact, String> {
 /// Reads the array part by part.
 struct Parts<'f> {
     facts: &'f mut Vec<PartFact>,
-    /// What is wrong in our own words; the deserializer's error only ends the reading.
+    /// Our own error; the deserializer's error only ends the reading.
     failed: &'f mut Option<PartsError>,
 }
 

@@ -1,4 +1,4 @@
-//! Authentication: tokens are judged here, for every door.
+//! Authentication: the check of tokens, for all listeners.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ pub use node::tokens::Role;
 use node::tokens::Token;
 use tokio::sync::watch;
 
-/// Leave to come in, until it is revoked. Cheap to clone: all clones are revoked together.
+/// The permission of a connected client, until it is revoked. Cheap to clone: all clones are
+/// revoked together.
 #[derive(Clone, Debug)]
 pub struct Pass(Arc<Grant>);
 
@@ -19,17 +20,18 @@ struct Grant {
 }
 
 impl Pass {
-    /// A pass of a client that showed no token.
+    /// Returns a pass of a client without a token.
     pub fn new(principal: Principal) -> Self {
         Self::with(principal, None)
     }
 
-    /// A pass of a token's bearer.
+    /// Returns a pass of a token's bearer.
     pub fn of_token(token: Arc<Token>) -> Self {
         Self::with(Principal::of_token(&token), Some(token))
     }
 
-    /// A pass of a client that a door has let in already, with the token that it showed there.
+    /// Returns a pass of a client that a listener has admitted already, with the token that it sent
+    /// there.
     pub fn with(principal: Principal, token: Option<Arc<Token>>) -> Self {
         let (is_revoked, _) = watch::channel(false);
         Self(Arc::new(Grant {
@@ -39,32 +41,32 @@ impl Pass {
         }))
     }
 
-    /// The proven identity, which claims no name yet.
+    /// Returns the authenticated identity, which claims no name yet.
     pub fn principal(&self) -> &Principal {
         &self.0.principal
     }
 
-    /// What the bearer may do.
+    /// Returns the role of the bearer.
     pub fn role(&self) -> Role {
         self.0.principal.role()
     }
 
-    /// The token that was shown, where one is required.
+    /// Returns the token, where one is required.
     pub fn token(&self) -> Option<&Arc<Token>> {
         self.0.token.as_ref()
     }
 
-    /// Ends the pass for all that hold it.
+    /// Revokes the pass for all holders.
     pub fn revoke(&self) {
         self.0.is_revoked.send_replace(true);
     }
 
-    /// Whether the pass has been revoked.
+    /// Returns whether the pass was revoked.
     pub fn is_revoked(&self) -> bool {
         *self.0.is_revoked.borrow()
     }
 
-    /// Ends when the pass is revoked.
+    /// Waits until the pass is revoked.
     pub async fn revoked(&self) {
         let mut changes = self.0.is_revoked.subscribe();
         // The sender lives as long as the pass.
@@ -72,27 +74,27 @@ impl Pass {
     }
 }
 
-/// Why a client may not come in.
+/// The reason why a client is not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Tokens are required and there was none.
+    /// A token is required and there was none.
     #[error("a token is required")]
     Missing,
     /// The token is unknown or revoked.
     #[error("the token is unknown or revoked")]
     Unknown,
-    /// The tokens could not be checked: nobody comes in.
+    /// The tokens could not be checked, so nobody is admitted.
     #[error("tokens cannot be checked at the moment")]
     Broken,
 }
 
-/// Judges tokens. Every door asks the same one.
+/// Checks tokens. All listeners use the same one.
 pub trait Gate: Send + Sync {
-    /// Judges a client that presents `token`, empty for none. It never waits.
+    /// Checks the token of a client, empty for none. It never waits.
     fn admit(&self, token: &str) -> Result<Pass, Refused>;
 }
 
-/// Lets everybody do everything: a laptop, loopback only.
+/// Admits every client as an administrator: for loopback without tokens.
 #[derive(Clone, Copy, Debug)]
 pub struct Open;
 

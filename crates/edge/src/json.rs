@@ -1,8 +1,7 @@
-//! JSON that is kept as its bytes: how deep it goes, and merging objects without reading what is
-//! in them.
+//! JSON as bytes: nesting depth, and changes of objects that leave values as they are.
 //!
-//! What clients store comes back byte for byte, so numbers, escapes and the order of keys are left
-//! alone: values stay [`RawValue`]s.
+//! Clients get their JSON back byte for byte, so numbers, escapes and the order of keys are
+//! preserved: values stay [`RawValue`]s.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,11 +10,11 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Objects and arrays within each other, at most: readers have limits, 64 is below those in use
-/// (`serde_json` 128, .NET 64).
+/// The deepest nesting of objects and arrays: parsers have limits, and 64 is not above the usual
+/// ones (`serde_json` 128, .NET 64).
 pub(crate) const DEPTH_MAX: usize = 64;
 
-/// How many objects and arrays lie within each other in `json`, which is valid JSON.
+/// Returns how deep objects and arrays are nested in `json`, which is valid JSON.
 pub(crate) fn depth(json: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut rest = json;
@@ -34,7 +33,7 @@ pub(crate) fn depth(json: &[u8]) -> usize {
     deepest
 }
 
-/// What is behind a string of which the opening quote was read.
+/// Returns the rest after a string whose opening quote was read.
 fn behind_string(mut json: &[u8]) -> &[u8] {
     while let Some(place) = memchr::memchr2(b'"', b'\\', json) {
         match json[place] {
@@ -45,7 +44,7 @@ fn behind_string(mut json: &[u8]) -> &[u8] {
     &[]
 }
 
-/// What a `null` in the second object does to a key of the first.
+/// The effect of a `null` in the second object on a key of the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Null {
     /// Removes it (RFC 7396).
@@ -54,9 +53,9 @@ pub(crate) enum Null {
     Replaces,
 }
 
-/// `base` with the keys of `change`: objects are merged, everything else is replaced. Keys keep
-/// their order, new ones follow. What is no object counts as an empty one in `base`; such a
-/// `change` replaces everything.
+/// Merges `change` into `base`: objects are merged, all other values replaced. Keys keep their
+/// order, new ones follow. A `base` that is not an object counts as an empty one; such a `change`
+/// replaces everything.
 ///
 /// Both are valid JSON no deeper than [`DEPTH_MAX`].
 pub(crate) fn merge(base: &str, change: &str, null: Null) -> String {
@@ -87,8 +86,8 @@ fn set<'a>(fields: &mut Vec<(Cow<'a, str>, Cow<'a, str>)>, key: Cow<'a, str>, va
     }
 }
 
-/// The object with each value replaced by what `map` makes of its key and JSON; what is no object
-/// stays as it is.
+/// Replaces each value of an object by the result of `map` for its key and JSON. Another value than
+/// an object stays as it is.
 pub(crate) fn map_fields(object: &str, map: impl Fn(&str, &str) -> String) -> String {
     let Some(fields) = fields(object) else {
         return object.to_owned();
@@ -99,7 +98,7 @@ pub(crate) fn map_fields(object: &str, map: impl Fn(&str, &str) -> String) -> St
     write_object(mapped)
 }
 
-/// The fields of an object that have these names, in its order.
+/// Returns an object with only the fields of these names, in the original order.
 pub(crate) fn picked(object: &str, names: &[&str]) -> String {
     let fields = fields(object).unwrap_or_default();
     let mut picked: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::new();
@@ -112,7 +111,7 @@ pub(crate) fn picked(object: &str, names: &[&str]) -> String {
     write_object(picked.iter().map(|(key, value)| (key, value)))
 }
 
-/// The object with another value of a field, or without that field.
+/// Returns the object with a field set, or removed.
 pub(crate) fn with_field(object: &str, name: &str, value: Option<&str>) -> String {
     let mut changed: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::new();
     for (key, value) in fields(object).unwrap_or_default() {
@@ -125,7 +124,7 @@ pub(crate) fn with_field(object: &str, name: &str, value: Option<&str>) -> Strin
     write_object(changed.iter().map(|(key, value)| (key, value)))
 }
 
-/// Whether an object has a field of that name.
+/// Returns whether an object has a field of this name.
 pub(crate) fn has_field(object: &str, name: &str) -> bool {
     fields(object).is_some_and(|fields| fields.iter().any(|(key, _)| key == name))
 }
@@ -152,12 +151,12 @@ pub(crate) fn push_string(text: &mut String, value: &str) {
     }
 }
 
-/// What is between the quotes of a JSON string, as it is written; `None` for anything else.
+/// Returns a JSON string without its quotes, as it is written; `None` for any other value.
 pub(crate) fn string_body(value: &RawValue) -> Option<&str> {
     value.get().strip_prefix('"')?.strip_suffix('"')
 }
 
-/// The fields of an object, in their order; `None` for anything else.
+/// Returns the fields of an object, in their order; `None` for any other value.
 fn fields(json: &str) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
     let Fields(fields) = serde_json::from_str(json).ok()?;
     Some(fields)
@@ -189,7 +188,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
     }
 }
 
-/// A text that is borrowed wherever it has no escapes.
+/// A text that is borrowed if it has no escapes.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 

@@ -1,16 +1,17 @@
-//! What metadata says, as pairs of texts by which conversations are found.
+//! Labels: the pairs of texts in metadata by which conversations are searched.
 //!
-//! `{"user":"alice","team":{"id":7},"tags":["a","b"]}` says `user=alice`, `team.id=7`, `tags=a` and
-//! `tags=b`. A number or a truth value is the text that JSON has for it; `null` says nothing.
+//! `{"user":"alice","team":{"id":7},"tags":["a","b"]}` has the labels `user=alice`, `team.id=7`,
+//! `tags=a` and `tags=b`. A number or a boolean is its JSON text; `null` has no label.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Objects and arrays within each other; what lies deeper says nothing.
+/// The deepest nesting of objects and arrays; deeper values have no labels.
 const DEPTH_MAX: usize = 8;
 
-/// Tells each pair, in the order of the bytes. What is no JSON says what it says up to there.
+/// Passes each label to `tell`, in the order of the bytes. Invalid JSON yields the labels before
+/// the error.
 pub fn labels(metadata: &[u8], tell: &mut dyn FnMut(&str, &str)) {
     let mut reader = serde_json::Deserializer::from_slice(metadata);
     let mut path = String::new();
@@ -19,12 +20,12 @@ pub fn labels(metadata: &[u8], tell: &mut dyn FnMut(&str, &str)) {
         depth: 0,
         tell,
     };
-    // Metadata was checked when it came in.
+    // Metadata is validated before it is stored.
     let _ = seed.deserialize(&mut reader);
 }
 
 struct Telling<'a> {
-    /// Keys with dots between them.
+    /// The keys, separated by dots.
     path: &'a mut String,
     depth: usize,
     tell: &'a mut dyn FnMut(&str, &str),

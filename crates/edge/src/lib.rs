@@ -1,7 +1,8 @@
-//! The doors: bytes in, words to the node, words back, bytes out. One module per protocol.
+//! The listeners: decode bytes to calls of the node, and encode its answers. One module per
+//! protocol.
 //!
-//! A door decides nothing: it decodes, calls [`node::Handle`], and encodes what the node pushes
-//! into its [`node::Outlet`]s. It does not know engines or disks.
+//! A listener (a *door* in the code) decides nothing: it decodes, calls [`node::Handle`], and
+//! encodes what the node pushes into its [`node::Outlet`]s. It does not know engines or disks.
 
 mod accept;
 pub mod chunks;

@@ -1,8 +1,9 @@
-//! Metadata of messages and conversations: checked on the way in, rendered safely on the way out.
+//! Metadata of messages and conversations: validated before it is stored, rendered safely when it
+//! is read.
 //!
-//! Metadata are opaque bytes to the node, and every reader puts them into JSON as they are. So each
-//! door applies the same check before it hands them to the node. A journal may hold metadata that
-//! were stored without that check: they are rendered as `null` and counted.
+//! Metadata is opaque bytes to the node, and every reader puts it into JSON as it is. So each
+//! listener validates it before passing it to the node. A journal may contain metadata that was
+//! stored without that check: it is rendered as `null` and counted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,31 +11,34 @@ use serde_json::value::RawValue;
 
 use crate::json;
 
-/// Why metadata are refused.
+/// The reason why metadata is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum MetadataError {
     /// The bytes are not UTF-8.
     #[error("metadata must be UTF-8")]
     NotUtf8,
-    /// The value is no JSON object.
+    /// The value is not a JSON object.
     #[error("metadata must be a JSON object")]
     NotObject,
     /// The bytes are not exactly one JSON value.
     #[error("malformed JSON: {0}")]
     Malformed(String),
-    /// Objects and arrays are nested too deep.
-    #[error("{depth} objects and arrays deep, at most {max} are taken", max = json::DEPTH_MAX)]
+    /// Objects and arrays are nested too deeply.
+    #[error(
+        "metadata is nested {depth} objects and arrays deep (limit {max})",
+        max = json::DEPTH_MAX
+    )]
     TooDeep {
         /// The depth of the value.
         depth: usize,
     },
 }
 
-/// Metadata that were rendered as `null`, in this process.
+/// The count for [`invalid_count`].
 static INVALID: AtomicU64 = AtomicU64::new(0);
 
-/// Checks that metadata are one whole JSON object in UTF-8, nested at most [`json::DEPTH_MAX`] deep.
-/// No bytes stand for an empty object.
+/// Checks that metadata is one whole JSON object in UTF-8, nested at most [`json::DEPTH_MAX`] deep.
+/// Empty bytes are an empty object.
 pub(crate) fn check(bytes: &[u8]) -> Result<(), MetadataError> {
     if bytes.is_empty() {
         return Ok(());
@@ -51,7 +55,7 @@ pub(crate) fn check(bytes: &[u8]) -> Result<(), MetadataError> {
     }
 }
 
-/// The JSON of stored metadata: `{}` for none, `null` for bytes that [`check`] refuses.
+/// Returns the JSON of stored metadata: `{}` for none, `null` for bytes that [`check`] refuses.
 pub(crate) fn rendered(stored: &[u8]) -> &[u8] {
     match stored {
         b"" | b"{}" => b"{}",
@@ -63,7 +67,7 @@ pub(crate) fn rendered(stored: &[u8]) -> &[u8] {
     }
 }
 
-/// How many times invalid metadata were rendered as `null` since the process started.
+/// Returns how many times invalid metadata was rendered as `null` since the process started.
 pub(crate) fn invalid_count() -> u64 {
     INVALID.load(Ordering::Relaxed)
 }

@@ -1,4 +1,4 @@
-//! How a message begins, for whoever has a list of them.
+//! Previews of messages, for lists.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,15 +6,15 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 
-/// Characters of it, at most.
+/// The length of a preview, in characters.
 const LENGTH_MAX: usize = 200;
 
-/// How the first text among the parts begins; `None` if there is none. What comes behind it is not
-/// looked at.
+/// Returns the beginning of the first text part; `None` if there is none. Later parts are not
+/// parsed.
 pub(crate) fn preview(parts: &[u8]) -> Option<String> {
     let mut reader = serde_json::Deserializer::from_slice(parts);
     let mut first = None;
-    // It ends early when the text is found.
+    // An error ends the parsing once the text is found.
     let _ = reader.deserialize_seq(First(&mut first));
     first
 }

@@ -1,4 +1,4 @@
-//! Reading from a connection, into a buffer that all connections of a thread share.
+//! Reads from connections into a buffer that all connections of a thread share.
 
 use std::cell::RefCell;
 use std::io;
@@ -6,19 +6,20 @@ use std::task::{Context, Poll};
 
 use net::Source;
 
-/// Bytes read at a time.
+/// The size of the buffer, in bytes.
 const CHUNK_SIZE: usize = 256 << 10;
 
 thread_local! {
     static CHUNK: RefCell<Vec<u8>> = RefCell::new(vec![0; CHUNK_SIZE]);
 }
 
-/// Lends the thread's buffer.
+/// Calls `then` with the thread's buffer.
 pub(crate) fn with_chunk<R>(then: impl FnOnce(&mut [u8]) -> R) -> R {
     CHUNK.with_borrow_mut(|chunk| then(chunk))
 }
 
-/// How many bytes were read, maybe none; `None` when the peer sends no more or is lost.
+/// Returns how many bytes were read, possibly none; `None` when the peer has closed the connection
+/// or it is lost.
 pub(crate) fn poll_count(
     source: &mut dyn Source,
     cx: &mut Context<'_>,

@@ -1,17 +1,17 @@
-//! The background work of a node: looking after deadlines, and only while there are any.
+//! Background work of a node: expires deadlines while there are any.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// How often deadlines are looked after while calls are under way.
+/// The interval of sweeps while calls are open.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often a node is looked after that rests: what it keeps expires all the same.
+/// The interval of sweeps of an idle node, whose stored data expires too.
 const REST: Duration = Duration::from_secs(10);
 
-/// Sweeps `node` for ever; costs next to nothing while no call is under way.
+/// Sweeps `node` forever. It costs almost nothing while no call is open.
 pub async fn sweep(node: node::Handle) {
     let needed = Arc::new(Notify::new());
     let wake = needed.clone();
@@ -20,14 +20,14 @@ pub async fn sweep(node: node::Handle) {
         let is_any = node.sweep();
         log_warnings(&node);
         if !is_any {
-            // Either is a reason to sweep.
+            // Both results are a reason to sweep.
             let _ = tokio::time::timeout(REST, needed.notified()).await;
         }
         tokio::time::sleep(INTERVAL).await;
     }
 }
 
-/// Logs what the background work on topics could not do.
+/// Logs failures of the background work on topics.
 fn log_warnings(node: &node::Handle) {
     let Some(topics) = node.topics() else {
         return;

@@ -1,10 +1,11 @@
-//! Waking many tasks of one thread at once.
+//! Wakes many tasks of one thread with one system call.
 //!
-//! A sync that serves thirty connections wakes thirty tasks, and a runtime that is woken from another
-//! thread is told so each time, by a system call. A thread that runs a [`Together`] is told once: who
-//! is to be woken is written down for it, and it wakes them itself.
+//! A sync that serves thirty connections wakes thirty tasks, and a runtime that is woken from
+//! another thread needs a system call for each. A thread that runs a [`Together`] is woken once:
+//! the tasks to wake are listed, and the thread wakes them itself.
 //!
-//! Invariant: *whoever was woken is polled.* A thread without one wakes as it always did.
+//! Invariant: *every woken task is polled.* A thread without a [`Together`] wakes its tasks as
+//! usual.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -17,19 +18,18 @@ thread_local! {
     static HERE: RefCell<Option<Arc<List>>> = const { RefCell::new(None) };
 }
 
-/// Those of a thread who are to be woken.
+/// The tasks of a thread that are to be woken.
 #[derive(Debug, Default)]
 struct List(Mutex<Inside>);
 
 #[derive(Debug, Default)]
 struct Inside {
     woken: Vec<Waker>,
-    /// Whoever wakes them.
+    /// The waker of the thread's [`Together`].
     thread: Option<Waker>,
 }
 
-/// A future that never ends: polled by the thread on which it was made, it wakes what is to be woken
-/// there.
+/// A future that never ends. Polled by the thread on which it was made, it wakes the listed tasks.
 #[derive(Debug)]
 pub struct Together {
     list: Arc<List>,
@@ -37,7 +37,7 @@ pub struct Together {
 }
 
 impl Together {
-    /// For this thread: what is made by `waker` here from now on is woken by it.
+    /// Creates it for this thread: wakers that `waker` makes here from now on use it.
     #[expect(
         clippy::new_without_default,
         reason = "it changes what the thread does"
@@ -76,19 +76,20 @@ impl Future for Together {
 
 impl Drop for Together {
     fn drop(&mut self) {
-        // Nobody looks at the list any more.
+        // The list is not read any more, so wake its tasks now.
         let inside = std::mem::take(&mut *self.list.0.lock());
         inside.woken.into_iter().for_each(Waker::wake);
         HERE.take();
     }
 }
 
-/// Of one task: its waker, and the one that wakes it together with others.
+/// The waker of a task, and the one that wakes it together with others.
 #[derive(Debug, Default)]
 pub(crate) struct Wakers(Option<(Waker, Waker)>);
 
 impl Wakers {
-    /// Wakes the same task as `task`, which belongs to this thread, together with others.
+    /// Returns a waker for `task`, which belongs to this thread, that wakes it together with
+    /// others.
     pub(crate) fn of(&mut self, task: &Waker) -> &Waker {
         let wakers = match self.0.take() {
             Some(wakers) if wakers.0.will_wake(task) => wakers,
@@ -109,7 +110,7 @@ fn waker(task: &Waker) -> Waker {
     )
 }
 
-/// A task on a list.
+/// A waker that puts a task on a list.
 struct One {
     list: Arc<List>,
     task: Waker,
@@ -127,7 +128,7 @@ impl Wake for One {
             return self.task.wake_by_ref();
         }
         inside.woken.push(self.task.clone());
-        // The first one calls; whoever comes before it is heard is taken along.
+        // The first entry wakes the thread; entries before it runs need no further call.
         if inside.woken.len() == 1
             && let Some(thread) = inside.thread.clone()
         {

@@ -1,5 +1,5 @@
-//! What the doors but Kafka's say when something about a topic is not done: one exhaustive match for each
-//! kind of error of the node.
+//! Errors of topics on the listeners other than Kafka's: one exhaustive match for each error type
+//! of the node.
 
 use model::{ErrorCode, nearest};
 use node::access::{Forbidden, Principal};
@@ -7,13 +7,13 @@ use node::records::{BadRecords, NotAppended, NotRead};
 use node::topics::{AdminError, Denied, FetchError, ProduceError, ReadOnly, Refusal, Storage};
 use node::topics::{TopicError, TopicRef, Topics, Unconfirmed};
 
-/// Whether a client may delete a topic, or change its configuration. A topic counts as
-/// `default/default/TOPIC`.
+/// Checks that a client may delete a topic, or change its configuration. The topic counts as the
+/// name `default/default/TOPIC`.
 pub(crate) fn check(principal: &Principal, topic: &str) -> Result<(), Forbidden> {
     principal.check_subject(&format!("default/default/{topic}"))
 }
 
-/// A refusal, with the numbers that a program may want to know.
+/// An error, with numbers for programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) code: ErrorCode,
@@ -35,7 +35,7 @@ impl Refused {
         self
     }
 
-    /// A record that no frame holds.
+    /// Returns the error for a record that does not fit into a frame.
     pub(crate) fn too_large_for_a_frame(offset: u64, size: usize) -> Self {
         let message = format!(
             "the record at offset {offset} takes {size} bytes, more than a frame: read it over HTTP"
@@ -43,19 +43,19 @@ impl Refused {
         Self::new(ErrorCode::TooLarge, message).with("next", offset + 1)
     }
 
-    /// What a native client is told beside the text: the first of the numbers.
+    /// Returns the details for a native client: the first of the numbers.
     pub(crate) fn details(&self) -> Vec<u8> {
         let first = self.numbers.first();
         first.map_or_else(Vec::new, |(_, number)| number.to_le_bytes().to_vec())
     }
 
-    /// The node keeps nothing.
+    /// Returns the error of a node without storage.
     pub(crate) fn no_topics() -> Self {
         let message = "this node keeps nothing: it has no topics";
         Self::new(ErrorCode::Unsupported, message)
     }
 
-    /// There is no topic of that name; perhaps another one is meant.
+    /// Returns the error for an unknown topic, with the nearest name.
     pub(crate) fn unknown(topics: &Topics, name: &str) -> Self {
         let known = topics.list();
         let names = known.iter().map(|topic| topic.about().name.as_str());
@@ -66,7 +66,7 @@ impl Refused {
         Self::new(ErrorCode::NotFound, message)
     }
 
-    /// The topic has no such partition, or is gone.
+    /// Returns the error for a missing partition, or for a deleted topic.
     pub(crate) fn no_partition(topics: &Topics, name: &str, partition: &str) -> Self {
         match topics.find(TopicRef::Name(name)) {
             Some(topic) => {
@@ -128,7 +128,7 @@ impl From<ProduceError> for Refused {
             | ProduceError::Rejected(_)
             | ProduceError::Record(_)
             | ProduceError::NoKey { .. } => ErrorCode::InvalidArgument,
-            // What is made here is of no producer and of no transaction.
+            // Records that are appended here have no producer and no transaction.
             ProduceError::Refused(
                 Refusal::OutOfOrder { .. }
                 | Refusal::Epoch { .. }
@@ -179,7 +179,7 @@ impl From<FetchError> for Refused {
             FetchError::ReadOnly(ReadOnly) => ErrorCode::Denied,
             FetchError::OutOfRange(it) if it.offset < it.log_start => ErrorCode::Trimmed,
             FetchError::OutOfRange(_) => ErrorCode::InvalidArgument,
-            // No leader is named here.
+            // Clients of these listeners name no leader epoch.
             FetchError::Fenced { .. } | FetchError::Ahead { .. } => ErrorCode::Internal,
             FetchError::Storage(storage) => return storage.clone().into(),
         };

@@ -1,11 +1,9 @@
-//! Bearer tokens: their hashes, roles and names, in the data directory.
+//! Once the file exists, authentication is on, even when the file lists no token. A damaged file,
+//! or one that disappears while the node runs, is an error and never means "no tokens": access
+//! stays refused. A failed read is a separate error, [`TokensError::Disk`], and says nothing about
+//! the tokens.
 //!
-//! Once the file exists, authentication is on, also when no token is left in it. A file that
-//! cannot be understood, or that disappears from under a running node, is an error and never "no
-//! tokens": what is in doubt stays shut. A read that fails is an error of its own,
-//! [`TokensError::Disk`]: it says nothing about the tokens.
-//!
-//! The store does not know doors or clocks: the time and the random bytes are passed in.
+//! The store does not know listeners or clocks: the time and the random bytes are passed in.
 
 mod file;
 mod index;
@@ -22,11 +20,11 @@ pub use store::{AddError, ChangeError, TokenStore};
 
 use crate::access::Pattern;
 
-/// What a token's bearer may do.
+/// The permissions of a token's bearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Everything, administration too.
+    /// Full access, including administration.
     Admin,
     /// Subscribe, send, call.
     Agent,
@@ -48,12 +46,12 @@ impl fmt::Display for Role {
     }
 }
 
-/// A token as the store knows it: enough to recognise the secret, not to tell it.
+/// A stored token: it can verify the secret but does not contain it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     /// The token's name, unique in the store.
     pub name: String,
-    /// What its bearer may do.
+    /// Permissions of the bearer.
     pub role: Role,
     /// Seconds since 1970-01-01 UTC.
     pub created_s: u64,

@@ -1,23 +1,22 @@
-//! Topics: the engines' partitions, groups and transactions as streams of the journal.
+//! Topics: partitions, consumer groups and transactions, stored as streams of the journal.
 //!
-//! A partition is a stream whose records are the producers' batches, byte for byte. What becomes of a
-//! batch is decided under the partition's lock, by the thread that brought it, and appended under the
-//! same lock; it is answered when the journal says that it is durable, and readers see it then. Readers
-//! get the journal's bytes. What is in memory is handed out at once, what lies on the disk is read
-//! elsewhere.
+//! A partition is a stream whose records are the producers' batches, byte for byte. The thread that
+//! received a batch decides on it and appends it under the partition's lock. The batch is
+//! acknowledged, and visible to readers, when the journal reports it durable. Readers get the
+//! journal's bytes: data in memory is returned at once, data on disk is read on another thread.
 //!
-//! Whoever waits holds a [`Pending`], a [`Durable`] or a [`Fetching`]: futures that are dropped without
-//! harm. Time passes by [`Handle::sweep`].
+//! Pending results are futures ([`Pending`], [`Durable`], [`Fetching`]) that may be dropped at any
+//! time. Timeouts are driven by [`Handle::sweep`].
 //!
-//! Invariants: *what was acknowledged is there after any stop; nobody is shown what is not durable;
-//! what is answered by an error was not appended.* Where a topic says `telpher.durability=memory`, what
-//! is appended is acknowledged and shown at once, from memory until it is durable; a stop may take the
-//! newest of it, and what is left is a beginning of what there was.
+//! Invariants: *acknowledged data survives any stop; readers see durable data only; a request that
+//! is answered with an error appended nothing.* In a topic with `telpher.durability=memory`,
+//! appended data is acknowledged and visible at once, from memory until it is durable; a crash may
+//! lose the newest data, and the rest is a prefix of the log.
 //!
-//! It does not know Kafka's messages, nor who may do what.
+//! This module does not know Kafka's messages or authorization.
 //!
-//! Locks, in the order in which they may be held together: the one that changes the catalogue, the
-//! coordinator's, a partition's, a share of the groups or the users, those of the journal.
+//! Lock order: the catalogue's writing lock, the coordinator, a partition, a share of the groups or
+//! the users, the journal's locks.
 
 mod admin;
 mod compacting;
@@ -88,32 +87,33 @@ pub use crate::durable::{Durable, Unconfirmed};
 
 pub(crate) use state::State;
 
-/// How topics are kept and what bounds them.
+/// Limits and defaults of topics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether a topic that nobody made is made when it is asked for by name.
+    /// Whether a request that names an unknown topic creates it.
     pub auto_create: bool,
-    /// Partitions of a topic of which nobody said how many.
+    /// Partitions of a topic that is created without a partition count.
     pub partitions: u32,
-    /// Partitions of all topics, at most.
+    /// Maximum number of partitions of all topics together.
     pub partitions_max: u32,
-    /// Producers that each partition knows again, at most.
+    /// Maximum number of idempotent producers that each partition remembers.
     pub producers_max: usize,
-    /// How long a producer is known again that says nothing, in milliseconds.
+    /// Time after which an inactive producer is forgotten, in milliseconds.
     pub producer_silent_ms: i64,
-    /// How long a `transactional.id` is known that is not used, in milliseconds.
+    /// Time after which an unused `transactional.id` is forgotten, in milliseconds.
     pub transactional_id_unused_ms: i64,
-    /// How long a transaction may ask for at most, in milliseconds.
+    /// Maximum transaction timeout that a producer may request, in milliseconds.
     pub transaction_timeout_ms_max: i32,
-    /// How long a record stays after its append whatever its timestamp says, in milliseconds.
+    /// Minimum time that a record is retained after its append, even if its timestamp is older, in
+    /// milliseconds.
     pub retention_check_interval_ms: i64,
-    /// Groups.
+    /// Options of consumer groups.
     pub groups: ::topics::groups::Options,
-    /// Bytes of keys that one compaction holds at most.
+    /// Maximum memory for the keys of one compaction, in bytes.
     pub compaction_size_max: usize,
-    /// Bytes that batches take at most which are unpacked for readers, all together.
+    /// Maximum memory for batches that are unpacked for readers, all together, in bytes.
     pub unpacked_size_max: u64,
-    /// How topics are configured of which nobody said otherwise, where that is not Kafka's default.
+    /// Default topic configuration, where it differs from Kafka's defaults.
     pub defaults: Config,
 }
 
@@ -136,16 +136,16 @@ impl Default for Options {
     }
 }
 
-/// What a topic is asked for by.
+/// A reference to a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopicRef<'a> {
-    /// As clients call it.
+    /// The name, as clients use it.
     Name(&'a str),
-    /// As it is called for good.
+    /// The permanent id.
     Id(TopicId),
 }
 
-/// The topics of a node. Cheap to clone. See the module's documentation.
+/// The topics of a node. Cheap to clone. See the module docs.
 #[derive(Clone)]
 pub struct Topics {
     inner: Arc<Inner>,
@@ -153,13 +153,13 @@ pub struct Topics {
 }
 
 impl Handle {
-    /// Begins with topics: what is kept of them is read. Called once, before anybody asks for them; a
-    /// node that keeps nothing has none.
+    /// Loads the stored topics and starts serving them. Call this once, before [`Handle::topics`];
+    /// a node without storage has no topics.
     pub fn open_topics(&self, options: Options) -> Result<(), OpenError> {
         state::open(&self.inner, options)
     }
 
-    /// The topics, if the node has begun with them.
+    /// Returns the topics, or `None` before [`Handle::open_topics`].
     pub fn topics(&self) -> Option<Topics> {
         let state = self.inner.topics.get()?;
         Some(Topics {
@@ -170,27 +170,27 @@ impl Handle {
 }
 
 impl Topics {
-    /// What they were begun with.
+    /// Returns the options that the topics were opened with.
     pub fn options(&self) -> &Options {
         &self.state.options
     }
 
-    /// What is counted of them.
+    /// Returns the counters.
     pub fn counts(&self) -> &Counts {
         &self.state.counts
     }
 
-    /// The memory of unpacked batches.
+    /// Returns the budget for batches that are unpacked for readers.
     pub(crate) fn unpacked(&self) -> &Arc<crate::records::Unpacked> {
         &self.state.unpacked
     }
 
-    /// Bytes that batches take which were unpacked for readers.
+    /// Returns the bytes of all batches that are currently unpacked for readers.
     pub fn unpacked_bytes(&self) -> u64 {
         self.state.unpacked.held_bytes()
     }
 
-    /// Names the data directory's topics: random when it was formed, and the same ever since.
+    /// Returns the cluster id: random when the data directory was created, then constant.
     pub fn cluster_id(&self) -> u64 {
         self.state.journal.id()
     }
@@ -199,21 +199,21 @@ impl Topics {
         self.inner.ports.clock.unix_ms()
     }
 
-    /// Milliseconds on a clock that never steps; as much as the wall clock when the topics were opened.
-    /// Sessions, rebalances and transactions end by it.
+    /// Returns milliseconds of a clock that never steps; it starts at the wall-clock time when the
+    /// topics were opened. Sessions, rebalances and transactions time out by it.
     fn steady_ms(&self) -> u64 {
         let (unix_ms, ns) = self.state.opened;
         let since_ns = self.inner.ports.clock.now_ns().saturating_sub(ns);
         unix_ms.saturating_add(since_ns / 1_000_000)
     }
 
-    /// The time by which records, offsets and transactional ids expire: the wall clock without steps
-    /// that are not confirmed.
+    /// Returns the time by which records, offsets and transactional ids expire: the wall clock
+    /// without unconfirmed steps.
     fn expiry_ms(&self) -> i64 {
         i64::try_from(self.inner.expiry_ms()).unwrap_or(i64::MAX)
     }
 
-    /// As the engines count it.
+    /// Returns the wall-clock time in milliseconds, in the engines' type.
     fn time_ms(&self) -> i64 {
         i64::try_from(self.now_ms()).unwrap_or(i64::MAX)
     }

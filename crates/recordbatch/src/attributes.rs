@@ -1,4 +1,4 @@
-//! The bits of a batch that say what it is.
+//! The attributes of a batch: compression, timestamp type and flags.
 
 const COMPRESSION: i16 = 0b111;
 const APPEND_TIME: i16 = 1 << 3;
@@ -7,28 +7,28 @@ const CONTROL: i16 = 1 << 5;
 const DELETE_HORIZON: i16 = 1 << 6;
 const RESERVED: i16 = !0x7f;
 
-/// How the records of a batch are compressed.
+/// The codec of the records of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(i16)]
 pub enum Compression {
-    /// Not at all.
+    /// Not compressed.
     #[default]
     None = 0,
-    /// RFC 1952.
+    /// gzip, RFC 1952.
     Gzip = 1,
-    /// One raw snappy block, or several in the framing of xerial's snappy-java.
+    /// snappy: a raw block, or several in the framing of xerial's snappy-java.
     Snappy = 2,
     /// LZ4's frame format.
     Lz4 = 3,
-    /// RFC 8878.
+    /// zstd, RFC 8878.
     Zstd = 4,
 }
 
 impl Compression {
-    /// All of them, in the order of their numbers.
+    /// All codecs, in the order of their numbers.
     pub const ALL: [Self; 5] = [Self::None, Self::Gzip, Self::Snappy, Self::Lz4, Self::Zstd];
 
-    /// As configurations call it.
+    /// Returns the name that configurations use.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -40,34 +40,34 @@ impl Compression {
     }
 }
 
-/// Whose time the timestamps of a batch are.
+/// The source of the timestamps of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimestampType {
-    /// The producer's, a timestamp for each record.
+    /// CreateTime: the producer's, one timestamp for each record.
     #[default]
     Create,
-    /// The broker's, one for all records: the maximum.
+    /// LogAppendTime: the broker's, one for all records, which is the maximum.
     Append,
 }
 
-/// The attributes of a batch. Bits that mean nothing are kept as they are.
+/// The attributes of a batch. Unknown bits are kept as they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attributes(pub i16);
 
 impl Attributes {
-    /// Of records that are compressed in that way.
+    /// Returns the attributes of a batch with this compression.
     pub fn of(compression: Compression) -> Self {
         Self(compression as i16)
     }
 
-    /// `None` for a number that names no compression.
+    /// Returns the compression; `None` if its number is unknown.
     pub fn compression(self) -> Option<Compression> {
         let number = self.0 & COMPRESSION;
         let mut all = Compression::ALL.into_iter();
         all.find(|it| *it as i16 == number)
     }
 
-    /// Whose time the timestamps are.
+    /// Returns the source of the timestamps.
     pub fn timestamp_type(self) -> TimestampType {
         match self.0 & APPEND_TIME {
             0 => TimestampType::Create,
@@ -75,32 +75,32 @@ impl Attributes {
         }
     }
 
-    /// Whether the batch belongs to a transaction.
+    /// Returns whether the batch belongs to a transaction.
     pub fn is_transactional(self) -> bool {
         self.0 & TRANSACTIONAL != 0
     }
 
-    /// Whether the batch holds a marker and nothing for a consumer.
+    /// Returns whether this is a control batch: it contains a marker and no records for consumers.
     pub fn is_control(self) -> bool {
         self.0 & CONTROL != 0
     }
 
-    /// Whether the base timestamp says until when deletions are kept (KIP-534).
+    /// Returns whether the base timestamp is the time until which deletions stay (KIP-534).
     pub fn has_delete_horizon(self) -> bool {
         self.0 & DELETE_HORIZON != 0
     }
 
-    /// Whether a bit is set that means nothing yet.
+    /// Returns whether an unknown bit is set.
     pub fn has_reserved(self) -> bool {
         self.0 & RESERVED != 0
     }
 
-    /// The same with records compressed in that way.
+    /// Returns the attributes with this compression.
     pub fn with_compression(self, compression: Compression) -> Self {
         Self(self.0 & !COMPRESSION | compression as i16)
     }
 
-    /// The same with that type of timestamps.
+    /// Returns the attributes with this type of timestamps.
     pub fn with_timestamp_type(self, timestamps: TimestampType) -> Self {
         match timestamps {
             TimestampType::Create => Self(self.0 & !APPEND_TIME),
@@ -108,17 +108,17 @@ impl Attributes {
         }
     }
 
-    /// The same as a part of a transaction.
+    /// Returns the attributes of a batch in a transaction.
     pub fn transactional(self) -> Self {
         Self(self.0 | TRANSACTIONAL)
     }
 
-    /// The same as a marker.
+    /// Returns the attributes of a control batch.
     pub fn control(self) -> Self {
         Self(self.0 | CONTROL)
     }
 
-    /// The same with a base timestamp that is a delete horizon.
+    /// Returns the attributes of a batch whose base timestamp is a delete horizon.
     pub fn with_delete_horizon(self) -> Self {
         Self(self.0 | DELETE_HORIZON)
     }

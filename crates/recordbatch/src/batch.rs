@@ -1,43 +1,42 @@
-//! Cutting bytes into batches.
+//! Splitting bytes into batches.
 
 use crate::header::{CRC_FROM, HEADER_SIZE, Header, LENGTH_AT, MAGIC, MAGIC_AT, UNCOUNTED_SIZE};
 use crate::record::Records;
 
-/// One whole batch. Its length is that of its bytes and its format is known; nothing else of it has
-/// been checked.
+/// A whole batch. Its length and format were checked, and nothing else.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
     header: Header,
     bytes: &'a [u8],
 }
 
-/// Bytes that do not begin with a batch.
+/// The bytes do not begin with a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// The end comes before that of the batch.
+    /// The bytes end before the batch does.
     #[error("a record batch of {size} bytes is cut off after {have}")]
     Torn {
-        /// What is there.
+        /// The number of bytes present.
         have: usize,
-        /// What the batch takes, as far as that is known.
+        /// The size of the batch, as far as it is known.
         size: usize,
     },
-    /// No header fits into the length.
-    #[error("{length} is no length of a record batch")]
+    /// The length is too small for a header.
+    #[error("invalid length {length} of a record batch")]
     Length {
-        /// What stands there.
+        /// The value of the length field.
         length: i32,
     },
-    /// An old message set, or no batch at all.
-    #[error("format {magic} of a message, only {MAGIC} is spoken")]
+    /// The bytes are an old message set, or not a batch.
+    #[error("unsupported message format {magic} (only {MAGIC} is supported)")]
     Magic {
-        /// What stands there.
+        /// The value of the format field.
         magic: i8,
     },
 }
 
 impl<'a> Batch<'a> {
-    /// The batch that `bytes` begin with, and what is behind it.
+    /// Splits `bytes` into their first batch and the rest.
     pub fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
         let size = size(bytes)?;
         let (bytes, rest) = bytes.split_at(size);
@@ -46,27 +45,27 @@ impl<'a> Batch<'a> {
         Ok((Self { header, bytes }, rest))
     }
 
-    /// The fields before the records.
+    /// Returns the fields before the records.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The whole batch.
+    /// Returns the bytes of the whole batch.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The records as they stand, compressed or not.
+    /// Returns the bytes of the records, compressed or not.
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[HEADER_SIZE..]
     }
 
-    /// Whether the checksum is that of the bytes.
+    /// Returns whether the checksum is correct.
     pub fn is_intact(&self) -> bool {
         crc32c::crc32c(&self.bytes[CRC_FROM..]) == self.header.crc
     }
 
-    /// The records, if they are not compressed.
+    /// Returns the records, if they are not compressed.
     pub fn records(&self) -> Option<Records<'a>> {
         match self.header.attributes.compression() {
             Some(crate::Compression::None) => Some(Records::new(&self.header, self.payload())),
@@ -75,13 +74,13 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Bytes of the batch that `bytes` begin with; all of them are there.
+/// Returns the size of the first batch in `bytes`, if all of it is present.
 pub(crate) fn size(bytes: &[u8]) -> Result<usize, Malformed> {
     let torn = |size| Malformed::Torn {
         have: bytes.len(),
         size,
     };
-    // An old message set has its format in the same place, and is shorter than our header.
+    // An old message set has its format at the same place and may be shorter than this header.
     let magic = bytes.get(MAGIC_AT).ok_or(torn(HEADER_SIZE))?;
     let magic = i8::from_be_bytes([*magic]);
     if magic != MAGIC {
@@ -98,14 +97,14 @@ pub(crate) fn size(bytes: &[u8]) -> Result<usize, Malformed> {
     }
 }
 
-/// All batches of some bytes, one after the other; ends after the first error.
+/// An iterator over all batches in some bytes; it ends after the first error.
 #[derive(Clone, Debug)]
 pub struct Batches<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Batches<'a> {
-    /// Those in `bytes`.
+    /// Returns an iterator over the batches in `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }

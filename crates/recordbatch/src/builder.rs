@@ -1,19 +1,20 @@
-//! Making batches.
+//! Building of batches.
 
 use crate::attributes::Attributes;
 use crate::header::{CRC_AT, CRC_FROM, HEADER_SIZE, Header, Producer, UNCOUNTED_SIZE};
 use crate::record;
 
-/// What a batch is besides its records. The default is what a producer sends.
+/// The header fields of a batch that do not depend on its records. The default is what a producer
+/// sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Template {
-    /// Offset of the first record; 0 in what is produced.
+    /// The offset of the first record; 0 in produced batches.
     pub base_offset: i64,
-    /// Epoch of the leader; -1 in what is produced.
+    /// The leader's epoch; -1 in produced batches.
     pub leader_epoch: i32,
-    /// What the batch is; its compression is set when it is finished.
+    /// The attributes; [`Builder`] sets the compression itself.
     pub attributes: Attributes,
-    /// Who produces it, if it is to be known again.
+    /// The producer, if it is idempotent.
     pub producer: Option<Producer>,
 }
 
@@ -33,32 +34,32 @@ impl Default for Template {
 pub struct Builder {
     records: Vec<u8>,
     count: i32,
-    /// Offsets that no record has.
+    /// The number of offsets without a record.
     skipped: i32,
     base_timestamp: i64,
     max_timestamp: i64,
 }
 
 impl Builder {
-    /// An empty one.
+    /// Returns an empty builder.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Records so far.
+    /// Returns the number of records so far.
     pub fn count(&self) -> usize {
         self.count as usize
     }
 
-    /// Bytes of the batch so far, uncompressed.
+    /// Returns the size of the batch so far, uncompressed, in bytes.
     pub fn size(&self) -> usize {
         HEADER_SIZE + self.records.len()
     }
 
-    /// Leaves out so many offsets, which no record has: as in what was compacted.
+    /// Skips offsets, which no record has, as in a compacted batch.
     ///
     /// # Panics
-    /// When the batch would have more offsets than its header can say (2³¹).
+    /// If the batch gets more offsets than its header can count (2³¹).
     pub fn skip(&mut self, offsets: i32) {
         let skipped = self.skipped.checked_add(offsets.max(0));
         self.skipped = skipped.expect("a batch has fewer than 2^31 offsets");
@@ -67,7 +68,7 @@ impl Builder {
     /// Adds a record; its timestamp is in milliseconds since 1970-01-01 UTC.
     ///
     /// # Panics
-    /// When the batch would have more records or bytes than its header can say (2³¹).
+    /// If the batch gets more records or bytes than its header can count (2³¹).
     pub fn push(
         &mut self,
         timestamp: i64,
@@ -99,7 +100,7 @@ impl Builder {
         self.clear();
     }
 
-    /// Appends the batch to `out`, its records compressed.
+    /// Appends the batch to `out`, with compressed records.
     #[cfg(feature = "codecs")]
     pub fn finish_compressed(
         &mut self,
@@ -142,11 +143,11 @@ impl Builder {
     }
 }
 
-/// Appends a batch of that header and those records, which are compressed as the header says. Its
-/// length and its checksum are made anew.
+/// Appends a batch of this header and these records, which are compressed as the header says. Its
+/// length and checksum are computed here.
 ///
 /// # Panics
-/// When it would have more bytes than its header can say (2³¹).
+/// If it has more bytes than its header can count (2³¹).
 pub fn seal(header: &Header, records: &[u8], out: &mut Vec<u8>) {
     let length = i32::try_from(HEADER_SIZE - UNCOUNTED_SIZE + records.len());
     let header = Header {

@@ -1,35 +1,36 @@
-//! Compressed records. Whatever the bytes say, no more comes out of them than is asked for.
+//! Compression and decompression of records. The size of the output is always bounded by the
+//! caller.
 
 use std::io::{self, Read, Write};
 
 use crate::attributes::Compression;
 use crate::batch::Batch;
 
-/// Why records could not be unpacked.
+/// The reason why records could not be decompressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unpack {
-    /// There is more than may come out.
-    #[error("compressed records hold more than {size_max} bytes")]
+    /// The decompressed records exceed the limit.
+    #[error("the decompressed records exceed {size_max} bytes")]
     TooLarge {
         /// The limit.
         size_max: usize,
     },
-    /// The bytes are not what the attributes say.
+    /// The bytes do not match the codec in the attributes.
     #[error("malformed compressed records")]
     Malformed,
-    /// The attributes say nothing that is known.
-    #[error("a compression of records that is not known")]
+    /// The attributes name an unknown codec.
+    #[error("unknown compression of records")]
     Unknown,
 }
 
-/// What precedes blocks that snappy-java wrote: 8 bytes of magic and two versions of 4 bytes.
+/// The header before blocks that snappy-java wrote: 8 bytes of magic and two versions of 4 bytes.
 const XERIAL_MAGIC: &[u8; 8] = b"\x82SNAPPY\0";
 const XERIAL_HEADER_SIZE: usize = 16;
 const XERIAL_VERSION: [u8; 4] = 1_u32.to_be_bytes();
-/// What snappy-java puts into a block.
+/// The uncompressed size of snappy-java's blocks, in bytes.
 const XERIAL_BLOCK_SIZE: usize = 32 << 10;
 
-/// The records of a batch, unpacked: at most `size_max` bytes.
+/// Decompresses the records of a batch to at most `size_max` bytes.
 pub fn unpack(batch: &Batch<'_>, size_max: usize) -> Result<Vec<u8>, Unpack> {
     let compression = batch.header().attributes.compression();
     decompress(
@@ -39,23 +40,23 @@ pub fn unpack(batch: &Batch<'_>, size_max: usize) -> Result<Vec<u8>, Unpack> {
     )
 }
 
-/// Bytes that the records of a batch can have at most when they are unpacked, as far as their codec bounds
-/// that; `usize::MAX` where it does not.
+/// Returns the largest decompressed size that the codec allows for a batch, in bytes; `usize::MAX`
+/// for a codec without such a bound.
 pub fn unpacked_size_max(batch: &Batch<'_>) -> usize {
     let size = batch.payload().len();
     match batch.header().attributes.compression() {
         Some(Compression::None) => size,
-        // One block of DEFLATE stands for at most 1,032 times its bytes.
+        // A block of DEFLATE expands to at most 1,032 times its size.
         Some(Compression::Gzip) => size.saturating_mul(1_040),
-        // Three bytes stand for at most 64.
+        // Three bytes expand to at most 64.
         Some(Compression::Snappy) => size.saturating_mul(32),
-        // A byte more of a match's length stands for 255.
+        // Each further byte of a match length adds 255 bytes.
         Some(Compression::Lz4) => size.saturating_mul(256),
         Some(Compression::Zstd) | None => usize::MAX,
     }
 }
 
-/// At most `size_max` bytes out of `bytes`.
+/// Decompresses `bytes` to at most `size_max` bytes.
 pub fn decompress(
     compression: Compression,
     bytes: &[u8],
@@ -101,14 +102,14 @@ fn snappy(bytes: &[u8], size_max: usize) -> Result<Vec<u8>, Unpack> {
     Ok(out)
 }
 
-/// Appends what one block of snappy holds.
+/// Decompresses one block of snappy and appends it.
 fn block(bytes: &[u8], size_max: usize, out: &mut Vec<u8>) -> Result<(), Unpack> {
     let size = snap::raw::decompress_len(bytes).map_err(|_| Unpack::Malformed)?;
     let start = out.len();
     if size > size_max.saturating_sub(start) {
         return Err(Unpack::TooLarge { size_max });
     }
-    // Three bytes stand for at most 64: what says more lies, and gets no memory.
+    // Three bytes expand to at most 64: a larger stated size is false and gets no memory.
     if size > bytes.len().saturating_mul(32) {
         return Err(Unpack::Malformed);
     }
@@ -120,12 +121,13 @@ fn block(bytes: &[u8], size_max: usize, out: &mut Vec<u8>) -> Result<(), Unpack>
     }
 }
 
-/// `bytes` compressed, each way as Kafka's Java client does it.
+/// Compresses `bytes` as Kafka's Java client does.
 pub fn compress(compression: Compression, bytes: &[u8]) -> Vec<u8> {
     compress_at(compression, None, bytes)
 }
 
-/// `bytes` compressed at that level of gzip (1 to 9) or zstd (up to 22); other codecs have one level.
+/// Compresses `bytes` at this level of gzip (1 to 9) or zstd (up to 22); other codecs have one
+/// level.
 pub fn compress_at(compression: Compression, level: Option<i32>, bytes: &[u8]) -> Vec<u8> {
     let packed = match compression {
         Compression::None => Ok(bytes.to_vec()),
@@ -162,7 +164,7 @@ fn xerial(bytes: &[u8]) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Independent blocks: Kafka's Java reader takes no others.
+/// Writes independent blocks: Kafka's Java reader accepts no others.
 fn lz4(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let frame = lz4_flex::frame::FrameInfo::new()
         .block_size(lz4_flex::frame::BlockSize::Max64KB)

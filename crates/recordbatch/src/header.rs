@@ -1,17 +1,17 @@
-//! The fixed part of a batch.
+//! The header of a batch: the fixed part before its records.
 
 use crate::attributes::{Attributes, TimestampType};
 
-/// Bytes before the records.
+/// The size of the header, in bytes.
 pub const HEADER_SIZE: usize = 61;
-/// The only format there is.
+/// The only supported format.
 pub const MAGIC: i8 = 2;
-/// What stands for "no timestamp".
+/// The value for "no timestamp".
 pub const NO_TIMESTAMP: i64 = -1;
 
-/// Bytes that `length` does not count: the base offset and itself.
+/// The bytes that `length` does not count: the base offset and the length itself.
 pub(crate) const UNCOUNTED_SIZE: usize = 12;
-/// Where the checksum stands, and where what it covers begins.
+/// The position of the checksum, and the start of the bytes that it covers.
 pub(crate) const CRC_AT: usize = 17;
 pub(crate) const CRC_FROM: usize = 21;
 pub(crate) const MAGIC_AT: usize = 16;
@@ -19,49 +19,49 @@ pub(crate) const LENGTH_AT: usize = 8;
 
 const NO_PRODUCER_ID: i64 = -1;
 
-/// Who produced a batch, and where in what it produced.
+/// The producer of a batch, and the sequence of its first record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Producer {
-    /// From 0.
+    /// The producer id, from 0.
     pub id: i64,
-    /// From 0.
+    /// The producer epoch, from 0.
     pub epoch: i16,
-    /// Of the first record, from 0; after [`i32::MAX`] comes 0 again. -1 in a marker.
+    /// The sequence of the first record, from 0; after [`i32::MAX`] comes 0 again. -1 in a marker.
     pub sequence: i32,
 }
 
 /// All fields of a batch before its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Offset of the first record that the batch had when it was made.
+    /// The offset of the first record that the batch had when it was made.
     pub base_offset: i64,
-    /// Bytes behind this field.
+    /// The number of bytes after this field.
     pub length: i32,
-    /// Epoch of the leader that took the batch; -1 for none.
+    /// The epoch of the leader that appended the batch; -1 for none.
     pub leader_epoch: i32,
-    /// CRC-32C from the attributes to the end.
+    /// The CRC-32C from the attributes to the end.
     pub crc: u32,
-    /// What the batch is.
+    /// The attributes.
     pub attributes: Attributes,
-    /// From the first record's offset to the last one's.
+    /// The difference between the offsets of the first and the last record.
     pub last_offset_delta: i32,
-    /// What timestamps of records are relative to, in milliseconds since 1970-01-01 UTC.
+    /// The base of the records' timestamps, in milliseconds since 1970-01-01 UTC.
     pub base_timestamp: i64,
-    /// The highest timestamp in the batch.
+    /// The highest timestamp in the batch, in milliseconds since 1970-01-01 UTC.
     pub max_timestamp: i64,
-    /// As it stands; see [`Header::producer`].
+    /// The raw value; see [`Header::producer`].
     pub producer_id: i64,
-    /// As it stands; see [`Header::producer`].
+    /// The raw value; see [`Header::producer`].
     pub producer_epoch: i16,
-    /// As it stands; see [`Header::producer`].
+    /// The raw value; see [`Header::producer`].
     pub base_sequence: i32,
-    /// Records in the batch.
+    /// The number of records in the batch.
     pub count: i32,
 }
 
 impl Header {
-    /// Who produced it. Without an id, what stands for epoch and sequence means nothing: clients
-    /// leave different things there.
+    /// Returns the producer. Without an id, the values of epoch and sequence have no meaning:
+    /// clients send different ones.
     pub fn producer(&self) -> Option<Producer> {
         (self.producer_id != NO_PRODUCER_ID).then_some(Producer {
             id: self.producer_id,
@@ -70,13 +70,13 @@ impl Header {
         })
     }
 
-    /// Offset of the last record that the batch had when it was made.
+    /// Returns the offset of the last record that the batch had when it was made.
     pub fn last_offset(&self) -> i64 {
         self.base_offset
             .saturating_add(i64::from(self.last_offset_delta))
     }
 
-    /// Timestamp of a record that stands with `delta` in the batch.
+    /// Returns the timestamp of a record with this delta.
     pub fn timestamp(&self, delta: i64) -> i64 {
         match self.attributes.timestamp_type() {
             TimestampType::Create => self.base_timestamp.saturating_add(delta),
@@ -134,7 +134,7 @@ impl Header {
     }
 }
 
-/// What is left of a header's bytes.
+/// The bytes of a header that were not read yet.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {

@@ -1,12 +1,11 @@
 //! Kafka's record batch, format 2: the bytes in which a topic is stored and served.
 //!
-//! A producer's batch is checked once (its length, its checksum, its header: [`validate()`]), gets its
-//! offset and the leader's epoch written into it where the checksum does not look ([`BatchMut`]),
-//! and is then stored and handed out byte for byte. Uncompressed records are stepped over once
-//! ([`survey()`]), which sets the maximum timestamp right. What must look inside (compaction, tools,
-//! benches) walks [`Records`], and unpacks them first where they are
-//! compressed, which is behind the feature `codecs`. [`Builder`] makes batches of our own,
-//! [`Marker`] the ones that end a transaction.
+//! A producer's batch is validated once (length, checksum, header: [`validate()`]). The broker then
+//! writes the offset and the leader's epoch into it, in fields that the checksum does not cover
+//! ([`BatchMut`]), and stores and serves it byte for byte. [`survey()`] reads the timestamps of
+//! uncompressed records once, so that the maximum timestamp can be corrected. Compaction, tools and
+//! benchmarks iterate over [`Records`]; compressed ones are decompressed first, which needs the
+//! feature `codecs`. [`Builder`] builds batches, [`Marker`] builds those that end a transaction.
 //!
 //! ```text
 //!  0 base offset i64         the only two fields, with the epoch, that a broker writes
@@ -27,9 +26,8 @@
 //! All numbers are big-endian. The layout is Apache Kafka's, as its documentation gives it under
 //! "Record Batch" (KIP-98, KIP-534).
 //!
-//! Invariants: *any bytes are a batch or an error, and no length in them allocates anything; what
-//! [`Builder`] writes [`validate()`] accepts.* It does not know what a topic is, who wrote a batch or
-//! where it will lie.
+//! Invariants: *any bytes are a batch or an error, and no length in them allocates anything;
+//! [`validate()`] accepts what [`Builder`] writes.* It does not know topics, clients or storage.
 
 mod attributes;
 mod batch;

@@ -1,4 +1,4 @@
-//! The batches that end a transaction: one record each, which no consumer sees.
+//! Transaction markers: control batches with one record, which consumers do not see.
 //!
 //! ```text
 //! key    version i16 = 0 | type i16 (0 abort, 1 commit)
@@ -10,32 +10,32 @@ use crate::batch::Batch;
 use crate::builder::{Builder, Template};
 use crate::header::Producer;
 
-/// How a transaction ended.
+/// The end of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i16)]
 pub enum MarkerKind {
-    /// It never happened.
+    /// The transaction was aborted.
     Abort = 0,
-    /// It counts.
+    /// The transaction was committed.
     Commit = 1,
 }
 
 /// The end of a producer's transaction in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// Whose transaction.
+    /// The producer id.
     pub producer_id: i64,
-    /// In which epoch.
+    /// The producer epoch.
     pub producer_epoch: i16,
-    /// How it ended.
+    /// The end of the transaction: commit or abort.
     pub kind: MarkerKind,
-    /// Of the coordinator that ended it.
+    /// The epoch of the coordinator that ended it.
     pub coordinator_epoch: i32,
 }
 
-/// A batch that ends no transaction.
+/// The batch does not end a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a control batch that is no marker of a transaction")]
+#[error("the control batch is not a transaction marker")]
 pub struct NotAMarker;
 
 const VERSION: [u8; 2] = [0, 0];
@@ -63,7 +63,7 @@ impl Marker {
         builder.finish(&template, out);
     }
 
-    /// Reads a control batch.
+    /// Decodes a control batch.
     pub fn decode(batch: &Batch<'_>) -> Result<Self, NotAMarker> {
         let header = batch.header();
         let producer = header.producer().ok_or(NotAMarker)?;
@@ -73,7 +73,7 @@ impl Marker {
         let mut records = batch.records().ok_or(NotAMarker)?;
         let record = records.next().ok_or(NotAMarker)?;
         let record = record.map_err(|_| NotAMarker)?;
-        // Later versions may append, as Kafka's own do.
+        // Later versions may append fields, as Kafka's own do.
         let kind = behind_version(record.key)?;
         let epoch = behind_version(record.value)?;
         Ok(Self {

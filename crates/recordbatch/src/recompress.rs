@@ -1,13 +1,13 @@
-//! Giving the records of a batch another compression.
+//! Recompression of a batch.
 
 use crate::attributes::Compression;
 use crate::codecs::compress_at;
 use crate::header::Header;
 use crate::seal;
 
-/// The batch with its records compressed by `compression`, at `level` if the codec has levels; `None` is
-/// the codec's default level. `payload` is the records of the batch, unpacked and checked by the caller.
-/// Everything else of the batch stays, and its checksum is made anew.
+/// Returns the batch with its records compressed by `compression`, at `level` if the codec has
+/// levels; `None` is the codec's default level. `payload` is the records of the batch, decompressed
+/// and checked by the caller. All other fields stay, except the checksum.
 pub fn recompress(
     header: &Header,
     payload: &[u8],

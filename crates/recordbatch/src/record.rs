@@ -1,4 +1,4 @@
-//! Walking the records of a batch.
+//! Iteration over the records of a batch.
 //!
 //! ```text
 //! record  length varint | attributes i8 | timestamp delta varlong | offset delta varint
@@ -10,39 +10,39 @@
 use crate::header::Header;
 use crate::varint;
 
-/// Bytes of the smallest record: six numbers and its attributes.
+/// The size of the smallest record: six numbers and its attributes.
 pub const RECORD_SIZE_MIN: usize = 7;
 
-/// A record where it stands.
+/// A record, borrowed from its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Its place in the partition.
+    /// The offset in the partition.
     pub offset: i64,
-    /// In milliseconds since 1970-01-01 UTC; whose time it is the batch says.
+    /// The timestamp, in milliseconds since 1970-01-01 UTC; the batch's attributes name its source.
     pub timestamp: i64,
-    /// What it is about.
+    /// The key.
     pub key: Option<&'a [u8]>,
-    /// What it says; `None` for a deletion of its key.
+    /// The value; `None` deletes the key.
     pub value: Option<&'a [u8]>,
     headers: Headers<'a>,
 }
 
 impl<'a> Record<'a> {
-    /// Its headers, in their order.
+    /// Returns the headers, in their order.
     pub fn headers(&self) -> Headers<'a> {
         self.headers
     }
 }
 
-/// Bytes that are no record, or not as many records as there should be.
+/// The bytes are not a record, or the number of records is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed record {index} of a batch")]
 pub struct BadRecord {
-    /// Which one, from 0.
+    /// The index of the record, from 0.
     pub index: i32,
 }
 
-/// The records of a batch; ends after the first error.
+/// An iterator over the records of a batch; it ends after the first error.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     header: Header,
@@ -50,17 +50,17 @@ pub struct Records<'a> {
     index: i32,
 }
 
-/// A place between two records of a batch.
+/// A position between two records of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Bytes of the payload behind it.
+    /// The number of bytes of the payload after it.
     left: usize,
-    /// Records before it.
+    /// The number of records before it.
     index: i32,
 }
 
 impl Place {
-    /// Before the first record of a payload of so many bytes.
+    /// Returns the position before the first record of a payload of this size.
     pub fn first(size: usize) -> Self {
         Self {
             left: size,
@@ -70,7 +70,7 @@ impl Place {
 }
 
 impl<'a> Records<'a> {
-    /// The records of a batch with that header, which are not compressed any more.
+    /// Returns the records of a batch with this header; `payload` is not compressed.
     pub fn new(header: &Header, payload: &'a [u8]) -> Self {
         Self {
             header: *header,
@@ -79,7 +79,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// How far it has come, to go on from there some other time.
+    /// Returns the present position, for [`Records::resume`].
     pub fn place(&self) -> Place {
         Place {
             left: self.rest.len(),
@@ -87,7 +87,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// The records from that place on, of the header and the payload of which it was one.
+    /// Continues at a position of the same header and payload.
     pub fn resume(header: &Header, payload: &'a [u8], place: Place) -> Self {
         let from = payload.len().saturating_sub(place.left);
         Self {
@@ -97,8 +97,8 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Whether there are as many records as the header says, and each has the offset of its place
-    /// as in a batch that was just produced.
+    /// Checks that there are as many records as the header says, each with the offset of its
+    /// position, as in a batch that was just produced.
     pub fn check(self) -> Result<(), BadRecord> {
         let base_offset = self.header.base_offset;
         for (index, record) in (0..).zip(self) {
@@ -154,7 +154,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// The headers of a record: each a key and perhaps a value.
+/// The headers of a record: pairs of a key and an optional value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Headers<'a> {
     rest: &'a [u8],
@@ -162,7 +162,7 @@ pub struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// All of `bytes`; each header is looked at once.
+    /// Checks that `bytes` are headers and nothing else.
     fn read(mut bytes: &'a [u8]) -> Option<Self> {
         let left = u32::try_from(varint::int(&mut bytes)?).ok()?;
         let headers = Self { rest: bytes, left };
@@ -188,7 +188,7 @@ impl<'a> Iterator for Headers<'a> {
     }
 }
 
-/// Bytes behind their length, or none.
+/// Takes bytes that follow their length, or none.
 fn optional<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
     let length = varint::int(rest)?;
     if length == -1 {

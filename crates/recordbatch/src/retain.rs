@@ -1,23 +1,23 @@
-//! What is left of a batch after compaction.
+//! Compaction of one batch.
 
 use crate::attributes::TimestampType;
 use crate::header::Header;
 use crate::record::{self, BadRecord, Record, Records};
 
-/// What became of the records of a batch.
+/// The result of compacting a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retained {
-    /// Of the batch that is left: everything but its length and checksum, which
-    /// [`crate::seal`] writes. Its offsets are those of the batch before.
+    /// The header of the remaining batch, except its length and checksum, which [`crate::seal`]
+    /// writes. The offsets are those of the original batch.
     pub header: Header,
-    /// Records that were dropped.
+    /// The number of removed records.
     pub dropped: i32,
 }
 
-/// Appends to `records` those that are to be kept, each with its offset and its timestamp.
+/// Appends the surviving records to `records`, each with its offset and its timestamp.
 ///
-/// If deletions or a marker are kept, the batch that is left says until when: until `delete_horizon`
-/// (KIP-534), unless it said so before. `payload` is not compressed.
+/// If deletions or a marker survive, the remaining batch gets `delete_horizon` as the time until
+/// which they stay (KIP-534), unless it has one already. `payload` is not compressed.
 pub fn retain(
     header: &Header,
     payload: &[u8],

@@ -1,8 +1,8 @@
-//! The walk over uncompressed records that every produced batch gets: whether they are records, and
-//! their timestamps.
+//! Validation of the records in an uncompressed batch, and their timestamps. Every produced batch
+//! gets it.
 //!
-//! A key, a value and a header are stepped over by their length, so the cost is that of a few numbers
-//! per record, whatever its size.
+//! Keys, values and headers are skipped by their length, so the cost per record does not depend on
+//! its size.
 
 use crate::batch::Batch;
 use crate::header::{Header, NO_TIMESTAMP};
@@ -10,7 +10,7 @@ use crate::record::BadRecord;
 use crate::validate::Rejected;
 use crate::varint;
 
-/// Timestamps of the records of a batch, in milliseconds since 1970-01-01 UTC.
+/// The timestamps of the records of a batch, in milliseconds since 1970-01-01 UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Survey {
     /// The highest, at least [`NO_TIMESTAMP`].
@@ -19,17 +19,17 @@ pub struct Survey {
     pub timestamp_min: Option<i64>,
 }
 
-/// How far a producer's timestamps may be from the broker's clock, in milliseconds.
+/// The largest differences between a producer's timestamps and the broker's clock, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimestampLimits {
-    /// Ahead of it: `message.timestamp.after.max.ms`.
+    /// Ahead of the clock: `message.timestamp.after.max.ms`.
     pub ahead_ms_max: i64,
-    /// Behind it: `message.timestamp.before.max.ms`.
+    /// Behind the clock: `message.timestamp.before.max.ms`.
     pub behind_ms_max: i64,
 }
 
 impl Survey {
-    /// What the header of a batch says, whose records are not looked at.
+    /// Returns the timestamps in the header of a batch, without looking at its records.
     pub fn of_header(header: &Header) -> Self {
         let timestamps = [header.base_timestamp, header.max_timestamp];
         let given = timestamps.into_iter().filter(|it| *it != NO_TIMESTAMP);
@@ -39,8 +39,8 @@ impl Survey {
         }
     }
 
-    /// Whether all timestamps are near enough to `now_ms`, as Kafka's `LogValidator` has it; no timestamp
-    /// is.
+    /// Checks that all timestamps are near enough to `now_ms`, as Kafka's `LogValidator` does.
+    /// Records without a timestamp pass.
     pub fn check(&self, limits: TimestampLimits, now_ms: i64) -> Result<(), Rejected> {
         let Some(timestamp) = self.timestamp_min else {
             return Ok(());
@@ -66,16 +66,17 @@ impl Survey {
     }
 }
 
-/// Walks the records of an uncompressed batch; `None` if the batch is compressed.
+/// Checks the records of an uncompressed batch; returns `None` if the batch is compressed.
 ///
-/// There must be as many records as the header says, each with the offset of its position, and
-/// nothing behind them. A header's key need not be UTF-8: Kafka's broker does not check it either.
+/// There must be as many records as the header says, each with the offset of its position, and no
+/// bytes after them. The key of a header need not be UTF-8: Kafka's broker does not check it
+/// either.
 pub fn survey(batch: &Batch<'_>) -> Option<Result<Survey, BadRecord>> {
     batch.records()?;
     Some(survey_payload(batch.header(), batch.payload()))
 }
 
-/// As [`survey`], of records that were unpacked before.
+/// Checks records as [`survey`] does; `payload` was decompressed before.
 pub fn survey_payload(header: &Header, mut payload: &[u8]) -> Result<Survey, BadRecord> {
     let mut survey = Survey {
         timestamp_max: NO_TIMESTAMP,
@@ -101,7 +102,7 @@ pub fn survey_payload(header: &Header, mut payload: &[u8]) -> Result<Survey, Bad
     }
 }
 
-/// Steps over a record; its timestamp and its offset, relative to those of the batch.
+/// Skips a record. Returns its timestamp and its offset, relative to those of the batch.
 fn step(payload: &mut &[u8]) -> Option<(i64, i32)> {
     let length = usize::try_from(varint::int(payload)?).ok()?;
     let (record, behind) = payload.split_at_checked(length)?;
@@ -119,7 +120,7 @@ fn step(payload: &mut &[u8]) -> Option<(i64, i32)> {
     rest.is_empty().then_some((timestamp, offset))
 }
 
-/// Steps over bytes behind their length, which is -1 for none.
+/// Skips bytes that follow their length, which is -1 for none.
 fn skip_nullable(rest: &mut &[u8]) -> Option<()> {
     let length = varint::int(rest)?;
     if length != -1 {

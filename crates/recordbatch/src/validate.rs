@@ -1,25 +1,26 @@
-//! What is asked of a producer's batch before it is let in.
+//! Validation of a producer's batch.
 //!
-//! The questions are those of Apache Kafka's `LogValidator` and `UnifiedLog`, but for those about each
-//! record: [`crate::survey()`] asks them of uncompressed records, [`crate::Records::check`] of any.
+//! The checks are those of Apache Kafka's `LogValidator` and `UnifiedLog`, except those of each
+//! record: [`crate::survey()`] does them for uncompressed records, [`crate::Records::check`] for
+//! any.
 
 use crate::attributes::{Compression, TimestampType};
 use crate::batch::Batch;
 use crate::header::{Header, NO_TIMESTAMP};
 use crate::record::RECORD_SIZE_MIN;
 
-/// What differs from topic to topic.
+/// The limits that a topic sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Bytes of a whole batch, at most: `max.message.bytes`.
+    /// The largest size of a whole batch, in bytes: `max.message.bytes`.
     pub batch_size_max: usize,
 }
 
-/// Why a batch is not let in, with the error that Kafka has for it.
+/// The reason why a batch is refused, with Kafka's error for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
     /// MESSAGE_TOO_LARGE.
-    #[error("a record batch of {size} bytes, at most {max} are taken")]
+    #[error("the record batch has {size} bytes (limit {max}, max.message.bytes)")]
     Size {
         /// Its size.
         size: usize,
@@ -27,90 +28,91 @@ pub enum Rejected {
         max: usize,
     },
     /// MESSAGE_TOO_LARGE.
-    #[error("compressed records hold more than the {max} bytes that are unpacked for one request")]
+    #[error("the decompressed records exceed {max} bytes, the limit for one request")]
     Unpacked {
-        /// The limit, or what was left of it.
+        /// The limit, or the rest of it.
         max: usize,
     },
     /// CORRUPT_MESSAGE.
-    #[error("the checksum of the record batch is not that of its bytes")]
+    #[error("the checksum of the record batch is wrong")]
     Checksum,
     /// UNSUPPORTED_COMPRESSION_TYPE.
-    #[error("compression {number} of a record batch is not known")]
+    #[error("unknown compression {number} of a record batch")]
     Compression {
-        /// What stands there.
+        /// The number in the attributes.
         number: i16,
     },
-    /// INVALID_RECORD: bits that mean nothing, or something that only a broker writes.
-    #[error("attributes {attributes:#x} of a record batch are not for a producer to set")]
+    /// INVALID_RECORD: unknown bits, or attributes that only a broker writes.
+    #[error("a producer may not set the attributes {attributes:#x} of a record batch")]
     Attributes {
-        /// What stands there.
+        /// The attributes.
         attributes: i16,
     },
     /// INVALID_RECORD.
     #[error("the base offset of a produced record batch is {base_offset}, not 0")]
     BaseOffset {
-        /// What stands there.
+        /// The base offset.
         base_offset: i64,
     },
-    /// INVALID_RECORD: none, or more or fewer than offsets or bytes.
+    /// INVALID_RECORD: no records, or a number of records that does not match the offsets or the
+    /// size.
     #[error("{count} records in a batch of {offsets} offsets and {size} bytes of records")]
     Count {
-        /// Records, as it is said.
+        /// The stated number of records.
         count: i32,
-        /// Offsets, as it is said.
+        /// The stated number of offsets.
         offsets: i64,
-        /// Bytes of all records.
+        /// The size of all records in bytes.
         size: usize,
     },
     /// INVALID_TIMESTAMP.
-    #[error("a record batch begins at time {base_timestamp} and ends at {max_timestamp}")]
+    #[error("invalid timestamps of a record batch: base {base_timestamp}, maximum {max_timestamp}")]
     Timestamp {
-        /// The first record's.
+        /// The timestamp of the first record.
         base_timestamp: i64,
-        /// The highest.
+        /// The highest timestamp.
         max_timestamp: i64,
     },
     /// INVALID_TIMESTAMP.
     #[error(
-        "a record is dated {timestamp}, {ahead_ms} ms ahead of the node's clock, at most {max} ms are taken (message.timestamp.after.max.ms)"
+        "a record is dated {timestamp}, {ahead_ms} ms ahead of the node's clock (limit {max} ms, message.timestamp.after.max.ms)"
     )]
     Ahead {
         /// Its timestamp.
         timestamp: i64,
-        /// How far it is ahead, in milliseconds.
+        /// The number of milliseconds that it is ahead.
         ahead_ms: i64,
         /// The limit.
         max: i64,
     },
     /// INVALID_TIMESTAMP.
     #[error(
-        "a record is dated {timestamp}, {behind_ms} ms behind the node's clock, at most {max} ms are taken (message.timestamp.before.max.ms)"
+        "a record is dated {timestamp}, {behind_ms} ms behind the node's clock (limit {max} ms, message.timestamp.before.max.ms)"
     )]
     Behind {
         /// Its timestamp.
         timestamp: i64,
-        /// How far it is behind, in milliseconds.
+        /// The number of milliseconds that it is behind.
         behind_ms: i64,
         /// The limit.
         max: i64,
     },
     /// INVALID_TIMESTAMP.
-    #[error("a producer says that its timestamps are a broker's")]
+    #[error("a producer may not set the timestamp type LogAppendTime")]
     AppendTime,
     /// INVALID_RECORD.
-    #[error("producer {id} with epoch {epoch} and sequence {sequence}")]
+    #[error("invalid producer id {id}, epoch {epoch} or sequence {sequence}")]
     Producer {
-        /// What stands there.
+        /// The producer id.
         id: i64,
-        /// What stands there.
+        /// The producer epoch.
         epoch: i16,
-        /// What stands there.
+        /// The sequence of the first record.
         sequence: i32,
     },
 }
 
-/// Whether a producer's batch may be let in.
+/// Checks that a producer's batch may be appended.
 pub fn validate(batch: &Batch<'_>, rules: Rules) -> Result<(), Rejected> {
     let size = batch.bytes().len();
     if size > rules.batch_size_max {
@@ -140,7 +142,7 @@ fn attributes(header: &Header) -> Result<(), Rejected> {
     if attributes.timestamp_type() == TimestampType::Append {
         return Err(Rejected::AppendTime);
     }
-    // A transaction is somebody's.
+    // A transaction needs a producer id.
     let is_orphan = attributes.is_transactional() && header.producer().is_none();
     let is_a_brokers = attributes.is_control() || attributes.has_delete_horizon();
     if is_orphan || is_a_brokers || attributes.has_reserved() {
@@ -151,7 +153,7 @@ fn attributes(header: &Header) -> Result<(), Rejected> {
     Ok(())
 }
 
-/// How many records a compressed batch really holds only unpacking it would tell.
+/// Checks the number of records. That of a compressed batch is known only after decompression.
 fn count(header: &Header, size: usize) -> Result<(), Rejected> {
     let offsets = i64::from(header.last_offset_delta) + 1;
     let count = usize::try_from(header.count).unwrap_or(0);
@@ -169,8 +171,8 @@ fn count(header: &Header, size: usize) -> Result<(), Rejected> {
     })
 }
 
-/// The maximum may be below the base: a broker sets the maximum right where a client did not, and
-/// clients rely on it ([`crate::BatchMut::set_max_timestamp`]).
+/// Checks the timestamps. The maximum may be lower than the base: a broker corrects the maximum,
+/// and clients rely on it ([`crate::BatchMut::set_max_timestamp`]).
 fn timestamps(header: &Header) -> Result<(), Rejected> {
     let (base_timestamp, max_timestamp) = (header.base_timestamp, header.max_timestamp);
     if base_timestamp.min(max_timestamp) < NO_TIMESTAMP {

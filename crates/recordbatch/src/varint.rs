@@ -1,6 +1,6 @@
-//! Zigzag numbers of variable length, as Protocol Buffers have them.
+//! Zigzag numbers of variable length, as in Protocol Buffers.
 
-/// Appends a number of 32 bits or of 64: the bytes are the same.
+/// Appends a number of 32 or 64 bits: the bytes are the same.
 pub(crate) fn put(out: &mut Vec<u8>, number: i64) {
     let mut left = ((number << 1) ^ (number >> 63)) as u64;
     while left >= 0x80 {
@@ -10,7 +10,7 @@ pub(crate) fn put(out: &mut Vec<u8>, number: i64) {
     out.push(left as u8);
 }
 
-/// Bytes that a number takes.
+/// Returns the size of an encoded number, in bytes.
 pub(crate) fn size(number: i64) -> usize {
     let zigzag = ((number << 1) ^ (number >> 63)) as u64;
     (64 - (zigzag | 1).leading_zeros() as usize).div_ceil(7)
@@ -38,7 +38,7 @@ pub(crate) fn long(bytes: &mut &[u8]) -> Option<i64> {
 pub(crate) fn int(bytes: &mut &[u8]) -> Option<i32> {
     let mut rest = *bytes;
     let number = i32::try_from(long(&mut rest)?).ok()?;
-    // As many bytes as five, however little they say.
+    // A number of 32 bits may take five bytes at most, even if its value is small.
     (bytes.len() - rest.len() <= 5).then(|| *bytes = rest)?;
     Some(number)
 }

@@ -1,8 +1,8 @@
-//! Reading and writing the pieces of a record.
+//! Encoding and decoding of the fields of a record.
 
 use crate::record::Malformed;
 
-/// The bytes that are left; every take is checked against them.
+/// The bytes that have not been decoded yet; every read is checked against their length.
 pub(crate) struct Rest<'a> {
     bytes: &'a [u8],
     what: &'static str,
@@ -80,7 +80,7 @@ impl<'a> Rest<'a> {
         self.take(length)
     }
 
-    /// As many as a count says; nothing is made for those that are not there.
+    /// Decodes as many elements as the count says; nothing is allocated for missing ones.
     pub(crate) fn each(
         &mut self,
         mut one: impl FnMut(&mut Self) -> Result<(), Malformed>,
@@ -91,7 +91,8 @@ impl<'a> Rest<'a> {
         Ok(())
     }
 
-    /// Every element takes at least a byte, so what a lying count can cost is in the bytes.
+    /// Decodes a list. Each element takes at least one byte, so a false count cannot cost more
+    /// memory than the bytes allow.
     pub(crate) fn list<T>(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<T, Malformed>,
@@ -100,7 +101,7 @@ impl<'a> Rest<'a> {
         (0..count).map(|_| element(self)).collect()
     }
 
-    /// Nothing may be left.
+    /// Fails if bytes are left.
     pub(crate) fn end(self) -> Result<(), Malformed> {
         match self.bytes {
             [] => Ok(()),
@@ -109,7 +110,7 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Appends the pieces. Whoever lets a text in bounds it.
+/// Appends the fields of a record. The length of a text is checked before it gets here.
 pub(crate) trait Put {
     fn put<const N: usize>(&mut self, bytes: [u8; N]);
     fn text(&mut self, text: &str);
@@ -125,7 +126,7 @@ impl Put for Vec<u8> {
     }
 
     fn text(&mut self, text: &str) {
-        let length = u16::try_from(text.len()).expect("at most 65,535 bytes were let in");
+        let length = u16::try_from(text.len()).expect("at most 65,535 bytes were accepted");
         self.put(length.to_le_bytes());
         self.extend_from_slice(text.as_bytes());
     }
@@ -138,7 +139,7 @@ impl Put for Vec<u8> {
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
-        let length = u32::try_from(bytes.len()).expect("less than 4 GiB were let in");
+        let length = u32::try_from(bytes.len()).expect("less than 4 GiB were accepted");
         self.put(length.to_le_bytes());
         self.extend_from_slice(bytes);
     }
@@ -151,7 +152,7 @@ impl Put for Vec<u8> {
     }
 
     fn count(&mut self, count: usize) {
-        let count = u32::try_from(count).expect("less than 2^32 were let in");
+        let count = u32::try_from(count).expect("less than 2^32 were accepted");
         self.put(count.to_le_bytes());
     }
 }

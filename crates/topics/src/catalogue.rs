@@ -1,8 +1,8 @@
-//! Which topics there are.
+//! The catalogue of topics: names, ids, partition counts and configurations.
 //!
-//! A change is decided here, written, and taken ([`Catalogue::put`], [`Catalogue::remove`]), under one
-//! lock. A topic's id is its for good: whoever holds the id of a topic that was deleted never reaches
-//! another one of the same name.
+//! A change is decided here, written, and then applied ([`Catalogue::put`], [`Catalogue::remove`]),
+//! under one lock. A topic id is never reused: the id of a deleted topic never reaches another
+//! topic of the same name.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,10 +10,10 @@ use crate::config::{Alter, BadConfig, Config, Key};
 use crate::ids::TopicId;
 use crate::names::{BadName, check_name, collision_key};
 
-/// What a catalogue takes at most.
+/// The limits of a catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Partitions of all topics.
+    /// Partitions of all topics together.
     pub partitions_max: u32,
 }
 
@@ -28,19 +28,19 @@ impl Default for Room {
 /// A topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topic {
-    /// What it is called for good.
+    /// The id, which never changes.
     pub id: TopicId,
-    /// What clients call it.
+    /// The name that clients use.
     pub name: String,
-    /// How many partitions it has.
+    /// The number of partitions.
     pub partitions: u32,
-    /// When it was made.
+    /// When the topic was created, in milliseconds since 1970-01-01 UTC.
     pub created_ms: i64,
-    /// How it is configured.
+    /// The configuration.
     pub config: Config,
 }
 
-/// Why a topic is not made or changed, with the error that Kafka has for it.
+/// The reason why a topic is not created or changed, with Kafka's error for it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopicError {
     /// INVALID_TOPIC_EXCEPTION.
@@ -49,36 +49,36 @@ pub enum TopicError {
     /// INVALID_TOPIC_EXCEPTION.
     #[error("topic `{name}` collides with `{other}`: . and _ are the same in names of metrics")]
     Collision {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What is there.
+        /// The existing topic.
         other: String,
     },
     /// TOPIC_ALREADY_EXISTS.
-    #[error("topic `{name}` is there already")]
+    #[error("topic `{name}` already exists")]
     Exists {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
     /// UNKNOWN_TOPIC_OR_PARTITION, or UNKNOWN_TOPIC_ID for an id.
     #[error("there is no such topic")]
     Unknown,
     /// INVALID_PARTITIONS.
-    #[error(
-        "{partitions} partitions: a topic has at least one, and never fewer than before ({now})"
-    )]
+    #[error("{partitions} partitions: the number must be above the present {now}")]
     Partitions {
-        /// What was asked for.
+        /// The requested number.
         partitions: i32,
-        /// What there are.
+        /// The present number.
         now: u32,
     },
     /// POLICY_VIOLATION.
-    #[error("too many partitions: {left} more may be made (limit {max}, `topics.partitions_max`)")]
+    #[error(
+        "too many partitions: {left} more can be created (limit {max}, `topics.partitions_max`)"
+    )]
     Room {
-        /// How many there can be more.
+        /// The number of partitions that can still be created.
         left: u32,
-        /// How many there can be.
+        /// The limit.
         max: u32,
     },
     /// INVALID_CONFIG.
@@ -92,13 +92,13 @@ pub struct Catalogue {
     room: Room,
     topics: BTreeMap<String, Topic>,
     names: HashMap<TopicId, String>,
-    /// By what names are not to have in common.
+    /// The existing names by [`collision_key`].
     collisions: HashMap<String, String>,
     partitions: u32,
 }
 
 impl Catalogue {
-    /// One without topics.
+    /// Returns an empty catalogue.
     pub fn new(room: Room) -> Self {
         Self {
             room,
@@ -106,7 +106,7 @@ impl Catalogue {
         }
     }
 
-    /// A new topic. `id` is one that no topic has had.
+    /// Decides the creation of a topic. `id` is one that no topic has had.
     pub fn decide_create(
         &self,
         id: TopicId,
@@ -136,7 +136,7 @@ impl Catalogue {
         })
     }
 
-    /// A topic with so many partitions in all.
+    /// Decides a larger number of partitions; `partitions` is the new total.
     pub fn decide_partitions(&self, name: &str, partitions: i32) -> Result<Topic, TopicError> {
         let topic = self.topics.get(name).ok_or(TopicError::Unknown)?;
         let partitions = self.check_partitions(partitions, topic.partitions)?;
@@ -146,7 +146,7 @@ impl Catalogue {
         })
     }
 
-    /// A topic of which some values are altered: IncrementalAlterConfigs.
+    /// Decides a change of some configuration values (IncrementalAlterConfigs).
     pub fn decide_alter(
         &self,
         name: &str,
@@ -160,7 +160,7 @@ impl Catalogue {
         Ok(topic)
     }
 
-    /// A topic of which these values are set and no others: AlterConfigs.
+    /// Decides a new configuration: exactly these values are set (AlterConfigs).
     pub fn decide_replace(
         &self,
         name: &str,
@@ -174,7 +174,7 @@ impl Catalogue {
         })
     }
 
-    /// Takes a topic as it was written.
+    /// Adds or replaces a topic as it was written.
     pub fn put(&mut self, topic: Topic) {
         let before = self.topics.get(&topic.name).map_or(0, |it| it.partitions);
         self.partitions = self.partitions - before + topic.partitions;
@@ -184,7 +184,7 @@ impl Catalogue {
         self.topics.insert(topic.name.clone(), topic);
     }
 
-    /// Takes that there is no such topic any more.
+    /// Removes a topic.
     pub fn remove(&mut self, id: TopicId) -> Option<Topic> {
         let topic = self.topics.remove(&self.names.remove(&id)?)?;
         self.collisions.remove(&collision_key(&topic.name));
@@ -192,17 +192,17 @@ impl Catalogue {
         Some(topic)
     }
 
-    /// The topic of that name.
+    /// Returns the topic of this name.
     pub fn get(&self, name: &str) -> Option<&Topic> {
         self.topics.get(name)
     }
 
-    /// The topic of that id.
+    /// Returns the topic of this id.
     pub fn by_id(&self, id: TopicId) -> Option<&Topic> {
         self.topics.get(self.names.get(&id)?)
     }
 
-    /// All topics, by name.
+    /// Returns all topics, by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Topic> {
         self.topics.values()
     }
@@ -221,7 +221,7 @@ impl Catalogue {
     }
 }
 
-/// The configuration with these values set and no others.
+/// Returns the configuration in which exactly these values are set.
 fn config_of(configs: &[(&str, Option<&str>)]) -> Result<Config, BadConfig> {
     let mut config = Config::default();
     for (key, value) in configs {

@@ -1,15 +1,14 @@
 //! Compaction: which records of a range survive.
 //!
-//! Of each key the newest record does. It takes two passes: [`Gather`] learns the newest offset of
-//! each key in what is new, [`Sweep`] then judges everything from the beginning. A deletion outlives
-//! what it deletes for a while, so that readers who are behind hear of it: until the *delete horizon*
-//! that its batch is given the first time it is looked at (KIP-534). What was aborted goes; a marker
-//! stays while there is something left of its transaction, and then until its horizon. The rules are
-//! those of Kafka's `Cleaner`.
+//! The newest record of each key survives. It takes two passes: [`Gather`] learns the newest offset
+//! of each key in the uncompacted range, [`Sweep`] then judges everything from the beginning. A
+//! deletion stays until the *delete horizon* that its batch gets at the first compaction (KIP-534),
+//! so that slow consumers see it. Aborted records are removed; a marker stays while records of its
+//! transaction are left, and then until its horizon. The rules are those of Kafka's `Cleaner`.
 //!
-//! What is judged ends at or before the last stable offset, so that every transaction in it has an
-//! end. How much memory the keys may take is bounded; where it ends, so does the compaction, but not
-//! before the first batch, whose keys are always taken ([`Gather::insert`]).
+//! The range ends at or before the last stable offset, so that every transaction in it has an end.
+//! The memory for keys is bounded: when it is full, the compaction ends there, but never before the
+//! first batch, whose keys are always taken ([`Gather::insert`]).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -18,39 +17,39 @@ use crate::index::{Entry, Index};
 use crate::partition::{Change, Ending, Partition, Place};
 use crate::transactions::Aborted;
 
-/// Facts of a batch that is looked at.
+/// The facts of a batch that compaction needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// Its last offset.
     pub last_offset: u64,
-    /// Whose transaction it belongs to.
+    /// The producer of the transaction that it belongs to.
     pub transaction: Option<ProducerId>,
     /// If it is a marker: how the transaction ends.
     pub marker: Option<Ending>,
-    /// Until when deletions and markers in it are kept, if that has been said.
+    /// The time until which deletions and markers in it stay, if it was set.
     pub delete_horizon_ms: Option<i64>,
 }
 
-/// Facts of a record that is looked at.
+/// The facts of a record that compaction needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts<'a> {
     /// Its offset.
     pub offset: u64,
-    /// Its key. What has none is not kept.
+    /// Its key. A record without a key does not survive.
     pub key: Option<&'a [u8]>,
-    /// Whether it deletes its key.
+    /// True if it deletes its key (a null value).
     pub is_deletion: bool,
 }
 
-/// No more keys fit into memory.
+/// The keys do not fit into the memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("keys of more than {bytes_max} bytes")]
+#[error("the keys need more than {bytes_max} bytes")]
 pub struct Full {
-    /// The limit.
+    /// The limit in bytes.
     pub bytes_max: usize,
 }
 
-/// The first pass: over what is new.
+/// The first pass, over the uncompacted range.
 #[derive(Debug)]
 pub struct Gather {
     newest: HashMap<Box<[u8]>, u64>,
@@ -60,7 +59,7 @@ pub struct Gather {
     aborted: Vec<Aborted>,
 }
 
-/// The second pass: over everything, from the beginning.
+/// The second pass, over everything from the beginning.
 #[derive(Debug)]
 pub struct Sweep {
     newest: HashMap<Box<[u8]>, u64>,
@@ -69,48 +68,48 @@ pub struct Sweep {
     keep_deletions_ms: i64,
 }
 
-/// What becomes of a batch.
+/// The decision on a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing is left of it.
+    /// The batch is removed.
     Drop,
-    /// It stays as it is.
+    /// The batch stays as it is.
     Keep,
-    /// Each of its records is judged by [`Sweep::keeps`]. What deletions are left get this horizon,
-    /// unless they have one.
+    /// [`Sweep::keeps`] judges each of its records. Surviving deletions get this horizon unless the
+    /// batch has one.
     Look {
         /// In milliseconds since 1970-01-01 UTC.
         delete_horizon_ms: i64,
     },
-    /// It stays, with this horizon.
+    /// The batch stays and gets this horizon.
     Stamp {
         /// In milliseconds since 1970-01-01 UTC.
         delete_horizon_ms: i64,
     },
 }
 
-/// A batch that is left, and where it was written.
+/// A batch that survives, and its place in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Survivor {
-    /// Its place in the stream; before all that was not compacted.
+    /// The number of its stream record; lower than all that were not compacted.
     pub record: u64,
-    /// The first offset that it had.
+    /// Its first offset before the compaction.
     pub offset: u64,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u32,
     /// The highest timestamp in it.
     pub timestamp_max: i64,
 }
 
-/// The batches that are left, as far as they are known; never larger than a bound.
+/// The index of the surviving batches, of bounded size.
 #[derive(Clone, Debug)]
 pub struct Left(Index);
 
-/// Bytes that a key takes besides its own.
+/// The memory that a key takes in addition to its own bytes.
 const KEY_OVERHEAD: usize = 48;
 
 impl Partition {
-    /// Begins a compaction; the keys take at most `bytes_max` of memory.
+    /// Begins a compaction whose keys take at most `bytes_max` of memory.
     pub fn gather(&self, bytes_max: usize) -> Gather {
         let aborted = self.all_aborted().to_vec();
         Gather {
@@ -122,13 +121,13 @@ impl Partition {
         }
     }
 
-    /// Nothing is left so far.
+    /// Returns an empty index for the surviving batches.
     pub fn leave(&self) -> Left {
         Left(self.index.empty())
     }
 
-    /// Takes what a compaction has left of everything before `until`; the first batch behind that is
-    /// `rest`. What was written since it began stays as it is.
+    /// Applies a compaction of everything before `until`; `rest` is the first batch after it.
+    /// Batches that were written since the compaction began stay as they are.
     pub fn compacted(&mut self, until: u64, rest: u64, left: Left) {
         self.index.replace(until, rest, self.end, left.0);
         self.apply(Change::Cleaned(until));
@@ -137,7 +136,7 @@ impl Partition {
 }
 
 impl Left {
-    /// The next batch that is left.
+    /// Adds the next surviving batch.
     pub fn push(&mut self, survivor: &Survivor) {
         let place = Place {
             offset: survivor.offset,
@@ -155,7 +154,7 @@ impl Left {
 }
 
 impl Gather {
-    /// Whether the keys of a batch count.
+    /// Returns whether the keys of a batch count: it is neither aborted nor a marker.
     pub fn wants(&mut self, batch: &Seen) -> bool {
         match batch.marker {
             Some(ending) => {
@@ -166,8 +165,8 @@ impl Gather {
         }
     }
 
-    /// Takes the key of a record of a batch that counts. When it is full, the compaction ends before
-    /// that batch.
+    /// Adds the key of a record of a counted batch. When the memory is full, the compaction ends
+    /// before that batch.
     pub fn key(&mut self, key: &[u8], offset: u64) -> Result<(), Full> {
         if let Some(newest) = self.newest.get_mut(key) {
             *newest = offset.max(*newest);
@@ -182,7 +181,7 @@ impl Gather {
         Ok(())
     }
 
-    /// As [`Gather::key`], whatever memory it takes.
+    /// Adds a key as [`Gather::key`] does, without the memory limit.
     pub fn insert(&mut self, key: &[u8], offset: u64) {
         if let Some(newest) = self.newest.get_mut(key) {
             *newest = offset.max(*newest);
@@ -192,7 +191,7 @@ impl Gather {
         self.newest.insert(key.into(), offset);
     }
 
-    /// All keys are known. Deletions are kept for `keep_deletions_ms` from now on.
+    /// Begins the second pass. Deletions stay for `keep_deletions_ms` from `now_ms` on.
     pub fn sweep(self, now_ms: i64, keep_deletions_ms: i64) -> Sweep {
         Sweep {
             newest: self.newest,
@@ -204,7 +203,7 @@ impl Gather {
 }
 
 impl Sweep {
-    /// What becomes of a batch. Batches come in their order.
+    /// Judges a batch. Batches are passed in order of offset.
     pub fn judge(&mut self, batch: &Seen) -> Verdict {
         let delete_horizon_ms = self.now_ms.saturating_add(self.keep_deletions_ms);
         let Some(ending) = batch.marker else {
@@ -222,7 +221,7 @@ impl Sweep {
         }
     }
 
-    /// Whether a record of a batch that is looked at survives.
+    /// Returns whether a record of a batch with [`Verdict::Look`] survives.
     pub fn keeps(&self, batch: &Seen, record: &Facts<'_>) -> bool {
         let Some(key) = record.key else {
             return false;
@@ -235,15 +234,15 @@ impl Sweep {
     }
 }
 
-/// Which transactions are going on while batches are walked through.
+/// The transactions that are open at the present position of a pass.
 #[derive(Debug)]
 struct Walk {
-    /// Those that were aborted and not come to yet, by first offset; and where they end.
+    /// Aborted transactions that begin later, by first offset, and where they end.
     ahead: BTreeMap<(u64, ProducerId), u64>,
-    /// Those that were aborted, where they end, and whether there is anything left of them. A marker
-    /// may be gone already, so the end has to be known without it.
+    /// Aborted transactions that are open: where they end, and whether records of them are left.
+    /// The marker may have been removed already, so the end is known without it.
     aborted: HashMap<ProducerId, (u64, bool)>,
-    /// Those that were committed and of which there is something left.
+    /// Committed transactions of which records are left.
     committed: HashSet<ProducerId>,
 }
 
@@ -281,7 +280,7 @@ impl Walk {
         false
     }
 
-    /// Whether there is something left that the marker ends.
+    /// Returns whether records of the transaction that the marker ends are left.
     fn marker(&mut self, batch: &Seen, ending: Ending) -> bool {
         self.come_to(batch.last_offset);
         let Some(id) = batch.transaction else {

@@ -1,8 +1,8 @@
 //! The configuration of a topic.
 //!
-//! The keys, their values and their defaults are Apache Kafka's; `telpher.durability` is ours. A key
-//! that means nothing on one broker is checked, kept and shown, and [`Key::documentation`] says that
-//! it changes nothing. A key that Kafka does not have is refused by name.
+//! The keys, their values and their defaults are Apache Kafka's; `telpher.durability` is ours. A
+//! key that has no effect on a single broker is checked, stored and shown, and
+//! [`Key::documentation`] says so. An unknown key is refused by name.
 
 mod key;
 mod value;
@@ -13,21 +13,21 @@ pub use value::Kind;
 use key::names;
 use value::{items, ratio};
 
-/// How sure an answer makes that records are kept.
+/// When a produce request is acknowledged and its records are shown to consumers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// They are on disk.
+    /// When they are on disk.
     Disk,
-    /// They are in memory.
+    /// When they are in memory.
     Memory,
 }
 
-/// Whose time a topic's records have.
+/// The source of a record's timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timestamps {
-    /// The producer's.
+    /// CreateTime: the producer sets it.
     Create,
-    /// That of the append.
+    /// LogAppendTime: the node's clock at the append.
     Append,
 }
 
@@ -46,49 +46,49 @@ pub enum Codec {
     Zstd(i32),
 }
 
-/// When a partition is compacted.
+/// The settings that decide when a partition is compacted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CompactionPolicy {
-    /// The share of new bytes from which on it is worth it, from 0 to 1.
+    /// The share of uncompacted bytes from which compaction starts, from 0 to 1.
     pub dirty_ratio_min: f64,
-    /// How long records stay uncompacted at least, in milliseconds.
+    /// The shortest time for which a record stays uncompacted, in milliseconds.
     pub lag_ms_min: i64,
-    /// How long records stay uncompacted at most, in milliseconds.
+    /// The longest time for which a record stays uncompacted, in milliseconds.
     pub lag_ms_max: i64,
-    /// After which time the newest records are compacted as well, in milliseconds.
+    /// The time after which the newest records may be compacted too, in milliseconds.
     pub segment_ms: i64,
 }
 
-/// What becomes of old records.
+/// The cleanup policy of a topic: how old records are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cleanup {
-    /// They go by time and size.
+    /// Retention removes them by time and size.
     pub deletes: bool,
-    /// They go when there is a newer one of the same key.
+    /// Compaction removes a record when a newer one has its key.
     pub compacts: bool,
 }
 
-/// A topic's configuration: what is set. Everything else is the default.
+/// A topic's configuration: the values that are set. All other keys have their default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     set: Vec<(Key, String)>,
 }
 
-/// Why a configuration is refused: INVALID_CONFIG.
+/// The reason why a configuration is refused: INVALID_CONFIG.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadConfig {
-    /// There is no such key.
-    #[error("unknown topic config `{key}`: there are {}", names())]
+    /// The key does not exist.
+    #[error("unknown topic config `{key}` (known: {})", names())]
     Key {
-        /// What was given.
+        /// The given key.
         key: String,
     },
-    /// The key takes no such value.
-    #[error("`{value}` is no value of {}: {}", key.name(), key.expects())]
+    /// The key does not accept this value.
+    #[error("invalid value `{value}` of {}: {}", key.name(), key.expects())]
     Value {
-        /// Of what.
+        /// The key.
         key: Key,
-        /// What was given.
+        /// The given value.
         value: String,
     },
     /// `min.compaction.lag.ms` is above `max.compaction.lag.ms`.
@@ -99,24 +99,24 @@ pub enum BadConfig {
         /// The value of `max.compaction.lag.ms`.
         max: i64,
     },
-    /// Only lists are appended to.
-    #[error("{} is no list", key.name())]
+    /// The key is not a list, so nothing can be appended to it or removed from it.
+    #[error("{} is not a list", key.name())]
     NoList {
-        /// Of what.
+        /// The key.
         key: Key,
     },
 }
 
-/// What is done to a value, as IncrementalAlterConfigs has it.
+/// An operation on a value, as in IncrementalAlterConfigs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alter<'a> {
-    /// It is this.
+    /// Sets the value.
     Set(&'a str),
-    /// It is the default again.
+    /// Resets it to the default.
     Reset,
-    /// A list gets these words too.
+    /// Appends these words to a list.
     Append(&'a str),
-    /// A list loses these words.
+    /// Removes these words from a list.
     Subtract(&'a str),
 }
 
@@ -160,7 +160,7 @@ impl Config {
         Ok(())
     }
 
-    /// Checks what keys say about each other, once all of them are set.
+    /// Checks keys against each other, once all of them are set.
     pub fn check(&self) -> Result<(), BadConfig> {
         let CompactionPolicy {
             lag_ms_min: min,
@@ -173,14 +173,14 @@ impl Config {
         }
     }
 
-    /// The value of a key, as text.
+    /// Returns the value of a key, as text.
     pub fn value(&self, key: Key) -> &str {
         let set = self.set.iter().find(|it| it.0 == key);
         set.map_or(key.default(), |it| &it.1)
     }
 
-    /// Which of both says what a value is: this one, or what topics are like of which nobody said
-    /// otherwise.
+    /// Returns the configuration that defines a key: this one if the key is set, else `defaults`,
+    /// the defaults for all topics.
     pub fn saying<'a>(&'a self, key: Key, defaults: &'a Self) -> &'a Self {
         match self.is_set(key) {
             true => self,
@@ -188,17 +188,17 @@ impl Config {
         }
     }
 
-    /// Whether it is not the default that counts.
+    /// Returns whether the key is set here.
     pub fn is_set(&self, key: Key) -> bool {
         self.set.iter().any(|it| it.0 == key)
     }
 
-    /// What is set, by key.
+    /// Returns the values that are set, by key.
     pub fn set(&self) -> impl ExactSizeIterator<Item = (Key, &str)> {
         self.set.iter().map(|(key, value)| (*key, value.as_str()))
     }
 
-    /// `cleanup.policy`
+    /// Returns `cleanup.policy`.
     pub fn cleanup(&self) -> Cleanup {
         let has = |word| items(self.value(Key::CleanupPolicy)).any(|it| it == word);
         Cleanup {
@@ -207,27 +207,27 @@ impl Config {
         }
     }
 
-    /// `retention.ms`
+    /// Returns `retention.ms`; `None` is no limit.
     pub fn retention_ms(&self) -> Option<i64> {
         Some(self.number(Key::RetentionMs)).filter(|it| *it >= 0)
     }
 
-    /// `retention.bytes`
+    /// Returns `retention.bytes`; `None` is no limit.
     pub fn retention_bytes(&self) -> Option<u64> {
         u64::try_from(self.number(Key::RetentionBytes)).ok()
     }
 
-    /// `delete.retention.ms`
+    /// Returns `delete.retention.ms`.
     pub fn delete_retention_ms(&self) -> i64 {
         self.number(Key::DeleteRetentionMs)
     }
 
-    /// `max.message.bytes`
+    /// Returns `max.message.bytes`.
     pub fn batch_size_max(&self) -> usize {
         usize::try_from(self.number(Key::MaxMessageBytes)).unwrap_or(usize::MAX)
     }
 
-    /// `message.timestamp.type`
+    /// Returns `message.timestamp.type`.
     pub fn timestamps(&self) -> Timestamps {
         match self.value(Key::MessageTimestampType) {
             "LogAppendTime" => Timestamps::Append,
@@ -235,17 +235,20 @@ impl Config {
         }
     }
 
-    /// `message.timestamp.before.max.ms`: how far a record's time may be behind, in milliseconds.
+    /// Returns `message.timestamp.before.max.ms`: how far a record's time may be behind, in
+    /// milliseconds.
     pub fn timestamp_before_ms_max(&self) -> i64 {
         self.number(Key::MessageTimestampBeforeMaxMs)
     }
 
-    /// `message.timestamp.after.max.ms`: how far a record's time may be ahead, in milliseconds.
+    /// Returns `message.timestamp.after.max.ms`: how far a record's time may be ahead, in
+    /// milliseconds.
     pub fn timestamp_after_ms_max(&self) -> i64 {
         self.number(Key::MessageTimestampAfterMaxMs)
     }
 
-    /// `compression.type` with its level; `None` is `producer`: batches are stored as they were sent.
+    /// Returns `compression.type` with its level; `None` is `producer`: batches are stored as they
+    /// were sent.
     pub fn compression(&self) -> Option<Codec> {
         Some(match self.value(Key::CompressionType) {
             "uncompressed" => Codec::None,
@@ -260,7 +263,8 @@ impl Config {
         })
     }
 
-    /// `min.cleanable.dirty.ratio`, `min.compaction.lag.ms`, `max.compaction.lag.ms`, `segment.ms`
+    /// Returns `min.cleanable.dirty.ratio`, `min.compaction.lag.ms`, `max.compaction.lag.ms` and
+    /// `segment.ms`.
     pub fn compaction(&self) -> CompactionPolicy {
         let dirty_ratio_min = ratio(self.value(Key::MinCleanableDirtyRatio));
         CompactionPolicy {
@@ -271,7 +275,7 @@ impl Config {
         }
     }
 
-    /// `telpher.durability`
+    /// Returns `telpher.durability`.
     pub fn durability(&self) -> Durability {
         match self.value(Key::Durability) {
             "memory" => Durability::Memory,

@@ -1,4 +1,4 @@
-//! The transaction coordinator: whose transaction is how far, for each `transactional.id`.
+//! The transaction coordinator: the state of the transaction of each `transactional.id`.
 //!
 //! ```text
 //!                      ┌────────────── InitProducerId ◂──────────────┐
@@ -9,15 +9,15 @@
 //!                                             ▴──────────── partitions ────────────┘
 //! ```
 //!
-//! A transition is a new value of the [`Transaction`], which is written and then taken
-//! ([`Coordinator::put`]), under one lock; it is answered when it is durable. When a *prepare* is
-//! durable, markers are written into all participants; when those are, [`Coordinator::complete`] it.
-//! Kafka's `PrepareEpochFence` is a step between decision and write that is not needed here, and its
-//! `Dead` is the absence of the transaction. The protocol is that of KIP-98 with the fencing of
-//! KIP-360 and the check of KIP-890 ([`Coordinator::verify`]).
+//! A transition is a new value of the [`Transaction`]. It is written and then applied
+//! ([`Coordinator::put`]), under one lock; the client gets its answer when it is durable. When a
+//! *prepare* is durable, markers are written to all participants; when those are durable,
+//! [`Coordinator::complete`] ends it. Kafka's `PrepareEpochFence` is a step between decision and
+//! write that is not needed here, and its `Dead` is a missing transaction. The protocol is that of
+//! KIP-98 with the fencing of KIP-360 and the check of KIP-890 ([`Coordinator::verify`]).
 //!
-//! Invariants: *two producers with one `transactional.id` never both have an epoch that is taken; a
-//! prepared transaction ends as it was prepared.*
+//! Invariants: *two producers with one `transactional.id` never both have a valid epoch; a prepared
+//! transaction ends as it was prepared.*
 
 mod init;
 mod transaction;
@@ -30,19 +30,19 @@ pub use transaction::{Participant, State, Transaction};
 use crate::ids::ProducerId;
 use crate::partition::Ending;
 
-/// What a coordinator takes at most.
+/// The limits of a coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// `transactional.id`s.
+    /// The number of `transactional.id`s.
     pub transactions_max: usize,
-    /// Participants of a transaction.
+    /// The number of participants of a transaction.
     pub participants_max: usize,
-    /// Milliseconds that a transaction may ask for.
+    /// The longest transaction timeout, in milliseconds.
     pub timeout_ms_max: i32,
 }
 
 impl Default for Bounds {
-    /// Kafka's `transaction.max.timeout.ms`; the rest is ours.
+    /// Kafka's default of `transaction.max.timeout.ms`; the other limits are ours.
     fn default() -> Self {
         Self {
             transactions_max: 100_000,
@@ -52,67 +52,67 @@ impl Default for Bounds {
     }
 }
 
-/// Why something is refused, with the error that Kafka has for it.
+/// The reason why a request is refused, with Kafka's error for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     /// INVALID_REQUEST.
-    #[error("a transactional id is not empty")]
+    #[error("the transactional id is empty")]
     NoName,
     /// INVALID_TRANSACTION_TIMEOUT.
-    #[error("a transaction may take up to {max} ms, not {timeout_ms}")]
+    #[error("a transaction timeout of {timeout_ms} ms is not between 1 and {max} ms")]
     Timeout {
-        /// What was asked for.
+        /// The requested timeout.
         timeout_ms: i32,
         /// The limit.
         max: i32,
     },
     /// INVALID_PRODUCER_ID_MAPPING.
-    #[error("the transactional id is not known, or not with this producer")]
+    #[error("the transactional id is unknown, or belongs to another producer id")]
     Mapping,
-    /// PRODUCER_FENCED, or INVALID_PRODUCER_EPOCH for those who do not know that yet.
-    #[error("another producer has the transactional id now")]
+    /// PRODUCER_FENCED, or INVALID_PRODUCER_EPOCH for requests of older versions.
+    #[error("a newer producer uses the transactional id")]
     Fenced,
     /// CONCURRENT_TRANSACTIONS: try again.
-    #[error("the transaction before is being ended")]
+    #[error("the previous transaction is still being ended")]
     Concurrent,
     /// INVALID_TXN_STATE.
     #[error("the transaction is {}", .0.as_str())]
     State(State),
     /// COORDINATOR_NOT_AVAILABLE: try again.
-    #[error("more than {max} transactional ids")]
+    #[error("too many transactional ids (limit {max})")]
     Transactions {
         /// The limit.
         max: usize,
     },
     /// INVALID_REQUEST.
-    #[error("more than {max} participants of a transaction")]
+    #[error("too many participants in a transaction (limit {max})")]
     Participants {
         /// The limit.
         max: usize,
     },
 }
 
-/// What becomes of a request.
+/// The decision on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It is so already; to be answered when all that was written before is durable.
+    /// Nothing changes; to be answered when everything written before is durable.
     Already,
-    /// To be written, taken, and answered when it is durable.
+    /// To be written, applied, and answered when it is durable.
     Write(Transaction),
 }
 
-/// Somebody who says that a transaction is theirs.
+/// The transaction and producer that a request claims to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim<'a> {
     /// The `transactional.id`.
     pub name: &'a str,
-    /// Who.
+    /// The producer id.
     pub producer: ProducerId,
-    /// In which epoch.
+    /// The producer epoch.
     pub epoch: i16,
 }
 
-/// All transactions.
+/// All transactions of this coordinator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coordinator {
     bounds: Bounds,
@@ -120,7 +120,7 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// One without transactions.
+    /// Returns a coordinator without transactions.
     pub fn new(bounds: Bounds) -> Self {
         Self {
             bounds,
@@ -128,28 +128,28 @@ impl Coordinator {
         }
     }
 
-    /// Takes a transaction as it was written.
+    /// Adds or replaces a transaction as it was written.
     pub fn put(&mut self, transaction: Transaction) {
         self.transactions
             .insert(transaction.name.clone(), transaction);
     }
 
-    /// Takes that there is no such transaction any more.
+    /// Removes a transaction.
     pub fn remove(&mut self, name: &str) {
         self.transactions.remove(name);
     }
 
-    /// The transaction of that name.
+    /// Returns the transaction of this name.
     pub fn get(&self, name: &str) -> Option<&Transaction> {
         self.transactions.get(name)
     }
 
-    /// All of them, by name.
+    /// Returns all transactions, by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Transaction> {
         self.transactions.values()
     }
 
-    /// More participants: AddPartitionsToTxn, AddOffsetsToTxn.
+    /// Adds participants: AddPartitionsToTxn, AddOffsetsToTxn.
     pub fn add(
         &self,
         claim: &Claim<'_>,
@@ -186,8 +186,8 @@ impl Coordinator {
         }))
     }
 
-    /// Whether a participant was added to the transaction: what a partition is asked to write for a
-    /// transaction that knows nothing of it would never end.
+    /// Checks that a participant was added to the transaction. Records that are written for a
+    /// transaction which does not include their partition would never be committed or aborted.
     pub fn verify(&self, claim: &Claim<'_>, participant: &Participant) -> Result<(), Denied> {
         let transaction = self.claimed(claim)?;
         match transaction.state {
@@ -197,7 +197,7 @@ impl Coordinator {
         }
     }
 
-    /// The end that its producer wants: EndTxn.
+    /// Ends a transaction as its producer asks: EndTxn.
     pub fn end(&self, claim: &Claim<'_>, ending: Ending, now_ms: i64) -> Result<Step, Denied> {
         let transaction = self.claimed(claim)?;
         let state = transaction.state;
@@ -213,22 +213,24 @@ impl Coordinator {
         }
     }
 
-    /// The end of a prepared transaction whose markers are all durable. `None` if it is not prepared
-    /// in that epoch.
+    /// Completes a prepared transaction whose markers are all durable. Returns `None` if it is not
+    /// prepared in this epoch.
     pub fn complete(&self, name: &str, epoch: i16, now_ms: i64) -> Option<Transaction> {
         let transaction = self.transactions.get(name)?;
         let ending = transaction.state.ending()?;
         (transaction.epoch == epoch).then(|| transaction.completed(ending, now_ms))
     }
 
-    /// Transactions that are prepared: markers are to be written for them, after a start too.
+    /// Returns the prepared transactions: markers are still to be written for them, also after a
+    /// restart.
     pub fn prepared(&self) -> impl Iterator<Item = (&Transaction, Ending)> {
         let all = self.transactions.values();
         all.filter_map(|it| Some((it, it.state.ending()?)))
     }
 
-    /// Transactions that take too long: prepared to be aborted, in an epoch that their producers do
-    /// not have. `age_ms` is how long a transaction has been going on, by a clock that never steps.
+    /// Returns the transactions that exceed their timeout, prepared to be aborted in an epoch that
+    /// fences their producers. `age_ms` returns how long a transaction has been open, by a
+    /// monotonic clock.
     pub fn overdue(
         &self,
         now_ms: i64,
@@ -240,13 +242,13 @@ impl Coordinator {
         overdue.map(move |it| it.fenced(now_ms))
     }
 
-    /// Transactions that are neither over nor being ended.
+    /// Returns the transactions that are open.
     pub fn ongoing(&self) -> impl Iterator<Item = &Transaction> {
         let all = self.transactions.values();
         all.filter(|it| it.state == State::Ongoing)
     }
 
-    /// Names that were not used for `unused_ms` and are in no transaction.
+    /// Returns the names that have been unused for `unused_ms` and have no open transaction.
     pub fn expired(&self, now_ms: i64, unused_ms: i64) -> impl Iterator<Item = &str> {
         let all = self.transactions.values();
         let unused = all.filter(move |it| {

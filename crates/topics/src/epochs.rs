@@ -1,9 +1,10 @@
-//! Which leader wrote what: where each epoch began, as Kafka's leader epoch cache knows it (KIP-101).
+//! Leader epochs of a partition: the first offset of each, as in Kafka's leader epoch cache
+//! (KIP-101).
 //!
-//! Of a partition that has had very many leaders the oldest are forgotten: what they wrote ends, for
-//! whoever asks, where the first that is known begins, which is never too early.
+//! When there are too many epochs, the oldest are dropped. Their end is then reported as the start
+//! of the first known epoch, which is never too early.
 
-/// Epochs that are known, at most.
+/// The largest number of epochs that are stored.
 const COUNT_MAX: usize = 1_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,8 +23,8 @@ impl Epochs {
         &self.starts
     }
 
-    /// An epoch in which nothing was written has left no trace; one that is not newer changes
-    /// nothing.
+    /// Begins an epoch at `start`. An epoch without records is removed; an epoch that is not newer
+    /// than the newest one changes nothing.
     pub(crate) fn begin(&mut self, epoch: i32, start: u64) {
         if self.newest().is_some_and(|newest| newest >= epoch) {
             return;
@@ -35,7 +36,7 @@ impl Epochs {
         self.starts.drain(..forgotten);
     }
 
-    /// Forgets what is before `log_start`; the epoch it lies in begins there.
+    /// Drops the epochs before `log_start`; the epoch that contains it begins there.
     pub(crate) fn trim(&mut self, log_start: u64) {
         let behind = self.starts.partition_point(|it| it.1 <= log_start);
         let Some(gone) = behind.checked_sub(1) else {
@@ -49,14 +50,14 @@ impl Epochs {
         self.starts.last().map(|it| it.0)
     }
 
-    /// In which epoch that offset was written, or will be if it is the next one.
+    /// Returns the epoch of the record at `offset`, or of the next record if `offset` is the end.
     pub(crate) fn at(&self, offset: u64) -> Option<i32> {
         let behind = self.starts.partition_point(|it| it.1 <= offset);
         Some(self.starts[behind.checked_sub(1)?].0)
     }
 
-    /// The newest epoch that is not newer than `epoch`, and the offset behind its last one. An epoch
-    /// before all that are known ends where the first of them begins.
+    /// Returns the newest epoch that is not newer than `epoch`, and its end offset. An epoch older
+    /// than all known ones ends where the first of them begins.
     pub(crate) fn end_of(&self, epoch: i32, end: u64) -> Option<(i32, u64)> {
         let newest = self.newest()?;
         if epoch == newest {

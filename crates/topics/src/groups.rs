@@ -1,25 +1,25 @@
-//! Consumer groups: who reads which part of a topic, and how far they are.
+//! Consumer groups: membership, assignments and committed offsets.
 //!
-//! Members *join*; when everybody is there a *generation* begins and one of them leads. The leader
-//! says what is *assigned* to whom, and everybody *syncs* to be told. What they read they *commit*.
-//! When somebody comes, goes, or falls silent, everybody joins again. This is Kafka's classic group
-//! protocol (KIP-62, with KIP-345 for static members, KIP-394 for identities that are given first,
-//! KIP-447 and KIP-98 for commits in transactions); cooperative rebalancing is an affair of the
-//! clients, to whom generations are what they always were.
+//! Members *join*; when all have joined, a *generation* begins and one of them becomes the leader.
+//! The leader sends the *assignment* of each member, and every member gets its own by *sync*.
+//! Members *commit* the offsets that they have read. When a member joins, leaves or misses its
+//! heartbeats, all members join again. This is Kafka's classic group protocol (KIP-62, with KIP-345
+//! for static members, KIP-394 for member ids that are given first, KIP-447 and KIP-98 for commits
+//! in transactions). Cooperative rebalancing is done by the clients and needs nothing here.
 //!
-//! It is apart so that it can be told any time and any order of events. A join and a sync are
-//! answered by [`Decision`]s, now or later: the shell holds a [`Token`] for whoever waits. It sets
+//! The engine has no clock and accepts events in any order. Joins and syncs are answered by
+//! [`Decision`]s, at once or later: the shell stores a [`Token`] for each waiting request. It sets
 //! its timer to [`Groups::next_ms`] and calls [`Groups::tick`].
 //!
-//! Invariants: *no two members of one generation are told different things; a commit of another
-//! generation is refused; whoever asks is answered in bounded time; what was kept makes the same
-//! groups again, as they stood between two rebalances.*
+//! Invariants: *two members of one generation never get different assignments; a commit of another
+//! generation is refused; every request is answered in bounded time; the records restore the same
+//! groups, as they were between two rebalances.*
 //!
-//! Members outlive the process with their generation: they go on, and whoever was in the middle of a
-//! rebalance is told that it is not in that generation, and joins again.
+//! Members survive a restart of the process with their generation. Members that were in the middle
+//! of a rebalance get an error for their generation and join again.
 //!
-//! It does not know what a protocol's metadata and assignments mean, which topics there are, who
-//! may do what, and how a transaction ends. The shell may spread groups over several of these.
+//! It does not know the content of metadata and assignments, the existing topics, permissions, or
+//! how a transaction ends. The shell may spread groups over several of these.
 
 mod group;
 mod member;
@@ -45,21 +45,21 @@ pub use terms::{
     Protocol, Refused, State, Synced, Synchronize, Token,
 };
 
-/// Any number of groups. See the module's documentation.
+/// Any number of consumer groups. See the module's documentation.
 ///
-/// Times are milliseconds since 1970-01-01 UTC. What is decided is appended to `out`.
+/// Times are milliseconds since 1970-01-01 UTC. Decisions are appended to `out`.
 #[derive(Debug)]
 pub struct Groups {
     options: Options,
     groups: BTreeMap<Arc<str>, Group>,
-    /// When to look at which group: no later than something is due there.
+    /// The next time at which each group has to be looked at.
     timers: BTreeSet<(u64, Arc<str>)>,
     /// See [`Groups::set_wall_shift`].
     wall_shift_ms: i64,
 }
 
 impl Groups {
-    /// Where nobody was yet.
+    /// Returns it without groups.
     pub fn new(options: Options) -> Self {
         Self {
             options,
@@ -69,15 +69,15 @@ impl Groups {
         }
     }
 
-    /// From now on the wall clock is that far ahead of the time that events are told. Sessions and
-    /// rebalances go by the time of the events, which never steps; the ages of offsets go by the wall clock,
-    /// since they are kept across restarts.
+    /// Sets how far the wall clock is ahead of the time of events. Sessions and rebalances use the
+    /// time of events, which never steps; the ages of offsets use the wall clock, since they are
+    /// stored across restarts.
     pub fn set_wall_shift(&mut self, shift_ms: i64) {
         self.wall_shift_ms = shift_ms;
     }
 
-    /// Somebody joins: answered by [`Decision::Joined`], at the latest when the rebalance is over, or
-    /// after [`Options::new_member_timeout_ms`] if that is longer for a new member.
+    /// Handles a join. [`Decision::Joined`] answers it at the end of the rebalance at the latest,
+    /// or after [`Options::new_member_timeout_ms`] if that is longer for a new member.
     pub fn join(&mut self, token: Token, join: Join<'_>, now_ms: u64, out: &mut Vec<Decision>) {
         let id = match self.admit(&join) {
             Ok(id) => id,
@@ -93,7 +93,7 @@ impl Groups {
         });
     }
 
-    /// Whether it makes sense, and the group's name.
+    /// Validates a join and returns the group's name.
     fn admit(&self, join: &Join<'_>) -> Result<Arc<str>, Refused> {
         self.check_name(join.group)?;
         let (asked, options) = (join.session_timeout_ms, &self.options);
@@ -124,7 +124,8 @@ impl Groups {
         }
     }
 
-    /// No name takes more than a record can say, nor does a member's that is made from it.
+    /// Returns the largest size of a name: what fits into a record, also as a member id made from
+    /// it.
     fn name_size_max(&self) -> usize {
         let max = usize::from(u16::MAX) - ID_SIZE;
         self.options.name_size_max.min(max)
@@ -138,7 +139,7 @@ impl Groups {
         }
     }
 
-    /// The name of a group that is not there yet.
+    /// Returns the name of a new group, or an error if there are too many.
     fn found(&self, group: &str) -> Result<Arc<str>, Refused> {
         let max = self.options.groups_max;
         match self.groups.len() < max {
@@ -147,8 +148,7 @@ impl Groups {
         }
     }
 
-    /// A member asks what is assigned to it: answered by [`Decision::Synced`], at the latest when the
-    /// time to sync is over.
+    /// Handles a sync. [`Decision::Synced`] answers it when the sync timeout is over at the latest.
     pub fn sync(
         &mut self,
         token: Token,
@@ -168,7 +168,7 @@ impl Groups {
         });
     }
 
-    /// A member lives.
+    /// Records a heartbeat of a member.
     pub fn heartbeat(&mut self, caller: Caller<'_>, now_ms: u64) -> Result<(), Refused> {
         self.check_name(caller.group)?;
         let group = self.groups.get_mut(caller.group);
@@ -177,7 +177,7 @@ impl Groups {
             .heartbeat(caller, now_ms)
     }
 
-    /// Members leave, each for itself: an answer for each, in their order.
+    /// Removes members. Returns a result for each, in their order.
     pub fn leave(
         &mut self,
         group: &str,
@@ -190,8 +190,8 @@ impl Groups {
         left.unwrap_or_else(|| nobody().collect())
     }
 
-    /// Commits offsets: an answer for each, in their order. `expires_ms` is when they are forgotten if
-    /// the client said so.
+    /// Commits offsets. Returns a result for each, in their order. `expires_ms` is when they expire
+    /// if the client set it.
     pub fn commit(
         &mut self,
         caller: Caller<'_>,
@@ -203,8 +203,8 @@ impl Groups {
         self.commit_as(None, caller, marks, expires_ms, now_ms, out)
     }
 
-    /// Commits offsets when that producer's transaction does. It is the caller's to know that the
-    /// producer may, and that the group is in the transaction.
+    /// Commits offsets as a part of that producer's transaction. The caller checks the producer's
+    /// permission and that the group is in the transaction.
     pub fn commit_in_transaction(
         &mut self,
         producer: ProducerId,
@@ -227,7 +227,7 @@ impl Groups {
     ) -> Result<Vec<Result<(), Refused>>, Refused> {
         let id = match self.groups.get_key_value(caller.group) {
             Some((id, _)) => id.clone(),
-            // Whoever is in no generation may keep offsets in a group that has no members.
+            // A client without a generation may store offsets in a group without members.
             None if caller.generation < 0 => {
                 bound(
                     "the name of the group",
@@ -259,7 +259,7 @@ impl Groups {
         answers
     }
 
-    /// A transaction has ended that has committed offsets of this group, or may have.
+    /// Ends a transaction that has committed offsets of this group, or may have.
     pub fn end_transaction(
         &mut self,
         group: &str,
@@ -273,7 +273,7 @@ impl Groups {
         });
     }
 
-    /// Deletes offsets: an answer for each, in their order.
+    /// Deletes offsets. Returns a result for each, in their order.
     pub fn delete_offsets(
         &mut self,
         group: &str,
@@ -287,7 +287,7 @@ impl Groups {
         deleted.unwrap_or(Err(Refused::GroupNotFound))
     }
 
-    /// Deletes a group, if it has no members.
+    /// Deletes a group without members.
     pub fn delete(&mut self, group: &str, out: &mut Vec<Decision>) -> Result<(), Refused> {
         let group = self.groups.get(group).ok_or(Refused::GroupNotFound)?;
         if !group.is_empty() {
@@ -299,29 +299,30 @@ impl Groups {
         Ok(())
     }
 
-    /// A topic is gone, and nobody has read anything of the next one of that name.
+    /// Removes the offsets of a deleted topic, so that they do not apply to a new topic of that
+    /// name.
     pub fn forget_topic(&mut self, topic: &str, now_ms: u64, out: &mut Vec<Decision>) {
         self.with_all(now_ms, out, |group, step| group.forget_topic(topic, step));
     }
 
-    /// Forgets offsets whose time is over, and groups of which nothing is left. To be called now and
-    /// then; it looks at every group.
+    /// Removes expired offsets and groups that are empty. To be called periodically; it visits
+    /// every group.
     pub fn expire(&mut self, now_ms: u64, out: &mut Vec<Decision>) {
         self.with_all(now_ms, out, |group, step| group.expire_offsets(step));
         let vacant = self.groups.values().filter(|it| it.is_vacant());
         let vacant: Vec<_> = vacant.map(|it| it.id().clone()).collect();
         for id in vacant {
-            // It is there, and has no members: nothing to refuse.
+            // The group exists and has no members, so this cannot fail.
             let _ = self.delete(&id, out);
         }
     }
 
-    /// When [`Groups::tick`] has something to do, if nothing happens before.
+    /// Returns when [`Groups::tick`] is due, if no event comes earlier.
     pub fn next_ms(&self) -> Option<u64> {
         self.timers.first().map(|(at_ms, _)| *at_ms)
     }
 
-    /// Does what is due.
+    /// Handles all timers that are due.
     pub fn tick(&mut self, now_ms: u64, out: &mut Vec<Decision>) {
         while let Some((at_ms, id)) = self.timers.first().cloned()
             && at_ms <= now_ms
@@ -330,41 +331,41 @@ impl Groups {
         }
     }
 
-    /// What is committed of one partition.
+    /// Returns the committed offset of one partition.
     pub fn committed(&self, group: &str, topic: &str, partition: u32) -> Option<&Committed> {
         self.groups.get(group)?.offsets.get(topic, partition)
     }
 
-    /// All that is committed, by topic and partition.
+    /// Returns all committed offsets, by topic and partition.
     pub fn all_committed(&self, group: &str) -> impl Iterator<Item = (&str, u32, &Committed)> {
         let group = self.groups.get(group).into_iter();
         group.flat_map(|it| it.offsets.iter())
     }
 
-    /// Whether an open transaction would commit an offset there: whoever asks for stable offsets is
-    /// told `UNSTABLE_OFFSET_COMMIT` (88).
+    /// Returns whether an open transaction would commit an offset of this partition. A client that
+    /// requires stable offsets then gets `UNSTABLE_OFFSET_COMMIT` (88).
     pub fn is_unstable(&self, group: &str, topic: &str, partition: u32) -> bool {
         let group = self.groups.get(group);
         group.is_some_and(|it| it.offsets.is_pending(topic, partition))
     }
 
-    /// All groups, by name.
+    /// Returns all groups, by name.
     pub fn list(&self) -> impl Iterator<Item = Overview<'_>> {
         self.groups.values().map(Group::overview)
     }
 
-    /// A group; none is what Kafka calls *Dead*.
+    /// Describes a group; a missing one is what Kafka calls *Dead*.
     pub fn describe(&self, group: &str) -> Option<Description> {
         self.groups.get(group).map(Group::describe)
     }
 
-    /// Records that make all of this again, as it would stand after a restart: what stood in the
-    /// stream before may be forgotten.
+    /// Returns the records that restore the present state, as after a restart. Earlier records of
+    /// the stream may then be removed.
     pub fn records(&self) -> impl Iterator<Item = Record> + '_ {
         self.groups.values().flat_map(Group::records)
     }
 
-    /// Does something to a group that is there.
+    /// Applies an event to an existing group.
     fn with<T>(
         &mut self,
         group: &str,
@@ -385,7 +386,7 @@ impl Groups {
         Some(done)
     }
 
-    /// Does something to every group.
+    /// Applies an event to every group.
     fn with_all(
         &mut self,
         now_ms: u64,
@@ -397,7 +398,7 @@ impl Groups {
         }
     }
 
-    /// Sets a group's timer; forgets one that is nothing.
+    /// Sets a group's timer, or removes a group that is empty.
     fn settle(&mut self, id: &Arc<str>) {
         let Some(group) = self.groups.get_mut(id) else {
             return;

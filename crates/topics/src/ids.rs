@@ -1,17 +1,17 @@
-//! What things are called.
+//! Ids and sequence numbers.
 
 use std::fmt;
 
-/// A producer, from 0. It never changes while the producer lives, and no other ever gets it.
+/// A producer id, from 0. It never changes while the producer lives and is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProducerId(pub i64);
 
-/// A topic, for as long as it lives: one that is made anew under the same name has another.
+/// A topic id. A topic that is deleted and created again gets another one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TopicId(pub [u8; 16]);
 
 impl TopicId {
-    /// What stands for "no topic"; no topic has it.
+    /// The value for "no topic"; no topic has it.
     pub const NONE: Self = Self([0; 16]);
 }
 
@@ -21,12 +21,12 @@ impl fmt::Debug for TopicId {
     }
 }
 
-/// Of a record without a sequence.
+/// The sequence of a record that has none.
 pub const NO_SEQUENCE: i32 = -1;
-/// Of a producer without an epoch.
+/// The epoch of a producer that has none.
 pub const NO_EPOCH: i16 = -1;
 
-/// The sequence that is `count` behind `sequence`: after [`i32::MAX`] comes 0.
+/// Returns the sequence that is `count` after `sequence`: after [`i32::MAX`] comes 0.
 pub fn sequence_after(sequence: i32, count: u32) -> i32 {
     let sum = i64::from(sequence) + i64::from(count);
     (sum & i64::from(i32::MAX)) as i32

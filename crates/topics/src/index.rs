@@ -1,7 +1,7 @@
-//! Where in the stream what is: a sparse list of blocks, each a run of batches.
+//! The index of a partition: a sparse list of blocks, each a run of batches in the stream.
 //!
-//! It is derived from the batches and never larger than a bound. A block says where it begins, how
-//! many bytes it has and which of its timestamps is the highest; blocks are also what retention takes.
+//! It is derived from the batches and bounded in size. A block has its start, its size in bytes and
+//! its highest timestamp. Retention removes whole blocks.
 
 use std::ops::Range;
 
@@ -10,27 +10,27 @@ use crate::partition::Place;
 /// A run of batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// Its first batch in the stream.
+    /// The stream number of its first batch.
     pub(crate) record: u64,
     /// Its first offset.
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
-    /// The highest in it.
+    /// Its highest timestamp.
     pub(crate) timestamp_max: i64,
-    /// The first offset of the first batch that has it.
+    /// The first offset of the first batch with the highest timestamp.
     pub(crate) peak: u64,
     /// When its newest batch was appended, in milliseconds since 1970-01-01 UTC.
     pub(crate) appended_ms: i64,
-    /// The time that its age counts from: the newest [`dated_ms`] of its batches.
+    /// The time from which its age counts: the newest [`dated_ms`] of its batches.
     pub(crate) dated_ms: i64,
 }
 
-/// How far ahead of its append a record's timestamp counts for retention, in milliseconds: one hour,
-/// Kafka's default of `message.timestamp.after.max.ms`.
+/// The longest time after its append at which a record's timestamp counts for retention, in
+/// milliseconds: one hour, Kafka's default of `message.timestamp.after.max.ms`.
 pub(crate) const AHEAD_MS_MAX: i64 = 3_600_000;
 
-/// The time from which the age of a batch counts: its timestamp, at most [`AHEAD_MS_MAX`] after the
-/// append, or the time of the append if it has no timestamp.
+/// Returns the time from which the age of a batch counts: its timestamp, at most [`AHEAD_MS_MAX`]
+/// after the append, or the time of the append if it has no timestamp.
 pub(crate) fn dated_ms(timestamp: i64, appended_ms: i64) -> i64 {
     match timestamp {
         ..0 => appended_ms,
@@ -38,14 +38,14 @@ pub(crate) fn dated_ms(timestamp: i64, appended_ms: i64) -> i64 {
     }
 }
 
-/// Facts of a batch that the index takes.
+/// The facts of a batch that the index needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// Bytes.
+    /// Its size in bytes.
     pub(crate) size: u32,
     /// The highest timestamp in the batch.
     pub(crate) timestamp_max: i64,
-    /// The time that its age counts from.
+    /// The time from which its age counts.
     pub(crate) dated_ms: i64,
 }
 
@@ -62,7 +62,7 @@ pub struct Peak {
 pub(crate) struct Index {
     blocks: Vec<Block>,
     blocks_max: usize,
-    /// Bytes at which another block begins.
+    /// The size at which a new block begins, in bytes.
     block_bytes: u64,
     bytes: u64,
 }
@@ -77,7 +77,7 @@ impl Index {
         }
     }
 
-    /// One as it was kept; see [`Index::parts`].
+    /// Restores an index from its [`Index::parts`].
     pub(crate) fn restore(block_bytes: u64, blocks: Vec<Block>, blocks_max: usize) -> Self {
         let bytes = blocks
             .iter()
@@ -89,7 +89,7 @@ impl Index {
         }
     }
 
-    /// Gives every block its times.
+    /// Sets the times of every block.
     pub(crate) fn date<E>(
         &mut self,
         mut one: impl FnMut(&mut Block) -> Result<(), E>,
@@ -128,7 +128,7 @@ impl Index {
         }
     }
 
-    /// Makes one block of two.
+    /// Merges the blocks in pairs.
     fn thin(&mut self) {
         self.block_bytes = self.block_bytes.saturating_mul(2);
         let pairs = self.blocks.chunks(2).map(|pair| match pair {
@@ -138,12 +138,12 @@ impl Index {
         self.blocks = pairs.collect();
     }
 
-    /// Takes other blocks for those before `until`; what is behind begins with the batch `rest`.
+    /// Replaces the blocks before `until`; the batch `rest` is the first one after it.
     pub(crate) fn replace(&mut self, until: u64, rest: u64, end: u64, before: Self) {
         let behind = self.blocks.partition_point(|it| it.offset < until);
         let mut blocks = before.blocks;
         self.date_like_before(&mut blocks, until);
-        // Blocks may have become one while others were looked at.
+        // Blocks on both sides of `until` may have been merged during the compaction.
         if let Some(across) = behind.checked_sub(1).map(|at| self.blocks[at])
             && self.blocks.get(behind).map_or(end, |it| it.offset) > until
         {
@@ -162,8 +162,8 @@ impl Index {
         }
     }
 
-    /// Gives blocks that replace those before `until` the append times of what they replace: rewriting
-    /// a batch does not make it younger.
+    /// Gives the blocks that replace those before `until` the append times of the replaced ones:
+    /// rewriting a batch does not make it younger.
     fn date_like_before(&self, blocks: &mut [Block], until: u64) {
         let ends: Vec<_> = blocks.iter().skip(1).map(|it| it.offset).collect();
         for (block, end) in blocks.iter_mut().zip(ends.into_iter().chain([until])) {
@@ -176,13 +176,13 @@ impl Index {
         }
     }
 
-    /// One without blocks, that will have blocks of the same size.
+    /// Returns an index without blocks and with the same block size.
     pub(crate) fn empty(&self) -> Self {
         Self::new(self.block_bytes, self.blocks_max)
     }
 
-    /// The time is `now_ms`: blocks that were appended later, by a clock that was ahead then, count as appended
-    /// now, or they would stay for as long as the clock was ahead.
+    /// Adapts to the present time: blocks that seem to be appended later, by a clock that was
+    /// ahead, count as appended now. Otherwise they would stay for as long as the clock was ahead.
     pub(crate) fn notice_time(&mut self, now_ms: i64) {
         let first = self.blocks.first();
         if first.is_none_or(|block| block.appended_ms <= now_ms) {
@@ -207,22 +207,23 @@ impl Index {
         self.bytes
     }
 
-    /// The batch from which on to look for an offset.
+    /// Returns the batch from which to search for an offset.
     pub(crate) fn seek(&self, offset: u64) -> u64 {
         let behind = self.blocks.partition_point(|it| it.offset <= offset);
         let block = self.blocks.get(behind.saturating_sub(1));
         block.map_or(0, |it| it.record)
     }
 
-    /// The batch from which on to look for the first timestamp that is not lower.
+    /// Returns the batch from which to search for the first timestamp that is not lower.
     pub(crate) fn seek_time(&self, timestamp: i64) -> Option<u64> {
         let mut blocks = self.blocks.iter();
         let block = blocks.find(|it| it.timestamp_max >= timestamp);
         block.map(|it| it.record)
     }
 
-    /// The highest timestamp, as far as that is known: if the peak of the first block is before
-    /// `log_start`, what is left of that block must be looked through, unless another is higher.
+    /// Returns the highest timestamp, as far as it is known. If the peak of the first block is
+    /// before `log_start`, the rest of that block has to be searched, unless another peak is
+    /// higher.
     pub(crate) fn peak(&self, log_start: u64) -> (Option<Peak>, Option<Range<u64>>) {
         let (stale, sure) = match self.blocks.split_first() {
             Some((first, rest)) if first.peak < log_start => (Some(first), rest),
@@ -245,7 +246,7 @@ impl Index {
         (known, unsure.map(|block| block.record..until))
     }
 
-    /// The blocks, each with the offset behind it; `end` is that of the partition.
+    /// Returns the blocks, each with its end offset; `end` is that of the partition.
     pub(crate) fn blocks(&self, end: u64) -> impl Iterator<Item = (&Block, u64)> {
         let starts = self.blocks.iter().skip(1).map(|it| it.offset);
         self.blocks.iter().zip(starts.chain([end]))

@@ -1,12 +1,12 @@
-//! Which partition a key belongs to: the one that Kafka's Java client would send it to, so that what
-//! is appended here and what is produced there is in one order.
+//! The partition of a key: the one to which Kafka's Java client sends it, so that records appended
+//! here and produced there are in one order.
 //!
 //! The hash is Austin Appleby's MurmurHash2 for 32 bits, with the seed that the client uses.
 
 const SEED: u32 = 0x9747_b28c;
 const MIX: u32 = 0x5bd1_e995;
 
-/// The partition of a key, of `partitions`; there is at least one.
+/// Returns the partition of a key among `partitions`, which is at least one.
 pub fn partition_of(key: &[u8], partitions: u32) -> u32 {
     // The client makes the hash positive by dropping its sign, not by negating it.
     let positive = murmur2(key) & 0x7fff_ffff;
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn keys_are_hashed_as_kafkas_java_client_does() {
-        // The values that the client's own test names.
+        // The values are those of the client's own test.
         for (key, hash) in [
             ("21", -973_932_308),
             ("foobar", -790_332_482),

@@ -1,26 +1,23 @@
-//! The engine of topics: which batch gets which offsets, whose batch it is, what a transaction
-//! makes of it, and which member of a consumer group reads it.
+//! The engine of topics: offsets, duplicates, transactions and consumer groups.
 //!
 //! A topic is a number of partitions, each a list of record batches with dense offsets from 0. The
-//! engine only decides. It is handed *facts* about a batch (how many offsets, which producer, how
-//! large) and never sees its bytes; where batches are and when they are durable is the shell's to
-//! say, and so is the time. Answers are in our own words: what the Kafka protocol calls an error
-//! stands beside each.
+//! engine only decides. It gets *facts* about a batch (number of offsets, producer, size) and never
+//! sees its bytes. The shell provides the time, stores the batches and knows when they are durable.
+//! Errors are our own types; each names the Kafka error that it stands for.
 //!
 //! | engine | one for each | decides |
 //! |---|---|---|
-//! | [`Partition`] | partition | offsets, duplicates, what readers see, retention |
+//! | [`Partition`] | partition | offsets, duplicates, visibility, retention |
 //! | [`compaction`] | run | which records survive |
 //! | [`Coordinator`] | shard of names | transactions: producers, epochs, ends |
 //! | [`Catalogue`] | node | topics and their configuration |
-//! | [`Users`] | node | who comes in by a password |
+//! | [`Users`] | node | users with a password |
 //! | [`groups`] | shard of names | consumer groups and their offsets |
 //!
-//! Invariants: *an offset that was given to a record is never given to another; a batch that was
-//! written once is not written twice; a reader of what is committed sees all of a transaction or
-//! nothing.*
+//! Invariants: *an offset is used for one record only; a batch that was written once is not written
+//! twice; a reader of committed records sees all of a transaction or nothing.*
 //!
-//! What must outlive the memory are [`record`]s, which streams keep in order.
+//! The state that must survive a restart is written as [`record`]s, which streams keep in order.
 
 mod bytes;
 mod catalogue;

@@ -1,32 +1,32 @@
-//! Names of topics, as Kafka has them.
+//! Names of topics, by Kafka's rules.
 
-/// Characters of a name, at most.
+/// The most characters of a name.
 pub const NAME_LENGTH_MAX: usize = 249;
 
-/// Why a text is no name of a topic: INVALID_TOPIC_EXCEPTION.
+/// The reason why a topic name is invalid: INVALID_TOPIC_EXCEPTION.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadName {
-    /// Nothing.
-    #[error("the name of a topic is not empty")]
+    /// The name is empty.
+    #[error("the topic name is empty")]
     Empty,
-    /// A directory, where topics are directories.
-    #[error("a topic is not called `.` or `..`")]
+    /// `.` and `..` are directories, and Kafka stores topics in directories.
+    #[error("a topic name cannot be `.` or `..`")]
     Dots,
-    /// More than [`NAME_LENGTH_MAX`].
-    #[error("the name of a topic has at most {NAME_LENGTH_MAX} characters, this one has {length}")]
+    /// The name has more than [`NAME_LENGTH_MAX`] characters.
+    #[error("the topic name has {length} characters (limit {NAME_LENGTH_MAX})")]
     Long {
         /// Its length.
         length: usize,
     },
-    /// Outside `[A-Za-z0-9._-]`.
-    #[error("the name of a topic holds letters, digits and . _ -, not {found:?}")]
+    /// The name has a character outside `[A-Za-z0-9._-]`.
+    #[error("invalid character {found:?} in the topic name: allowed are letters, digits and . _ -")]
     Character {
-        /// The first that is not allowed.
+        /// The first character that is not allowed.
         found: char,
     },
 }
 
-/// Whether a topic may have that name.
+/// Checks the name of a topic.
 pub fn check_name(name: &str) -> Result<(), BadName> {
     let is_allowed = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '_' | '-');
     let found = name.chars().find(|it| !is_allowed(*it));
@@ -39,8 +39,8 @@ pub fn check_name(name: &str) -> Result<(), BadName> {
     }
 }
 
-/// What two topics may not have in common: names of metrics make `_` of `.`, so that `a.b` and `a_b`
-/// would be one.
+/// Returns the key that two topics may not have in common. Metric names replace `.` by `_`, so
+/// `a.b` and `a_b` would be one name.
 pub(crate) fn collision_key(name: &str) -> String {
     name.replace('.', "_")
 }

@@ -1,4 +1,4 @@
-//! A partition: which batch gets which offsets, and up to where who may read.
+//! A partition: the offsets of batches, and how far readers may read.
 //!
 //! ```text
 //!   log start          last stable         shown          end
@@ -8,11 +8,12 @@
 //!      └─────────── read_uncommitted ────────┘
 //! ```
 //!
-//! Kafka calls `shown` the high watermark. What is durable is shown; whoever asks for no more may be
-//! shown what is not durable yet ([`Partition::show`]). A batch is decided about ([`Partition::decide`]), written
-//! where the decision says, and told of ([`Partition::appended`]); all under one lock, so that the
-//! order of decisions is that of the stream. The same calls make the partition again from its
-//! [`Partition::encode`] and what its stream holds behind that.
+//! Kafka calls `shown` the high watermark. Durable records are shown; for a topic with lower
+//! durability, records may be shown before they are durable ([`Partition::show`]). A batch is
+//! decided on ([`Partition::decide`]), written at the place of the decision, and then applied
+//! ([`Partition::appended`]), all under one lock, so that the order of decisions is that of the
+//! stream. The same calls restore the partition from its [`Partition::encode`] and the later
+//! records of its stream.
 
 mod read;
 mod retention;
@@ -33,7 +34,7 @@ use crate::{ProducerId, producers};
 /// The timestamp of a batch that has none.
 const NO_TIMESTAMP: i64 = -1;
 
-/// One partition.
+/// A partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
     pub(crate) limits: Limits,
@@ -49,7 +50,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// An empty one.
+    /// Returns an empty partition.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -65,7 +66,7 @@ impl Partition {
         }
     }
 
-    /// What becomes of a client's batch.
+    /// Decides whether a client's batch is appended or a duplicate.
     pub fn decide(&self, batch: &Batch) -> Result<Decision, Refusal> {
         let offset = self.end;
         let Some(producer) = &batch.producer else {
@@ -81,15 +82,15 @@ impl Partition {
         }
     }
 
-    /// Whether a marker is written. One for a transaction that is not there is written too: whoever
-    /// ends a transaction may have to say so twice.
+    /// Returns the offset of a marker. A marker without a transaction is accepted too, because a
+    /// coordinator may have to repeat it.
     pub fn decide_marker(&self, marker: &Marker) -> Result<u64, Refusal> {
         self.producers.judge_marker(marker)?;
         Ok(self.end)
     }
 
-    /// A batch was written where [`Partition::decide`] said, or is read from the stream. After
-    /// compaction its offset may be behind the end.
+    /// Applies a batch that was written as [`Partition::decide`] said, or that was read from the
+    /// stream. After compaction there may be a gap between the end and its offset.
     pub fn appended(&mut self, place: Place, batch: &Batch) {
         debug_assert!(place.offset >= self.end, "offsets are never used twice");
         let begins = batch
@@ -108,7 +109,7 @@ impl Partition {
         self.end = place.offset + u64::from(batch.offsets);
     }
 
-    /// As [`Partition::appended`], of a marker.
+    /// Applies a marker, as [`Partition::appended`] does for a batch.
     pub fn marked(&mut self, place: Place, marker: &Marker) {
         debug_assert!(place.offset >= self.end, "offsets are never used twice");
         if let Some(first) = self.producers.marked(place, marker) {
@@ -118,7 +119,7 @@ impl Partition {
         self.producers.forget_above(self.limits.producers_max);
         let entry = Entry {
             size: marker.size,
-            // A marker is no record: no search for a time leads to it.
+            // A marker is not a record, so no search by time finds it.
             timestamp_max: NO_TIMESTAMP,
             dated_ms: dated_ms(marker.timestamp, place.now_ms),
         };
@@ -126,19 +127,19 @@ impl Partition {
         self.end = place.offset + 1;
     }
 
-    /// Everything before `end` is durable.
+    /// Sets that everything before `end` is durable.
     pub fn durable(&mut self, end: u64) {
         self.durable = self.durable.max(end.min(self.end));
         self.show(self.durable);
     }
 
-    /// Readers may see everything before `end`, durable or not.
+    /// Lets readers see everything before `end`, durable or not.
     pub fn show(&mut self, end: u64) {
         self.shown = self.shown.max(end.min(self.end));
         self.transactions.shown(self.shown);
     }
 
-    /// Takes a change that was written.
+    /// Applies a change that was written.
     pub fn apply(&mut self, change: Change) {
         match change {
             Change::LogStart(offset) => {
@@ -155,32 +156,32 @@ impl Partition {
         }
     }
 
-    /// Forgets the producers that were silent for `silent_ms` and are in no transaction.
+    /// Forgets producers that were silent for `silent_ms` and have no open transaction.
     pub fn expire(&mut self, now_ms: i64, silent_ms: i64) {
         self.producers.expire(now_ms, silent_ms);
     }
 
-    /// The first offset that is there.
+    /// Returns the first offset that exists.
     pub fn log_start(&self) -> u64 {
         self.log_start
     }
 
-    /// The next offset.
+    /// Returns the next offset.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Up to where everything is durable.
+    /// Returns the offset before which everything is durable.
     pub fn durable_end(&self) -> u64 {
         self.durable
     }
 
-    /// Up to where readers may see.
+    /// Returns the offset before which readers may read: the high watermark.
     pub fn high_watermark(&self) -> u64 {
         self.shown
     }
 
-    /// Up to where readers may see and everything is of a transaction that is over.
+    /// Returns the last stable offset: no shown record before it belongs to an open transaction.
     pub fn last_stable(&self) -> u64 {
         let unstable = self.transactions.first_unstable();
         unstable
@@ -189,19 +190,19 @@ impl Partition {
             .max(self.log_start)
     }
 
-    /// Producers that are remembered.
+    /// Returns the known producers.
     pub fn producers(&self) -> impl Iterator<Item = ProducerView> + '_ {
         self.producers.iter().map(ProducerView::from)
     }
 
-    /// The producer of that id, if it is remembered.
+    /// Returns the producer of this id, if it is known.
     pub fn producer(&self, id: ProducerId) -> Option<ProducerView> {
         self.producers
             .get(id)
             .map(|entry| ProducerView::from((id, entry)))
     }
 
-    /// Bytes of all batches that are there, to the block.
+    /// Returns the size of all batches in bytes, to the accuracy of a block.
     pub fn size(&self) -> u64 {
         self.index.bytes()
     }
@@ -210,18 +211,18 @@ impl Partition {
         self.transactions.all_aborted()
     }
 
-    /// From which epoch on to where: the newest of them that is not newer than `epoch`, and the
-    /// offset behind its last one. `None` if that is not known.
+    /// Returns the newest epoch that is not newer than `epoch`, and its end offset; `None` if it is
+    /// unknown.
     pub fn end_of_epoch(&self, epoch: i32) -> Option<(i32, u64)> {
         self.epochs.end_of(epoch, self.shown)
     }
 
-    /// The epoch in which that offset was written, or will be; `None` if that is not known.
+    /// Returns the epoch of the record at this offset, or of the next one; `None` if it is unknown.
     pub fn epoch_at(&self, offset: u64) -> Option<i32> {
         self.epochs.at(offset)
     }
 
-    /// The epoch of the leader; `None` before there was one.
+    /// Returns the leader's epoch; `None` before the first leader.
     pub fn leader_epoch(&self) -> Option<i32> {
         self.epochs.newest()
     }

@@ -1,37 +1,37 @@
-//! Ids for producers, reserved in blocks so that not each of them is written.
+//! Producer ids, reserved in blocks so that not every id needs a write.
 
 use crate::ids::ProducerId;
 
-/// Ids that are reserved at once.
+/// The number of ids that are reserved at once.
 const BLOCK: i64 = 1000;
 
-/// Where the ids come from.
+/// The source of producer ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProducerIds {
     next: i64,
     reserved: i64,
 }
 
-/// All ids before this one may have been given away.
+/// A reservation: all ids before this one may be in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reserved(pub i64);
 
-/// An id that nobody else has.
+/// An unused producer id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fresh {
     /// The id.
     pub id: ProducerId,
-    /// What has to be durable before it is given away; then that is so for those behind it too.
+    /// A reservation that has to be durable before this id and the following ones are used.
     pub reserve: Option<Reserved>,
 }
 
-/// 2⁶³ were given away.
+/// All 2⁶³ ids are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there are no more ids for producers")]
 pub struct Exhausted;
 
 impl ProducerIds {
-    /// The next id. What it says is to be reserved is taken as reserved.
+    /// Returns the next id. The reservation that it returns counts as made.
     pub fn take(&mut self) -> Result<Fresh, Exhausted> {
         let id = ProducerId(self.next);
         let mut reserve = None;
@@ -43,7 +43,7 @@ impl ProducerIds {
         Ok(Fresh { id, reserve })
     }
 
-    /// Takes what was reserved before a start, in any order.
+    /// Applies a reservation from before a restart, in any order.
     pub fn restore(&mut self, reserved: Reserved) {
         self.reserved = self.reserved.max(reserved.0);
         self.next = self.reserved;

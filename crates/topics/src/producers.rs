@@ -1,15 +1,15 @@
-//! Producers whose batches are known again, as KIP-98 and KIP-360 have them.
+//! Idempotent producers, as in KIP-98 and KIP-360.
 //!
-//! Of each producer the newest five batches of its epoch are kept, since five is what a client sends
-//! without waiting. A batch that is one of them is a duplicate; any other must follow the newest. A
-//! producer that is not known (any more) may begin anywhere: UNKNOWN_PRODUCER_ID is not answered.
+//! The newest five batches of each producer's epoch are stored, since a client sends at most five
+//! without waiting. A batch that equals one of them is a duplicate; any other must follow the
+//! newest. An unknown producer may begin with any sequence: UNKNOWN_PRODUCER_ID is not answered.
 
 use std::collections::HashMap;
 
 use crate::ids::{NO_SEQUENCE, ProducerId, sequence_after};
 use crate::partition::{Batch, Marker, Place, Refusal, Sequenced};
 
-/// Batches of a producer that are known again.
+/// The number of batches of a producer that are recognised as duplicates.
 pub(crate) const WINDOW: usize = 5;
 const NO_COORDINATOR: i32 = -1;
 
@@ -27,13 +27,13 @@ pub(crate) struct Entry {
     pub(crate) epoch: i16,
     pub(crate) coordinator_epoch: i32,
     pub(crate) last_ms: i64,
-    /// The first offset of its transaction.
+    /// The first offset of its open transaction.
     pub(crate) transaction: Option<u64>,
-    /// Oldest first.
+    /// Its newest batches, oldest first.
     pub(crate) window: Window,
 }
 
-/// At most [`WINDOW`] batches.
+/// The newest batches of a producer, at most [`WINDOW`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Window {
     kept: [Past; WINDOW],
@@ -104,7 +104,7 @@ impl Producers {
         self.entries.get(&id)
     }
 
-    /// The batch as it was written before, if it was.
+    /// Returns the earlier batch if this one is a duplicate.
     pub(crate) fn judge(
         &self,
         producer: &Sequenced,
@@ -128,7 +128,7 @@ impl Producers {
             true => entry.last_sequence(),
             false => NO_SEQUENCE,
         };
-        // Behind "none" comes 0.
+        // The sequence after "none" is 0.
         if sequence != sequence_after(last, 1) {
             return Err(Refusal::OutOfOrder { id, sequence, last });
         }
@@ -152,7 +152,7 @@ impl Producers {
         Ok(())
     }
 
-    /// Takes a batch; says whose transaction begins with it.
+    /// Applies a batch. Returns the producer if a transaction begins with it.
     pub(crate) fn appended(
         &mut self,
         place: Place,
@@ -175,7 +175,7 @@ impl Producers {
         })
     }
 
-    /// Takes a marker; says where the transaction began that it ends.
+    /// Applies a marker. Returns the first offset of the transaction that it ends.
     pub(crate) fn marked(&mut self, place: Place, marker: &Marker) -> Option<u64> {
         let entry = self.entries.entry(marker.id);
         let entry = entry.or_insert_with(|| Entry::new(marker.epoch));
@@ -190,7 +190,7 @@ impl Producers {
         });
     }
 
-    /// Above `max` a sixteenth goes at once, so that it is not sought every time.
+    /// Above `max` entries, removes a sixteenth at once, so that it does not search every time.
     pub(crate) fn forget_above(&mut self, max: usize) {
         if self.entries.len() <= max {
             return;

@@ -1,10 +1,9 @@
-//! What stands in the streams of topics, byte by byte. What groups keep is in
+//! The records of topics in their streams, byte by byte. Those of consumer groups are in
 //! [`crate::groups`].
 //!
-//! Records are told apart by the tag that a stream keeps beside each. All numbers are little-endian;
-//! a `text` is UTF-8 behind its length, u16; `bytes` are behind theirs, u32;
-//! `count ×` is a u32 and so many of what follows. A layout
-//! is never changed: another one gets another tag.
+//! The tag of a stream record tells them apart. All numbers are little-endian; a `text` is a length
+//! (u16) and UTF-8; `bytes` are a length (u32) and the content; `count ×` is a u32 and as many of
+//! what follows. A layout is never changed: a new layout gets a new tag.
 //!
 //! ```text
 //! a partition       1 BATCH        a record batch as Kafka has it, from its base offset on
@@ -29,8 +28,8 @@
 //!                   2 USER_GONE    the name
 //! ```
 //!
-//! Of a topic, a transaction and a user the newest record counts. BATCH and CHANGE count in their order,
-//! from the PARTITION or PARTITION_UNDATED on that says where it was taken.
+//! The newest record of a topic, a transaction or a user replaces earlier ones. BATCH and CHANGE
+//! apply in their order, from the position that the PARTITION or PARTITION_UNDATED names.
 
 mod catalogue;
 mod coordinator;
@@ -43,7 +42,7 @@ pub use partition::{Compacted, Snapshot};
 pub const BATCH: u8 = 1;
 /// Tag of a [`crate::Change`].
 pub const CHANGE: u8 = 2;
-/// Tag of a [`Snapshot`] of a version that kept no append times.
+/// Tag of a [`Snapshot`] of a version that stored no append times.
 pub const PARTITION_UNDATED: u8 = 3;
 /// Tag of a [`Compacted`].
 pub const COMPACTED: u8 = 4;
@@ -55,20 +54,20 @@ pub const TOPIC: u8 = 1;
 pub const TOPIC_GONE: u8 = 2;
 /// Tag of a [`crate::Transaction`].
 pub const TRANSACTION: u8 = 1;
-/// Tag of the name of a transaction that was forgotten: its bytes, and nothing else.
+/// Tag of the name of a transaction that was forgotten: only its bytes.
 pub const TRANSACTION_GONE: u8 = 2;
 /// Tag of [`crate::Reserved`] ids of producers.
 pub const PRODUCER_IDS: u8 = 3;
 /// Tag of a [`crate::User`].
 pub const USER: u8 = 1;
-/// Tag of the name of a user that was removed: its bytes, and nothing else.
+/// Tag of the name of a user that was removed: only its bytes.
 pub const USER_GONE: u8 = 2;
 
-/// Bytes that are no record of their tag.
+/// The bytes are not a record of their tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what}")]
 pub struct Malformed {
-    /// What was being read, and of what.
+    /// The kind of record.
     pub what: &'static str,
 }
 

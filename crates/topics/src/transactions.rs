@@ -1,4 +1,4 @@
-//! The transactions in a partition: which are going on, which ended and how.
+//! The transactions of a partition: open, ended and aborted ones.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,29 +6,29 @@ use std::ops::Range;
 use crate::ids::ProducerId;
 use crate::partition::Ending;
 
-/// A transaction that never happened.
+/// An aborted transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Aborted {
     pub(crate) id: ProducerId,
     pub(crate) first: u64,
-    /// Of its marker.
+    /// The offset of its marker.
     pub(crate) last: u64,
-    /// What was stable when it ended: transactions behind that in the list begin no earlier.
+    /// The last stable offset when it ended: later transactions of the list begin no earlier.
     pub(crate) stable: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Transactions {
-    /// By first offset.
+    /// Open transactions, by first offset.
     ongoing: BTreeMap<u64, ProducerId>,
-    /// From the first offset to the marker's: over, but nobody may see that.
+    /// Ended transactions whose marker is not shown yet: from the first offset to the marker's.
     unsettled: Vec<Range<u64>>,
-    /// In the order of their markers.
+    /// Aborted transactions, ordered by their markers.
     aborted: Vec<Aborted>,
 }
 
 impl Transactions {
-    /// Of what is durable.
+    /// Restores the transactions of a snapshot, which is durable.
     pub(crate) fn restore(ongoing: BTreeMap<u64, ProducerId>, aborted: Vec<Aborted>) -> Self {
         Self {
             ongoing,
@@ -45,7 +45,7 @@ impl Transactions {
         self.ongoing.insert(first, id);
     }
 
-    /// Ends the one that began at the start of the range, with a marker at its end.
+    /// Ends the transaction that began at the start of the range, with a marker at its end.
     pub(crate) fn finish(&mut self, id: ProducerId, offsets: Range<u64>, ending: Ending) {
         let (first, last) = (offsets.start, offsets.end);
         self.ongoing.remove(&first);
@@ -75,11 +75,11 @@ impl Transactions {
         self.aborted.drain(..gone);
     }
 
-    /// Those of which there is something from `offset` to before `end`.
+    /// Returns the aborted transactions with records from `offset` to before `end`.
     pub(crate) fn aborted(&self, offset: u64, end: u64) -> impl Iterator<Item = &Aborted> {
         let before = self.aborted.partition_point(|it| it.last < offset);
         let behind = &self.aborted[before..];
-        // The first one whose end left nothing unstable before `end` is the last to look at.
+        // No transaction was open before `end` when this one ended, so the search stops there.
         let last = behind.iter().position(|it| it.stable >= end);
         let looked_at = &behind[..last.map_or(behind.len(), |at| at + 1)];
         looked_at.iter().filter(move |it| it.first < end)

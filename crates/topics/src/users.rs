@@ -1,13 +1,13 @@
-//! Who may come in by name and password, as SCRAM keeps it (RFC 5802): nothing here tells a password.
+//! Users with passwords, as SCRAM credentials (RFC 5802): nothing stored here reveals a password.
 //!
-//! A change of a user is decided here, written, and taken ([`Users::put`], [`Users::remove`]), under
-//! one lock. What the bytes of a credential are made of is the door's to know.
+//! A change of a user is decided here, written, and then applied ([`Users::put`],
+//! [`Users::remove`]), under one lock. The Kafka listener computes the bytes of a credential.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What SCRAM hashes with: its mechanism. The numbers are Kafka's, and stand on disk.
+/// The SCRAM mechanism, by its hash function. The numbers are Kafka's, and are stored on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Hash {
@@ -17,65 +17,65 @@ pub enum Hash {
     Sha512 = 2,
 }
 
-/// What is kept of a password for one mechanism.
+/// The stored credential of a password for one mechanism.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
     /// Random bytes.
     pub salt: Vec<u8>,
-    /// Rounds.
+    /// The number of iterations.
     pub iterations: u32,
-    /// The hash of the key that a client shows.
+    /// The hash of the key with which a client proves the password.
     pub stored_key: Vec<u8>,
-    /// The key that the server shows.
+    /// The key with which the server proves itself.
     pub server_key: Vec<u8>,
 }
 
-/// A user, with a credential for one mechanism at least.
+/// A user, with a credential for at least one mechanism.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// As it says it.
+    /// The name.
     pub name: String,
     credentials: BTreeMap<Hash, Credential>,
 }
 
-/// What is done to one credential of a user.
+/// A change of one credential of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserChange {
-    /// It is this.
+    /// Sets it.
     Set(Hash, Credential),
-    /// It is gone.
+    /// Removes it.
     Remove(Hash),
-    /// All of them are.
+    /// Removes all credentials.
     RemoveAll,
 }
 
-/// Why a user is not changed, with the error that Kafka has for it.
+/// The reason why a user is not changed, with Kafka's error for it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UserError {
     /// UNACCEPTABLE_CREDENTIAL.
-    #[error("a user's name has 1 to {NAME_SIZE_MAX} bytes")]
+    #[error("a user name needs 1 to {NAME_SIZE_MAX} bytes")]
     Name,
     /// UNACCEPTABLE_CREDENTIAL.
     #[error("{iterations} iterations are not between {ITERATIONS_MIN} and {ITERATIONS_MAX}")]
     Iterations {
-        /// What was given.
+        /// The given number.
         iterations: u32,
     },
     /// UNACCEPTABLE_CREDENTIAL.
-    #[error("a salt has 1 to {SALT_SIZE_MAX} bytes, and keys have those of their hash")]
+    #[error("a salt needs 1 to {SALT_SIZE_MAX} bytes, and keys need the size of their hash")]
     Sizes,
     /// RESOURCE_NOT_FOUND.
     #[error("there is no such user, or it has no credential of that mechanism")]
     Unknown,
     /// POLICY_VIOLATION.
-    #[error("there are {USERS_MAX} users, and no room for more")]
+    #[error("too many users (limit {USERS_MAX})")]
     Room,
 }
 
-/// Rounds that are asked for, at least: what RFC 7677 and Kafka's tools say.
+/// The fewest iterations, as RFC 7677 and Kafka's tools require.
 pub const ITERATIONS_MIN: u32 = 4_096;
 
-/// Rounds, at most: a client has to do them all while it waits.
+/// The most iterations: a client computes all of them while it waits.
 pub const ITERATIONS_MAX: u32 = 1_000_000;
 
 const NAME_SIZE_MAX: usize = 255;
@@ -87,15 +87,15 @@ const USERS_MAX: usize = 100_000;
 pub struct Users(BTreeMap<String, Arc<User>>);
 
 impl Hash {
-    /// All of them.
+    /// All mechanisms.
     pub const ALL: [Self; 2] = [Self::Sha256, Self::Sha512];
 
-    /// The mechanism of that number.
+    /// Returns the mechanism of this number.
     pub fn from_u8(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|it| *it as u8 == number)
     }
 
-    /// What its mechanism is called.
+    /// Returns the name of the mechanism.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sha256 => "SCRAM-SHA-256",
@@ -103,7 +103,7 @@ impl Hash {
         }
     }
 
-    /// Bytes that it makes.
+    /// Returns the size of its hashes, in bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::Sha256 => 32,
@@ -113,7 +113,7 @@ impl Hash {
 }
 
 impl User {
-    /// One without credentials, which is none yet.
+    /// Returns a user without credentials, to which one has to be added.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -121,26 +121,26 @@ impl User {
         }
     }
 
-    /// The same with another credential.
+    /// Returns the user with one more credential.
     #[must_use]
     pub fn with(mut self, hash: Hash, credential: Credential) -> Self {
         self.credentials.insert(hash, credential);
         self
     }
 
-    /// What is kept for a mechanism.
+    /// Returns the credential for a mechanism.
     pub fn credential(&self, hash: Hash) -> Option<&Credential> {
         self.credentials.get(&hash)
     }
 
-    /// What is kept, by mechanism.
+    /// Returns the credentials, by mechanism.
     pub fn credentials(
         &self,
     ) -> impl ExactSizeIterator<Item = (Hash, &Credential)> + DoubleEndedIterator {
         self.credentials.iter().map(|(it, kept)| (*it, kept))
     }
 
-    /// Whether something by which this user was let in lets in the one that is called so now.
+    /// Returns whether the present user of this name still has a credential that this one has.
     pub fn is_still(&self, now: Option<&Self>) -> bool {
         let same = |now: &Self| {
             let mut all = self.credentials();
@@ -151,7 +151,7 @@ impl User {
 }
 
 impl Users {
-    /// What becomes of a user: `None` if nothing is left of it.
+    /// Decides a change of a user: `None` if no credential is left.
     pub fn decide(&self, name: &str, changes: &[UserChange]) -> Result<Option<User>, UserError> {
         if name.is_empty() || name.len() > NAME_SIZE_MAX {
             return Err(UserError::Name);
@@ -181,33 +181,33 @@ impl Users {
         Ok(Some(user).filter(|user| !user.credentials.is_empty()))
     }
 
-    /// Takes a user as it was written.
+    /// Adds or replaces a user as it was written.
     pub fn put(&mut self, user: User) {
         self.0.insert(user.name.clone(), Arc::new(user));
     }
 
-    /// Takes that there is no such user any more.
+    /// Removes a user.
     pub fn remove(&mut self, name: &str) {
         self.0.remove(name);
     }
 
-    /// The user of that name.
+    /// Returns the user of this name.
     pub fn find(&self, name: &str) -> Option<&Arc<User>> {
         self.0.get(name)
     }
 
-    /// All users, by name.
+    /// Returns all users, by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<User>> {
         self.0.values()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no users.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Whether a credential can be used.
+/// Checks that a credential is usable.
 pub(crate) fn check(hash: Hash, credential: &Credential) -> Result<(), UserError> {
     let &Credential { iterations, .. } = credential;
     if !(ITERATIONS_MIN..=ITERATIONS_MAX).contains(&iterations) {

@@ -1,4 +1,4 @@
-//! A message that is being put together from chunks.
+//! The assembly of a message from chunks.
 
 use std::collections::HashMap;
 
@@ -14,98 +14,99 @@ use super::tools::Partial;
 use crate::facts::{self, PARTS_MAX};
 use crate::json;
 
-/// What a message may take.
+/// The size limits of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Its parts, in bytes.
+    /// The size of its parts, in bytes.
     pub parts_max: usize,
-    /// Its metadata, in bytes.
+    /// The size of its metadata, in bytes.
     pub metadata_max: usize,
 }
 
-/// Why a chunk is not taken. The message stays as it was.
+/// The reason why a chunk is refused. The message stays as it was.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
-    /// The chunk is no JSON object of its kind.
+    /// The chunk is not a JSON object of its kind.
     #[error("{0}")]
     Malformed(String),
-    /// There is no such kind, and it looks like another.
-    #[error("there is no chunk of type `{kind}`; is `{nearest}` meant?")]
+    /// The kind is unknown and resembles a known one.
+    #[error("unknown chunk type `{kind}`; is `{nearest}` meant?")]
     Kind {
         /// The kind that the chunk names.
         kind: String,
         /// The kind that may be meant.
         nearest: &'static str,
     },
-    /// Objects and arrays lie too deep within each other.
-    #[error("objects and arrays lie more than {max} deep", max = json::DEPTH_MAX - 1)]
+    /// Objects and arrays are nested too deeply.
+    #[error("objects and arrays are nested more than {max} deep", max = json::DEPTH_MAX - 1)]
     TooDeep,
-    /// A text that is not under way.
-    #[error("`{id}` is not under way: `{prose}-start` begins it")]
+    /// The text was not started, or has ended.
+    #[error("`{id}` was not started: send `{prose}-start` first")]
     NoText {
         /// `text` or `reasoning`.
         prose: &'static str,
         /// Its id.
         id: String,
     },
-    /// A call that nobody began.
-    #[error("there is no tool call `{id}`: `tool-input-start` or `tool-input-available` begins it")]
+    /// The tool call was not started.
+    #[error("unknown tool call `{id}`: send `tool-input-start` or `tool-input-available` first")]
     NoCall {
         /// Its id.
         id: String,
     },
-    /// A streamed input that nobody began.
-    #[error("there is no tool call `{id}` with a streamed input: `tool-input-start` begins it")]
+    /// The streamed input was not started.
+    #[error("tool call `{id}` has no streamed input: send `tool-input-start` first")]
     NoInput {
         /// The id of the call.
         id: String,
     },
-    /// An approval that nobody asked for.
-    #[error("there is no request for approval `{id}`: `tool-approval-request` makes it")]
+    /// The approval was not requested.
+    #[error("unknown approval request `{id}`: send `tool-approval-request` first")]
     NoApproval {
         /// Its id.
         id: String,
     },
-    /// A field that this kind of chunk needs.
+    /// A field that this kind of chunk requires.
     #[error("`{field}` is missing or of the wrong type")]
     Field {
-        /// Which one.
+        /// The name of the field.
         field: &'static str,
     },
-    /// The message would be larger than allowed.
-    #[error("the message would be larger than {size_max} bytes")]
+    /// The message would exceed its size limit.
+    #[error("the message exceeds {size_max} bytes")]
     TooLarge {
         /// The limit, in bytes.
         size_max: usize,
     },
     /// The message would have too many parts.
-    #[error("the message would have more than {PARTS_MAX} parts")]
+    #[error("the message has too many parts (limit {PARTS_MAX})")]
     TooManyParts,
 }
 
-/// See the module's documentation.
+/// A message in assembly. Chunks are added in order; the message can be read at any time.
 #[derive(Debug)]
 pub struct Assembly {
     pub(super) sizes: Sizes,
     pub(super) slots: Vec<Slot>,
-    /// How many of them the message has: the AI SDK shows the beginning of a step with what follows.
+    /// The number of slots that the message shows: as in the AI SDK, the start of a step appears
+    /// with its first part.
     shown: usize,
-    /// Bytes of all slots, at most.
+    /// The largest size of all slots together, in bytes.
     size: usize,
-    /// Texts that may go on, by id.
+    /// The indexes of texts that may continue, by id.
     texts: HashMap<(Prose, String), usize>,
-    /// Inputs of tools that may go on, by the id of their call.
+    /// Inputs of tools that may continue, by the id of their call.
     pub(super) inputs: HashMap<String, Partial>,
-    /// What has come of those inputs, between quotes.
+    /// The received text of those inputs, as it is written between quotes.
     pub(super) streams: Vec<String>,
-    /// Bytes of all streams.
+    /// The size of all streams, in bytes.
     pub(super) streamed_size: usize,
     metadata: MessageMetadata,
     error: Option<String>,
 }
 
 impl Sizes {
-    /// Those of a node's messages: parts and metadata together are a message.
+    /// Returns the sizes for a node's messages, whose limit applies to parts and metadata together.
     pub fn of(limits: &node::conversations::Limits) -> Self {
         let metadata_max = limits.metadata_bytes_max;
         Self {
@@ -116,7 +117,7 @@ impl Sizes {
 }
 
 impl Assembly {
-    /// An empty message.
+    /// Returns an empty message.
     pub fn new(sizes: Sizes) -> Self {
         Self {
             sizes,
@@ -132,7 +133,7 @@ impl Assembly {
         }
     }
 
-    /// Takes the next chunk, a JSON object; says whether it is the last.
+    /// Adds the next chunk, a JSON object. Returns how the message ended if it is the last one.
     pub fn push(&mut self, text: &str) -> Result<Option<Ended>, ChunkError> {
         let chunk = Chunk::read(text)?;
         match chunk {
@@ -155,7 +156,7 @@ impl Assembly {
         }
     }
 
-    /// The message as it is now.
+    /// Returns the present message.
     pub fn message(&self) -> Assembled {
         let mut parts = String::with_capacity(self.size);
         let mut room = self.sizes.parts_max.saturating_sub(self.size);
@@ -179,7 +180,7 @@ impl Assembly {
         }
     }
 
-    /// Whether `size` bytes more fit, with the names of fields around them.
+    /// Checks that `size` bytes more fit, with the names of fields around them.
     pub(super) fn check_room(&self, size: usize) -> Result<(), ChunkError> {
         let size_max = self.sizes.parts_max;
         if self.size + size + OVERHEAD > size_max {
@@ -188,7 +189,7 @@ impl Assembly {
         Ok(())
     }
 
-    /// Whether `size` bytes more of inputs of tools can be held.
+    /// Checks that `size` bytes more of tool inputs fit.
     pub(super) fn check_streamed(&self, size: usize) -> Result<(), ChunkError> {
         let size_max = self.sizes.parts_max;
         if self.streamed_size + size > size_max {
@@ -250,7 +251,7 @@ impl Assembly {
         }
     }
 
-    /// Adds a part; gives its place.
+    /// Adds a part and returns its index.
     pub(super) fn add(&mut self, slot: Slot) -> Result<usize, ChunkError> {
         if self.slots.len() == PARTS_MAX {
             return Err(ChunkError::TooManyParts);
@@ -261,7 +262,7 @@ impl Assembly {
         Ok(self.slots.len() - 1)
     }
 
-    /// Changes the slot at `index`, and knows its size afterwards.
+    /// Changes the slot at `index` and updates the size.
     fn change(&mut self, index: usize, change: impl FnOnce(&mut Slot, &[String])) {
         let Some(slot) = self.slots.get_mut(index) else {
             return;
@@ -303,13 +304,13 @@ impl Assembly {
         Ok(())
     }
 
-    /// The first part of the step under way.
+    /// Returns the index of the first part of the present step.
     pub(super) fn step_begin(&self) -> usize {
         let start = |slot: &Slot| matches!(slot, Slot::StepStart);
         self.slots.iter().rposition(start).map_or(0, |at| at + 1)
     }
 
-    /// Takes back the parts of the step under way.
+    /// Removes the parts of the present step.
     fn reset_step(&mut self) {
         self.texts.clear();
         self.inputs.clear();
@@ -361,7 +362,7 @@ impl Assembly {
     }
 }
 
-/// Whether a chunk can stand among the parts as it is.
+/// Checks that a chunk is a valid part as it is.
 fn check_part(text: &str) -> Result<(), ChunkError> {
     match facts::of_part(text) {
         Ok(_) => Ok(()),

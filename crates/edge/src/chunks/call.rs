@@ -1,4 +1,4 @@
-//! A tool's call and its result: a part that is completed in place.
+//! The part of a tool call: it is completed in place by its result.
 
 use serde_json::value::RawValue;
 
@@ -7,13 +7,13 @@ use super::repair::partial_value;
 use super::slot::{OVERHEAD, field, owned, size_of_optional, written_size};
 use crate::json;
 
-/// The beginning of a tool's input as it was streamed: `len` bytes of one of the assembly's streams,
-/// which hold what is between the quotes of the deltas.
+/// The received part of a tool's streamed input: the first `len` bytes of one of the assembly's
+/// streams, which hold the text between the quotes of the deltas.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Streamed {
     pub(super) stream: usize,
     pub(super) len: usize,
-    /// The input is a text, not JSON.
+    /// True if the input is a text instead of JSON.
     pub(super) is_text: bool,
 }
 
@@ -22,14 +22,15 @@ impl Streamed {
         &streams[self.stream][..self.len]
     }
 
-    /// The input that this is or begins, as JSON; `None` if it begins none.
+    /// Returns the complete input, or its completed beginning, as JSON; `None` if it is not valid
+    /// yet.
     fn value(&self, streams: &[String]) -> Option<String> {
         let body = self.body(streams);
         if self.is_text {
             return Some(format!("\"{body}\""));
         }
         let unescaped = |body: &str| serde_json::from_str::<String>(&format!("\"{body}\"")).ok();
-        // The first half of a surrogate pair is no text yet.
+        // The first half of a surrogate pair is not a valid text yet.
         let cut = || body.rfind("\\u").map(|at| &body[..at]);
         let input = unescaped(body).or_else(|| unescaped(cut()?))?;
         partial_value(&input)
@@ -43,11 +44,11 @@ pub(super) enum Input {
     Absent,
     /// JSON.
     Value(String),
-    /// It is not known to be complete.
+    /// The input may be incomplete.
     Streamed(Streamed),
 }
 
-/// What a chunk makes of a call, field by field as the AI SDK does it.
+/// The fields that a chunk sets in a call, as the AI SDK does.
 #[derive(Debug, Default)]
 pub(super) struct Update {
     pub(super) state: &'static str,
@@ -57,7 +58,7 @@ pub(super) struct Update {
     pub(super) output: Option<String>,
     pub(super) error_text: Option<String>,
     pub(super) preliminary: Option<bool>,
-    /// These stay as they are if they are absent.
+    /// The following fields keep their value if they are absent.
     pub(super) title: Option<String>,
     pub(super) metadata: Option<String>,
     pub(super) provider_executed: Option<bool>,
@@ -77,11 +78,11 @@ impl Update {
     }
 }
 
-/// A request for approval, and its answer.
+/// An approval request and its response.
 #[derive(Debug)]
 struct Approval {
     id: String,
-    /// Members of the request, each with the comma before it.
+    /// The fields of the request, each with the comma before it.
     request: String,
     approved: Option<bool>,
     reason: Option<String>,
@@ -137,7 +138,7 @@ impl Call {
         replace(provider_metadata, update.provider_metadata);
     }
 
-    /// Takes the result of the call: its input stays.
+    /// Applies the result of the call; its input stays.
     pub(super) fn finish(&mut self, streams: &[String], update: Update) {
         let input = match std::mem::take(&mut self.input) {
             Input::Streamed(streamed) => match streamed.value(streams) {
@@ -182,7 +183,7 @@ impl Call {
         });
     }
 
-    /// Whether the call asked for the approval of that id.
+    /// Returns whether the call has an approval request of this id.
     pub(super) fn has_approval(&self, id: &str) -> bool {
         self.approval.as_ref().is_some_and(|it| it.id == id)
     }
@@ -200,7 +201,7 @@ impl Call {
         );
     }
 
-    /// Bytes of the part, at most, without an input that is being streamed.
+    /// Returns the largest size of the part without a streamed input, in bytes.
     pub(super) fn size(&self) -> usize {
         let values = [
             &self.output,

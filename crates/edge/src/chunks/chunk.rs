@@ -1,4 +1,4 @@
-//! One chunk, as the AI SDK writes it.
+//! Parsing of one chunk.
 
 use std::borrow::Cow;
 
@@ -9,44 +9,44 @@ use serde_json::value::RawValue;
 use super::assembly::ChunkError;
 use crate::json;
 
-/// What a chunk says. Values are borrowed as they are written.
+/// A chunk. Values are borrowed as they are written.
 #[derive(Debug)]
 pub(super) enum Chunk<'a> {
-    /// The message begins, or has metadata. `message_id` counts if it begins.
+    /// The message begins, or gets metadata. `message_id` is set if it begins.
     Metadata(Metadata<'a>),
     Finish(Metadata<'a>),
     Abort,
     Error(Cow<'a, str>),
     StartStep,
     FinishStep,
-    /// The parts of the step under way are taken back.
+    /// The parts of the present step are removed.
     ResetStep,
-    /// A text begins, goes on or ends.
+    /// A text begins, continues or ends.
     ProseStart(Prose, Piece<'a>),
     ProseDelta(Prose, Piece<'a>),
     ProseEnd(Prose, Piece<'a>),
-    /// Something about a tool's call.
+    /// A step of a tool call.
     Tool(ToolStep, Box<Tool<'a>>),
-    /// An answer to a request for approval.
+    /// The response to an approval request.
     Approved(Box<Approved<'a>>),
-    /// Data; a later one of the same type and id takes its place.
+    /// Data; it replaces earlier data of the same type and id.
     Data(Data<'a>),
-    /// Data that is not part of the message.
+    /// Data that does not become a part of the message.
     Transient,
-    /// A part of which these fields are kept: a file, a source.
+    /// A part that keeps only these fields: a file, a source.
     Picked(&'static [&'static str]),
-    /// A part as it stands, which a later version may send.
+    /// Another kind of part, taken as it is: later versions may send it.
     Part,
 }
 
-/// Which kind of text.
+/// The kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Prose {
     Text,
     Reasoning,
 }
 
-/// What happens to a tool's call.
+/// The steps of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToolStep {
     InputStart,
@@ -59,7 +59,7 @@ pub(super) enum ToolStep {
     OutputError,
 }
 
-/// A field that may be `null`, which is not the same as absent.
+/// A field in which `null` differs from absent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Given<'a>(pub(super) Option<&'a RawValue>);
 
@@ -69,7 +69,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Given<'a> {
     }
 }
 
-/// Fields of the chunks of a text.
+/// The fields of the chunks of a text.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Piece<'a> {
@@ -83,7 +83,7 @@ pub(super) struct Piece<'a> {
     pub(super) provider_metadata: Option<&'a RawValue>,
 }
 
-/// Fields of the chunks of a tool's call.
+/// The fields of the chunks of a tool call.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Tool<'a> {
@@ -123,7 +123,7 @@ pub(super) struct Tool<'a> {
     pub(super) preliminary: Option<bool>,
 }
 
-/// Fields of a `tool-approval-response`.
+/// The fields of a `tool-approval-response`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Approved<'a> {
@@ -137,7 +137,7 @@ pub(super) struct Approved<'a> {
     pub(super) provider_metadata: Option<&'a RawValue>,
 }
 
-/// Fields of a data chunk.
+/// The fields of a data chunk.
 #[derive(Debug, Deserialize)]
 pub(super) struct Data<'a> {
     #[serde(borrow, rename = "type")]
@@ -150,7 +150,7 @@ pub(super) struct Data<'a> {
     pub(super) transient: bool,
 }
 
-/// Fields of the chunks that have metadata of the message.
+/// The fields of the chunks with message metadata.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Metadata<'a> {
@@ -173,8 +173,8 @@ struct Failure<'a> {
     error_text: Cow<'a, str>,
 }
 
-/// The chunks of a text or a call, and those that change parts that are there. What is nearly one of
-/// them is a slip, not a later invention.
+/// The chunk types of texts and calls, and those that change existing parts. A type that nearly
+/// equals one of them is an error and not a type of a later version.
 const KINDS: [&str; 16] = [
     "text-start",
     "text-delta",
@@ -208,7 +208,7 @@ const CUSTOM: [&str; 3] = ["type", "kind", "providerMetadata"];
 const STEERING: [&str; 3] = ["type", "id", "parts"];
 
 impl<'a> Chunk<'a> {
-    /// Reads a JSON object.
+    /// Parses a JSON object.
     pub(super) fn read(text: &'a str) -> Result<Self, ChunkError> {
         if json::depth(text.as_bytes()) >= json::DEPTH_MAX {
             return Err(ChunkError::TooDeep);

@@ -1,8 +1,8 @@
-//! The message that an assembly makes, and how its author ended it.
+//! The assembled message, and how its author ended it.
 
 use node::conversations::{PartFact, Status};
 
-/// How the author ended the message.
+/// The author's ending of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// `finish`.
@@ -14,7 +14,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// The status of the message then.
+    /// Returns the status that the message gets.
     pub fn status(self) -> Status {
         match self {
             Self::Finished => Status::Complete,
@@ -23,15 +23,16 @@ impl Ended {
     }
 }
 
-/// What a message is made of.
+/// An assembled message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembled {
-    /// A JSON array.
+    /// The parts, as a JSON array.
     pub parts: String,
-    /// One for each part.
+    /// The facts of each part.
     pub facts: Vec<PartFact>,
-    /// A JSON object, empty if there are none. The text of an `error` chunk is its `error`, unless its
-    /// author used that name; metadata that are no object are its `value`.
+    /// The metadata, as a JSON object; empty if there is none. The text of an `error` chunk is its
+    /// `error` field, unless the author used that name; metadata that is not an object is its
+    /// `value` field.
     pub metadata: String,
 }
 

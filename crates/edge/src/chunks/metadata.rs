@@ -1,4 +1,4 @@
-//! Metadata of a message that is being put together: merged as the AI SDK merges them.
+//! The metadata of a message in assembly, merged as the AI SDK does.
 
 use std::fmt::Write as _;
 
@@ -6,13 +6,13 @@ use serde_json::value::RawValue;
 
 use crate::json;
 
-/// Any JSON value, or none.
+/// The metadata: any JSON value, or none.
 #[derive(Debug, Default)]
 pub(super) struct MessageMetadata(Option<String>);
 
 impl MessageMetadata {
-    /// These with `change`: the first value is taken as it is, later ones are merged into it
-    /// (`mergeObjects` of `vercel/ai`).
+    /// Returns the metadata merged with `change`: the first value is taken as it is, later ones are
+    /// merged into it (`mergeObjects` of `vercel/ai`).
     pub(super) fn merged(&self, change: &str) -> Self {
         Self(Some(match &self.0 {
             None => change.to_owned(),
@@ -20,13 +20,13 @@ impl MessageMetadata {
         }))
     }
 
-    /// Bytes of the object that they are kept as.
+    /// Returns the size of the stored object, in bytes.
     pub(super) fn size(&self) -> usize {
         self.object().len()
     }
 
-    /// The object that they are kept as, with the text of an `error` chunk if that fits; empty if
-    /// there are none.
+    /// Returns the stored object, with the text of an `error` chunk if that fits; empty if there is
+    /// no metadata.
     pub(super) fn with_error(&self, error: Option<&str>, size_max: usize) -> String {
         let object = self.object();
         let Some(error) = error else { return object };
@@ -48,14 +48,14 @@ impl MessageMetadata {
         match &self.0 {
             None => String::new(),
             Some(value) if value.starts_with('{') => value.clone(),
-            // Metadata of a message are an object.
+            // A message stores its metadata as an object.
             Some(value) => format!("{{\"value\":{value}}}"),
         }
     }
 }
 
-/// A value as an object, as JavaScript spreads it: the items of an array and the letters of a text
-/// under their places, nothing of any other value.
+/// Returns a value as an object, as JavaScript spreads it: the items of an array or the letters of
+/// a text by index, and nothing of any other value.
 fn spread(value: &str) -> String {
     if value.starts_with('{') {
         return value.to_owned();
@@ -73,7 +73,7 @@ fn spread(value: &str) -> String {
     let mut object = String::from("{");
     for (place, item) in items.iter().enumerate() {
         let comma = if place > 0 { "," } else { "" };
-        // A String takes everything that is written to it.
+        // Writing to a String cannot fail.
         let _ = write!(object, "{comma}\"{place}\":{item}");
     }
     object.push('}');

@@ -1,4 +1,4 @@
-//! A tool's input as far as it has come: incomplete JSON, completed.
+//! Completion of a tool's incomplete JSON input.
 //!
 //! This gives the same value as `parsePartialJson` of the AI SDK (`fix-json.ts` and
 //! `parse-partial-json.ts` of `vercel/ai`), which shows an input while it is streamed.
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::json;
 
-/// The JSON value that `text` is or begins; `None` if it begins none.
+/// Returns the JSON value that `text` is or begins; `None` if it begins none.
 pub(super) fn partial_value(text: &str) -> Option<String> {
     let value = whole(text).or_else(|| whole(&completed(text)))?;
     (json::depth(value.as_bytes()) < json::DEPTH_MAX - 1).then_some(value)
@@ -18,16 +18,16 @@ fn whole(text: &str) -> Option<String> {
     Some(value.get().to_owned())
 }
 
-/// What surrounds the place that was read to.
+/// The syntax at the present position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Root,
     Finish,
     String,
     Escape,
-    /// In `\u`, behind so many digits.
+    /// In `\u`, after this number of digits.
     UnicodeEscape(u8),
-    /// Since that byte.
+    /// In a literal that begins at this byte.
     Literal(usize),
     Number,
     ObjectStart,
@@ -43,11 +43,11 @@ enum State {
 
 struct Scanner {
     stack: Vec<State>,
-    /// The end of the longest beginning that can be completed.
+    /// The end of the longest prefix that can be completed.
     valid_end: usize,
 }
 
-/// The longest beginning of `text` that can be completed, with what it lacks.
+/// Completes the longest possible prefix of `text`.
 fn completed(text: &str) -> String {
     let mut scanner = Scanner {
         stack: vec![State::Root],

@@ -1,4 +1,4 @@
-//! A part that is being put together.
+//! The parts of a message in assembly.
 
 use serde_json::value::RawValue;
 
@@ -6,7 +6,7 @@ use super::call::Call;
 use super::chunk::Prose;
 use crate::json;
 
-/// See the module's documentation. Everything in it but ids and names is JSON as it came.
+/// A part of a message in assembly. Everything except ids and names is JSON as it was received.
 #[derive(Debug)]
 pub(super) enum Slot {
     Text(Text),
@@ -20,19 +20,19 @@ pub(super) enum Slot {
     Whole(String),
 }
 
-/// The part that a step begins with.
+/// The part at the start of a step.
 const STEP_START: &str = r#"{"type":"step-start"}"#;
 
-/// A text or reasoning.
+/// A text or reasoning part.
 #[derive(Debug)]
 pub(super) struct Text {
     prose: Prose,
     id: String,
-    /// What is between the quotes.
+    /// The text as it is written between quotes.
     body: String,
     provider_metadata: Option<String>,
     citations: Option<String>,
-    /// It may go on.
+    /// True while it may continue.
     is_open: bool,
 }
 
@@ -89,7 +89,8 @@ impl Text {
 }
 
 impl Slot {
-    /// Bytes of the part with its comma, at most; without the input of a call that is being streamed.
+    /// Returns the largest size of the part with its comma, in bytes, without a streamed input of a
+    /// call.
     pub(super) fn size(&self) -> usize {
         1 + match self {
             Self::Text(text) => text.size(),
@@ -99,8 +100,8 @@ impl Slot {
         }
     }
 
-    /// Appends the part's JSON. The input of a call that is being streamed is left out if it is
-    /// larger than `room`, of which it takes as much as it needs.
+    /// Appends the part's JSON. A streamed input of a call is left out if it is larger than `room`,
+    /// which is reduced by its size.
     pub(super) fn write(&self, streams: &[String], text: &mut String, room: &mut usize) {
         match self {
             Self::Text(part) => part.write(text),
@@ -111,13 +112,13 @@ impl Slot {
     }
 }
 
-/// Names of fields, quotes and braces of a text, at most.
+/// The largest size of the names of fields, quotes and braces of a text, in bytes.
 const TEXT_OVERHEAD: usize = 112;
 
-/// The same of any part: those of a tool's call.
+/// The largest size of the same in any part, which is that of a tool call.
 pub(super) const OVERHEAD: usize = 512;
 
-/// Bytes of `text` as JSON, without the quotes. No way to write it takes fewer.
+/// Returns the size of `text` as JSON, without the quotes. No other notation is shorter.
 pub(super) fn written_size(text: &str) -> usize {
     let size = |byte| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
@@ -131,7 +132,7 @@ pub(super) fn size_of_optional(value: &Option<String>) -> usize {
     value.as_ref().map_or(0, String::len)
 }
 
-/// Takes a value if there is one.
+/// Replaces a value if there is a new one.
 pub(super) fn keep(place: &mut Option<String>, value: Option<&RawValue>) {
     if let Some(value) = value {
         *place = owned(Some(value));
@@ -142,7 +143,7 @@ pub(super) fn owned(value: Option<&RawValue>) -> Option<String> {
     value.map(|value| value.get().to_owned())
 }
 
-/// Appends a member of an object, if there is one.
+/// Appends a field of an object, if it has a value.
 pub(super) fn field(text: &mut String, name: &str, value: Option<&str>) {
     if let Some(value) = value {
         text.push_str(",\"");

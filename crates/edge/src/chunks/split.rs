@@ -1,45 +1,45 @@
-//! Finds JSON documents in a body: a line each, or a server-sent event each.
+//! Splitting of a body into JSON documents: one per line, or one per server-sent event.
 
-/// How documents follow each other.
+/// The framing of documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// A line each (`application/jsonl`, `application/x-ndjson`).
+    /// A document is a line (`application/jsonl`, `application/x-ndjson`).
     Lines,
-    /// An event each (`text/event-stream`), until one that is `[DONE]`.
+    /// A document is an event (`text/event-stream`); the event `[DONE]` is the last.
     Events,
 }
 
 /// A document is longer than allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a chunk is longer than {size_max} bytes")]
+#[error("a chunk exceeds {size_max} bytes")]
 pub struct TooLong {
     /// The limit, in bytes.
     pub size_max: usize,
 }
 
-/// Cuts a body into documents, in whatever pieces it arrives.
+/// Splits a body that arrives in any pieces into documents.
 ///
-/// Server-sent events are read as the HTML standard says (9.2.6): lines end with CR, LF or both, the
-/// `data` lines of an event are joined, comments and other fields are passed over.
+/// Server-sent events are read as the HTML standard says (9.2.6): lines end with CR, LF or both,
+/// the `data` lines of an event are joined, comments and other fields are skipped.
 #[derive(Debug)]
 pub struct Splitter {
     framing: Framing,
     size_max: usize,
-    /// The line that has not ended.
+    /// The incomplete line.
     line: Vec<u8>,
-    /// The data of the event that has not ended.
+    /// The data of the incomplete event.
     data: Option<Vec<u8>>,
-    /// The last byte was a CR that ended a line: a LF belongs to it.
+    /// The last byte was a CR that ended a line: an LF after it belongs to it.
     after_return: bool,
-    /// `[DONE]` has come: nothing counts any more.
+    /// `[DONE]` was received: everything after it is ignored.
     is_done: bool,
 }
 
-/// What follows the last event of a UI message stream.
+/// The event after the last one of a UI message stream.
 const DONE: &[u8] = b"[DONE]";
 
 impl Splitter {
-    /// A splitter for documents of up to `size_max` bytes.
+    /// Returns a splitter for documents of up to `size_max` bytes.
     pub fn new(framing: Framing, size_max: usize) -> Self {
         Self {
             framing,
@@ -51,8 +51,8 @@ impl Splitter {
         }
     }
 
-    /// Takes the next piece and hands each document that is complete to `each`. Whatever goes wrong
-    /// ends the body: a splitter is of no use afterwards.
+    /// Splits the next piece and passes each complete document to `each`. After an error the
+    /// splitter cannot be used any more.
     pub fn feed<E: From<TooLong>>(
         &mut self,
         mut bytes: &[u8],
@@ -79,7 +79,7 @@ impl Splitter {
         Ok(())
     }
 
-    /// The body has ended as it should: what has not ended by itself has now.
+    /// Ends the body, and with it the last line and event.
     pub fn finish<E: From<TooLong>>(
         &mut self,
         each: &mut impl FnMut(&[u8]) -> Result<(), E>,
@@ -100,7 +100,7 @@ impl Splitter {
         if self.is_done {
             return Ok(());
         }
-        // The name of a field and the end of a line are no document.
+        // The name of the field and the end of the line do not count.
         if held + bytes.len() > self.size_max + FIELD.len() + 2 {
             let size_max = self.size_max;
             return Err(TooLong { size_max });
@@ -129,8 +129,8 @@ impl Splitter {
                     match &mut self.data {
                         None => self.data = Some(value.to_vec()),
                         Some(data) => {
-                            // Between tokens any white space is as good as a line's end, and a
-                            // document is to be a line.
+                            // Between JSON tokens a space is the same as a line end, and a document
+                            // has to be one line.
                             data.push(b' ');
                             data.extend_from_slice(value);
                         }
@@ -171,5 +171,5 @@ fn give<E: From<TooLong>>(
     each(document)
 }
 
-/// The field of an event that counts.
+/// The event field with the document.
 const FIELD: &[u8] = b"data:";

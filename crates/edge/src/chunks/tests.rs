@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// The message that lines make.
+/// Returns the message of these lines.
 fn assemble(lines: &[u8], sizes: Sizes) -> node::conversations::Assembled {
     use node::conversations::Assemble as _;
     let lines = lines.split(|byte| *byte == b'\n');
@@ -16,7 +16,7 @@ const SIZES: Sizes = Sizes {
     metadata_max: 1 << 10,
 };
 
-/// Puts the chunks together; how it ended, if it did.
+/// Adds the chunks; returns how the message ended, if it did.
 fn push_all(chunks: &[Value]) -> (Assembly, Option<Ended>) {
     let mut assembly = Assembly::new(SIZES);
     let mut ended = None;
@@ -210,12 +210,12 @@ fn a_wrong_chunk_is_told_and_changes_nothing() {
     );
     check(
         r#"{"type":"text-delta","id":"t","delta":"x"}"#,
-        "`text-start` begins it",
+        "send `text-start` first",
     );
     check(r#"{"type":"text-start"}"#, "missing field `id`");
     check(
         r#"{"type":"tool-output-available","toolCallId":"c"}"#,
-        "there is no tool call `c`",
+        "unknown tool call `c`",
     );
     check(
         r#"{"type":"tool-input-start","toolCallId":"c"}"#,
@@ -224,7 +224,7 @@ fn a_wrong_chunk_is_told_and_changes_nothing() {
     check(r#"{"type":"something-later","id":"\ud800"}"#, "chunk: ");
     check(
         r#"{"type":"tool-approval-response","approvalId":"p","approved":true}"#,
-        "there is no request for approval `p`",
+        "unknown approval request `p`",
     );
     let deep = format!(
         r#"{{"type":"data-x","data":{}1{}}}"#,
@@ -290,7 +290,7 @@ fn lines_that_were_cut_off_make_what_they_can() {
     assert_eq!(assemble(torn.as_bytes(), SIZES), expected);
 }
 
-/// What comes out of a body that arrives in pieces of these sizes, over and over.
+/// Splits a body into pieces of these sizes, repeatedly, and returns the documents.
 fn split(framing: Framing, body: &[u8], sizes: &[usize]) -> Result<Vec<String>, TooLong> {
     let mut splitter = Splitter::new(framing, 64);
     let mut documents = Vec::new();
@@ -355,7 +355,7 @@ fn a_document_that_never_ends_is_not_waited_for() {
     }
 }
 
-/// A stream of chunks as an agent may send them, right or wrong.
+/// A stream of chunks of an agent, valid or not.
 fn chunk() -> impl Strategy<Value = Value> {
     let id = "[ab\\\\\"\u{1}]{1,2}";
     let text = "[a-z\\\\\"\u{1}é😀\n]{0,6}";

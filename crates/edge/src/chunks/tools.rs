@@ -1,7 +1,7 @@
-//! Chunks of tool calls: which call each is about, and what it makes of it.
+//! Chunks of tool calls: finds the call of each chunk and updates it.
 //!
 //! The rules are those of `processUIMessageStream` (`process-ui-message-stream.ts` of `vercel/ai`
-//! 7): the id of a call names a part of the step under way, and a later step may use it again.
+//! 7): the id of a call names a part of the present step, and a later step may use it again.
 
 use super::assembly::{Assembly, ChunkError};
 use super::call::{Call, Input, Streamed, Update};
@@ -9,7 +9,7 @@ use super::chunk::{Approved, Tool, ToolStep};
 use super::slot::Slot;
 use crate::json;
 
-/// An input that is being streamed.
+/// A streamed input.
 #[derive(Debug)]
 pub(super) struct Partial {
     streamed: Streamed,
@@ -140,7 +140,7 @@ impl Assembly {
         };
         let (is_dynamic, begun) = (partial.is_dynamic, partial.streamed.len);
         let known = self.find_in_step(|call| call.id == id && call.is_dynamic == is_dynamic);
-        // In a step that does not know the call yet, the part begins with all of it.
+        // In a step without this call yet, the part begins with the whole input.
         let size = delta.len() + known.map_or(begun, |_| 0);
         self.check_room(size)?;
         self.check_streamed(delta.len())?;
@@ -168,7 +168,7 @@ impl Assembly {
         Ok(())
     }
 
-    /// Updates the call of the step under way, or begins it.
+    /// Updates the call in the present step, or begins it.
     fn update_in_step(
         &mut self,
         tool: &Tool<'_>,
@@ -187,7 +187,7 @@ impl Assembly {
         Ok(())
     }
 
-    /// The call that a result belongs to: of the step under way, or else the newest of that id.
+    /// Returns the call of a result: that of the present step, or else the newest of this id.
     fn invocation(&self, id: &str) -> Result<usize, ChunkError> {
         let is_newest = |slot: &Slot| matches!(slot, Slot::Call(call) if call.id == id);
         let found = self.find_in_step(|call| call.id == id);
@@ -211,7 +211,7 @@ impl Assembly {
     }
 }
 
-/// The input that a chunk has.
+/// Returns the input in a chunk.
 fn given(tool: &Tool<'_>) -> Input {
     match tool.input.0 {
         Some(input) => Input::Value(input.get().to_owned()),

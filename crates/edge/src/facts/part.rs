@@ -1,4 +1,4 @@
-//! One part: which kind it is, and which tool call it belongs to.
+//! The facts of one part: its kind, and the tool call that it belongs to.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use super::stub;
 use super::word::Word;
 
-/// The fields that say what a part is. Apart from `type`, a field that is no text is somebody
-/// else's and says nothing: a data part may hold anything under any name.
+/// The fields that determine the kind of a part. Except for `type`, a field that is not a text is
+/// ignored: a data part may use any name for anything.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Part<'a> {
@@ -45,7 +45,7 @@ struct Part<'a> {
     tool_use_id: Word<'a>,
 }
 
-/// What the AI SDK nested its tool parts in up to version 4.
+/// The object around a tool part in the AI SDK up to version 4.
 #[derive(Deserialize)]
 struct Invocation<'a> {
     #[serde(borrow, default, rename = "toolCallId")]
@@ -54,7 +54,7 @@ struct Invocation<'a> {
     state: Word<'a>,
 }
 
-/// What became of a call that needed an approval.
+/// The decision on a call that needed an approval.
 #[derive(Deserialize)]
 struct Approval {
     approved: Option<bool>,
@@ -67,10 +67,10 @@ struct Call<'a> {
     id: Word<'a>,
 }
 
-/// A kind and the id of the tool call, where there is one.
+/// A kind, and the id of the tool call if there is one.
 type Meaning<'a> = (PartKind, Option<Cow<'a, str>>);
 
-/// The fact of the part that is `text`, or its path and what is wrong there.
+/// Returns the facts of the part in `text`, or the path and the error.
 pub(super) fn read(text: &str) -> Result<PartFact, String> {
     if !text.starts_with('{') {
         return Err(format!(": an object is expected, found {}", what(text)));
@@ -83,7 +83,7 @@ pub(super) fn read(text: &str) -> Result<PartFact, String> {
         size: u32::try_from(text.len()).unwrap_or(u32::MAX),
         call: id.map_or(0, |id| call_hash(&id)),
         stub: match kind {
-            // It is left out altogether.
+            // Old reasoning is left out completely.
             PartKind::Reasoning => Stub::NONE,
             _ => stub::measure(text, long),
         },
@@ -137,8 +137,8 @@ fn meaning(mut part: Part<'_>) -> Result<Meaning<'_>, String> {
     })
 }
 
-/// Whether a tool part of a UI message has its result: an output, an error or a denial. The states
-/// are those of `UIToolInvocation` (`ui-messages.ts` of `vercel/ai`).
+/// Returns whether a tool part of a UI message has its result: an output, an error or a denial. The
+/// states are those of `UIToolInvocation` (`ui-messages.ts` of `vercel/ai`).
 fn is_answered(part: &Part<'_>) -> bool {
     match &part.state {
         Word::Text(state) => match &**state {
@@ -189,7 +189,7 @@ fn invocation(json: Option<&RawValue>) -> Meaning<'_> {
     }
 }
 
-/// What a JSON value is, by its first byte.
+/// Returns the type of a JSON value, by its first byte.
 fn what(json: &str) -> &'static str {
     match json.as_bytes().first() {
         Some(b'"') => "a text",

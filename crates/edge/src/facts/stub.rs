@@ -1,20 +1,20 @@
-//! What stands for a part in a window in which it is too old to be shown as it is.
+//! Stubs: the short form of a part that is too old to be shown in full in a window.
 //!
-//! How large that is is measured when the message is appended, so what is written here may never
-//! become larger for parts that are kept already.
+//! The size of a stub is measured when the message is appended, so later versions may not make the
+//! stubs of existing parts larger.
 
 use node::conversations::Stub;
 
 use crate::json;
 
-/// What stands for a text that is left out.
+/// The replacement of a text that is left out.
 const LEFT_OUT: &str = "\"[left out]\"";
 
-/// Values up to this size are kept, whatever they are.
+/// Values up to this size stay, in bytes.
 const SMALL: usize = 64;
 
-/// Texts that are kept however long they are: without them a provider takes neither the part nor
-/// what belongs to it.
+/// Texts that stay whatever their size: without them a provider rejects the part, or the one that
+/// belongs to it.
 const KEPT: [&str; 9] = [
     "type",
     "id",
@@ -27,12 +27,12 @@ const KEPT: [&str; 9] = [
     "tool_use_id",
 ];
 
-/// How large what stands for a part is. Of its bytes `long` are those of its text.
+/// Returns the size of a part's stub. `long` is the size of the part's text.
 pub(super) fn measure(part: &str, long: usize) -> Stub {
     if part.len() < Stub::PART_SIZE_MIN {
         return Stub::NONE;
     }
-    // A part that is hardly more than its text needs no second look.
+    // A part that is hardly more than its text needs no second pass.
     let rest = part.len().saturating_sub(long) + LEFT_OUT.len();
     let size = match long > SMALL && rest <= SMALL {
         true => rest,
@@ -41,8 +41,8 @@ pub(super) fn measure(part: &str, long: usize) -> Stub {
     Stub::new(part.len(), size)
 }
 
-/// An object with whatever is large in it left out. What came out of a tool becomes a few words; what
-/// went in becomes an empty object, for a model takes nothing else there.
+/// Returns an object without its large values. The output of a tool becomes a short text; its input
+/// becomes an empty object, because models accept nothing else there.
 pub(crate) fn shrunk(object: &str) -> String {
     json::map_fields(object, |key, value| {
         let first = value.as_bytes().first();
@@ -63,7 +63,7 @@ pub(crate) fn shrunk(object: &str) -> String {
     })
 }
 
-/// Whether an output says what it is, as those of the AI SDK's model messages do.
+/// Returns whether an output has a type, as in the AI SDK's model messages.
 fn is_typed(output: &str) -> bool {
     let has = |name: &str| json::has_field(output, name);
     has("type") && has("value")

@@ -118,9 +118,9 @@ fn what_is_wrong_is_told_with_its_place() {
         let error = facts(parts).unwrap_err();
         assert!(error.contains(expected), "{parts}: {error}");
     };
-    check("{}", "parts is no array");
-    check("[{}", "parts is no array");
-    check("[{}] x", "parts is no array");
+    check("{}", "parts is not an array");
+    check("[{}", "parts is not an array");
+    check("[{}] x", "parts is not an array");
     check(
         r#"[{},"a"]"#,
         "parts[1]: an object is expected, found a text",
@@ -138,7 +138,7 @@ fn what_is_wrong_is_told_with_its_place() {
     );
     check(
         &format!("[{}{{}}]", "{},".repeat(PARTS_MAX)),
-        "more than 1024 parts",
+        "too many parts (limit 1024)",
     );
 }
 

@@ -1,14 +1,14 @@
-//! A field that says something if it is a text.
+//! A field that is only used if it is a text.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// A text, borrowed where it has no escapes; or anything else, which is skipped.
+/// A text, borrowed if it has no escapes, or any other value, which is skipped.
 #[derive(Debug, Default)]
 pub(super) enum Word<'a> {
-    /// There is no such field.
+    /// The field is absent.
     #[default]
     Absent,
     /// A text.

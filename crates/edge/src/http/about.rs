@@ -1,4 +1,4 @@
-//! What the node says of itself: health, versions, metrics, who is there.
+//! Information about the node: health, versions, metrics, agents and connections.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -12,7 +12,7 @@ use super::openapi::ProblemDocument;
 use super::problem::Problem;
 use super::{Shared, agents_json, connections_json, listed, metrics, off_thread};
 
-/// For everybody.
+/// Returns the routes that need no token.
 pub(super) fn open() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(livez))
@@ -20,7 +20,7 @@ pub(super) fn open() -> OpenApiRouter<Shared> {
         .routes(routes!(version))
 }
 
-/// For whoever has a token.
+/// Returns the routes that need a token.
 pub(super) fn guarded() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(metrics))
@@ -28,17 +28,17 @@ pub(super) fn guarded() -> OpenApiRouter<Shared> {
         .routes(routes!(connections))
 }
 
-/// Whether the process runs.
+/// Check that the process runs.
 #[utoipa::path(get, path = "/livez", tag = "node", security(()),
-    responses((status = 200, description = "It does", body = String)))]
+    responses((status = 200, description = "The process runs", body = String)))]
 async fn livez() -> &'static str {
     "ok\n"
 }
 
-/// Whether the node takes work.
+/// Check that the node accepts work.
 #[utoipa::path(get, path = "/readyz", tag = "node", security(()), responses(
-    (status = 200, description = "It does", body = String),
-    (status = 503, description = "It does not, and why", body = ProblemDocument)))]
+    (status = 200, description = "The node accepts work", body = String),
+    (status = 503, description = "The node does not accept work; `detail` is the reason", body = ProblemDocument)))]
 async fn readyz(State(shared): State<Shared>) -> Response {
     match shared.node.unready() {
         None => "ready\n".into_response(),
@@ -46,9 +46,9 @@ async fn readyz(State(shared): State<Shared>) -> Response {
     }
 }
 
-/// Versions of the software and of the native protocol.
+/// Get the versions of the software and of the native protocol.
 #[utoipa::path(get, path = "/version", tag = "node", security(()),
-    responses((status = 200, description = "Versions", body = Object)))]
+    responses((status = 200, description = "The versions", body = Object)))]
 async fn version() -> Json<Value> {
     Json(serde_json::json!({
         "software": "telpher",
@@ -57,9 +57,9 @@ async fn version() -> Json<Value> {
     }))
 }
 
-/// Metrics of the node, as OpenMetrics or, unless that is asked for, as Prometheus text 0.0.4.
+/// Get the metrics as OpenMetrics if `Accept` names it, else as Prometheus text 0.0.4.
 #[utoipa::path(get, path = "/metrics", tag = "node",
-    responses((status = 200, description = "Metrics", body = String, content(
+    responses((status = 200, description = "The metrics", body = String, content(
         (String = "text/plain"), (String = "application/openmetrics-text")))))]
 async fn metrics(State(shared): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
     let accept = headers.get_all(header::ACCEPT).into_iter();
@@ -77,16 +77,16 @@ async fn metrics(State(shared): State<Shared>, headers: HeaderMap) -> Result<Res
     Ok(([(header::CONTENT_TYPE, format.content_type())], page).into_response())
 }
 
-/// Who is subscribed to which name.
+/// List the subscribers of each name.
 #[utoipa::path(get, path = "/v1/agents", tag = "node",
-    responses((status = 200, description = "In the order of the names", body = Object)))]
+    responses((status = 200, description = "Agents in the order of their names", body = Object)))]
 async fn agents(State(shared): State<Shared>) -> Result<Response, Problem> {
     listed(move || Ok(agents_json(&shared.node))).await
 }
 
-/// Who is connected.
+/// List the open connections.
 #[utoipa::path(get, path = "/v1/connections", tag = "node",
-    responses((status = 200, description = "Oldest first", body = Object)))]
+    responses((status = 200, description = "Connections, oldest first", body = Object)))]
 async fn connections(State(shared): State<Shared>) -> Result<Response, Problem> {
     listed(move || Ok(connections_json(&shared.node))).await
 }

@@ -1,4 +1,4 @@
-//! Which hosts and origins the HTTP door answers: the check in front of every route.
+//! Host and origin checks of the HTTP listener, made before every route.
 //!
 //! A web page in a browser sends requests to every address that its machine reaches, also to a node on
 //! loopback that requires no token. Two checks keep foreign pages out:
@@ -31,7 +31,7 @@ use super::problem::Problem;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Hosts and origins that are logged when they are refused, each once. Further ones are not.
+/// Most refused hosts and origins that are logged, each once.
 const LOGGED_MAX: usize = 32;
 
 /// The names of this node and the origins whose pages may use it.
@@ -43,7 +43,7 @@ pub struct Access {
     logged: Mutex<BTreeSet<String>>,
 }
 
-/// A request that may be answered.
+/// The admission of a request that may be answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Admission {
     /// The origin of the page that made the request, if it is one of `http.origins`.
@@ -51,7 +51,7 @@ pub(super) struct Admission {
 }
 
 impl Access {
-    /// The check with the configured names and origins, and the certificate of the door.
+    /// Creates the check from configured names and origins, and the certificate of the listener.
     pub fn new(hosts: HostNames, origins: Origins, identity: Option<Arc<ServerIdentity>>) -> Self {
         Self {
             hosts,
@@ -61,7 +61,7 @@ impl Access {
         }
     }
 
-    /// Judges a request by its head. `is_open` says whether clients need no token.
+    /// Checks a request by its head. `is_open` is true if clients need no token.
     pub(super) fn judge(
         &self,
         head: &Parts,
@@ -83,7 +83,7 @@ impl Access {
         Ok(Admission { origin })
     }
 
-    /// Whether a `Host` field names this node.
+    /// Returns true if a `Host` field names this node.
     pub(super) fn is_known(&self, authority: &str) -> bool {
         let Some(host) = host::of_authority(authority) else {
             return false;
@@ -101,7 +101,7 @@ impl Access {
                 .is_some_and(|it| it.is_valid_for(host))
     }
 
-    /// The origin of the page, if it needs a CORS answer.
+    /// Checks the origin of a request. Returns it if the page needs a CORS answer.
     fn judge_origin(
         &self,
         headers: &HeaderMap,
@@ -181,7 +181,7 @@ impl Access {
 }
 
 impl Admission {
-    /// The answer to a preflight request of CORS, if this is one.
+    /// Returns the answer to a CORS preflight request, if this is one.
     pub(super) fn preflight(&self, head: &Parts) -> Option<Response> {
         cors::preflight(self.origin.as_ref()?, head)
     }
@@ -194,7 +194,7 @@ impl Admission {
     }
 }
 
-/// The `Host` field; HTTP/1.0 may go without.
+/// Returns the `Host` field, which only HTTP/1.0 may omit.
 fn host_field(head: &Parts) -> Result<Option<&str>, Problem> {
     let mut fields = head.headers.get_all(header::HOST).iter();
     let host = fields
@@ -212,7 +212,7 @@ fn host_field(head: &Parts) -> Result<Option<&str>, Problem> {
     }
 }
 
-/// How the configuration accepts one more entry, written out.
+/// Returns the command line option and configuration entry that would allow `added`.
 fn option_lines(option: &str, listed: &[String], added: &str) -> String {
     let mut all: Vec<&str> = listed.iter().map(String::as_str).collect();
     all.push(added);

@@ -1,4 +1,4 @@
-//! How the archive stands, as OpenMetrics text.
+//! Archive metrics as OpenMetrics text.
 
 use std::fmt::Error;
 
@@ -7,7 +7,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// Everything that is known of it.
+/// Appends all archive metrics.
 pub(super) fn encode(view: &ArchiveView, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     let counters: [(&str, &str, u64); 7] = [
         (
@@ -17,12 +17,12 @@ pub(super) fn encode(view: &ArchiveView, encoder: &mut DescriptorEncoder<'_>) ->
         ),
         (
             "archive_messages",
-            "Messages written to the archive, those that it had already not counted",
+            "Messages written to the archive, except those that it had already",
             view.messages,
         ),
         (
             "archive_refused",
-            "Rows that the archive refused and that were set aside there",
+            "Rows that the archive refused and that were stored apart there",
             view.refused,
         ),
         (
@@ -53,12 +53,12 @@ pub(super) fn encode(view: &ArchiveView, encoder: &mut DescriptorEncoder<'_>) ->
     let gauges: [(&str, &str, i64); 2] = [
         (
             "archive_connected",
-            "Whether the archive answered last time",
+            "1 if the last request to the archive was answered",
             view.is_connected.into(),
         ),
         (
             "archive_lag_events",
-            "Events of conversations that are not in the archive yet",
+            "Conversation events not yet in the archive",
             view.lag_events as i64,
         ),
     ];
@@ -67,18 +67,24 @@ pub(super) fn encode(view: &ArchiveView, encoder: &mut DescriptorEncoder<'_>) ->
         value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
     }
     let age = ConstGauge::new(view.lag_ms as f64 / 1e3);
-    let (name, help) = ("archive_lag_seconds", "How old the oldest of them is");
+    let (name, help) = (
+        "archive_lag_seconds",
+        "Age of the oldest event not yet in the archive",
+    );
     age.encode(encoder.encode_descriptor(name, help, None, age.metric_type())?)?;
     encode_error(view, encoder)
 }
 
-/// The last error stands in a label; the series is absent when all is well.
+/// Appends the last error as a label; no series without an error.
 fn encode_error(view: &ArchiveView, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     let Some(error) = &view.error else {
         return Ok(());
     };
     let value = ConstGauge::new(1i64);
-    let (name, help) = ("archive_error", "Why the last attempt to write failed");
+    let (name, help) = (
+        "archive_error",
+        "Error of the last attempt to write, in the label `reason`",
+    );
     let mut family = encoder.encode_descriptor(name, help, None, value.metric_type())?;
     value.encode(family.encode_family(&[("reason", error.as_str())])?)
 }

@@ -1,4 +1,4 @@
-//! Reading what a client sends: whole bodies within a size and a time, JSON in our own words.
+//! Reads request bodies with limits of size and time, and reports JSON errors in plain words.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::problem::Problem;
 use super::revocable::Revoked;
 
-/// How long a body may take to arrive.
+/// Longest time for a body to arrive.
 const ARRIVAL_LIMIT: Duration = Duration::from_secs(30);
 
 /// Reads a body of up to `size_max` bytes.
@@ -37,7 +37,7 @@ pub(super) async fn read(
     })
 }
 
-/// A body that did not arrive as a whole.
+/// Returns the problem of a body that did not arrive completely.
 pub(super) fn unreadable(error: axum::Error) -> Problem {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
     while let Some(error) = cause {
@@ -50,11 +50,11 @@ pub(super) fn unreadable(error: axum::Error) -> Problem {
 }
 
 fn too_large(size_max: usize) -> Problem {
-    let detail = format!("the body is larger than {size_max} bytes");
+    let detail = format!("the body is larger than the limit of {size_max} bytes");
     Problem::of(ErrorCode::TooLarge, detail).with("size_max", size_max)
 }
 
-/// The type of a body, without its parameters, in lower case; empty if it is not said.
+/// Returns the content type without its parameters, in lower case; empty if absent.
 pub(super) fn content_type(headers: &HeaderMap) -> String {
     let value = headers.get(header::CONTENT_TYPE);
     let value = value.and_then(|value| value.to_str().ok()).unwrap_or("");
@@ -62,13 +62,13 @@ pub(super) fn content_type(headers: &HeaderMap) -> String {
     essence.trim().to_ascii_lowercase()
 }
 
-/// Refuses a body that is not said to be one of these. One without a type is refused, too: it is what a
-/// page of any origin can send (`fetch` with `no-cors`).
+/// Checks that the content type is one of `types` and returns its value. A missing content type is
+/// refused, too, since a page of any origin can send such a body (`fetch` with `no-cors`).
 pub(super) fn expect_type<T: Copy>(headers: &HeaderMap, types: &[(&str, T)]) -> Result<T, Problem> {
     if let Some(encoding) = headers.get(header::CONTENT_ENCODING)
         && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
     {
-        let detail = "a body with a `content-encoding` is not taken: send it as it is";
+        let detail = "`content-encoding` is not supported: send the body uncompressed";
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return Err(Problem::new(status, ErrorCode::InvalidArgument, detail));
     }
@@ -78,8 +78,10 @@ pub(super) fn expect_type<T: Copy>(headers: &HeaderMap, types: &[(&str, T)]) -> 
         let names: Vec<_> = types.iter().map(|(name, _)| *name).collect();
         let names = names.join(" or ");
         let detail = match found.is_empty() {
-            true => format!("a body without `content-type`: send `content-type: {names}`"),
-            false => format!("`content-type: {found}` is not taken: send `content-type: {names}`"),
+            true => format!("missing `content-type`: send `content-type: {names}`"),
+            false => {
+                format!("`content-type: {found}` is not supported: send `content-type: {names}`")
+            }
         };
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         Problem::new(status, ErrorCode::InvalidArgument, detail)
@@ -96,23 +98,23 @@ pub(super) async fn read_json(
     read(headers, body, size_max).await
 }
 
-/// Reads a JSON object; what is wrong is told with its path and, for an unknown field, the nearest
-/// known.
+/// Parses a JSON object. An error has the path of the value and, for an unknown field, the nearest
+/// known one.
 pub(super) fn parse<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {
-    // It would be read as the fields of the object, in the order in which they are declared.
+    // serde would read an array as the object's fields in the order of their declaration.
     if json.trim_ascii_start().first() == Some(&b'[') {
-        return Err(Problem::invalid("an array, where an object is expected"));
+        return Err(Problem::invalid("invalid type: array, expected an object"));
     }
     parse_any(json)
 }
 
-/// The same of an array.
+/// Parses a JSON array, with errors as [`parse`].
 pub(super) fn parse_array<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<Vec<T>, Problem> {
     parse_any(json)
 }
 
 fn parse_any<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {
-    // The path costs something, so it is looked for only when it is needed.
+    // Tracking the path is slow, so it is done only after an error.
     serde_json::from_slice(json).map_err(|error| locate::<T>(json, &error))
 }
 
@@ -122,7 +124,7 @@ fn locate<'a, T: Deserialize<'a>>(json: &'a [u8], error: &serde_json::Error) -> 
     let (path, reason) = match located {
         Err(located) => {
             let path = located.path().to_string();
-            // A key that is read in our own words has no name there.
+            // A key that a custom visitor rejects has no name in the path.
             let path = path.strip_suffix(".?").unwrap_or(&path).to_owned();
             (path, located.inner().to_string())
         }
@@ -134,7 +136,7 @@ fn locate<'a, T: Deserialize<'a>>(json: &'a [u8], error: &serde_json::Error) -> 
     wrong_at(&path, &explain(&reason))
 }
 
-/// A value that is not as it has to be.
+/// Returns the problem of an invalid value at a path of the body.
 pub(super) fn wrong_at(path: &str, reason: &str) -> Problem {
     match path {
         "" | "." => Problem::invalid(reason),
@@ -142,7 +144,8 @@ pub(super) fn wrong_at(path: &str, reason: &str) -> Problem {
     }
 }
 
-/// What `serde` says of an unknown field lists all that are known; whoever slipped wants the one.
+/// Rewrites an error of serde. For an unknown field, it names the nearest known field instead of
+/// all.
 pub(super) fn explain(reason: &str) -> String {
     if let Some((found, _)) = reason.split_once(", expected struct ") {
         return format!("{found}, expected an object");
@@ -157,7 +160,7 @@ pub(super) fn explain(reason: &str) -> String {
     }
 }
 
-/// A reason of `serde` without the names of Rust's types.
+/// Rewrites an error of serde without the names of Rust types.
 fn plain(reason: &str) -> String {
     let Some((found, expected)) = reason.rsplit_once(", expected ") else {
         return reason.to_owned();
@@ -182,7 +185,7 @@ fn plain(reason: &str) -> String {
     format!("{found}, expected {expected}{place}")
 }
 
-/// That there is no such thing, and which one may be meant.
+/// Describes an unknown word, with the nearest known one or all of them.
 pub(super) fn unknown<'a>(
     what: &str,
     word: &str,

@@ -1,10 +1,10 @@
-//! The connections of an HTTP listener: how many there are, which may be closed, and how they end.
+//! The connections of an HTTP listener: their limits, idle connections, and shutdown.
 //!
-//! A new connection is never left waiting to be accepted. If there are as many as allowed, the one
-//! that has been without a request for the longest time is closed for it; if all of them have a request,
-//! the new one is served in the *overflow*: health and metrics are answered there, everything else is
-//! refused with 503. So is a connection whose socket is of the reserve of all listeners, unless an idle
-//! one can be closed for it. Event streams and WebSockets may last for hours, and have a limit of their own.
+//! A new connection never waits to be accepted. If the limit is reached, the connection that has
+//! been idle for the longest time is closed. If all connections have requests, the new one is an
+//! *overflow* connection: health and metrics are answered, everything else is refused with 503. The
+//! same applies to a connection whose socket is from the reserve of all listeners, unless an idle
+//! one can be closed. Event streams and WebSockets may last for hours and have a separate limit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,23 +21,23 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// Connections that are served beyond the limit, to be refused in words.
+/// Most connections that are served beyond the limit, only to be refused with an error.
 const OVERFLOW_MAX: usize = 256;
 
-/// One in so many connections is closed at once where there are too many.
+/// Fraction of connections to close at once when there are too many: 1/64.
 const CLOSED_SHARE: usize = 64;
 
-/// How long no idle connection is looked for after there was none.
+/// Pause before idle connections are searched for again after none was found.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
-/// How many connections and streams a listener serves.
+/// Limits of a listener's connections and streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at the same time, without event streams and WebSockets.
+    /// Most connections at the same time, without event streams and WebSockets.
     pub connections_max: usize,
-    /// Event streams and WebSockets at the same time.
+    /// Most event streams and WebSockets at the same time.
     pub streams_max: usize,
-    /// Time that a client may leave what was written to it unread.
+    /// Longest time that a client may leave written bytes unread.
     pub write_timeout: Duration,
 }
 
@@ -51,7 +51,7 @@ impl Default for Limits {
     }
 }
 
-/// Why a request or a connection was refused, for the metric.
+/// Reason why a request or a connection was refused, for the metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Connections,
@@ -71,41 +71,42 @@ impl Refusal {
     ];
 }
 
-/// How far a listener is on its way down.
+/// Phase of a listener's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Serving,
     /// Event streams and WebSockets end; requests are answered.
     Draining,
-    /// Nothing is accepted, and connections end with the request that they have.
+    /// No connections are accepted, and each connection ends after its current request.
     Closing,
 }
 
-/// The connections of one listener, or of several that share their limits.
+/// The connections of one listener, or of several that share limits.
 #[derive(Debug)]
 pub struct Connections {
     limits: Limits,
     phase: watch::Sender<Phase>,
     streams: Arc<Semaphore>,
     seats: Mutex<HashMap<u64, Arc<Seat>>>,
-    /// Connections that count against the limit.
+    /// Number of connections that count against the limit.
     regular: AtomicUsize,
     overflow: AtomicUsize,
-    /// Orders the moments at which connections became idle; names connections, too.
+    /// Counter that orders the times at which connections became idle; also the source of their
+    /// ids.
     ticks: AtomicU64,
     refused: [AtomicU64; Refusal::ALL.len()],
-    /// When no idle connection was found.
+    /// Time of the last search that found no idle connection.
     looked: Mutex<Option<Instant>>,
 }
 
-/// A connection, as far as others must know of it.
+/// The shared state of a connection.
 #[derive(Debug)]
 struct Seat {
     id: u64,
     kind: Mutex<Kind>,
-    /// The tick at which it became idle; 0 while it has a request.
+    /// Tick at which the connection became idle; 0 while it has a request.
     idle_since: AtomicU64,
-    /// Something written was not taken by the client yet.
+    /// True while the client has not read everything that was written.
     is_writing: AtomicBool,
     task: OnceLock<AbortHandle>,
 }
@@ -118,26 +119,26 @@ enum Kind {
     Stream,
 }
 
-/// The reason for which a connection is in the overflow.
+/// The reason why a connection is an overflow connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shortage {
-    /// There are as many connections as allowed.
+    /// The limit of connections is reached.
     Connections,
-    /// The process has no other socket left.
+    /// The process has only reserved sockets left.
     Sockets,
 }
 
-/// Whether the process has sockets left for a new connection.
+/// The kind of sockets that are left for a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
     /// Sockets that every listener may use are left.
     Shared,
-    /// Only sockets of the reserve are left.
+    /// Only reserved sockets are left.
     Reserve,
 }
 
 impl Room {
-    /// The room that there was for this socket.
+    /// Returns the kind of a socket's permit.
     pub(super) fn of(permit: &SocketPermit) -> Self {
         match permit.is_of_reserve() {
             true => Self::Reserve,
@@ -146,7 +147,7 @@ impl Room {
     }
 }
 
-/// A connection's place among those of its listener, until it is dropped.
+/// Registration of a connection, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Connection {
     all: Arc<Connections>,
@@ -160,7 +161,7 @@ impl Default for Connections {
 }
 
 impl Connections {
-    /// No connections yet.
+    /// Creates an empty set of connections.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -179,7 +180,7 @@ impl Connections {
         &self.limits
     }
 
-    /// A place for a new connection; `None` if even the overflow is full.
+    /// Registers a new connection; `None` if the overflow is full, too.
     pub(super) fn enter(self: &Arc<Self>, room: Room) -> Option<Connection> {
         let kind = match self.shortage(room) {
             None => {
@@ -213,11 +214,12 @@ impl Connections {
         })
     }
 
-    /// The reason why a new connection is one too many, after idle ones were closed for it.
+    /// Closes idle connections if needed. Returns the reason why a new connection is still beyond a
+    /// limit.
     fn shortage(&self, room: Room) -> Option<Shortage> {
         let max = self.limits.connections_max;
         let is_free = || self.regular.load(Ordering::Relaxed) < max;
-        // A few at once, as finding them takes a look at all.
+        // Several are closed at once, since the search visits all connections.
         let count = (max / CLOSED_SHARE).max(1);
         let has_closed = !is_free() && self.close_idlest(count);
         if !is_free() {
@@ -227,8 +229,8 @@ impl Connections {
         (!has_socket).then_some(Shortage::Sockets)
     }
 
-    /// Closes up to `count` connections, those that have been without a request for the longest time.
-    /// False if there are none.
+    /// Closes up to `count` connections that have been idle for the longest time. Returns false if
+    /// there are none.
     fn close_idlest(&self, count: usize) -> bool {
         let now = Instant::now();
         let mut looked = self.looked.lock();
@@ -255,13 +257,13 @@ impl Connections {
             if let Some(task) = seat.task.get() {
                 task.abort();
             }
-            // It is gone from the count now, not when its task comes to drop it.
+            // The connection leaves the count now, not when its task is dropped.
             self.leave(seat);
         }
         true
     }
 
-    /// Takes a connection out of the counts. More than once does nothing.
+    /// Removes a connection from the counts. Idempotent.
     fn leave(&self, seat: &Seat) {
         if self.seats.lock().remove(&seat.id).is_some() {
             self.uncount(*seat.kind.lock());
@@ -276,7 +278,7 @@ impl Connections {
         };
     }
 
-    /// A place for an event stream or a WebSocket; `None` if there are too many.
+    /// Returns a permit for an event stream or a WebSocket; `None` if there are too many.
     pub(super) fn stream(&self) -> Option<OwnedSemaphorePermit> {
         let permit = self.streams.clone().try_acquire_owned().ok();
         if permit.is_none() {
@@ -298,27 +300,27 @@ impl Connections {
         self.ticks.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Ends event streams and WebSockets, which are told so. Requests are still answered.
+    /// Ends event streams and WebSockets with a last message. Requests are still answered.
     pub fn drain(&self) {
         self.phase.send_replace(Phase::Draining);
     }
 
-    /// Accepts nothing more and closes connections: idle ones now, others behind the answer.
+    /// Stops accepting and closes connections: idle ones now, others after their answer.
     pub fn close(&self) {
         self.phase.send_replace(Phase::Closing);
     }
 
-    /// Whether no request is being answered, and no stream or WebSocket is open.
+    /// Returns true if no request is being answered and no stream or WebSocket is open.
     pub fn is_idle(&self) -> bool {
         self.stream_count() == 0 && self.seats.lock().values().all(|seat| seat.is_idle())
     }
 
-    /// Ends when event streams and WebSockets have to.
+    /// Completes when event streams and WebSockets must end.
     pub(super) fn draining(&self) -> impl Future<Output = ()> + Send + 'static {
         self.reached(Phase::Draining)
     }
 
-    /// Ends when connections have to.
+    /// Completes when connections must end.
     pub(super) fn closing(&self) -> impl Future<Output = ()> + Send + 'static {
         self.reached(Phase::Closing)
     }
@@ -327,7 +329,7 @@ impl Connections {
         let mut phases = self.phase.subscribe();
         async move {
             if phases.wait_for(|it| *it >= phase).await.is_err() {
-                // The listener is gone without having been closed.
+                // The listener was dropped without having been closed.
                 std::future::pending().await
             }
         }
@@ -337,7 +339,7 @@ impl Connections {
         self.limits.streams_max - self.streams.available_permits()
     }
 
-    /// Gauges and counters.
+    /// Appends the gauges and counters of connections.
     pub(super) fn encode(
         &self,
         encoder: &mut DescriptorEncoder<'_>,
@@ -359,7 +361,7 @@ impl Connections {
             let value = ConstGauge::new(value as i64);
             value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
         }
-        let help = "HTTP requests and connections refused by a limit or as foreign";
+        let help = "HTTP requests and connections refused by a limit or by their host or origin";
         let kind = ConstCounter::new(0u64).metric_type();
         let mut family = encoder.encode_descriptor("http_refused", help, None, kind)?;
         for ((_, reason), count) in Refusal::ALL.iter().zip(&self.refused) {
@@ -377,13 +379,13 @@ impl Seat {
 }
 
 impl Connection {
-    /// The task that serves it, which may be ended while it is idle.
+    /// Sets the task of the connection, which may be aborted while the connection is idle.
     pub(super) fn served_by(&self, task: AbortHandle) {
-        // There is one.
+        // The task is set only once.
         let _ = self.seat.task.set(task);
     }
 
-    /// Another handle to the same place; it is left with the last of them.
+    /// Returns another handle to the connection.
     pub(super) fn handle(&self) -> Handle {
         Handle {
             all: self.all.clone(),
@@ -391,7 +393,8 @@ impl Connection {
         }
     }
 
-    /// The reason why it is one too many, if it is: health and metrics only.
+    /// Returns the reason why the connection is beyond a limit, if it is. It serves health and
+    /// metrics only.
     pub(super) fn shortage(&self) -> Option<Shortage> {
         match *self.seat.kind.lock() {
             Kind::Overflow(shortage) => Some(shortage),
@@ -406,7 +409,7 @@ impl Drop for Connection {
     }
 }
 
-/// What a connection tells of itself while it is served.
+/// A handle by which a connection reports its activity.
 #[derive(Clone, Debug)]
 pub(super) struct Handle {
     all: Arc<Connections>,
@@ -418,24 +421,24 @@ impl Handle {
         &self.all
     }
 
-    /// A request has come.
+    /// Marks the beginning of a request.
     pub(super) fn begin(&self) {
         self.seat.idle_since.store(0, Ordering::Relaxed);
     }
 
-    /// It is answered.
+    /// Marks the end of a request.
     pub(super) fn end(&self) {
         self.seat
             .idle_since
             .store(self.all.tick(), Ordering::Relaxed);
     }
 
-    /// Whether the client has yet to take what was written.
+    /// Sets if the client has yet to read what was written.
     pub(super) fn set_writing(&self, is_writing: bool) {
         self.seat.is_writing.store(is_writing, Ordering::Relaxed);
     }
 
-    /// Counts the connection as a stream from here on.
+    /// Counts the connection as a stream from now on.
     pub(super) fn become_stream(&self) {
         let before = std::mem::replace(&mut *self.seat.kind.lock(), Kind::Stream);
         if self.all.seats.lock().contains_key(&self.seat.id) {

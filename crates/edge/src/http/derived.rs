@@ -1,4 +1,4 @@
-//! How views of conversations and agents that are called stand, as OpenMetrics text.
+//! Metrics of views and webhook agents as OpenMetrics text.
 
 use std::fmt::Error;
 
@@ -6,7 +6,7 @@ use node::{Handle, views, webhooks};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// What of it the node has.
+/// Appends the metrics of the parts that the node has.
 pub(super) fn encode(node: &Handle, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     if let Some(views) = node.views() {
         encode_views(views.standing(), encoder)?;
@@ -24,12 +24,12 @@ fn encode_views(
     let gauges = [
         (
             "views_ready",
-            "Whether the views of conversations are made and can be used",
+            "1 if the views of conversations are built",
             standing.is_ready.into(),
         ),
         (
             "views_lag_events",
-            "Events of conversations that are not in the views yet",
+            "Conversation events not yet in the views",
             standing.lag_events as i64,
         ),
     ];
@@ -43,12 +43,12 @@ fn encode_webhooks(
     let gauges = [
         (
             "webhook_agents",
-            "Agents that are called when somebody writes",
+            "Agents called for new messages",
             standing.agents as i64,
         ),
         (
             "webhook_waiting",
-            "Conversations that wait for their agent or that it is called for",
+            "Conversations that wait for an agent, or for which a call is in flight",
             standing.waiting as i64,
         ),
         (
@@ -58,7 +58,7 @@ fn encode_webhooks(
         ),
         (
             "webhook_dead",
-            "Dead letters of agents that are listed",
+            "Listed dead letters of agents",
             standing.dead as i64,
         ),
     ];

@@ -1,10 +1,10 @@
-//! What stands in front of hyper: the few questions that are asked again and again, answered in place.
+//! The fast path in front of hyper: answers the few frequent requests directly.
 //!
-//! A question about quotas is decided in less time than hyper and the router need to bring it there. So
-//! a connection begins here: whatever one read brought is answered in order and goes out in one write.
-//! The first request that is anything else takes the connection with it, with every byte that was read
-//! of it, and hyper serves the rest. Invariant: *nothing is decided here that would be answered
-//! otherwise there*: both ask the same [`Surface`].
+//! A quota request is decided in less time than hyper and the router need to dispatch it. Every
+//! connection therefore begins here: all requests of one read are answered in order, with one
+//! write. With the first other request, the connection and all bytes read from it move to hyper for
+//! good. Invariant: *the fast path answers a request as the router would*: both use the same
+//! [`Surface`].
 
 mod head;
 mod prefixed;
@@ -28,44 +28,44 @@ use super::quotas::{Later, Surface};
 use super::reply::{Reply, push_number};
 use super::time::push_http_date;
 
-/// What is read at a time, at least.
+/// Smallest free buffer space for a read, in bytes.
 const READ_SIZE: usize = 8 << 10;
-/// Answers are gathered up to this size before they are written.
+/// Answers are collected up to this size, in bytes, before they are written.
 const WRITE_SIZE: usize = 64 << 10;
-/// How long somebody may not read his answers.
+/// Longest time that a client may leave its answers unread.
 const READER_LIMIT: Duration = Duration::from_secs(30);
 
-/// What became of a question.
+/// The outcome of a request on the fast path.
 pub(super) enum Verdict {
-    /// It is answered.
+    /// The reply is complete.
     Answered,
-    /// It is, once this is on disk.
+    /// The reply is complete when these writes are on disk.
     When(Vec<Durable>),
-    /// The answer is another one, and known later.
+    /// The reply is produced later.
     Later(Later),
-    /// It is not answered here, and nothing was decided.
+    /// The fast path does not answer it; nothing was decided.
     NotHere,
 }
 
-/// How a connection leaves.
+/// The end of a connection's time on the fast path.
 pub(super) enum Left<I> {
-    /// It is over.
+    /// The connection is closed.
     Ended,
-    /// It is somebody else's.
+    /// hyper must serve the rest.
     Other(Prefixed<I>),
 }
 
-/// What a connection is served with.
+/// The environment of a connection.
 pub(super) struct Front<'a> {
     pub(super) surface: &'a Surface,
     pub(super) access: &'a Access,
     pub(super) connection: &'a Handle,
     pub(super) peer: IpAddr,
-    /// How long a request may take to arrive.
+    /// Longest time for a request to arrive.
     pub(super) limit: Duration,
 }
 
-/// Serves a connection until somebody else has to: at once, if it `is_overflow`.
+/// Serves a connection until hyper has to; immediately so for an overflow connection.
 pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(
     io: I,
     front: Front<'_>,
@@ -124,7 +124,7 @@ struct Served<'a, I> {
     access: &'a Access,
     connection: &'a Handle,
     peer: IpAddr,
-    /// What was read and not answered: less than a request, when it is looked at again.
+    /// Bytes that were read and not answered: after a turn, less than a request.
     buffer: BytesMut,
     out: Vec<u8>,
     reply: Reply,
@@ -139,7 +139,7 @@ enum Next {
 }
 
 impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
-    /// Answers whatever is there as a whole.
+    /// Answers all complete requests in the buffer.
     async fn answer_all(&mut self) -> io::Result<Next> {
         let next = loop {
             if self.buffer.is_empty() {
@@ -182,14 +182,14 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
             }
         };
         self.write().await?;
-        // Requests that come one at a time need no more than they take.
+        // A client that sends one request at a time needs no large buffer.
         if self.buffer.is_empty() && self.buffer.capacity() > BODY_SIZE_MAX {
             self.buffer = BytesMut::new();
         }
         Ok(next)
     }
 
-    /// Waits until what was decided is on disk.
+    /// Waits until decisions are on disk.
     async fn wait_for(&mut self, durables: Vec<Durable>) {
         for durable in durables {
             if durable.await.is_err() {
@@ -238,7 +238,7 @@ fn push_response(
     out.extend_from_slice(reply.fields());
     match (is_kept_alive, version) {
         (true, Version::Http11) => {}
-        // It has to be told.
+        // HTTP/1.0 clients need an explicit keep-alive.
         (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
         (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
     }
@@ -248,7 +248,7 @@ fn push_response(
     out.extend_from_slice(&reply.body);
 }
 
-/// A date as a field has it, written once a second.
+/// A cached value of the `Date` field, updated once a second.
 #[derive(Default)]
 struct Date {
     unix_s: Option<u64>,
@@ -266,11 +266,11 @@ impl Date {
     }
 }
 
-/// How long a request may take to arrive, from the end of the last one on.
+/// The deadline of a request's arrival, which begins with the end of the previous request.
 struct Patience {
     limit: Duration,
     until: Instant,
-    /// Is not set anew with every request: it looks again when it has ended too early.
+    /// The timer is not reset for every request. When it fires too early, it is reset to `until`.
     sleep: Pin<Box<Sleep>>,
 }
 
@@ -287,7 +287,7 @@ impl Patience {
         self.until = Instant::now() + self.limit;
     }
 
-    /// Ends when it has.
+    /// Completes at the deadline.
     async fn over(&mut self) {
         loop {
             self.sleep.as_mut().await;

@@ -35,14 +35,14 @@ use super::quotas::Surface;
 use super::{Peer, Routes};
 use crate::accept::{Accepting, WhenFull};
 
-/// What the HTTP door accepts.
+/// Options of an HTTP listener.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The names of the node and the origins whose pages may use it.
+    /// Names of the node, and origins whose pages may use it.
     pub access: Arc<Access>,
-    /// How long a client may take for the head of a request, and for a TLS handshake.
+    /// Longest time for a request's head, and for a TLS handshake.
     pub head_timeout: Duration,
-    /// The connections, and how many there may be.
+    /// Connections and their limits; several listeners may share them.
     pub connections: Arc<Connections>,
 }
 
@@ -56,12 +56,12 @@ impl Default for Options {
     }
 }
 
-/// How long a client may take for the head of a request on a connection beyond the limit.
+/// Longest time for a request's head on a connection beyond the limit.
 const OVERFLOW_HEAD_TIMEOUT: Duration = Duration::from_secs(2);
 
 const NO_SOCKET: &str = "the node has no file descriptor left for another connection";
 
-/// Serves `routes` with the sockets that `budget` grants, until its connections are closed.
+/// Serves `routes` with the sockets that `budget` grants, until `connections` is closed.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Arc<rustls::ServerConfig>>,
@@ -69,7 +69,7 @@ pub async fn serve(
     routes: Routes,
     options: Options,
 ) {
-    // Inside TLS the client would not understand it.
+    // Before the TLS handshake, the client could not read a refusal.
     let refusal = match tls {
         None => no_socket_response(),
         Some(_) => Vec::new(),
@@ -84,10 +84,10 @@ pub async fn serve(
             () = &mut closing => return,
         };
         let Ok(peer) = socket.peer_addr() else {
-            // It has gone already.
+            // The client has disconnected already.
             continue;
         };
-        // A socket that has gone already fails at its first read.
+        // A disconnected socket fails at its first read.
         let _ = socket.set_nodelay(true);
         let room = Room::of(&permit);
         let Some(connection) = options.connections.enter(room) else {
@@ -106,7 +106,7 @@ pub async fn serve(
     }
 }
 
-/// Answers a client for which the budget of sockets has none left.
+/// Returns the response to a client for which there is no socket left.
 fn no_socket_response() -> Vec<u8> {
     let body = Problem::of(ErrorCode::Unavailable, NO_SOCKET).document();
     let body = body.to_string();
@@ -210,7 +210,7 @@ async fn serve_http<I>(
     }
 }
 
-/// Answers a request whose body is delimited twice, and closes the connection.
+/// Answers a request whose body length is ambiguous, and closes the connection.
 fn refuse_ambiguous() -> Response<Body> {
     let detail = "the end of the request is ambiguous: it has both `Content-Length` and \
                   `Transfer-Encoding`, or one that cannot be read";
@@ -226,7 +226,7 @@ struct Served {
     surface: Surface,
     access: Arc<Access>,
     connection: Handle,
-    /// The connection is one too many.
+    /// Present if the connection is beyond a limit.
     shortage: Option<Shortage>,
     findings: Findings,
 }

@@ -1,13 +1,13 @@
-//! The routes for clients of the native protocol: a request is a JSON object instead of bytes on a socket.
+//! The HTTP API over the native protocol: a request is a JSON object.
 //!
 //! ```json
 //! {"method": "GET", "path": "/v1/conversations/c1/messages?last=5", "headers": {"if-match": "\"4\""},
 //!  "body": {"any": "JSON"}}
 //! ```
 //!
-//! Instead of `body`, `text` is sent as it is: as `application/jsonl`, unless `headers` name another
-//! type. What comes back is a head, `{"status":200,"headers":{}}`, and then the body, in pieces as they
-//! come.
+//! `text` is sent in place of `body` as it is: as `application/jsonl`, unless `headers` name
+//! another type. The answer is a head, `{"status":200,"headers":{}}`, followed by the body in
+//! pieces as they become available.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -31,10 +31,10 @@ use super::problem::Problem;
 use crate::gate::{Gate, Pass};
 use crate::json::Text;
 
-/// Bytes of a piece of a body, at most.
+/// Largest piece of a body, in bytes.
 const PIECE_SIZE: usize = 256 << 10;
 
-/// The routes of a node, for clients that came in by another door.
+/// The routes of a node for clients of other protocols.
 #[derive(Clone)]
 pub struct Local {
     node: node::Handle,
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Local {
     }
 }
 
-/// What is asked.
+/// A request as JSON.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked<'a> {
@@ -63,17 +63,17 @@ struct Asked<'a> {
     text: Option<Text<'a>>,
 }
 
-/// What is answered.
+/// An answer: its head and the pieces of its body.
 #[derive(Debug)]
 pub struct Answer {
     head: Bytes,
     body: BodyDataStream,
-    /// What is left of a large piece.
+    /// Remaining bytes of a piece that is larger than [`PIECE_SIZE`].
     rest: Bytes,
 }
 
 impl Local {
-    /// The routes of `node`, whose metrics show these connections.
+    /// Creates the routes of `node`. Its metrics include `connections`.
     pub fn new(node: node::Handle, gate: Arc<dyn Gate>, connections: Arc<Connections>) -> Self {
         let routes = super::routes(node.clone(), gate, connections);
         Self {
@@ -82,9 +82,9 @@ impl Local {
         }
     }
 
-    /// Asks for a client that came in by another door: `source` is its connection, as the node's own
-    /// agents are told it. The request is charged and judged as the client's own, unless it has a
-    /// field `authorization`. Whatever is wrong with the question is an answer too.
+    /// Executes a request of a client of another protocol. `source` is the client's connection, as
+    /// the node's own agents receive it. Quotas and permissions are the client's, unless the
+    /// request has a field `authorization`. An invalid request gets an answer, too.
     pub async fn ask(&self, source: Option<&str>, asked: &[u8]) -> Answer {
         let mut request = match request(asked) {
             Err(problem) => return Answer::new(problem.into_response()),
@@ -121,12 +121,12 @@ impl Answer {
         }
     }
 
-    /// `{"status":200,"headers":{…}}`.
+    /// Returns the head: `{"status":200,"headers":{…}}`.
     pub fn head(&self) -> Bytes {
         self.head.clone()
     }
 
-    /// The next piece of the body, or why there is no more of it.
+    /// Returns the next piece of the body, or the error that cut it off.
     pub async fn next(&mut self) -> Option<Result<Bytes, String>> {
         if self.rest.is_empty() {
             let next = poll_fn(|cx| Pin::new(&mut self.body).poll_next(cx)).await?;
@@ -143,7 +143,7 @@ impl Answer {
 fn request(asked: &[u8]) -> Result<Request<Body>, Problem> {
     let asked: Asked<'_> = body::parse(asked)?;
     let (body, content_type) = match (asked.body, asked.text) {
-        (Some(_), Some(_)) => return Err(Problem::invalid("of `body` and `text` there is one")),
+        (Some(_), Some(_)) => return Err(Problem::invalid("`body` and `text` cannot be combined")),
         (Some(json), None) => (json.get().to_owned(), Some("application/json")),
         (None, Some(text)) => (text.0.into_owned(), Some("application/jsonl")),
         (None, None) => (String::new(), None),
@@ -161,5 +161,5 @@ fn request(asked: &[u8]) -> Result<Request<Body>, Problem> {
         request = request.header(header::CONTENT_TYPE, content_type);
     }
     let request = request.body(Body::from(body));
-    request.map_err(|error| Problem::invalid(format!("that is no request: {error}")))
+    request.map_err(|error| Problem::invalid(format!("invalid request: {error}")))
 }

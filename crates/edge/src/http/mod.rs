@@ -1,21 +1,21 @@
-//! The HTTP door: health, metrics, what the node shows of itself, and conversations, as JSON.
+//! The HTTP API: health, metrics, conversations, topics, quotas and administration, as JSON.
 //!
 //! | path | answers | token |
 //! |---|---|---|
 //! | `/livez` | 200 while the process runs | – |
-//! | `/readyz` | 200 when it takes work, 503 with the reason when not | – |
+//! | `/readyz` | 200 if the node accepts work, else 503 with the reason | – |
 //! | `/version` | software and protocol versions | – |
-//! | `/openapi.json` | this list, for programs | – |
+//! | `/openapi.json` | a machine-readable description of this API | – |
 //! | `/metrics` | metrics as Prometheus or OpenMetrics text | any |
-//! | `/v1/agents` | who is subscribed to which name | any |
-//! | `/v1/connections` | who is connected | any |
+//! | `/v1/agents` | the subscribers of each name | any |
+//! | `/v1/connections` | the open connections | any |
 //! | `/v1/conversations/…` | see `docs/conversations.md` | any |
 //! | `/v1/topics/…` | see `docs/topics.md` | any |
 //! | `/v1/kafka/users/…` | see `docs/kafka.md` | admin |
 //! | `/v1/take`, `/v1/settle`, … | see `docs/quotas.md` | any; admin for changes |
-//! | `/v1/tickets` | what a page shows in place of its token, see `docs/reference/http.md` | any |
+//! | `/v1/tickets` | short-lived replacements of a token in a URL, see `docs/reference/http.md` | any |
 //!
-//! Errors are RFC 9457 problem documents with our `code`.
+//! Errors are RFC 9457 problem documents with a `code` of Telpher.
 
 mod about;
 mod access;
@@ -66,22 +66,22 @@ pub use view::{agents_json, connections_json};
 
 use crate::gate::{Gate, Pass, Refused};
 
-/// What the routes need.
+/// State shared by all handlers.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) node: node::Handle,
     gate: Arc<dyn Gate>,
-    /// Those of the listener, whose limits hold for WebSockets, too.
+    /// The listener's connections, whose limits apply to WebSockets, too.
     connections: Arc<Connections>,
     tickets: Arc<Tickets>,
     latencies: metrics::Latencies,
 }
 
-/// What a door serves.
+/// The routes of an HTTP listener.
 #[derive(Clone)]
 pub struct Routes {
     router: Router,
-    /// What is answered in front of the router.
+    /// Frequent requests that are answered before they reach the router.
     surface: Surface,
 }
 
@@ -91,11 +91,11 @@ impl Routes {
     }
 }
 
-/// From where a request comes, as far as the socket knows.
+/// The IP address of the client's socket.
 #[derive(Clone, Copy, Debug)]
 struct Peer(IpAddr);
 
-/// The routes of the HTTP door of `node`.
+/// Returns the routes of the HTTP API of `node`.
 pub fn routes(node: node::Handle, gate: Arc<dyn Gate>, connections: Arc<Connections>) -> Routes {
     let shared = Shared {
         node,
@@ -132,23 +132,23 @@ pub fn routes(node: node::Handle, gate: Arc<dyn Gate>, connections: Arc<Connecti
 }
 
 async fn not_found(request: Request) -> Problem {
-    let detail = format!("there is nothing at `{}`", request.uri().path());
+    let detail = format!("no such path: `{}`", request.uri().path());
     Problem::of(ErrorCode::NotFound, detail)
 }
 
-/// The router adds which methods there are.
+/// The router adds the `Allow` field.
 async fn wrong_method(OriginalUri(uri): OriginalUri, method: Method) -> Response {
     if method == Method::OPTIONS {
         return StatusCode::NO_CONTENT.into_response();
     }
     let status = StatusCode::METHOD_NOT_ALLOWED;
-    let detail = format!("`{}` does not take {method}", uri.path());
+    let detail = format!("`{}` does not support {method}", uri.path());
     Problem::new(status, ErrorCode::InvalidArgument, detail).into_response()
 }
 
 async fn require_token(State(shared): State<Shared>, mut request: Request, next: Next) -> Response {
     let ticket = shared.tickets.take_from(&mut request, &*shared.gate);
-    // A request of a client that another door has let in comes with its pass.
+    // A request that arrived over another protocol has its client's pass already.
     let admitted = match (ticket, request.extensions().get::<Pass>()) {
         (Some(ticket), _) => ticket.map_err(refuse_ticket),
         (None, Some(pass)) => Ok(pass.clone()),
@@ -166,8 +166,8 @@ async fn require_token(State(shared): State<Shared>, mut request: Request, next:
     }
 }
 
-/// The token of a request; empty for none. A browser can set no field of a WebSocket's request but
-/// the sub-protocols.
+/// Returns the token of a request; empty for none. For a WebSocket, browsers can send a token as a
+/// sub-protocol only.
 fn token_of(request: &Request) -> &str {
     match bearer_of(request.headers()) {
         "" if request.headers().contains_key(header::UPGRADE) => {
@@ -177,7 +177,7 @@ fn token_of(request: &Request) -> &str {
     }
 }
 
-/// The token among the sub-protocols of a WebSocket: `bearer.TOKEN`; empty for none.
+/// Returns the token among the sub-protocols of a WebSocket, `bearer.TOKEN`; empty for none.
 fn bearer_of_protocols(headers: &HeaderMap) -> &str {
     let fields = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
     let fields = fields.filter_map(|value| value.to_str().ok());
@@ -186,7 +186,7 @@ fn bearer_of_protocols(headers: &HeaderMap) -> &str {
     token.unwrap_or_default()
 }
 
-/// A halted client changes nothing, whether that is counted or not. It may look.
+/// Refuses changes of a halted client, also those that no limit counts. Reads are permitted.
 async fn refuse_halted(
     State(shared): State<Shared>,
     client: quotas::Client,
@@ -203,7 +203,7 @@ async fn refuse_halted(
     }
 }
 
-/// The token that is shown; empty for none.
+/// Returns the bearer token; empty for none.
 fn bearer_of(headers: &HeaderMap) -> &str {
     headers
         .get(header::AUTHORIZATION)
@@ -224,7 +224,7 @@ fn refuse_ticket(error: TicketError) -> Problem {
     Problem::of(ErrorCode::Unauthenticated, error.to_string())
 }
 
-/// A list of any length, gathered and written as JSON where no connection waits for it.
+/// Collects a list of any length and serializes it off the threads that serve connections.
 async fn listed<T: Serialize>(
     list: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<Response, Problem> {
@@ -236,14 +236,14 @@ async fn listed<T: Serialize>(
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-/// Does what may read from the disk for a while where no connection waits for it.
+/// Runs work that may read from disk on a blocking thread.
 async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => {
-            let detail = format!("it ended early: {error}");
+            let detail = format!("the task failed: {error}");
             Err(Problem::of(ErrorCode::Internal, detail))
         }
     }

@@ -1,8 +1,7 @@
-//! `/openapi.json`: what the door serves, generated from its handlers.
+//! `/openapi.json`: the description of the HTTP API, generated from its handlers.
 //!
-//! Every route is registered together with its description, so there is none without the other.
-//! Rules that hold for all routes, such as the errors and the bounds of numbers, are added by
-//! [`complete`].
+//! Each route is registered together with its description, so every route has one. [`complete`]
+//! adds what holds for all routes, such as common errors and limits of numbers.
 
 mod complete;
 
@@ -17,7 +16,7 @@ use utoipa::openapi::{ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder};
 
 use super::Shared;
 
-/// What went wrong (RFC 9457), with our code.
+/// An error (RFC 9457) with a `code` of Telpher.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(crate) struct ProblemDocument {
@@ -26,36 +25,36 @@ pub(crate) struct ProblemDocument {
     title: String,
     #[schema(example = 412)]
     status: u16,
-    /// For programs: `telpher explain` and the documentation say what each means.
+    /// Code for programs; `telpher explain CODE` and the documentation describe each.
     #[schema(example = "conflict")]
     code: String,
-    /// For people.
+    /// Description for people.
     #[schema(example = "the newest message is 43, not 41")]
     detail: String,
-    /// Of the newest message, where that is what went wrong.
+    /// Sequence number of the newest message, if the request expected another.
     head_seq: Option<u64>,
-    /// Of the state, where that is what went wrong.
+    /// Current version, if the request expected another.
     version: Option<u64>,
-    /// What a window would cost.
+    /// Token count of the window or turn.
     tokens: Option<u64>,
-    /// When to try again.
+    /// Milliseconds to wait before a retry.
     retry_ms: Option<u64>,
-    /// Of the message that is in the way.
+    /// Sequence number of the message that caused the error.
     seq: Option<u64>,
-    /// Of the oldest message that is kept.
+    /// Sequence number of the oldest stored message.
     start_seq: Option<u64>,
-    /// Which message of the batch it is about, from 0.
+    /// Index of the message in the batch that caused the error, from 0.
     index: Option<u64>,
-    /// Where in the body.
+    /// Path of the invalid value in the body.
     path: Option<String>,
 }
 
-/// What stands above the routes.
+/// Returns the head of the document: title, version and authentication.
 pub(super) fn head() -> OpenApi {
     let info = InfoBuilder::new()
         .title("Telpher")
         .version(env!("CARGO_PKG_VERSION"))
-        .description(Some("The HTTP door of a Telpher node."));
+        .description(Some("The HTTP API of a Telpher node."));
     let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     let components = ComponentsBuilder::new().security_scheme("token", token);
     OpenApiBuilder::new()
@@ -64,7 +63,7 @@ pub(super) fn head() -> OpenApi {
         .build()
 }
 
-/// Adds the document itself to the routes it describes.
+/// Adds the route of the document to the routes that it describes.
 pub(super) fn serve(routes: Router<Shared>, document: OpenApi) -> Router<Shared> {
     let json = Bytes::from(complete::completed(document).to_string());
     let answer = move || std::future::ready(([(header::CONTENT_TYPE, "application/json")], json));

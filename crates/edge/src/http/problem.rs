@@ -6,13 +6,13 @@ use model::ErrorCode;
 use node::conversations::Refusal;
 use serde_json::{Map, Value};
 
-/// An error with its HTTP status and our code.
+/// An error with its HTTP status and Telpher's code.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
     pub(crate) code: ErrorCode,
     pub(crate) detail: String,
-    /// Members beside those of the RFC: what a program may want to know.
+    /// Additional members with details for programs.
     pub(crate) extra: Map<String, Value>,
 }
 
@@ -26,12 +26,12 @@ impl Problem {
         }
     }
 
-    /// With the status that the code usually has.
+    /// Creates a problem with the usual status of the code.
     pub(crate) fn of(code: ErrorCode, detail: impl Into<String>) -> Self {
         Self::new(status(code), code, detail)
     }
 
-    /// Something in the request is wrong.
+    /// Creates a problem for an invalid request.
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
         Self::of(ErrorCode::InvalidArgument, detail)
     }
@@ -41,7 +41,7 @@ impl Problem {
         self
     }
 
-    /// The document itself.
+    /// Returns the problem document as JSON.
     pub(crate) fn document(&self) -> Value {
         let mut document = self.extra.clone();
         for (member, value) in [
@@ -57,7 +57,7 @@ impl Problem {
     }
 }
 
-/// The status of a failure.
+/// Returns the usual HTTP status of an error code.
 const fn status(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::InvalidArgument | ErrorCode::Protocol | ErrorCode::Cancelled => {
@@ -85,11 +85,11 @@ const fn status(code: ErrorCode) -> StatusCode {
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let details = refusal.details;
-        // What the client expected of the head or the version is not so.
+        // The expected `head_seq` or version is not the current one.
         let is_expectation = details.head_seq.is_some() || details.version.is_some();
         let status = match refusal.code {
             ErrorCode::Conflict if is_expectation => StatusCode::PRECONDITION_FAILED,
-            // It is not the node that is busy: an agent answers that message.
+            // The conversation is busy, not the node: an agent answers this message.
             ErrorCode::Busy if details.seq.is_some() => StatusCode::CONFLICT,
             code => status(code),
         };
@@ -110,7 +110,7 @@ impl From<Refusal> for Problem {
     }
 }
 
-/// A refusal of axum's own, such as that of a query that lacks a field, as a problem document.
+/// Converts errors of axum, such as for an invalid query, to problem documents.
 pub(super) async fn completed(response: Response) -> Response {
     let status = response.status();
     let kind = response.headers().get(header::CONTENT_TYPE);
@@ -123,7 +123,7 @@ pub(super) async fn completed(response: Response) -> Response {
     Problem::new(status, ErrorCode::InvalidArgument, detail).into_response()
 }
 
-/// Bytes of such a refusal, at most.
+/// Largest text of such an error, in bytes.
 const REFUSAL_SIZE_MAX: usize = 4 << 10;
 
 impl IntoResponse for Problem {
@@ -135,13 +135,14 @@ impl IntoResponse for Problem {
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // Without effect, and worth another try: the disk may have room again.
+        // The request had no effect and may succeed later, for example when the disk has space
+        // again.
         let is_retried = matches!(
             self.code,
             ErrorCode::Busy | ErrorCode::Throttled | ErrorCode::Unavailable
         );
         if is_retried {
-            // Never early, where it is known when it passes.
+            // `Retry-After` is rounded up, so that the client does not retry too early.
             let retry_ms = self.extra.get("retry_ms").and_then(Value::as_u64);
             let retry_s = retry_ms.map_or(1, |retry_ms| retry_ms.div_ceil(1_000));
             headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_s));

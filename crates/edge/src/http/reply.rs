@@ -1,6 +1,6 @@
-//! An answer before it is known how it goes out: through hyper, or straight into a socket's buffer.
+//! A reply that is sent either through hyper or directly into a socket's buffer.
 //!
-//! One is used again and again, so that a question which is answered at once allocates nothing.
+//! The buffers are reused, so that a request that is answered at once allocates nothing.
 
 use std::io::Write;
 
@@ -10,12 +10,12 @@ use axum::response::{IntoResponse, Response};
 
 use super::problem::Problem;
 
-/// See the module's documentation.
+/// An HTTP reply under construction.
 #[derive(Debug, Default)]
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     pub(super) content_type: &'static str,
-    /// Whole lines, each with its end: fields beside the type and the length of the body.
+    /// Header lines, each with its CRLF, except `Content-Type` and `Content-Length`.
     fields: Vec<u8>,
     pub(super) body: Vec<u8>,
 }
@@ -24,24 +24,24 @@ pub(super) const JSON: &str = "application/json; charset=utf-8";
 pub(super) const PROBLEM: &str = "application/problem+json";
 
 impl Reply {
-    /// An answer that says nothing yet.
+    /// Resets the reply to a status without fields and body.
     pub(super) fn clear(&mut self, status: StatusCode, content_type: &'static str) {
         (self.status, self.content_type) = (status, content_type);
         self.fields.clear();
         self.body.clear();
     }
 
-    /// Adds a field. Neither the name nor the value has an end of line in it.
+    /// Adds a header field. Neither the name nor the value may contain a line break.
     pub(super) fn field(&mut self, name: &str, value: &str) {
         self.field_with(name, |out| out.extend_from_slice(value.as_bytes()));
     }
 
-    /// Adds a field that is a number.
+    /// Adds a header field with a number.
     pub(super) fn number(&mut self, name: &str, value: impl itoa::Integer) {
         self.field_with(name, |out| push_number(out, value));
     }
 
-    /// Adds a field whose value is written by a function.
+    /// Adds a header field whose value a function writes.
     pub(super) fn field_with(&mut self, name: &str, value: impl FnOnce(&mut Vec<u8>)) {
         self.fields.extend_from_slice(name.as_bytes());
         self.fields.extend_from_slice(b": ");
@@ -49,7 +49,7 @@ impl Reply {
         self.fields.extend_from_slice(b"\r\n");
     }
 
-    /// Says instead that something is wrong.
+    /// Replaces the reply by a problem document.
     pub(super) fn problem(&mut self, problem: &Problem) {
         self.clear(problem.status, PROBLEM);
         if problem.status == StatusCode::UNAUTHORIZED {
@@ -58,13 +58,13 @@ impl Reply {
         let _ = write!(self.body, "{}", problem.document());
     }
 
-    /// The lines of fields.
+    /// Returns the header lines.
     pub(super) fn fields(&self) -> &[u8] {
         &self.fields
     }
 }
 
-/// Appends a number in decimal, which formatting takes several times as long for.
+/// Appends a number in decimal, several times faster than `write!`.
 pub(super) fn push_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }

@@ -1,8 +1,8 @@
-//! Requests and answers that end when the pass of their client is revoked.
+//! Ends requests and answers when the pass of their client is revoked.
 //!
-//! Every route behind the gate passes through here, so that no route can forget it: an upload is cut
-//! off, an event stream ends with an `error` event, any other streamed body ends unfinished, and a
-//! request that waits is answered.
+//! Every authenticated route passes through this layer, so no route can omit it. When the pass is
+//! revoked, an upload is cut off, an event stream ends with an `error` event, any other streamed
+//! body ends incomplete, and a waiting request is answered.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,15 +20,15 @@ use model::ErrorCode;
 use super::problem::Problem;
 use crate::gate::Pass;
 
-/// Time that a request has to end by itself after its pass was revoked.
+/// Time that a request has to end by itself after its pass is revoked.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The token was revoked while it was in use.
+/// Error: the token was revoked while in use.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the token was revoked or changed")]
 pub(super) struct Revoked;
 
-/// Has a request answered for as long as the pass is valid.
+/// Runs a request while the pass is valid.
 pub(super) async fn run(pass: Pass, request: Request, next: Next) -> Response {
     if pass.is_revoked() {
         let problem = Problem::of(ErrorCode::Unauthenticated, Revoked.to_string());
@@ -53,7 +53,7 @@ pub(super) async fn run(pass: Pass, request: Request, next: Next) -> Response {
     response.map(|body| revocable(body, &pass, end))
 }
 
-/// The answer to a request whose token was revoked before there was another.
+/// Returns the answer to a request whose token was revoked before it had an answer.
 fn ended(method: &Method) -> Problem {
     if method.is_safe() {
         return Problem::of(ErrorCode::Unauthenticated, Revoked.to_string());
@@ -62,16 +62,16 @@ fn ended(method: &Method) -> Problem {
     Problem::of(ErrorCode::Unconfirmed, detail)
 }
 
-/// How a body ends when the pass is revoked.
+/// The end of a body when the pass is revoked.
 #[derive(Clone, Copy)]
 enum End {
-    /// With an event that says why.
+    /// With an `error` event.
     Event,
-    /// With an error: the other side sees that it is not whole.
+    /// With a transport error, so that the client sees that the body is incomplete.
     Cut,
 }
 
-/// The body, unless it is there already.
+/// Makes a body revocable, unless it is complete already.
 fn revocable(body: Body, pass: &Pass, end: End) -> Body {
     if body.is_end_stream()
         || body
@@ -90,11 +90,11 @@ fn revocable(body: Body, pass: &Pass, end: End) -> Body {
     })
 }
 
-/// A body of that size is sent or read at once.
+/// Bodies of at most this size, in bytes, are sent or read at once.
 const WHOLE_SIZE: u64 = 64 << 10;
 
 struct Revocable {
-    /// Until it has ended.
+    /// `None` after the body has ended.
     body: Option<Body>,
     revoked: Pin<Box<dyn Future<Output = ()> + Send>>,
     end: End,
@@ -136,7 +136,7 @@ impl http_body::Body for Revocable {
     }
 }
 
-/// The last event of a stream. An empty line before it ends an event that was cut off.
+/// Returns the last event of a stream. The empty lines first end an event that was cut off.
 fn last_event() -> Bytes {
     let problem = Problem::of(ErrorCode::Unauthenticated, Revoked.to_string());
     Bytes::from(format!(

@@ -1,4 +1,4 @@
-//! What every stream of server-sent events has in common.
+//! Server-sent events: the common parts of all event streams.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -15,20 +15,21 @@ use tokio::time::{Instant, Sleep};
 
 use super::problem::Problem;
 
-/// Events are gathered up to this size before they are written.
+/// Events are collected up to this size, in bytes, before they are written.
 pub(super) const FRAME_SIZE: usize = 32 << 10;
 
-/// Where nothing happens, a comment comes that often, so that nobody in between gives up.
+/// Interval of comments on an idle stream, which keep proxies from closing it.
 pub(super) const KEEPALIVE: Duration = Duration::from_secs(15);
 
-/// Events that are pulled: they are looked for when the connection has room for them.
+/// A source of events that is read when the connection has room.
 pub(super) trait Source: Send + Unpin + 'static {
-    /// Appends what has come, up to about [`FRAME_SIZE`], and breaks with the last event. If nothing has,
-    /// the task is woken when something may have.
+    /// Appends the available events, up to about [`FRAME_SIZE`] bytes. Breaks after the last event.
+    /// If no event is available, the task is woken when one may be.
     fn gather(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> ControlFlow<()>;
 }
 
-/// Answers with the events of a source, and with a comment where nothing happens, first after that time.
+/// Answers with the events of a source. Idle streams send comments, the first one after
+/// `first_comment`.
 pub(super) fn pulled(source: impl Source, first_comment: Duration) -> Response {
     respond(Body::new(Pulled {
         source: Some(source),
@@ -37,7 +38,7 @@ pub(super) fn pulled(source: impl Source, first_comment: Duration) -> Response {
 }
 
 struct Pulled<S> {
-    /// Until it has ended.
+    /// `None` after the stream has ended.
     source: Option<S>,
     keepalive: Pin<Box<Sleep>>,
 }
@@ -63,13 +64,13 @@ impl<S: Source> http_body::Body for Pulled<S> {
             out.extend_from_slice(b":\n\n");
         }
         this.keepalive.as_mut().reset(Instant::now() + KEEPALIVE);
-        // Nobody has registered for the new moment yet.
+        // Registers the task for the new deadline.
         let _ = this.keepalive.as_mut().poll(cx);
         Poll::Ready(Some(Ok(Frame::data(Bytes::from(out)))))
     }
 }
 
-/// Answers with events that nobody in between may keep or gather.
+/// Answers with an event stream that proxies must not cache or buffer.
 pub(super) fn respond(events: Body) -> Response {
     let head = [
         (header::CONTENT_TYPE, "text/event-stream"),
@@ -79,7 +80,7 @@ pub(super) fn respond(events: Body) -> Response {
     (head, events).into_response()
 }
 
-/// Behind which event a client goes on, if it says so.
+/// Returns the id of the last received event from `Last-Event-ID`.
 pub(super) fn last_event_id<T: FromStr>(headers: &HeaderMap) -> Result<Option<T>, Problem> {
     const NAME: HeaderName = HeaderName::from_static("last-event-id");
     let Some(value) = headers.get(NAME) else {
@@ -89,11 +90,11 @@ pub(super) fn last_event_id<T: FromStr>(headers: &HeaderMap) -> Result<Option<T>
         .to_str()
         .ok()
         .and_then(|text| text.trim().parse().ok());
-    let wrong = || Problem::invalid("`last-event-id` is no id of an event of this stream");
+    let wrong = || Problem::invalid("`last-event-id` is not an event id of this stream");
     id.map(Some).ok_or_else(wrong)
 }
 
-/// Between tokens JSON may have ends of lines; an event's data have each line in a field of its own.
+/// Splits JSON with line breaks between its tokens into several `data` fields.
 pub(super) fn break_lines(out: &mut Vec<u8>, begin: usize) {
     let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
     if !out[begin..].iter().any(is_end) {

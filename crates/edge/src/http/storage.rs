@@ -1,4 +1,4 @@
-//! The journal's counters and gauges as OpenMetrics text.
+//! Storage metrics as OpenMetrics text.
 
 use std::fmt::Error;
 
@@ -9,40 +9,44 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
-/// Everything that is known of the storage.
+/// Appends all storage metrics.
 pub(super) fn encode(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     let counters: [(&str, &str, u64); 9] = [
         (
             "names_refused",
-            "New names refused because their namespace has too many",
+            "New names refused because their namespace has too many names",
             view.names_refused,
         ),
-        ("journal_syncs", "Syncs of the journal's line", view.syncs),
-        ("journal_blocks", "Blocks written to the line", view.blocks),
+        ("journal_syncs", "Syncs of the write-ahead log", view.syncs),
+        (
+            "journal_blocks",
+            "Blocks written to the write-ahead log",
+            view.blocks,
+        ),
         (
             "journal_records",
-            "Records written to the line",
+            "Records written to the write-ahead log",
             view.records,
         ),
         (
             "journal_bytes",
-            "Bytes of blocks written to the line",
+            "Bytes of blocks written to the write-ahead log",
             view.bytes,
         ),
         (
             "journal_filed_segments",
-            "Segments filed into extents",
+            "Segments compacted into extents",
             view.filed_segments,
         ),
         (
             "journal_filed_bytes",
-            "Bytes of extents made of segments",
+            "Bytes of extents written from segments",
             view.filed_bytes,
         ),
-        ("journal_merges", "Merges of extents into one", view.merges),
+        ("journal_merges", "Merges of extents", view.merges),
         (
             "journal_merged_bytes",
-            "Bytes of extents made of others",
+            "Bytes of extents written by merges",
             view.merged_bytes,
         ),
     ];
@@ -58,12 +62,12 @@ pub(super) fn encode(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) ->
         ),
         (
             "journal_waiting_segments",
-            "Sealed segments that wait to be filed",
+            "Sealed segments that wait for compaction",
             view.waiting_segments as u64,
         ),
         (
             "journal_unfiled_bytes",
-            "Bytes that are not filed, those of the segment that is written included",
+            "Bytes not yet compacted, including the active segment",
             view.unfiled_bytes,
         ),
         ("journal_extents", "Extents", view.extents as u64),
@@ -74,17 +78,17 @@ pub(super) fn encode(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) ->
         ),
         (
             "journal_dead_bytes",
-            "Bytes in extents that nobody can read",
+            "Bytes in extents that are no longer readable",
             view.dead_bytes,
         ),
         (
             "journal_starved",
-            "Whether appends wait because no segment is free",
+            "1 if appends wait because no segment is free",
             u64::from(view.is_starved),
         ),
         (
             "journal_spare_segments",
-            "Segments that are free",
+            "Free segments",
             view.spare_segments as u64,
         ),
     ];
@@ -100,11 +104,11 @@ pub(super) fn encode(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) ->
     }
 }
 
-/// One of them is 1.
+/// Appends the state: one of the series is 1.
 fn encode_state(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     let state = view.state;
     let kind = ConstGauge::new(0i64).metric_type();
-    let help = "Whether the journal takes appends: 1 for the state it is in";
+    let help = "State of the journal: 1 for the current one";
     let mut family = encoder.encode_descriptor("journal_state", help, None, kind)?;
     for one in StorageState::ALL {
         let labels = [("state", one.name())];
@@ -114,17 +118,17 @@ fn encode_state(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) -> Resu
     Ok(())
 }
 
-/// The reason of a state that is not serving, and how often each state was entered.
+/// Appends the reason of a state other than serving, and the number of changes to each state.
 fn encode_changes(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     if let Some(reason) = &view.reason {
         let kind = ConstGauge::new(0i64).metric_type();
-        let help = "Why the journal is in its state; absent while it serves";
+        let help = "Reason of the journal's state; absent while it serves";
         let mut family = encoder.encode_descriptor("journal_problem", help, None, kind)?;
         let labels = [("state", view.state.name()), ("reason", reason)];
         ConstGauge::new(1i64).encode(family.encode_family(&labels)?)?;
     }
     let kind = ConstCounter::new(0u64).metric_type();
-    let help = "Changes of the journal to a state";
+    let help = "Changes of the journal's state, by new state";
     let mut family = encoder.encode_descriptor("journal_state_changes", help, None, kind)?;
     let changes = view.changes;
     for state in StorageState::ALL {
@@ -149,7 +153,7 @@ fn encode_times(times: &SyncTimesView, encoder: &mut DescriptorEncoder<'_>) -> R
     };
     let buckets: Vec<_> = times.counts.iter().map(bucket).collect();
     let count = times.counts.iter().map(|(_, count)| count).sum();
-    let help = "Length of the syncs of the journal's line";
+    let help = "Duration of syncs of the write-ahead log";
     let unit = Unit::Seconds;
     let mut metric =
         encoder.encode_descriptor("journal_sync", help, Some(&unit), MetricType::Histogram)?;

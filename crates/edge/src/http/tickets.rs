@@ -1,10 +1,9 @@
-//! Tickets: what a page shows in an address in place of its token, for one event stream.
+//! Tickets: single-use replacements of a token in the URL of an event stream.
 //!
-//! `EventSource` of browsers sends no `Authorization`. So a page, or the server that it comes from, gets
-//! a ticket by `POST /v1/tickets` with its token and opens the stream with `?ticket=…`. A ticket is valid
-//! once, for [`LIFETIME`], for `GET` of one path and for event streams only; addresses end up in
-//! histories and logs, and it is worth nothing there. It stands for the token that was shown for it: one
-//! that is revoked meanwhile opens nothing.
+//! `EventSource` in browsers cannot send `Authorization`. A page, or its server, therefore gets a
+//! ticket by `POST /v1/tickets` with its token and opens the stream with `?ticket=…`. A ticket is
+//! valid once, for [`LIFETIME`], for `GET` of one path, and for event streams only, so it is
+//! worthless in browser histories and logs. A ticket becomes invalid when its token is revoked.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -31,19 +30,19 @@ use super::quotas::Client;
 use super::{Shared, body};
 use crate::gate::{Gate, Pass};
 
-/// How long a ticket is valid.
+/// Lifetime of a ticket.
 const LIFETIME: Duration = Duration::from_secs(30);
-/// Tickets that are valid at the same time.
+/// Most tickets valid at the same time.
 const TICKETS_MAX: usize = 65_536;
-/// Bytes of randomness in a ticket.
+/// Random bytes in a ticket.
 const ENTROPY_SIZE: usize = 32;
-/// Bytes of the body that asks for one.
+/// Largest request body, in bytes.
 const BODY_SIZE_MAX: usize = 16 << 10;
 
-/// The name of the parameter of the query.
+/// Name of the query parameter.
 const PARAMETER: &str = "ticket";
 
-/// The tickets that are valid now.
+/// The currently valid tickets.
 #[derive(Default)]
 pub(super) struct Tickets {
     issued: Mutex<Issued>,
@@ -52,30 +51,30 @@ pub(super) struct Tickets {
 #[derive(Default)]
 struct Issued {
     tickets: HashMap<String, Ticket>,
-    /// In the order in which they end.
+    /// Tickets in the order of their expiry.
     ends: VecDeque<(Instant, String)>,
 }
 
 struct Ticket {
-    /// Decoded.
+    /// Path of the event stream, without percent escapes.
     path: String,
-    /// Of the client that it was issued to.
+    /// Pass of the client that got the ticket.
     pass: Pass,
 }
 
-/// Why a ticket opens nothing.
+/// Reason why a ticket is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TicketError {
     #[error("the ticket is unknown, used or older than {} s", LIFETIME.as_secs())]
     Unknown,
     #[error("the ticket is for another path")]
     OtherPath,
-    #[error("a ticket opens event streams: GET with `accept: text/event-stream`")]
+    #[error("a ticket is for event streams only: send GET with `accept: text/event-stream`")]
     OtherUse,
 }
 
 impl Tickets {
-    /// A new ticket for a path; `None` if there are too many.
+    /// Issues a ticket for a path; `None` if there are too many.
     fn issue(&self, path: &str, pass: Pass) -> Option<String> {
         let mut bytes = [0; ENTROPY_SIZE];
         SystemRandom::new().fill(&mut bytes).ok()?;
@@ -92,7 +91,7 @@ impl Tickets {
         Some(name)
     }
 
-    /// Uses a ticket up: the pass that it stands for.
+    /// Redeems a ticket and returns its pass.
     fn redeem(&self, name: &str, path: &str) -> Result<Pass, TicketError> {
         let mut issued = self.issued.lock();
         issued.forget_ended(Instant::now());
@@ -103,8 +102,7 @@ impl Tickets {
         }
     }
 
-    /// If a request shows a ticket: uses it up, takes it out of the query and hands out the pass that it
-    /// stands for.
+    /// If the request has a ticket, redeems it, removes it from the query and returns its pass.
     pub(super) fn take_from(
         &self,
         request: &mut Request,
@@ -122,7 +120,7 @@ impl Tickets {
         }
         *request.uri_mut() = uri;
         let pass = self.redeem(&name, request.uri().path());
-        // A pass without a token is of the time before the first token was made.
+        // A pass without a token dates from before the first token was created.
         let is_valid =
             |pass: &Pass| !pass.is_revoked() && (pass.token().is_some() || gate.admit("").is_ok());
         Some(pass.and_then(|pass| is_valid(&pass).then_some(pass).ok_or(TicketError::Unknown)))
@@ -140,7 +138,7 @@ impl Issued {
     }
 }
 
-/// The ticket of an address, and the address without it.
+/// Splits the ticket from a URL.
 fn split(uri: &Uri) -> Option<(String, Uri)> {
     let mut ticket = None;
     let mut rest = Vec::new();
@@ -158,7 +156,7 @@ fn split(uri: &Uri) -> Option<(String, Uri)> {
     Some((ticket?, target.parse().ok()?))
 }
 
-/// Replaces the percent escapes of a path, which clients are free to use.
+/// Decodes the percent escapes of a path.
 fn decode(path: &str) -> String {
     let mut decoded = Vec::with_capacity(path.len());
     let mut bytes = path.as_bytes();
@@ -179,7 +177,7 @@ fn decode(path: &str) -> String {
     String::from_utf8_lossy(&decoded).into_owned()
 }
 
-/// What a ticket is to be for.
+/// A request for a ticket.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewTicket)]
@@ -193,29 +191,30 @@ struct NewTicket {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Ticket)]
 struct TicketDocument {
-    /// The value of the query's parameter `ticket`.
+    /// Value of the query parameter `ticket`.
     #[schema(example = "tkt_Ik2gZl1vC7wX0W9T3m5bq8uYd4sR6nPeJhAoLfGxK_Q")]
     ticket: String,
-    /// Milliseconds for which it is valid.
+    /// Lifetime in milliseconds.
     #[schema(example = 30_000)]
     valid_ms: u64,
 }
 
-/// The route of tickets.
+/// Returns the route of tickets.
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(issue))
 }
 
 /// Get a ticket for one event stream.
 ///
-/// For `EventSource`, which sends no `Authorization`: `GET` of the path with `?ticket=…` and
-/// `Accept: text/event-stream` is admitted once within `valid_ms`, as with the token that was shown here.
+/// For `EventSource`, which cannot send `Authorization`. `GET` of the path with `?ticket=…` and
+/// `Accept: text/event-stream` is admitted once within `valid_ms`, with the permissions of the
+/// token of this request.
 #[utoipa::path(
     post, path = "/v1/tickets", tag = "node", operation_id = "issue_ticket",
     request_body = NewTicket,
     responses(
         (status = 201, description = "The ticket", body = TicketDocument),
-        (status = 400, description = "Something in the request is wrong", body = ProblemDocument),
+        (status = 400, description = "The request is invalid", body = ProblemDocument),
         (status = 415, description = "The body is not JSON", body = ProblemDocument),
         (status = 503, description = "Too many tickets are valid", body = ProblemDocument),
     )
@@ -229,7 +228,7 @@ async fn issue(
     let body = body::read_json(&headers, body, BODY_SIZE_MAX).await?;
     let NewTicket { path } = body::parse(&body)?;
     if !path.starts_with("/v1/") || path.contains(['?', '#']) {
-        let detail = "the path of an event stream begins with `/v1/` and has no query";
+        let detail = "must be the path of an event stream: it begins with `/v1/` and has no query";
         return Err(body::wrong_at("path", detail));
     }
     let Some(ticket) = shared.tickets.issue(&path, client.pass().clone()) else {

@@ -1,4 +1,4 @@
-//! Times as JSON and HTTP headers have them.
+//! Formatting and parsing of times for JSON and HTTP headers.
 
 use std::io::Write;
 use std::time::{Duration, UNIX_EPOCH};

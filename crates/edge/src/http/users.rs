@@ -1,11 +1,11 @@
-//! Users of the Kafka door over HTTP: who comes in by a password. An administrator's affair.
+//! Kafka users over HTTP: SCRAM passwords, for administrators.
 //!
-//! | method and path | |
+//! | method and path | purpose |
 //! |---|---|
-//! | `GET /v1/kafka/users` | which there are |
-//! | `PUT DELETE /v1/kafka/users/{user}` | a user with this password; none |
+//! | `GET /v1/kafka/users` | list users |
+//! | `PUT DELETE /v1/kafka/users/{user}` | set a user's password; remove a user |
 //!
-//! A password is salted and hashed here, for both mechanisms, and forgotten.
+//! Passwords are salted and hashed for both mechanisms, and not stored.
 
 use std::num::NonZeroU32;
 
@@ -30,10 +30,10 @@ use super::topics::{of, on_disk};
 use crate::kafka::{SALT_SIZE, credential};
 use crate::topics::Refused;
 
-/// Bytes of a body.
+/// Largest request body, in bytes.
 const BODY_SIZE_MAX: usize = 16 << 10;
 
-/// Bytes of a password.
+/// Longest password, in bytes.
 const PASSWORD_SIZE_MAX: usize = 1_024;
 
 /// A user's password.
@@ -41,7 +41,7 @@ const PASSWORD_SIZE_MAX: usize = 1_024;
 #[serde(deny_unknown_fields)]
 #[schema(as = UserPassword)]
 pub(crate) struct PasswordDocument {
-    /// 1 to 1024 bytes; it is not kept.
+    /// Password of 1 to 1024 bytes; only its hashes are stored.
     password: String,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct PasswordDocument {
 pub(crate) struct UserDocument {
     #[schema(example = "ann")]
     name: String,
-    /// By which mechanisms it can come in.
+    /// SCRAM mechanisms with which the user can log in.
     #[schema(example = json!(["SCRAM-SHA-256", "SCRAM-SHA-512"]))]
     mechanisms: Vec<&'static str>,
 }
@@ -60,23 +60,23 @@ pub(crate) struct UserDocument {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Users)]
 pub(crate) struct UsersDocument {
-    /// By name.
+    /// Users in the order of their names.
     users: Vec<UserDocument>,
 }
 
-/// The routes of users.
+/// Returns the routes of users.
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(list))
         .routes(routes!(put, delete))
 }
 
-/// Which users there are.
+/// List the Kafka users.
 #[utoipa::path(
     get, path = "/v1/kafka/users", tag = "kafka", operation_id = "list_kafka_users",
     responses(
-        (status = 200, description = "By name", body = UsersDocument),
-        (status = 403, description = "Only an administrator may", body = ProblemDocument),
+        (status = 200, description = "Users in the order of their names", body = UsersDocument),
+        (status = 403, description = "An administrator's token is required", body = ProblemDocument),
     )
 )]
 async fn list(State(shared): State<Shared>, _: Admin) -> Result<Json<UsersDocument>, Problem> {
@@ -89,16 +89,16 @@ async fn list(State(shared): State<Shared>, _: Admin) -> Result<Json<UsersDocume
     Ok(Json(UsersDocument { users }))
 }
 
-/// Let a user in by this password, and by no other. Answered when it is on disk.
+/// Create a user or replace its password. The answer is sent when the change is on disk.
 #[utoipa::path(
     put, path = "/v1/kafka/users/{user}", tag = "kafka", operation_id = "put_kafka_user",
-    params(("user" = String, Path, description = "Its name")),
+    params(("user" = String, Path, description = "Name of the user")),
     request_body = PasswordDocument,
     responses(
-        (status = 204, description = "It comes in by this password"),
-        (status = 400, description = "Something in the request is wrong", body = ProblemDocument),
-        (status = 403, description = "Only an administrator may", body = ProblemDocument),
-        (status = 503, description = "Not on the disk: full, failed, or unknown", body = ProblemDocument),
+        (status = 204, description = "The password was set"),
+        (status = 400, description = "The request is invalid", body = ProblemDocument),
+        (status = 403, description = "An administrator's token is required", body = ProblemDocument),
+        (status = 503, description = "The write failed (disk full or failed), or its outcome is unknown", body = ProblemDocument),
     )
 )]
 async fn put(
@@ -112,22 +112,22 @@ async fn put(
     let body = body::read_json(&headers, body, BODY_SIZE_MAX).await?;
     let PasswordDocument { password } = body::parse(&body)?;
     if !(1..=PASSWORD_SIZE_MAX).contains(&password.len()) {
-        let detail = format!("a password has 1 to {PASSWORD_SIZE_MAX} bytes");
+        let detail = format!("must have 1 to {PASSWORD_SIZE_MAX} bytes");
         return Err(body::wrong_at("password", &detail));
     }
     let changes = hashed(password).await?;
     change(&topics, &user, &changes).await
 }
 
-/// Let a user in no more. Answered when it is on disk.
+/// Remove a user. The answer is sent when the change is on disk.
 #[utoipa::path(
     delete, path = "/v1/kafka/users/{user}", tag = "kafka", operation_id = "delete_kafka_user",
-    params(("user" = String, Path, description = "Its name")),
+    params(("user" = String, Path, description = "Name of the user")),
     responses(
-        (status = 204, description = "There is no such user any more"),
-        (status = 403, description = "Only an administrator may", body = ProblemDocument),
-        (status = 404, description = "There was none", body = ProblemDocument),
-        (status = 503, description = "Not on the disk: full, failed, or unknown", body = ProblemDocument),
+        (status = 204, description = "The user was removed"),
+        (status = 403, description = "An administrator's token is required", body = ProblemDocument),
+        (status = 404, description = "There is no such user", body = ProblemDocument),
+        (status = 503, description = "The write failed (disk full or failed), or its outcome is unknown", body = ProblemDocument),
     )
 )]
 async fn delete(
@@ -138,7 +138,7 @@ async fn delete(
     change(&of(&shared)?, &user, &[UserChange::RemoveAll]).await
 }
 
-/// Salts and hashes a password for every mechanism, apart from the threads that serve connections.
+/// Salts and hashes a password for every mechanism, off the threads that serve connections.
 async fn hashed(password: String) -> Result<[UserChange; Hash::ALL.len()], Problem> {
     let hashing = super::off_thread(move || {
         Ok(Hash::ALL.map(|hash| {
@@ -151,7 +151,7 @@ async fn hashed(password: String) -> Result<[UserChange; Hash::ALL.len()], Probl
 
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(ITERATIONS_MIN).expect("4,096 is not 0");
 
-/// Random bytes.
+/// Returns a random salt.
 fn salt() -> [u8; SALT_SIZE] {
     let mut salt = [0; SALT_SIZE];
     let filled = SystemRandom::new().fill(&mut salt);
@@ -233,7 +233,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_change_that_does_not_reach_the_disk_is_answered_all_the_same() {
         let disk = Arc::new(SimulatedDisk::new(1));
-        // Nobody steps its line.
+        // The write-ahead log of this journal is never stepped.
         let opened = Journal::open_stepped(disk, &journal::Options::default()).unwrap();
         let ports = Ports {
             clock: Arc::new(Still),
@@ -248,7 +248,10 @@ mod tests {
         let changes = [UserChange::Set(Hash::Sha256, kept)];
         let problem = change(&topics, "ann", &changes).await.unwrap_err();
         assert_eq!(problem.code, ErrorCode::Unconfirmed);
-        assert!(problem.detail.contains("may get there"), "{problem:?}");
+        assert!(
+            problem.detail.contains("may or may not take effect"),
+            "{problem:?}"
+        );
         let problem = change(&topics, "bob", &[UserChange::RemoveAll]).await;
         assert_eq!(problem.unwrap_err().code, ErrorCode::NotFound);
     }

@@ -1,15 +1,15 @@
-//! What the node shows of itself, as JSON: the same for HTTP and for the node's own agent.
+//! Agents and connections of the node as JSON, for HTTP and for the node's own agent.
 
 use node::{AgentView, ConnectionView, Handle, SubscriberView};
 use serde_json::{Value, json};
 
-/// `{"agents": [...]}`, in the order of the names.
+/// Returns `{"agents": [...]}` in the order of the names.
 pub fn agents_json(node: &Handle) -> Value {
     let agents: Vec<_> = node.agents().into_iter().map(agent).collect();
     json!({ "agents": agents })
 }
 
-/// `{"connections": [...]}`, oldest first.
+/// Returns `{"connections": [...]}`, oldest first.
 pub fn connections_json(node: &Handle) -> Value {
     let connections: Vec<_> = node.connections().into_iter().map(connection).collect();
     json!({ "connections": connections })

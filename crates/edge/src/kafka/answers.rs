@@ -1,32 +1,32 @@
-//! Answers of one connection, in the order of their requests.
+//! The queue of answers of one connection, in the order of the requests.
 //!
-//! Whatever a request decides is decided when it is read; only its answer waits here. Only the oldest
-//! is looked at, so that what must be read for an answer is read when it can be handed out: a
-//! connection that does not take its answers holds the memory of one.
+//! A request is decided when it is read; only its answer waits here. Only the oldest answer is
+//! polled, so that its data is read when it can be sent: a connection that does not read its
+//! answers holds the memory of one.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
 use super::reply::{Answer, Reply};
 
-/// Requests of a connection that may wait for their answers, and bytes of those requests and of answers
-/// that are made already; above either nothing more is read from it.
+/// The limits of a connection on waiting answers, and on the bytes of their requests and of
+/// finished answers. Above either, no more requests are read.
 const COUNT_MAX: usize = 8_192;
 const SIZE_MAX: usize = 16 << 20;
 
-/// What an answer counts as that is made already: it may be as long as there are topics.
+/// The size at which a finished answer is counted: it may list all topics.
 const MADE_SIZE: usize = 128 << 10;
 
-/// See the module's documentation.
+/// The queue of answers; see the module's documentation.
 #[derive(Default)]
 pub(super) struct Answers {
-    /// Each with the bytes that it counts as.
+    /// The answers, each with the bytes that it counts as.
     waiting: VecDeque<(Answer, usize)>,
     size: usize,
 }
 
 impl Answers {
-    /// Adds the newest, to a request of that many bytes.
+    /// Adds the newest answer; its request has `size` bytes.
     pub(super) fn push(&mut self, answer: Answer, size: usize) {
         let size = match answer {
             Answer::Now(_) => size + MADE_SIZE,
@@ -36,7 +36,7 @@ impl Answers {
         self.size += size;
     }
 
-    /// Whether nothing more should be asked until something is answered.
+    /// Returns whether no more requests should be read for now.
     pub(super) fn is_full(&self) -> bool {
         self.waiting.len() >= COUNT_MAX || self.size >= SIZE_MAX
     }
@@ -45,7 +45,7 @@ impl Answers {
         self.waiting.is_empty()
     }
 
-    /// The next answer that goes out, once it is there; `None` when nothing waits.
+    /// Returns the next answer once it is finished; `None` if none waits.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Reply>> {
         while let Some((oldest, size)) = self.waiting.front_mut() {
             let Poll::Ready(answer) = oldest.poll(cx) else {

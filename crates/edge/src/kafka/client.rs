@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection, and what the APIs need to know about it.
+//! The client of a connection: its identity, and the context that the APIs need.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,29 +14,29 @@ use super::outlet::KafkaOutlet;
 use super::sasl::{Exchange, Identity};
 use super::{Door, Place};
 
-/// See the module's documentation.
+/// The client of a connection.
 pub(super) struct Client {
     pub(super) door: Door,
-    /// Where it is told to find the broker.
+    /// The address at which the client is told to find the broker.
     pub(super) place: Place,
     remote: String,
     outlet: Arc<KafkaOutlet>,
-    /// How far it is in saying who it is.
+    /// The state of its authentication.
     pub(super) exchange: Exchange,
-    /// Held for as long as it is connected, from when it was let in: so it is counted, shown, and sent
-    /// away when it has to go.
+    /// The connection, from the admission on: the node counts it, lists it, and closes it when
+    /// necessary.
     connection: Option<Connection>,
-    /// As whom it came in, if as a user.
+    /// The user, if it authenticated as one.
     user: Option<Arc<User>>,
-    /// Its proven identity, once it is in.
+    /// Its authenticated identity, once it is admitted.
     principal: Option<Principal>,
-    /// What was appended and the line has not been told of.
+    /// Appends of which the write-ahead log was not notified yet.
     producing: Option<Producing>,
-    /// How long the client is to be throttled.
+    /// The time for which the client is to be throttled.
     pub(super) throttle: Duration,
 }
 
-/// Comes when the node goes down: whoever waits for something need not wait any longer.
+/// Signals that the node shuts down, so that waiting requests can end.
 #[derive(Clone)]
 pub(super) struct Departure(Arc<KafkaOutlet>);
 
@@ -46,19 +46,20 @@ impl Departure {
     }
 }
 
-/// Why somebody is not let in though it has shown what lets it in.
+/// The reason why an authenticated client is not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unadmitted {
-    /// See [`Refusal`].
+    /// The node has reached a limit, or shuts down.
     #[error(transparent)]
     Refusal(#[from] Refusal),
-    /// It was another user, or none, when it was done.
-    #[error("the user was changed while it said who it is")]
+    /// The user was changed or removed during the authentication.
+    #[error("the user was changed during the authentication")]
     Changed,
 }
 
 impl Client {
-    /// Whoever has connected; let in at once where nobody has to say who it is.
+    /// Creates the client of a new connection. It is admitted at once where no authentication is
+    /// required.
     pub(super) fn new(
         door: &Door,
         place: Place,
@@ -90,7 +91,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Lets it in.
+    /// Admits the client.
     pub(super) fn admit(&mut self, identity: Identity) -> Result<(), Unadmitted> {
         let Identity {
             name,
@@ -112,7 +113,8 @@ impl Client {
         };
         let outlet = self.outlet.clone();
         let connection = self.door.node.open(facts, |_| outlet)?;
-        // Who is changed sends away whoever is connected by then; this one may have come in between.
+        // Changing a user disconnects its open connections. This one may have logged in during the
+        // change, so check again.
         let users = &self.door.users;
         let is_changed = |user: &Arc<User>| !user.is_still(users.find(&user.name).as_deref());
         if user.as_ref().is_some_and(is_changed) {
@@ -124,12 +126,12 @@ impl Client {
         Ok(())
     }
 
-    /// It has not shown what lets it in.
+    /// Counts a failed authentication.
     pub(super) fn count_refusal(&self) {
         self.node().counters().count(Counter::Unauthenticated);
     }
 
-    /// The connection, once the client is admitted.
+    /// Returns the connection, once the client is admitted.
     pub(super) fn connection(&self) -> Option<&Connection> {
         self.connection.as_ref()
     }
@@ -138,17 +140,17 @@ impl Client {
         self.connection.is_some()
     }
 
-    /// The proven identity of the client, once it is admitted.
+    /// Returns the authenticated identity, once the client is admitted.
     pub(super) fn principal(&self) -> Option<&Principal> {
         self.principal.as_ref()
     }
 
-    /// Whether the client is an administrator.
+    /// Returns whether the client is an administrator.
     pub(super) fn is_admin(&self) -> bool {
         self.principal().is_some_and(Principal::is_admin)
     }
 
-    /// Whether the client may delete a topic, or change its configuration.
+    /// Checks that the client may delete a topic, or change its configuration.
     pub(super) fn check_topic(&self, topic: &str) -> Result<(), Failed> {
         let unauthorized =
             |message: String| Failed::new(ErrorCode::TopicAuthorizationFailed, message);
@@ -158,17 +160,17 @@ impl Client {
         checked.map_err(|forbidden| unauthorized(forbidden.to_string()))
     }
 
-    /// Whether it came in as that user.
+    /// Returns whether it authenticated as this user.
     pub(super) fn is(&self, user: &str) -> bool {
         self.user.as_ref().is_some_and(|own| own.name == user)
     }
 
-    /// Whether it has tried to come in, and is to go.
+    /// Returns whether its authentication has failed, so that the connection has to be closed.
     pub(super) fn is_refused(&self) -> bool {
         !self.is_admitted() && self.exchange.is_over()
     }
 
-    /// How large its frames may be.
+    /// Returns how large its frames may be.
     pub(super) fn trust(&self) -> Trust {
         match self.is_admitted() {
             true => Trust::Admitted {
@@ -178,12 +180,12 @@ impl Client {
         }
     }
 
-    /// Where it is, for people.
+    /// Returns its address, for logs.
     pub(super) fn remote(&self) -> &str {
         &self.remote
     }
 
-    /// Where it is, as Kafka's tools show it: a slash and the address.
+    /// Returns its address as Kafka's tools show it: a slash and the address.
     pub(super) fn host(&self) -> String {
         let address = self.remote.rsplit_once(':').map_or("", |(host, _)| host);
         format!("/{}", address.trim_matches(['[', ']']))
@@ -201,7 +203,7 @@ impl Client {
         Departure(self.outlet.clone())
     }
 
-    /// What appends in this round, so that one sync serves all of it.
+    /// Returns the guard of this round's appends, so that one sync serves all of them.
     pub(super) fn producing(&mut self) -> &mut Producing {
         let topics = &self.door.topics;
         self.producing.get_or_insert_with(|| topics.producing())
@@ -211,7 +213,7 @@ impl Client {
         self.producing.is_some()
     }
 
-    /// Has the disk take what was appended.
+    /// Ends the round: the write-ahead log is notified of the appends.
     pub(super) fn end_round(&mut self) {
         self.producing = None;
     }

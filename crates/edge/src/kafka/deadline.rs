@@ -1,8 +1,8 @@
-//! How long a request waits for the disk.
+//! Deadlines of requests that wait for the disk.
 //!
-//! Every answer that waits has a deadline: what the request says, or the same for all. What is not
-//! known by then may come to be all the same: the answer says neither that it is done nor that it is
-//! not, by an error after which clients try again.
+//! Every waiting answer has a deadline: that of the request, or a common one. A write that is not
+//! confirmed by then may still become durable. The answer is then an error that says neither that
+//! it is done nor that it is not, and after which clients retry.
 
 use std::time::Duration;
 
@@ -11,52 +11,54 @@ use tokio::time::{Instant, timeout_at};
 
 use super::errors::{Coded, Failed};
 
-/// Where the request does not say it. Most clients give up after 30 s, and take the connection for
-/// broken then: they are to hear of it before.
+/// The deadline where the request states none. Most clients give up after 30 s and then consider
+/// the connection broken, so the answer comes earlier.
 const WAIT: Duration = Duration::from_secs(25);
 
-/// The longest that anybody waits.
+/// The longest deadline.
 const WAIT_MAX: Duration = Duration::from_secs(300);
 
-/// As long as this a disk may take, whatever the request says: some say nothing, which Kafka minds only
-/// where several brokers have to answer.
+/// The shortest time for the disk, even if the request states less: some clients send 0, which
+/// Kafka ignores on a single broker.
 const DISK_WAIT_MIN: Duration = Duration::from_secs(1);
 
-const LATE: &str = "it is not on disk in time, and may be kept";
+const LATE: &str = "the write was not confirmed in time, and may still succeed";
 
-/// See the module's documentation.
+/// A deadline; see the module's documentation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline(Instant);
 
 impl Deadline {
-    /// Of a request that does not say how long it may take.
+    /// Returns the deadline of a request that states no timeout.
     pub(super) fn usual() -> Self {
         Self(Instant::now() + WAIT)
     }
 
-    /// Of a request that waits for others for so long, and for the disk then.
+    /// Returns the deadline of a request that waits this long for other clients, and then for the
+    /// disk.
     pub(super) fn behind(others_ms: u32) -> Self {
         let others = Duration::from_millis(others_ms.into());
         Self(Instant::now() + others + WAIT)
     }
 
-    /// Of a request that says how long it may take.
+    /// Returns the deadline of a request that states a timeout.
     pub(super) fn asked(timeout_ms: i32) -> Self {
         let timeout = Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(0));
         Self(Instant::now() + timeout.min(WAIT_MAX))
     }
 
-    /// The same, and not before the disk has had a moment from now on.
+    /// Returns the deadline, but at least [`DISK_WAIT_MIN`] from now.
     pub(super) fn for_disk(self) -> Self {
         Self(self.0.max(Instant::now() + DISK_WAIT_MIN))
     }
 
-    /// When it is.
+    /// Returns the time of the deadline.
     pub(super) fn instant(self) -> Instant {
         self.0
     }
 
-    /// What is known of it by then; else an error of whoever would say why it failed.
+    /// Waits for a result until the deadline. A missing result becomes the error that `E` defines
+    /// for it.
     pub(super) async fn known<T, E: Coded>(
         self,
         waiting: impl Future<Output = Result<T, Unconfirmed>>,
@@ -68,7 +70,7 @@ impl Deadline {
         }
     }
 
-    /// What the node says by then, in Kafka's terms.
+    /// Waits for the node's answer until the deadline, and converts its error to Kafka's.
     pub(super) async fn told<T, E: Coded>(
         self,
         pending: Pending<Result<T, E>>,

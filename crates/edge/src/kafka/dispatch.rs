@@ -1,4 +1,4 @@
-//! From a frame to whoever handles it.
+//! Dispatch of requests to the handlers of their APIs.
 
 use bytes::Bytes;
 use kafka::{ApiKey, ErrorCode, Request, RequestError};
@@ -9,7 +9,7 @@ use super::metrics;
 use super::reply::{Answer, Reply, Tag};
 use super::stall::Stall;
 
-/// The connection ends: what came cannot be answered, or is not to be.
+/// An error that ends the connection, because no answer is possible or allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fatal {
     pub(super) message: String,
@@ -23,11 +23,11 @@ impl Fatal {
     }
 }
 
-/// What became of a request.
+/// The result of handling a request.
 pub(super) enum Handled {
-    /// Everything is decided, and will be answered.
+    /// Everything is decided, and the answer follows.
     Answer(Answer),
-    /// It waits; nothing behind it is handled before.
+    /// The request waits; later ones are not handled before it.
     Stalled(Box<dyn Stall>),
 }
 
@@ -41,7 +41,7 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Handled, Fa
         client.count_refusal();
         let name = header.key.api().name;
         return Err(Fatal::new(format!(
-            "{name} before the client said who it is"
+            "{name} before the client was authenticated"
         )));
     }
     metrics::count_request(client.topics(), header.key);
@@ -125,7 +125,7 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Handled, Fa
     }))
 }
 
-/// What may be asked before one has said who one is.
+/// Returns whether a client may send this request before it is authenticated.
 fn is_for_strangers(key: ApiKey) -> bool {
     matches!(
         key,
@@ -133,7 +133,8 @@ fn is_for_strangers(key: ApiKey) -> bool {
     )
 }
 
-/// Clients expect the end of the connection, but for the question which versions there are.
+/// Answers an unsupported ApiVersions; on any other invalid request clients expect the end of the
+/// connection.
 fn refuse(error: &RequestError) -> Result<Answer, Fatal> {
     match *error {
         RequestError::UnsupportedVersion {

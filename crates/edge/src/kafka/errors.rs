@@ -1,7 +1,7 @@
-//! What went wrong, in Kafka's numbers: one exhaustive match for each kind of error of the node.
+//! Kafka error codes: one exhaustive match for each error type of the node.
 //!
-//! Source of the numbers: <https://kafka.apache.org/protocol#protocol_error_codes>; which of them a
-//! broker says when stands beside the node's errors.
+//! Source of the numbers: <https://kafka.apache.org/protocol#protocol_error_codes>; the node's
+//! error types document which one a broker returns.
 
 use std::fmt;
 
@@ -11,19 +11,18 @@ use node::topics::{
     Refused, Rejected, Storage, TopicError, TransactionError, UserChangeError, UserError,
 };
 
-/// An error that Kafka has a number for.
+/// An error with a Kafka error code.
 pub(super) trait Coded: fmt::Display {
-    /// When nobody can say whether it was done. Clients try again, as after everything that they do
-    /// not know the end of.
+    /// The code of an unknown outcome. Clients retry, as after any unknown outcome.
     const UNCONFIRMED: ErrorCode;
-    /// When it is not known in time; clients try again, too.
+    /// The code of an outcome that is not known in time; clients retry, too.
     const LATE: ErrorCode;
 
-    /// Its number.
+    /// Returns its code.
     fn code(&self) -> ErrorCode;
 }
 
-/// A number, and what is said beside it.
+/// An error code and its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failed {
     pub(super) code: ErrorCode,
@@ -45,13 +44,13 @@ impl<E: Coded> From<E> for Failed {
     }
 }
 
-/// The number alone; none of an error where there is none.
+/// Returns the code of a result; `None` (0) if there is no error.
 pub(super) fn code_of<T>(told: &Result<T, Failed>) -> ErrorCode {
     told.as_ref().err().map_or(ErrorCode::None, |it| it.code)
 }
 
-/// What a partition's leader says. Consumers do not know REQUEST_TIMED_OUT; whoever writes does, and
-/// tries again without looking for another leader: see [`of_written`].
+/// The code of a partition leader's storage error. Consumers do not know REQUEST_TIMED_OUT;
+/// producers do, and retry without looking for another leader: see [`of_written`].
 fn of_storage(storage: &Storage) -> ErrorCode {
     match storage {
         Storage::Busy | Storage::DiskFull | Storage::Failed { .. } | Storage::Unreadable { .. } => {
@@ -61,7 +60,7 @@ fn of_storage(storage: &Storage) -> ErrorCode {
     }
 }
 
-/// What whoever writes is told.
+/// The code of a storage error for a producer.
 fn of_written(storage: &Storage) -> ErrorCode {
     match storage {
         Storage::Busy => ErrorCode::RequestTimedOut,
@@ -69,7 +68,7 @@ fn of_written(storage: &Storage) -> ErrorCode {
     }
 }
 
-/// What a coordinator says.
+/// The code of a coordinator's storage error.
 fn of_coordinator_storage(storage: &Storage) -> ErrorCode {
     match storage {
         Storage::Busy | Storage::DiskFull | Storage::Failed { .. } | Storage::Unreadable { .. } => {
@@ -79,7 +78,7 @@ fn of_coordinator_storage(storage: &Storage) -> ErrorCode {
     }
 }
 
-/// What a transaction's coordinator says.
+/// The code of a transaction coordinator's error.
 pub(super) fn of_denied(denied: &Denied) -> ErrorCode {
     match denied {
         Denied::NoName | Denied::Participants { .. } => ErrorCode::InvalidRequest,
@@ -145,7 +144,7 @@ impl Coded for ProduceError {
     fn code(&self) -> ErrorCode {
         match self {
             Self::Unknown(_) => ErrorCode::UnknownTopicOrPartition,
-            // Formats before the one that is taken, and a batch that goes on, are no batch at all.
+            // Older formats, and a batch that is cut off, are invalid records.
             Self::Malformed(Malformed::Magic { magic: 0 | 1 } | Malformed::Torn { .. })
             | Self::NotOne
             | Self::Record(_)
@@ -156,7 +155,7 @@ impl Coded for ProduceError {
             Self::ReadOnly(ReadOnly) => ErrorCode::InvalidTopicException,
             Self::Rejected(rejected) => of_rejected(rejected),
             Self::Refused(refusal) => of_refusal(refusal),
-            // Producers know this number where they do not know the other.
+            // Producers handle this code where they do not know PRODUCER_FENCED.
             Self::Transaction(Denied::Fenced) => ErrorCode::InvalidProducerEpoch,
             Self::Transaction(denied) => of_denied(denied),
             Self::Storage(storage) => of_written(storage),
@@ -242,7 +241,7 @@ impl Coded for GroupError {
     }
 }
 
-/// Producers of older versions know of no fencing, only of epochs that are over (KIP-588).
+/// Returns the code for producers of older versions, which do not know PRODUCER_FENCED (KIP-588).
 pub(super) fn before_fencing(code: ErrorCode) -> ErrorCode {
     match code {
         ErrorCode::ProducerFenced => ErrorCode::InvalidProducerEpoch,

@@ -1,49 +1,49 @@
-//! Cuts frames out of what has arrived.
+//! The receive buffer: splits received bytes into frames.
 //!
-//! What one read brought is copied once, into memory of its own: frames share it, and nothing is held
-//! while there is nothing in it.
+//! The bytes of one read are copied once, into memory of their own, which the frames share. An
+//! empty buffer holds no memory.
 
 use bytes::{Bytes, BytesMut};
 use kafka::{ApiKey, FrameError, peek_api_key, take_frame};
 
-/// A frame that is not for Produce has at most this many bytes: nothing else carries records.
+/// The largest frame of an API other than Produce, in bytes: no other carries records.
 const OTHER_SIZE_MAX: usize = 16 << 20;
 
-/// So has any frame of a client that has not yet said who it is.
+/// The largest frame of a client that is not authenticated, in bytes.
 const STRANGER_SIZE_MAX: usize = 64 << 10;
 
-/// How large frames may be.
+/// The permitted size of a client's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// The client has not said who it is.
+    /// The client is not authenticated.
     Stranger,
-    /// It may send frames up to this size.
+    /// The client may send frames up to this size.
     Admitted {
-        /// Bytes of a frame with records.
+        /// The largest frame with records, in bytes.
         frame_size_max: usize,
     },
 }
 
-/// What has arrived and was not looked at.
+/// Received bytes that are not split yet.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     arrived: BytesMut,
 }
 
 impl Inbox {
-    /// Adds what a read brought.
+    /// Adds the bytes of a read.
     pub(super) fn feed(&mut self, chunk: &[u8]) {
         self.arrived.extend_from_slice(chunk);
     }
 
-    /// The next frame, without its size; `None` when more must come.
+    /// Returns the next frame, without its size; `None` if it is incomplete.
     pub(super) fn next(&mut self, trust: Trust) -> Result<Option<Bytes>, FrameError> {
         let size_max = match (trust, peek_api_key(&self.arrived)) {
             (Trust::Stranger, _) => STRANGER_SIZE_MAX,
             (Trust::Admitted { frame_size_max }, Some(ApiKey::Produce)) => frame_size_max,
             (Trust::Admitted { frame_size_max }, _) => frame_size_max.min(OTHER_SIZE_MAX),
         };
-        // Whose size is known and whose API is not yet may still be a large one.
+        // The API key decides the limit, so wait until it is received.
         if self.arrived.len() < size_of::<i32>() + size_of::<i16>() {
             return Ok(None);
         }

@@ -1,5 +1,5 @@
-//! Accepts connections, and notes where each of them arrived: that is where the client will be told
-//! to find the broker.
+//! Accepts Kafka connections and records their local address, at which the client will be told to
+//! find the broker.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,21 +10,20 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::accept::{Accepting, WhenFull};
 
-/// A connection that was accepted.
+/// An accepted connection.
 #[derive(Debug)]
 pub struct Arrived {
-    /// Its bytes.
+    /// The byte stream.
     pub stream: Stream,
-    /// The address that the client reached.
+    /// The local address that the client connected to.
     pub local: SocketAddr,
 }
 
-/// Makes it of an accepted socket, on the runtime that will serve it.
+/// Makes an [`Arrived`] from an accepted socket, on the runtime that will serve it.
 pub type Acceptor = Box<dyn FnOnce() -> io::Result<Arrived> + Send>;
 
-/// Accepts connections for ever, inside TLS when there is a configuration, and hands each to
-/// `serve`. A connection that comes when `budget` is used up is closed: the protocol has no message
-/// that a broker sends first.
+/// Accepts connections forever, with TLS if it is configured, and passes each to `serve`.
+/// Connections beyond `budget` are closed: the protocol has no message that a broker sends first.
 pub async fn accept(
     listener: TcpListener,
     tls: Option<Arc<rustls::ServerConfig>>,

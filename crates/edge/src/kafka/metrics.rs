@@ -1,7 +1,7 @@
-//! What the Kafka door counts, and how it reads as OpenMetrics text.
+//! Metrics of the Kafka listener, and their encoding as OpenMetrics text.
 //!
-//! The node counts by numbers; what they mean stands in the codec's tables, which bound what there is
-//! to see.
+//! The node counts by API keys and error codes; the codec's tables contain their names, and bound
+//! their number.
 
 use std::fmt::Error;
 
@@ -11,12 +11,12 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// A client has asked.
+/// Counts a request.
 pub(super) fn count_request(topics: &Topics, key: ApiKey) {
     topics.counts().add_request(key as usize);
 }
 
-/// A client was answered, with so many bytes.
+/// Counts an answer, its bytes and its errors.
 pub(super) fn count_answer(topics: &Topics, size: usize, errors: &[ErrorCode]) {
     let counts = topics.counts();
     counts.add(Count::Sent, size as u64);
@@ -25,12 +25,12 @@ pub(super) fn count_answer(topics: &Topics, size: usize, errors: &[ErrorCode]) {
     }
 }
 
-/// Errors begin at -1.
+/// Returns the index of an error code: codes begin at -1.
 fn number(error: ErrorCode) -> usize {
     usize::try_from(i32::from(error.code()) + 1).unwrap_or(0)
 }
 
-/// Everything that is counted.
+/// Encodes all metrics.
 pub(crate) fn encode(topics: &Topics, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     encode_requests(topics, encoder)?;
     encode_errors(topics, encoder)?;
@@ -80,7 +80,7 @@ pub(crate) fn encode(topics: &Topics, encoder: &mut DescriptorEncoder<'_>) -> Re
         let value = ConstCounter::new(topics.counts().get(count));
         value.encode(encoder.encode_descriptor(name, help, None, kind)?)?;
     }
-    let help = "Bytes of compressed record batches that are unpacked for readers";
+    let help = "Memory of compressed record batches that are decompressed for readers, in bytes";
     let value = ConstGauge::new(i64::try_from(topics.unpacked_bytes()).unwrap_or(i64::MAX));
     let descriptor =
         encoder.encode_descriptor("topic_unpacked_bytes", help, None, value.metric_type())?;
@@ -100,7 +100,7 @@ fn encode_requests(topics: &Topics, encoder: &mut DescriptorEncoder<'_>) -> Resu
     Ok(())
 }
 
-/// Those that were answered once.
+/// Encodes the errors that were answered at least once.
 fn encode_errors(topics: &Topics, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     let kind = ConstCounter::new(0u64).metric_type();
     let help = "Errors answered to Kafka clients, by Kafka's code";

@@ -1,10 +1,11 @@
-//! The Kafka door: topics, for any Kafka client (`docs/kafka.md`).
+//! The Kafka listener: serves topics to any Kafka client (`docs/kafka.md`).
 //!
-//! A file for each API, as in the codec: what it is asked becomes a call of the node, what the node
-//! says becomes an answer. Which APIs and versions there are stands in the codec's one table, from
-//! which clients learn it: what is not in it is not answered.
+//! As in the codec, there is a file for each API: it turns requests into calls of the node, and
+//! their results into answers. The codec's table lists the APIs and versions; clients learn them
+//! from it, and others are not answered.
 //!
-//! It does not know what a record is, and decides nothing about offsets, groups or transactions.
+//! It does not know the content of records, and decides nothing about offsets, groups or
+//! transactions.
 
 mod answers;
 mod api;
@@ -43,20 +44,21 @@ use secrets::Secrets;
 use session::Session;
 use tokio::sync::Semaphore;
 
-/// What the Kafka door accepts and how long it waits.
+/// The limits and timeouts of the Kafka listener.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Largest frame.
+    /// The largest frame, in bytes.
     pub frame_size_max: usize,
-    /// A connection on which nothing happens for so long is closed.
+    /// An idle connection is closed after this time.
     pub idle_timeout: Duration,
-    /// How long a client may take to say who it is, where it has to.
+    /// The time that a client may take to authenticate, where it has to.
     pub handshake_timeout: Duration,
-    /// Where clients are told to find the broker; none is where they have reached it.
+    /// The address at which clients are told to find the broker; `None` is the address that they
+    /// connected to.
     pub advertised: Option<Place>,
-    /// Where topics lie, as tools are told.
+    /// The log directory that tools are told.
     pub log_dir: String,
-    /// Whether connections are encrypted, as tools are told.
+    /// True if connections are encrypted, as tools are told.
     pub is_tls: bool,
 }
 
@@ -73,33 +75,33 @@ impl Default for Options {
     }
 }
 
-/// Passwords that are checked at the same time, at most; others wait.
+/// The number of passwords that are checked at the same time; others wait.
 const PASSWORD_CHECKS_MAX: usize = 2;
 
-/// Batches of producers that are unpacked at the same time, at most; others wait. It is less than there
-/// are threads for such work, so that reads from the disk go on.
+/// The number of batches from producers that are decompressed at the same time; others wait. It is
+/// less than the number of threads for such work, so that reads from the disk go on.
 const UNPACKINGS_MAX: usize = 2;
 
-/// Where a broker is found.
+/// The address of a broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// A name or a number.
+    /// A host name or an IP address.
     pub host: String,
-    /// Its port.
+    /// The port.
     pub port: u16,
 }
 
 impl From<SocketAddr> for Place {
     fn from(address: SocketAddr) -> Self {
         Self {
-            // As a client can use it: an IPv4 address is not dressed up as IPv6.
+            // Clients expect an IPv4 address as such, not in its IPv6 form.
             host: address.ip().to_canonical().to_string(),
             port: address.port(),
         }
     }
 }
 
-/// The Kafka door of one node. Cheap to clone.
+/// The Kafka listener of one node. Cheap to clone.
 #[derive(Clone)]
 pub struct Door {
     node: node::Handle,
@@ -108,9 +110,9 @@ pub struct Door {
     users: Arc<dyn Users>,
     options: Arc<Options>,
     secrets: Arc<Secrets>,
-    /// Passwords that may be checked at the same time.
+    /// Permits for password checks.
     password_checks: Arc<Semaphore>,
-    /// Batches that may be unpacked at the same time.
+    /// Permits for decompression.
     unpackings: Arc<Semaphore>,
 }
 
@@ -124,7 +126,7 @@ impl fmt::Debug for Door {
 }
 
 impl Door {
-    /// A door to the topics of `node`.
+    /// Returns a listener for the topics of `node`.
     pub fn new(
         node: node::Handle,
         topics: Topics,
@@ -144,7 +146,7 @@ impl Door {
         }
     }
 
-    /// Whether a client has to say who it is before anything else.
+    /// Returns whether a client has to authenticate first.
     fn asks_who_it_is(&self) -> bool {
         self.users.is_any() || self.gate.admit("").is_err()
     }
@@ -168,7 +170,7 @@ impl Door {
             ..
         } = *self.options;
         let source = stream.source;
-        // Boxed, so that a connection that idles keeps little.
+        // Boxed, so that an idle connection holds little memory.
         let session = Session::new(source, outlet, client, handshake_timeout, idle_timeout);
         Box::pin(session.run()).await;
     }

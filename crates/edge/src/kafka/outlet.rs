@@ -1,7 +1,7 @@
-//! The way out to one Kafka client, as the node knows it.
+//! The outlet to one Kafka client.
 //!
-//! A Kafka client subscribes to no name and calls nobody: of all that the node pushes to clients, it
-//! can only be told to go.
+//! A Kafka client subscribes to no name and makes no calls: of everything that the node pushes to
+//! clients, only the end of the connection applies to it.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use net::{Outbox, Sink};
 use node::{Failure, Outgoing, Outlet, Pushed};
 
-/// See the module's documentation.
+/// The outlet to one Kafka client.
 pub(super) struct KafkaOutlet {
     pub(super) outbox: Outbox,
-    /// The node goes down: what is under way is answered, and nothing more is read.
+    /// The node shuts down: open requests are answered, and nothing more is read.
     leaving: AtomicBool,
-    /// Why the client is sent away, once it is.
+    /// The reason why the node closes the connection, once it does.
     dismissal: OnceLock<String>,
 }
 
@@ -56,7 +56,7 @@ impl Outlet for KafkaOutlet {
     }
 
     fn dismiss(&self, failure: Failure<'_>) {
-        // The first reason is the reason.
+        // The first reason stays.
         let _ = self.dismissal.set(failure.message.to_owned());
         self.outbox.wake();
     }

@@ -1,8 +1,8 @@
-//! Quotas of a client: bytes that it produces are charged, and a halted client is refused.
+//! Quotas of Kafka clients: produced bytes are charged, and halted clients are refused.
 //!
-//! A client over its limit is throttled as Kafka does it (KIP-219): the request that goes over the
-//! limit is done and answered at once with `throttle_time_ms`, and nothing more is read from the
-//! connection for that time. What does not come back by itself is refused instead.
+//! A client over its limit is throttled as in Kafka (KIP-219): the request that exceeds the limit
+//! is done and answered at once with `throttle_time_ms`, and nothing more is read from the
+//! connection for that time. A limit that does not refill leads to an error instead.
 
 use std::time::Duration;
 
@@ -13,24 +13,24 @@ use node::quotas::Durable;
 use super::client::Client;
 use super::errors::Failed;
 
-/// A request that was charged.
+/// The outcome of a charge.
 #[derive(Debug, Default)]
 pub(super) struct Charge {
-    /// How long the client is throttled.
+    /// The time for which the client is throttled.
     pub(super) throttle: Duration,
-    /// What must be on disk before the answer.
+    /// The record that has to be durable before the answer.
     pub(super) durable: Option<Durable>,
 }
 
 impl Charge {
-    /// `throttle_time_ms`; never early.
+    /// Returns `throttle_time_ms`, rounded up.
     pub(super) fn throttle_time_ms(&self) -> i32 {
         let ms = self.throttle.as_nanos().div_ceil(1_000_000);
         i32::try_from(ms).unwrap_or(i32::MAX)
     }
 }
 
-/// Looks up whether a client is halted, also while one of its requests waits.
+/// Checks whether a client is halted, also while one of its requests waits.
 #[derive(Clone)]
 pub(super) struct HaltCheck {
     node: node::Handle,
@@ -46,7 +46,7 @@ impl HaltCheck {
 }
 
 impl Client {
-    /// For requests that wait.
+    /// Returns a check for requests that wait.
     pub(super) fn halt_check(&self) -> HaltCheck {
         let connection = self.connection();
         HaltCheck {
@@ -89,7 +89,7 @@ impl Client {
         }
     }
 
-    /// How long nothing is read from the client from now on.
+    /// Returns for how long nothing is to be read from the client.
     pub(super) fn take_throttle(&mut self) -> Option<Duration> {
         let throttle = std::mem::take(&mut self.throttle);
         (!throttle.is_zero()).then_some(throttle)

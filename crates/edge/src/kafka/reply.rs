@@ -1,11 +1,11 @@
-//! Answers on their way: what is known now, and what waits.
+//! Answers: finished ones, and those that still wait.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use kafka::{EncodeError, ErrorCode, RequestHeader, ResponseBody};
 
-/// What an answer repeats of its request, and how it is written.
+/// The version and correlation id of a request, with which its answer is encoded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tag {
     pub(super) version: i16,
@@ -20,12 +20,12 @@ impl Tag {
         }
     }
 
-    /// The answer, to be written when it is its turn.
+    /// Returns a reply, to be encoded when its turn comes.
     pub(super) fn reply<R: ResponseBody + Send + 'static>(self, response: R) -> Reply {
         self.reply_of_size(response, 0)
     }
 
-    /// The same, of at least so many bytes, for which room is made once.
+    /// Returns a reply of at least this size, for which memory is reserved once.
     pub(super) fn reply_of_size<R: ResponseBody + Send + 'static>(
         self,
         response: R,
@@ -37,12 +37,12 @@ impl Tag {
         }))
     }
 
-    /// The answer, at once.
+    /// Returns a finished answer.
     pub(super) fn now<R: ResponseBody + Send + 'static>(self, response: R) -> Answer {
         Answer::Now(self.reply(response))
     }
 
-    /// An answer that is made when it is there.
+    /// Returns an answer that `making` finishes later.
     pub(super) fn later<R: ResponseBody + Send + 'static>(
         self,
         making: impl Future<Output = R> + Send + 'static,
@@ -53,10 +53,10 @@ impl Tag {
 
 type Write = dyn FnOnce(&mut Vec<u8>) -> Written + Send;
 
-/// The errors that an answer says.
+/// The error codes in an encoded answer.
 pub(super) type Written = Result<Vec<ErrorCode>, EncodeError>;
 
-/// An answer, written straight into what goes out.
+/// A finished answer, encoded directly into the outbox.
 pub(super) struct Reply(Box<Write>);
 
 impl Reply {
@@ -70,18 +70,18 @@ impl Reply {
     }
 }
 
-/// What becomes of a request.
+/// The answer to a request.
 pub(super) enum Answer {
-    /// It is answered.
+    /// The answer is finished.
     Now(Reply),
-    /// It will be.
+    /// The answer is finished later.
     Later(Pin<Box<dyn Future<Output = Reply> + Send>>),
-    /// It never will be, because the client said so.
+    /// There is none, because the client asked for none (`acks=0`).
     Never,
 }
 
 impl Answer {
-    /// The answer, once it is there.
+    /// Returns the answer, once it is finished.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Reply>> {
         match std::mem::replace(self, Self::Never) {
             Self::Now(reply) => Poll::Ready(Some(reply)),

@@ -1,8 +1,8 @@
-//! Saying who one is: the exchange behind SaslHandshake and SaslAuthenticate.
+//! Authentication by SASL: the exchange of SaslHandshake and SaslAuthenticate.
 //!
 //! ## Nothing => Chosen => (Challenged =>) Over
 //!
-//! With `PLAIN` a client shows a user's password, or a token of the node in the place of a password;
+//! With `PLAIN` a client sends a user's password, or a token of the node instead of a password;
 //! with `SCRAM-SHA-256` and `SCRAM-SHA-512` it proves that it knows a user's password.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::scram::{Challenge, Failed};
 use super::users::{has_password, waste};
 use crate::gate::{Pass, Refused, Role};
 
-/// How a client says who it is.
+/// A SASL mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mechanism {
     Plain,
@@ -31,14 +31,14 @@ impl Mechanism {
         (Hash::Sha512.name(), Self::Scram(Hash::Sha512)),
     ];
 
-    /// The mechanism of that name.
+    /// Returns the mechanism of this name.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|(it, _)| *it == name)
             .map(|(_, mechanism)| mechanism)
     }
 
-    /// The names of those that lead anywhere: without users there is nobody to prove oneself as.
+    /// Returns the names of the usable mechanisms: without users, SCRAM cannot succeed.
     pub(super) fn offered(has_users: bool) -> impl Iterator<Item = &'static str> {
         let all = Self::ALL.into_iter();
         all.filter(move |(_, it)| has_users || *it == Self::Plain)
@@ -46,24 +46,24 @@ impl Mechanism {
     }
 }
 
-/// How far it is.
+/// The state of the exchange.
 #[derive(Debug, Default)]
 pub(super) enum Exchange {
-    /// Nothing was said.
+    /// The client has sent nothing.
     #[default]
     Nothing,
     /// The client has chosen a mechanism.
     Chosen(Mechanism),
-    /// The broker has said its part and waits for the proof.
+    /// The broker has sent its message and waits for the proof.
     Challenged(Box<Challenge>),
-    /// It has ended: the client was let in, or is to go.
+    /// The exchange has ended: the client was admitted, or the connection is to be closed.
     Over,
 }
 
-/// Whom a client has proven to be.
+/// The identity that a client has proven.
 #[derive(Debug)]
 pub(super) struct Identity {
-    /// The name that the client claims or has proven, if it is a Telpher name.
+    /// The name that the client claims or has proven, if it is a valid Telpher name.
     pub(super) name: Option<Name>,
     pub(super) principal: Principal,
     pub(super) token: Option<Arc<Token>>,
@@ -71,26 +71,26 @@ pub(super) struct Identity {
     pub(super) user: Option<Arc<User>>,
 }
 
-/// What the broker says to a client's step.
+/// The broker's response to a client's message.
 #[derive(Debug)]
 pub(super) enum Said {
-    /// The exchange goes on.
+    /// The exchange continues.
     More(String),
-    /// The client is who it says.
+    /// The client is authenticated.
     Proven(String, Identity),
-    /// It depends on a password, which takes a while to check.
+    /// A password has to be checked, which takes a while.
     Check(PasswordCheck),
 }
 
-/// A password that is to be compared with a user's. A name without a user takes as long, so that nobody
-/// learns which users there are.
+/// A password that is to be compared with a user's. A name without a user takes as long, so that
+/// clients cannot find out which users exist.
 pub(super) struct PasswordCheck {
     user: Option<Arc<User>>,
     password: String,
 }
 
 impl PasswordCheck {
-    /// The user whose password it is. It takes as long as a client's own computation.
+    /// Returns the user if the password is correct. It takes as long as a client's own computation.
     pub(super) fn run(self) -> Option<Arc<User>> {
         match self.user {
             Some(user) => has_password(&user, &self.password).then_some(user),
@@ -108,19 +108,19 @@ impl std::fmt::Debug for PasswordCheck {
     }
 }
 
-/// Why a client is not let in: it is told no more than that.
+/// The reason why a client is not admitted. The client is told nothing more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Denied {
-    /// Not a step of the exchange that was begun.
-    #[error("the client is not in an exchange")]
+    /// The message does not belong to the state of the exchange.
+    #[error("unexpected SASL message: no exchange has begun")]
     State,
-    /// See [`Failed`].
+    /// The proof has failed.
     #[error(transparent)]
     Failed(#[from] Failed),
-    /// See [`Refused`].
+    /// The token was refused.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// See [`Forbidden`].
+    /// The token does not allow the name.
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
 }
@@ -130,7 +130,7 @@ impl Exchange {
         matches!(self, Self::Over)
     }
 
-    /// Takes a step with what the client says.
+    /// Handles the client's next message.
     pub(super) fn step(&mut self, door: &Door, bytes: &[u8]) -> Result<Said, Denied> {
         match std::mem::replace(self, Self::Over) {
             Self::Nothing | Self::Over => Err(Denied::State),
@@ -171,7 +171,7 @@ fn plain(door: &Door, bytes: &[u8]) -> Result<Said, Denied> {
         return check(Some(user));
     }
     let pass = match door.gate.admit(password) {
-        // Where no token is asked for any will do, unless there are users.
+        // Any token passes where none is required, unless there are users.
         Ok(pass) if pass.token().is_some() || !door.users.is_any() => pass,
         Ok(_) => return check(None),
         Err(_) if door.users.is_any() => return check(None),
@@ -187,8 +187,8 @@ fn plain(door: &Door, bytes: &[u8]) -> Result<Said, Denied> {
     Ok(Said::Proven(String::new(), identity))
 }
 
-/// The name that a client claims beside its token, and its principal under that name. The token's own
-/// name, or none, claims nothing.
+/// Returns the name that a client claims with its token, and its principal under that name. The
+/// token's own name, or none, claims nothing.
 fn named(pass: &Pass, name: &str) -> Result<(Option<Name>, Principal), Denied> {
     let principal = pass.principal();
     let is_own = pass.token().is_some_and(|token| token.name == name);
@@ -201,8 +201,8 @@ fn named(pass: &Pass, name: &str) -> Result<(Option<Name>, Principal), Denied> {
     }
 }
 
-/// The identity of a user that has proven its password. It may do what everybody may at the other
-/// doors while no token is asked for, and else what agents may.
+/// Returns the identity of a user that has proven its password. While no token is required, its
+/// role is that of clients without a token on the other listeners; otherwise it is an agent.
 pub(super) fn of_user(door: &Door, user: Arc<User>) -> Identity {
     let role = door.gate.admit("").map_or(Role::Agent, |pass| pass.role());
     Identity {

@@ -7,7 +7,8 @@
 //! broker  v=SIGNATURE
 //! ```
 //!
-//! A user that is not known, or not for this mechanism, is refused after its proof, as one with a wrong password is.
+//! An unknown user, or one without a credential for this mechanism, is refused after its proof,
+//! like a wrong password.
 
 use std::sync::Arc;
 
@@ -17,19 +18,19 @@ use node::topics::{Credential, Hash, ITERATIONS_MIN, User};
 
 use super::users::{SALT_SIZE, digest, is_same, sign};
 
-/// Why an exchange ends without a user. A client is told only that it has failed.
+/// The reason why an exchange fails. The client is only told that it has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Failed {
-    /// Not what stands in the RFC, or a part of it that is not spoken (channel binding, another's
-    /// identity).
-    #[error("the message is not one of a SCRAM exchange")]
+    /// The message does not follow the RFC, or uses an unsupported part of it (channel binding,
+    /// authorization as another user).
+    #[error("malformed SCRAM message")]
     Malformed,
-    /// The user or the password.
-    #[error("the user is not known, or the password is wrong")]
+    /// The user is unknown, or the password is wrong.
+    #[error("unknown user or wrong password")]
     Credentials,
 }
 
-/// What the broker has said and what it waits for.
+/// The broker's message, and the state for the check of the proof.
 #[derive(Debug)]
 pub(super) struct Challenge {
     hash: Hash,
@@ -39,7 +40,7 @@ pub(super) struct Challenge {
     nonce: String,
 }
 
-/// The exchange is over: the user, and what the broker proves itself with.
+/// The result of a successful exchange: the user, and the broker's own proof.
 #[derive(Debug)]
 pub(super) struct Proven {
     pub(super) user: Arc<User>,
@@ -47,8 +48,8 @@ pub(super) struct Proven {
 }
 
 impl Challenge {
-    /// Answers a client's first message. `secret` makes the salt of a user that is not known, always
-    /// the same for the same name.
+    /// Answers a client's first message. `secret` determines the salt of an unknown user, which is
+    /// always the same for the same name.
     pub(super) fn new(
         hash: Hash,
         first: &[u8],
@@ -64,7 +65,7 @@ impl Challenge {
         let mut fields = bare.split(',');
         let name = field(fields.next(), "n=")?;
         let nonce = field(fields.next(), "r=")?;
-        // What follows are extensions: none is known here, and none changes what is proven.
+        // Extensions may follow: none is supported, and none changes the proof.
         if nonce.is_empty() || nonce.len() > 256 {
             return Err(Failed::Malformed);
         }
@@ -93,14 +94,14 @@ impl Challenge {
         Ok((challenge, message))
     }
 
-    /// Judges the proof.
+    /// Checks the proof.
     pub(super) fn judge(self, last: &[u8]) -> Result<Proven, Failed> {
         let last = std::str::from_utf8(last).map_err(|_| Failed::Malformed)?;
         let (unproven, proof) = last.rsplit_once(",p=").ok_or(Failed::Malformed)?;
         let mut fields = unproven.split(',');
         let binding = field(fields.next(), "c=")?;
-        // `n,,` and `y,,`: no channel is bound.
-        // librdkafka repeats its own nonce in front of both, which Kafka's brokers let pass.
+        // `n,,` and `y,,`: no channel binding. librdkafka repeats its own nonce before both, which
+        // Kafka's brokers accept.
         let is_ours = field(fields.next(), "r=")?.ends_with(&self.nonce);
         if !matches!(binding, "biws" | "eSws") || !is_ours {
             return Err(Failed::Malformed);

@@ -1,4 +1,4 @@
-//! Random bytes of a door, fit for secrets.
+//! Cryptographically secure random bytes for authentication.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -6,7 +6,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 const SIZE: usize = 24;
 
-/// Where random bytes come from, and some that stay the same while the door stands.
+/// A source of random bytes, and a fixed salt for this process.
 #[derive(Debug)]
 pub(super) struct Secrets {
     source: SystemRandom,
@@ -20,12 +20,12 @@ impl Secrets {
         Self { source, salt }
     }
 
-    /// A text that nobody has seen before, without commas.
+    /// Returns a new random text without commas.
     pub(super) fn nonce(&self) -> String {
         STANDARD_NO_PAD.encode(random(&self.source))
     }
 
-    /// What makes up salts.
+    /// Returns the secret for the salts of unknown users.
     pub(super) fn salt(&self) -> &[u8] {
         &self.salt
     }

@@ -1,11 +1,11 @@
-//! One client's connection: reads, has each request handled, and answers in the order of requests.
+//! The connection of one Kafka client: reads requests, handles them, and answers in their order.
 //!
 //! ```text
 //! read ─▸ frame ─▸ handled at once ─▸ an answer that may have to wait ─▸ out, in order
 //! ```
 //!
-//! What a request changes is decided when it is read, in order; waiting for the disk or for records
-//! keeps only answers waiting, until as many wait as are allowed.
+//! A request is decided when it is read, in order. Only its answer may wait for the disk or for
+//! records, until the limit on waiting answers is reached.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,10 +27,11 @@ use super::stall::Stall;
 use crate::reading;
 use crate::together::Wakers;
 
-/// Reads in one go before other connections of the thread get their turn.
+/// The number of reads before other connections of the thread get their turn.
 const READS_PER_POLL: usize = 4;
 
-/// While a client leaves this much unread it is not answered further, and soon not read from.
+/// While a client leaves this many bytes unread, no more answers are written, and soon nothing is
+/// read from it.
 const UNREAD_SIZE_MAX: usize = 1 << 20;
 
 pub(super) struct Session {
@@ -38,29 +39,29 @@ pub(super) struct Session {
     outlet: Arc<KafkaOutlet>,
     inbox: Inbox,
     answers: Answers,
-    /// A request that waits, and its size.
+    /// A request that delays all later ones, and its size.
     stalled: Option<(Box<dyn Stall>, usize)>,
     client: Client,
     silence: Silence,
-    /// What the disk is given.
+    /// The wakers that wait for the disk.
     wakers: Wakers,
-    /// Rings when a client that is throttled is read from again.
+    /// The end of the client's throttling.
     mute: Option<Pin<Box<Sleep>>>,
 }
 
-/// Why a session ended.
+/// The reason why a session ended.
 enum End {
-    /// The client left, or the connection broke.
+    /// The client closed the connection, or it broke.
     Left,
-    /// Everything is answered, and the node goes down.
+    /// Everything is answered, and the node shuts down.
     Drained,
-    /// The client has not shown what would let it in, and was told.
+    /// The authentication failed, and the client was told.
     Refused,
-    /// The client said nothing for too long.
+    /// The client was idle for too long.
     Silent,
-    /// The client broke the protocol, or asked for its end by it.
+    /// The client violated the protocol, or sent a request that ends the connection.
     Fatal(Fatal),
-    /// The node sends the client away.
+    /// The node closes the connection.
     Dismissed(String),
 }
 
@@ -96,7 +97,9 @@ impl Session {
         match end {
             End::Left => tracing::debug!(%remote, "kafka connection closed"),
             End::Drained => tracing::debug!(%remote, "kafka connection drained"),
-            End::Refused => tracing::debug!(%remote, "kafka connection closed: not let in"),
+            End::Refused => {
+                tracing::debug!(%remote, "kafka connection closed: authentication failed")
+            }
             End::Silent => tracing::debug!(%remote, "kafka connection closed: it was idle"),
             End::Fatal(Fatal { message }) => {
                 self.client.node().counters().count(Counter::ProtocolErrors);
@@ -106,13 +109,13 @@ impl Session {
                 tracing::info!(%remote, %reason, "kafka connection closed");
             }
         }
-        // What was answered before the end still arrives.
+        // Answers that were written before the end still arrive.
         self.outlet.outbox.flush();
         self.outlet.outbox.finish();
     }
 
-    /// What a round appends goes to the disk when the task is polled again, and so behind whatever the
-    /// other connections of the thread have brought: one sync serves them all.
+    /// Runs one round. Its appends go to the disk when the task is polled again, and therefore
+    /// after the other connections of the thread: one sync serves all of them.
     fn poll_round(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.client.end_round();
         let polled = self.poll(cx);
@@ -130,7 +133,8 @@ impl Session {
             return Poll::Ready(End::Dismissed(reason.to_owned()));
         }
         let read = self.poll_read(cx);
-        // What was asked before the end is answered, as far as that is known.
+        // Requests that were read before the end are answered, as far as their answers are
+        // finished.
         let answered = self.poll_answers(cx);
         self.outlet.outbox.flush();
         if let Err(end) = read {
@@ -149,14 +153,14 @@ impl Session {
         self.silence.poll(cx, is_waiting).map(|()| End::Silent)
     }
 
-    /// Reads while there is something and room for what comes of it.
+    /// Reads while bytes are available and the limits allow.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         self.go_on(cx).map_err(End::Fatal)?;
         if self.is_muted(cx) {
             return Ok(());
         }
         if !self.outlet.is_leaving() {
-            // What was read when there was no room for more.
+            // Frames that were received when no more requests were allowed.
             self.take_in(cx).map_err(End::Fatal)?;
         }
         for _ in 0..READS_PER_POLL {
@@ -168,12 +172,12 @@ impl Session {
                 Poll::Ready(outcome) => outcome?,
             }
         }
-        // There may be more; others of the thread come first.
+        // There may be more bytes; other connections of the thread come first.
         cx.waker().wake_by_ref();
         Ok(())
     }
 
-    /// Whether the client is throttled; the task is woken when that is over.
+    /// Returns whether the client is throttled; the task is woken when that ends.
     fn is_muted(&mut self, cx: &mut Context<'_>) -> bool {
         let is_over = |mute: &mut Pin<Box<Sleep>>| mute.as_mut().poll(cx).is_ready();
         if self.mute.as_mut().is_some_and(is_over) {
@@ -182,12 +186,12 @@ impl Session {
         self.mute.is_some()
     }
 
-    /// Whether so much waits that nothing more is read.
+    /// Returns whether the limit on waiting requests is reached.
     fn is_full(&self) -> bool {
         self.stalled.is_some() || self.answers.is_full()
     }
 
-    /// Whether the client has asked for something and was not answered.
+    /// Returns whether the client waits for an answer.
     fn is_waited_for(&self) -> bool {
         self.stalled.is_some() || !self.answers.is_empty()
     }
@@ -205,7 +209,7 @@ impl Session {
         })
     }
 
-    /// Handles what has arrived, while there is room for what comes of it.
+    /// Handles received frames, while the limits allow.
     fn take_in(&mut self, cx: &mut Context<'_>) -> Result<(), Fatal> {
         while !self.is_full() && !self.is_muted(cx) {
             let frame = self.inbox.next(self.client.trust());
@@ -226,7 +230,7 @@ impl Session {
         Ok(())
     }
 
-    /// Goes on with the request that waits.
+    /// Polls the stalled request.
     fn go_on(&mut self, cx: &mut Context<'_>) -> Result<(), Fatal> {
         let Some((stalled, size)) = &mut self.stalled else {
             return Ok(());
@@ -240,7 +244,7 @@ impl Session {
         Ok(())
     }
 
-    /// Hands out what is due, as far as the client takes it.
+    /// Writes finished answers, as far as the client reads them.
     fn poll_answers(&mut self, cx: &mut Context<'_>) -> Result<(), Fatal> {
         let was_full = self.is_full();
         let disk = self.wakers.of(cx.waker()).clone();
@@ -262,8 +266,8 @@ impl Session {
                 written = reply.write(out);
                 size = out.len() - before;
             });
-            let errors = written
-                .map_err(|error| Fatal::new(format!("an answer cannot be said: {error}")))?;
+            let errors =
+                written.map_err(|error| Fatal::new(format!("cannot encode an answer: {error}")))?;
             metrics::count_answer(self.client.topics(), size, &errors);
         }
         if was_full && !self.is_full() {
@@ -272,9 +276,9 @@ impl Session {
         Ok(())
     }
 
-    /// Comes back when the client has taken some: a blocked sink wakes the task by itself.
+    /// Wakes the task when the client has read; a blocked sink wakes it by itself.
     fn wait_until_taken(&self, cx: &mut Context<'_>) {
-        // Registers for it; what it says is looked at when the task is polled again.
+        // Registers the waker; the result is checked when the task is polled again.
         let _ = self.outlet.outbox.poll_drain(cx);
         if !self.outlet.outbox.is_blocked() {
             cx.waker().wake_by_ref();
@@ -282,12 +286,12 @@ impl Session {
     }
 }
 
-/// Ends connections on which nothing happens.
+/// Closes idle connections.
 struct Silence {
     timer: Pin<Box<Sleep>>,
-    /// How long a client may be silent.
+    /// The time that a client may be idle.
     limit: Duration,
-    /// Something arrived since the timer was set.
+    /// True if bytes arrived since the timer was set.
     heard: bool,
 }
 
@@ -300,7 +304,8 @@ impl Silence {
         }
     }
 
-    /// Ready when the client was silent for too long; whoever waits for an answer is not silent.
+    /// Returns ready when the client was idle for too long; a client that waits for an answer is
+    /// not idle.
     fn poll(&mut self, cx: &mut Context<'_>, is_waiting: bool) -> Poll<()> {
         while self.timer.as_mut().poll(cx).is_ready() {
             if !std::mem::take(&mut self.heard) && !is_waiting {

@@ -1,4 +1,4 @@
-//! Requests that wait and that nothing behind them on their connection may overtake.
+//! Requests that delay all later requests of their connection.
 
 use std::task::{Context, Poll, Waker};
 
@@ -6,10 +6,11 @@ use super::client::Client;
 use super::dispatch::Fatal;
 use super::reply::Answer;
 
-/// A request that waits. Its connection takes in nothing behind it; other connections go on.
+/// A waiting request. Its connection handles no later request meanwhile; other connections
+/// continue.
 pub(super) trait Stall: Send {
-    /// The answer, once it is there. Until then the task is woken by `cx`, or by `disk` where it waits for
-    /// the disk.
+    /// Returns the answer, once it is finished. Until then `cx` wakes the task, or `disk` where it
+    /// waits for the disk.
     fn poll(
         &mut self,
         client: &mut Client,

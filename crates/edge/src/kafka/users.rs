@@ -1,6 +1,6 @@
-//! What of a password is kept, computed: nothing here tells a password.
+//! SCRAM credentials: computed from passwords, which they do not reveal.
 //!
-//! RFC 5802 and RFC 7677; Kafka's mechanisms are KIP-84's.
+//! RFC 5802 and RFC 7677; Kafka's mechanisms are those of KIP-84.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use std::sync::Arc;
 use node::topics::{Credential, Hash, ITERATIONS_MIN, Topics, User};
 use ring::{digest, hmac, pbkdf2};
 
-/// The users that there are, at this moment.
+/// The present users.
 pub trait Users: Send + Sync {
-    /// Whether there are any: then everybody has to say who it is.
+    /// Returns whether there are users: then every client has to authenticate.
     fn is_any(&self) -> bool;
 
-    /// The user of that name.
+    /// Returns the user of this name.
     fn find(&self, name: &str) -> Option<Arc<User>>;
 }
 
-/// Those that the node keeps.
+/// The users that the node stores.
 impl Users for Topics {
     fn is_any(&self) -> bool {
         self.has_users()
@@ -28,7 +28,7 @@ impl Users for Topics {
     }
 }
 
-/// None at all.
+/// No users.
 #[derive(Clone, Copy, Debug)]
 pub struct Nobody;
 
@@ -42,10 +42,10 @@ impl Users for Nobody {
     }
 }
 
-/// Bytes of a salt, also of a user that is not known.
+/// The size of a salt, also of an unknown user's, in bytes.
 pub(crate) const SALT_SIZE: usize = 16;
 
-/// What is kept of a password.
+/// Computes the credential of a password.
 pub fn credential(hash: Hash, password: &str, salt: &[u8], iterations: NonZeroU32) -> Credential {
     let mut salted = vec![0; hash.size()];
     let algorithm = match hash {
@@ -62,7 +62,7 @@ pub fn credential(hash: Hash, password: &str, salt: &[u8], iterations: NonZeroU3
     credential_of_salted(hash, &salted, salt, iterations.get())
 }
 
-/// The same of a password that was salted elsewhere.
+/// Computes the credential of a password that the client has salted.
 pub(super) fn credential_of_salted(
     hash: Hash,
     salted: &[u8],
@@ -78,7 +78,7 @@ pub(super) fn credential_of_salted(
     }
 }
 
-/// Whether that is the user's password. It takes as long as a client's own computation.
+/// Returns whether this is the user's password. It takes as long as a client's own computation.
 pub(super) fn has_password(user: &User, password: &str) -> bool {
     let mut kept = user.credentials();
     kept.next_back().is_some_and(|(hash, kept)| {
@@ -88,7 +88,7 @@ pub(super) fn has_password(user: &User, password: &str) -> bool {
     })
 }
 
-/// Computes as much as [`has_password`] does for a user with the usual rounds.
+/// Computes as much as [`has_password`] does for a user with the default iterations.
 pub(super) fn waste(password: &str) {
     let rounds = NonZeroU32::new(ITERATIONS_MIN).unwrap_or(NonZeroU32::MIN);
     std::hint::black_box(credential(Hash::Sha512, password, &[0; SALT_SIZE], rounds));
@@ -111,7 +111,7 @@ pub(super) fn sign(hash: Hash, key: &[u8], bytes: &[u8]) -> Vec<u8> {
     hmac::sign(&key, bytes).as_ref().to_vec()
 }
 
-/// Whether both are the same; how long it takes does not depend on where they differ.
+/// Compares in constant time.
 pub(super) fn is_same(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len()
         && left

@@ -1,4 +1,4 @@
-//! Messages of conversations: from an APPEND to the node, and from the node to an answer.
+//! Messages of conversations: APPEND frames to the node, and messages to frames.
 
 use model::ErrorCode;
 use node::conversations::{Batch, Message, NewMessage, PartFact};
@@ -8,7 +8,7 @@ use wire::Append;
 use super::dispatch::Fatal;
 use crate::{facts, metadata};
 
-/// Hands an APPEND on a route that is bound to a conversation to the node.
+/// Appends the messages of an APPEND to the conversation of its route.
 pub(super) fn append(
     turn: &mut Turn<'_>,
     route: u16,
@@ -49,7 +49,7 @@ pub(super) fn append(
     Ok(())
 }
 
-/// A message with its number and its time, as it goes out.
+/// Returns a message as it is encoded, with its sequence number and its time.
 pub(super) fn encoded<'m>(message: &Message<'m>) -> (u64, u64, wire::Message<'m>) {
     let view = &message.view;
     let encoded = wire::Message {

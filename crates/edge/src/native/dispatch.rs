@@ -1,4 +1,4 @@
-//! One frame of a client to one call on its turn.
+//! Dispatch of a client's frames to calls on its turn.
 
 use model::ErrorCode;
 use model::limits::METHOD_LENGTH_MAX;
@@ -13,7 +13,7 @@ use super::outlet::{NativeOutlet, ticket};
 use super::quota::Quota;
 use super::topic::TopicsOf;
 
-/// The client broke the protocol: it is told why, and the connection ends.
+/// A protocol violation: the client gets this error, and the connection ends.
 pub(super) struct Fatal {
     pub(super) code: ErrorCode,
     pub(super) message: String,
@@ -32,7 +32,7 @@ fn protocol(message: impl Into<String>) -> Fatal {
     }
 }
 
-/// Hands one frame to the node.
+/// Passes one frame to the node.
 pub(super) fn dispatch(
     turn: &mut Turn<'_>,
     quota: &mut Quota,
@@ -169,12 +169,12 @@ pub(super) fn dispatch(
                 .push(|out| wire::encode_pong(correlation, out));
             outlet.outbox.flush();
         }
-        // A client that goes away says so by closing; pongs only show that it is there.
+        // A client leaves by closing the connection; a PONG only shows that it is alive.
         Kind::PONG | Kind::GOAWAY => {}
         kind if kind.is_skippable() => {}
         kind => {
             return Err(protocol(format!(
-                "a node does not take frames of kind {kind:?}"
+                "a client may not send frames of kind {kind:?}"
             )));
         }
     }
@@ -194,7 +194,7 @@ fn decode_message(flags: Flags, payload: &[u8]) -> Result<Message<'_>, Fatal> {
     })
 }
 
-/// Takes the key from the front of the body.
+/// Splits the key from the front of the body.
 fn split_key(message: &mut Message<'_>) -> Result<Key, Fatal> {
     let (wire::Key { id, ttl_ms }, body) = wire::Key::split(message.body)?;
     message.body = body;
@@ -231,7 +231,7 @@ fn bind(turn: &mut Turn<'_>, route: u16, payload: &[u8]) -> Result<(), Fatal> {
         .ok_or_else(|| skipped("route", u32::from(route)))
 }
 
-/// The tag of something the client asks, with its slot noted.
+/// Claims the correlation slot of a request, and returns its tag.
 fn claim(turn: &mut Turn<'_>, correlation: Correlation) -> Result<Ticket, Fatal> {
     let tag = ticket(correlation);
     turn.claim(tag)
@@ -241,11 +241,11 @@ fn claim(turn: &mut Turn<'_>, correlation: Correlation) -> Result<Ticket, Fatal>
 
 fn skipped(what: &str, number: u32) -> Fatal {
     protocol(format!(
-        "{what} {number} skips numbers that were not used yet"
+        "{what} {number} skips unused numbers: use the lowest unused one"
     ))
 }
 
-/// Answers a frame above the limit.
+/// Answers a frame above the size limit.
 pub(super) fn refuse_oversize(
     turn: &mut Turn<'_>,
     header: Header,
@@ -253,7 +253,7 @@ pub(super) fn refuse_oversize(
     fatal: bool,
 ) -> Result<(), Fatal> {
     let size = header.length;
-    let message = format!("a payload of {size} bytes is above the limit of {limit}");
+    let message = format!("the payload has {size} bytes (limit {limit})");
     turn.count(node::Counter::Oversize);
     if fatal {
         return Err(Fatal {

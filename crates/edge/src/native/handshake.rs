@@ -1,4 +1,4 @@
-//! The first frame of a client, and the answer.
+//! The handshake: a client's HELLO, and the WELCOME.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use super::session::Session;
 use super::{Door, Origin};
 use crate::gate::Refused;
 
-/// A HELLO is small: a name, a token and some numbers.
+/// The largest HELLO: a name, a token and some numbers.
 const HELLO_SIZE_MAX: u32 = 4096;
 
-/// Why there is no session.
+/// The reason why a handshake failed.
 pub(super) enum Failed {
-    /// The client left, or nothing needs to be said.
+    /// The client disconnected, or there is nothing to tell it.
     Silent,
-    /// The client was told why.
+    /// The client was sent an error.
     Refused {
-        /// What it was told.
+        /// The error message.
         message: String,
     },
 }
 
-/// Reads the HELLO, judges it and answers.
+/// Reads the HELLO, checks it and answers.
 pub(super) async fn run(door: &Door, stream: Stream, origin: Origin) -> Result<Session, Failed> {
     let outlet = Arc::new(NativeOutlet::new(
         stream.sink.clone(),
@@ -49,8 +49,8 @@ pub(super) async fn run(door: &Door, stream: Stream, origin: Origin) -> Result<S
                 return Err(refuse(door, &outlet, ErrorCode::Protocol, message));
             }
         };
-        // Only the HELLO is read here: what stands behind it in the same chunk belongs to the
-        // session, whose limits are not known before.
+        // Only the HELLO is read here. Bytes after it in the same chunk belong to the session,
+        // whose limits are not known before.
         let Some((hello, used)) = first_frame(&mut inbox, &chunk[..count]) else {
             continue;
         };
@@ -72,16 +72,16 @@ pub(super) async fn run(door: &Door, stream: Stream, origin: Origin) -> Result<S
 
 type FirstFrame = Result<(Header, Vec<u8>), String>;
 
-/// The first whole frame, and how many bytes of `chunk` were used for it.
+/// Returns the first whole frame, and how many bytes of `chunk` it used.
 fn first_frame(inbox: &mut Inbox, chunk: &[u8]) -> Option<(FirstFrame, usize)> {
-    // Byte by byte: a handshake is short, and not a byte behind the frame may be consumed.
+    // It reads byte by byte: a handshake is short, and no byte after the frame may be consumed.
     for (index, byte) in chunk.iter().enumerate() {
         let mut frames = inbox.feed(std::slice::from_ref(byte));
         let found = match frames.next() {
             None => continue,
             Some(Item::Frame(header, payload)) => Ok((header, payload.to_vec())),
             Some(Item::Oversize { header, .. }) => Err(match header.kind {
-                Kind::HELLO => format!("a HELLO has at most {HELLO_SIZE_MAX} bytes"),
+                Kind::HELLO => format!("the HELLO is too large (limit {HELLO_SIZE_MAX} bytes)"),
                 _ => "this is not the Telpher protocol".to_owned(),
             }),
         };
@@ -107,7 +107,7 @@ fn admit(
         let (min, max) = (hello.version_min, hello.version_max);
         let (ours_min, ours_max) = (wire::VERSION_MIN, wire::VERSION);
         let message = format!(
-            "versions {min} to {max} are not spoken here; this node speaks {ours_min} to {ours_max}"
+            "protocol versions {min} to {max} are not supported; this node supports {ours_min} to {ours_max}"
         );
         (ErrorCode::Unsupported, message)
     })?;
@@ -175,7 +175,7 @@ fn refusal(door: &Door, refused: Refused) -> (ErrorCode, String) {
     (code, refused.to_string())
 }
 
-/// Says why, and ends the connection behind it.
+/// Sends the error, and closes the connection.
 fn refuse(door: &Door, outlet: &NativeOutlet, code: ErrorCode, message: String) -> Failed {
     if code == ErrorCode::Protocol {
         door.node.counters().count(Counter::ProtocolErrors);

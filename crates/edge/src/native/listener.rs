@@ -1,4 +1,4 @@
-//! Accepts connections and hands them to whoever serves them.
+//! Accepts native connections and passes them to the runtime that serves them.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use wire::Correlation;
 use super::outlet::encode_failure;
 use crate::accept::{Accepting, WhenFull};
 
-/// Runs what serves a connection: on one of several runtimes, or on the current one.
+/// Serves connections: on one of several runtimes, or on the current one.
 pub trait Spawn: Send + Sync {
-    /// Serves a connection that was accepted; the socket is made a stream where it is served.
+    /// Serves an accepted connection; its socket becomes a stream on the runtime that serves it.
     fn spawn(&self, accepted: Acceptor);
 }
 
 /// Makes a stream of an accepted socket, on the runtime that will serve it.
 pub type Acceptor = Box<dyn FnOnce() -> std::io::Result<Stream> + Send>;
 
-/// Accepts TCP connections for ever, inside TLS when there is a configuration. A client for which
-/// `budget` has no socket left reads the error `unavailable`, without TLS only.
+/// Accepts TCP connections forever, with TLS if it is configured. A client for which `budget` has
+/// no socket left gets the error `unavailable`, but only without TLS.
 pub async fn accept_tcp(
     listener: TcpListener,
     tls: Option<Arc<rustls::ServerConfig>>,
@@ -46,8 +46,8 @@ pub async fn accept_tcp(
     }
 }
 
-/// Accepts connections on a Unix socket for ever. A client for which `budget` has no socket left reads
-/// the error `unavailable`.
+/// Accepts connections on a Unix socket forever. A client for which `budget` has no socket left
+/// gets the error `unavailable`.
 pub async fn accept_unix(listener: UnixListener, budget: SocketBudget, spawn: Arc<dyn Spawn>) {
     let mut accepting = Accepting::new(listener, budget, WhenFull::Refuse(refusal()));
     loop {
@@ -58,7 +58,7 @@ pub async fn accept_unix(listener: UnixListener, budget: SocketBudget, spawn: Ar
     }
 }
 
-/// Hands an accepted socket to `spawn`, which makes it a stream.
+/// Passes an accepted socket to `spawn`, which makes it a stream.
 pub(crate) fn spawn_with<S: Send + 'static>(
     spawn: &dyn Spawn,
     socket: std::io::Result<S>,
@@ -71,7 +71,7 @@ pub(crate) fn spawn_with<S: Send + 'static>(
     }
 }
 
-/// An ERROR frame for a client for which no socket is left.
+/// Returns the ERROR frame for a client for which no socket is left.
 fn refusal() -> Vec<u8> {
     let message = "the node has no file descriptor left for another connection";
     let failure = Failure::new(ErrorCode::Unavailable, message);
@@ -80,7 +80,7 @@ fn refusal() -> Vec<u8> {
     bytes
 }
 
-/// Accepts connections within the process for ever.
+/// Accepts in-process connections forever.
 pub async fn accept_inproc(listener: net::inproc::Listener, spawn: Arc<dyn Spawn>) {
     loop {
         let stream = listener.accept().await;

@@ -1,4 +1,4 @@
-//! The native door: every operation, in frames (`docs/reference/protocol.md`).
+//! The native listener: every operation, in frames (`docs/reference/protocol.md`).
 
 mod conversation;
 mod dispatch;
@@ -20,18 +20,19 @@ use wire::Window;
 
 use crate::gate::Gate;
 
-/// What the native door accepts and how long it waits. What it lets a client have in flight stands in
-/// the node's limits: the node is who keeps to it.
+/// The limits and timeouts of the native listener. The node's own limits bound a client's open
+/// requests, and the node enforces them.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Largest payload.
+    /// The largest payload, in bytes.
     pub frame_size_max: u32,
-    /// Silence after which the door pings; after two and a half times that a client is dead.
+    /// The silence after which the listener pings. A client that stays silent for about two and a
+    /// half times as long is considered dead.
     pub keepalive: Duration,
-    /// How long a client may take to introduce itself.
+    /// The time that a client may take for its HELLO.
     pub handshake_timeout: Duration,
-    /// Bytes queued for a client before messages to it are refused; four times that much, and
-    /// the connection is given up.
+    /// The number of bytes queued for a client above which messages to it are refused; at four
+    /// times as much the connection is closed.
     pub queue_size_max: usize,
 }
 
@@ -46,7 +47,7 @@ impl Default for Options {
     }
 }
 
-/// The native door of one node. Cheap to clone.
+/// The native listener of one node. Cheap to clone.
 #[derive(Clone)]
 pub struct Door {
     node: node::Handle,
@@ -55,7 +56,7 @@ pub struct Door {
 }
 
 impl Door {
-    /// A door to `node`.
+    /// Returns a listener for `node`.
     pub fn new(node: node::Handle, gate: Arc<dyn Gate>, options: Options) -> Self {
         Self {
             node,
@@ -64,7 +65,7 @@ impl Door {
         }
     }
 
-    /// What a client is granted.
+    /// Returns the window that a client is granted.
     fn window(&self) -> Window {
         let limits = self.node.limits();
         Window {
@@ -81,14 +82,14 @@ impl Door {
         self.serve_as(stream, Origin::Network).await;
     }
 
-    /// Serves the node's own agent, which may use the names of `telpher/` and needs no token.
+    /// Serves the node's own agent, which may use names under `telpher/` and needs no token.
     pub async fn serve_system(&self, stream: Stream) {
         self.serve_as(stream, Origin::System).await;
     }
 
     async fn serve_as(&self, stream: Stream, origin: Origin) {
         let remote = stream.peer.clone();
-        // Boxed, so that its buffers go with it and a connection that idles does not keep them.
+        // Boxed, so that its buffers are freed and an idle connection does not hold them.
         match Box::pin(handshake::run(self, stream, origin)).await {
             Ok(session) => session.run().await,
             Err(handshake::Failed::Silent) => {}
@@ -99,7 +100,7 @@ impl Door {
     }
 }
 
-/// Who is at the other end.
+/// The origin of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     Network,

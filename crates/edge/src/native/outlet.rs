@@ -1,4 +1,4 @@
-//! Encodes what the node pushes for one client.
+//! The outlet to one native client: encodes what the node pushes.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,29 +15,29 @@ use wire::{
 
 use super::conversation;
 
-/// The way out to one native client.
+/// The outlet to one native client.
 pub(super) struct NativeOutlet {
     pub(super) outbox: Outbox,
     routes: Mutex<Routes>,
-    /// Messages are refused while more than this is queued.
+    /// Messages are refused while more than this number of bytes is queued.
     queue_size_max: usize,
-    /// Where clients that do not read are counted.
+    /// The node, whose counters count clients that do not read.
     node: node::Handle,
-    /// Why the client is sent away, once it is.
+    /// The reason why the node closes the connection, once it does.
     dismissal: OnceLock<Farewell>,
 }
 
-/// What a client is told last.
+/// The last error that a client is sent.
 #[derive(Clone, Debug)]
 pub(super) struct Farewell {
     pub(super) code: ErrorCode,
     pub(super) message: String,
 }
 
-/// Routes that the node bound towards the client: subscription and method to number.
+/// Routes that the node has bound towards the client: their numbers by subscription and method.
 ///
-/// Keyed by the addresses of the shared texts, which are held here so that they stay what they
-/// are. The numbers go round when they are used up: a later BIND replaces the earlier one.
+/// Keys are the addresses of the shared texts, which are held here so that the addresses stay
+/// valid. Numbers are reused in order when they are used up: a later BIND replaces the earlier one.
 #[derive(Default)]
 struct Routes {
     numbers: HashMap<(usize, usize), u16>,
@@ -46,7 +46,7 @@ struct Routes {
 }
 
 impl Routes {
-    /// The number, and whether the client must be told of it first.
+    /// Returns the number of a route, and whether the client must be sent a BIND first.
     fn number(&mut self, to: &Name, method: &Arc<str>) -> (u16, bool) {
         if let Some(number) = self.numbers.get(&key(to, method)) {
             return (*number, false);
@@ -66,7 +66,7 @@ impl Routes {
         (number, true)
     }
 
-    /// Undoes the newest binding: the client was not told after all.
+    /// Removes the newest binding, because its BIND was not sent.
     fn forget(&mut self, to: &Name, method: &Arc<str>) {
         self.numbers.remove(&key(to, method));
     }
@@ -87,12 +87,13 @@ impl NativeOutlet {
         }
     }
 
-    /// For the connection's task: why the client is sent away, if it is.
+    /// Returns the reason why the node closes the connection, if it does.
     pub(super) fn dismissal(&self) -> Option<&Farewell> {
         self.dismissal.get()
     }
 
-    /// Queues a message for a subscription, its route first when it is new.
+    /// Queues a message for a subscription, and the BIND of its route before it if the route is
+    /// new.
     fn push_routed(
         &self,
         to: &Name,
@@ -125,7 +126,8 @@ impl NativeOutlet {
         }
     }
 
-    /// Queues an answer. A client that leaves four queues of answers unread is given up.
+    /// Queues an answer. The connection of a client that leaves four queues of answers unread is
+    /// closed.
     pub(super) fn push_answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> Pushed {
         let admit = |queued: usize| queued <= self.queue_size_max.saturating_mul(4);
         match self.outbox.push_if(admit, write) {
@@ -147,7 +149,7 @@ fn convert(pushed: net::Pushed) -> Pushed {
     }
 }
 
-/// A node's ticket is the correlation that the client sees, and a client's tag its own.
+/// Converts a ticket or tag to the correlation in a frame.
 pub(super) fn correlation(ticket: Ticket) -> Correlation {
     Correlation {
         slot: ticket.slot,
@@ -155,7 +157,7 @@ pub(super) fn correlation(ticket: Ticket) -> Correlation {
     }
 }
 
-/// The other way round.
+/// Converts the correlation in a frame to a ticket or tag.
 pub(super) fn ticket(correlation: Correlation) -> Ticket {
     Ticket {
         slot: correlation.slot,
@@ -196,7 +198,7 @@ fn encode_message(
     }
 }
 
-/// The metadata, the sender's name in front when there is one to tell.
+/// Returns the metadata, preceded by the sender's name if there is one.
 fn with_source<'a>(source: Option<&str>, metadata: &'a [u8]) -> Cow<'a, [u8]> {
     let Some(source) = source else {
         return Cow::Borrowed(metadata);
@@ -381,7 +383,7 @@ impl Outlet for NativeOutlet {
             code: failure.code,
             message: failure.message.to_owned(),
         };
-        // The first reason is the reason.
+        // The first reason stays.
         let _ = self.dismissal.set(farewell);
         self.outbox.wake();
     }

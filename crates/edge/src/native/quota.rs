@@ -1,9 +1,10 @@
-//! Takes of one connection: from a frame to the node's quotas, and back.
+//! Quotas on one connection: TAKE, SETTLE and PEEK frames to the node's quotas, and the answers.
 //!
-//! What can be answered at once is encoded on the thread that decided it and leaves with everything
-//! else that the same chunk led to; what rests on the disk, and who waits for a limit or for a
-//! store, is looked at before the connection's task rests ([`Waits`]). A take allocates nothing: the desk, the costs and
-//! the answer are used again. Invariant: *every question is answered once.*
+//! An answer that is known at once is encoded on the thread that decided it, and is sent together
+//! with the other answers of the chunk. Answers that wait for the disk, for a limit or for the
+//! shared store are polled before the connection's task rests ([`Waits`]). A take allocates
+//! nothing: the desk, the costs and the answer are reused. Invariant: *every request is answered
+//! once.*
 
 mod answer;
 mod frame;
@@ -26,18 +27,18 @@ use answer::Answer;
 use frame::Frame;
 use waits::{Parking, Waits};
 
-/// The client as the owner of holds.
+/// The client, as the owner of holds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Owner {
     /// The name of its token, if it has one.
     pub(super) principal: Option<String>,
-    /// Whether it may settle the holds of others.
+    /// True if it may settle holds of other principals.
     pub(super) is_admin: bool,
-    /// Whether it reads ids of 128 bits.
+    /// True if it supports hold ids of 128 bits.
     pub(super) has_long_holds: bool,
 }
 
-/// See the module's documentation.
+/// The quota requests of one connection; see the module's documentation.
 pub(super) struct Quota {
     node: node::Handle,
     owner: Owner,
@@ -45,7 +46,7 @@ pub(super) struct Quota {
     costs: Vec<Cost>,
     answer: Answer,
     waits: Waits,
-    /// Something was queued that nobody has flushed.
+    /// True if answers are queued that were not flushed.
     is_unflushed: bool,
 }
 
@@ -62,7 +63,7 @@ impl Quota {
         }
     }
 
-    /// Decides takes; the answer goes out with the tag.
+    /// Decides takes; the answer is sent with the tag.
     pub(super) fn take(
         &mut self,
         turn: &mut Turn<'_>,
@@ -77,7 +78,8 @@ impl Quota {
         let (mut durable, mut later) = (None, Vec::new());
         for take in takes.iter() {
             match self.decide(turn.principal(), &take) {
-                // All of them go to one shard of the journal, in order: the newest is durable last.
+                // All of them are written to one shard of the journal, in order: the newest becomes
+                // durable last.
                 Decided::Now(newest) => durable = newest.or(durable),
                 Decided::Later(parked) => later.push((self.answer.outcomes.len(), parked)),
             }
@@ -89,10 +91,10 @@ impl Quota {
         self.park(outlet, tag, durable, later, is_asking);
     }
 
-    /// Decides one take and adds what became of it, unless that is known later.
+    /// Decides one take and adds its outcome to the answer, unless the outcome is known later.
     fn decide(&mut self, principal: &Principal, take: &wire::Take<'_>) -> Decided {
         if take.hold_ms.is_some() && !self.owner.has_long_holds {
-            let message = "holds have ids of 128 bits, which this client does not read: update it";
+            let message = "this client does not support hold ids of 128 bits: update it";
             self.answer.put_refused(ErrorCode::Unsupported, message);
             return Decided::Now(None);
         }
@@ -131,7 +133,7 @@ impl Quota {
         }
     }
 
-    /// Answers now if everything is known after all, or when it is.
+    /// Answers now if everything is known, or else when it is.
     fn park(
         &mut self,
         outlet: &NativeOutlet,
@@ -146,7 +148,7 @@ impl Quota {
             Parking::Done(frame) => self.reply_frame(outlet, tag, frame),
             Parking::Full => {
                 self.answer.clear();
-                let message = "as many takes of this connection wait as may";
+                let message = "too many waiting takes on this connection (limit 1024)";
                 self.answer.put_refused(ErrorCode::Busy, message);
                 self.reply(outlet, tag, None);
             }
@@ -194,7 +196,7 @@ impl Quota {
         self.send(outlet, tag, settling.durable);
     }
 
-    /// Says how the limits of a subject stand.
+    /// Answers the standing of a subject's limits.
     pub(super) fn peek(
         &mut self,
         turn: &mut Turn<'_>,
@@ -220,7 +222,7 @@ impl Quota {
         }
     }
 
-    /// Whoever waits with that tag waits no more; false if nobody did.
+    /// Cancels the waiting request of this tag; returns false if there is none.
     pub(super) fn cancel(&mut self, turn: &mut Turn<'_>, tag: Ticket) -> bool {
         let was_parked = self.waits.cancel(tag);
         if was_parked {
@@ -230,7 +232,7 @@ impl Quota {
         was_parked
     }
 
-    /// Answers what has become due; the task is woken when there may be more.
+    /// Sends answers that are finished; the task is woken when there may be more.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, outlet: &NativeOutlet) {
         while let Some((tag, frame)) = self.waits.poll_parked(cx, &mut self.desk) {
             self.reply_frame(outlet, tag, frame);
@@ -242,12 +244,12 @@ impl Quota {
         self.flush(outlet);
     }
 
-    /// Whether so much waits that nothing more should be read.
+    /// Returns whether the limit on waiting requests is reached.
     pub(super) fn is_full(&self) -> bool {
         self.waits.is_full()
     }
 
-    /// Sends what a chunk led to, in one write.
+    /// Sends the answers of a chunk, in one write.
     pub(super) fn flush(&mut self, outlet: &NativeOutlet) {
         if std::mem::take(&mut self.is_unflushed) {
             outlet.outbox.flush();
@@ -265,7 +267,7 @@ impl Quota {
         self.send(outlet, tag, frame.durable);
     }
 
-    /// Sends the frame that is ready, now or when what it rests on is on disk.
+    /// Sends the finished frame, now or when the records that it depends on are durable.
     fn send(&mut self, outlet: &NativeOutlet, tag: Ticket, durable: Option<Durable>) {
         let frame = &self.answer.frame;
         match durable {
@@ -278,24 +280,24 @@ impl Quota {
     }
 }
 
-/// What became of one take of a frame.
+/// The outcome of one take of a frame.
 enum Decided {
-    /// It stands in the answer, and is told when this is on disk.
+    /// The outcome is in the answer, to be sent when this is durable.
     Now(Option<Durable>),
-    /// It is known when this was looked at.
+    /// The outcome is known when this has finished.
     Later(Parked),
 }
 
 fn check(takes: &Takes<'_>) -> Result<(), (ErrorCode, &'static str)> {
     match takes.count {
-        0 => Err((ErrorCode::InvalidArgument, "a TAKE has at least one take")),
+        0 => Err((ErrorCode::InvalidArgument, "a TAKE needs at least one take")),
         1 => Ok(()),
         2..=TAKES_MAX if takes.iter().any(|take| take.wait.is_some()) => {
-            let message = "only a take that is alone in its frame waits";
+            let message = "a take that waits must be the only one in its frame";
             Err((ErrorCode::InvalidArgument, message))
         }
         2..=TAKES_MAX => Ok(()),
-        _ => Err((ErrorCode::TooLarge, "a TAKE has at most 1,024 takes")),
+        _ => Err((ErrorCode::TooLarge, "too many takes in a TAKE (limit 1024)")),
     }
 }
 

@@ -1,4 +1,5 @@
-//! One client's connection: reads, hands each chunk to the node as one turn, keeps it alive.
+//! The connection of one native client: reads, passes each chunk to the node as one turn, and keeps
+//! it alive.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,13 +20,14 @@ use super::topic::TopicsOf;
 use crate::reading;
 use crate::together::Wakers;
 
-/// Reads in one go before other connections of the thread get their turn.
+/// The number of reads before other connections of the thread get their turn.
 const READS_PER_POLL: usize = 4;
 
-/// A client that leaves this much unread is not read from either.
+/// While a client leaves this many bytes unread, nothing is read from it.
 const UNREAD_SIZE_MAX: usize = 1 << 20;
 
-/// After a fatal error: how long, and how many bytes, the client may go on before it is cut off.
+/// After a fatal error: how long, and for how many bytes, the client may continue to send before
+/// the connection is cut.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_SIZE_MAX: usize = 64 << 20;
 
@@ -37,22 +39,22 @@ pub(super) struct Session {
     connection: Connection,
     quota: Quota,
     topics: TopicsOf,
-    /// What was read with the HELLO.
+    /// The bytes that were read with the HELLO.
     rest: Vec<u8>,
     keepalive: Option<Keepalive>,
-    /// What the disk is given.
+    /// The wakers that wait for the disk.
     wakers: Wakers,
 }
 
-/// Why a session ended.
+/// The reason why a session ended.
 enum End {
-    /// The client left, or the connection broke.
+    /// The client closed the connection, or it broke.
     Left,
     /// The client was silent for too long.
     Silent,
-    /// The client broke the protocol.
+    /// The client violated the protocol.
     Fatal(Fatal),
-    /// The node sends the client away.
+    /// The node closes the connection.
     Dismissed(Farewell),
 }
 
@@ -106,10 +108,11 @@ impl Session {
         }
     }
 
-    /// Before the task rests, what has become durable is answered; it is woken when there is more.
+    /// Runs one round. Before the task rests, it sends the answers whose records became durable; it
+    /// is woken when there are more.
     ///
-    /// What it appends goes to the disk when it is polled again, and so behind whatever the other
-    /// connections of the thread have brought: one sync serves them all.
+    /// The round's appends go to the disk when the task is polled again, and therefore after the
+    /// other connections of the thread: one sync serves all of them.
     fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.connection.end_round();
         let polled = self.poll(cx);
@@ -122,7 +125,8 @@ impl Session {
         polled
     }
 
-    /// Answers what is durable, and reads on if that had to wait for it.
+    /// Sends the answers whose records are durable, and continues to read if that had to wait for
+    /// it.
     fn settle(&mut self, cx: &mut Context<'_>) {
         let was_full = self.is_full();
         if self.connection.settle(self.wakers.of(cx.waker())) {
@@ -137,7 +141,7 @@ impl Session {
         }
     }
 
-    /// Whether so much waits that nothing more is read.
+    /// Returns whether the limit on waiting requests is reached.
     fn is_full(&self) -> bool {
         self.connection.is_full() || self.quota.is_full() || self.topics.is_full()
     }
@@ -157,7 +161,7 @@ impl Session {
         }
         for _ in 0..READS_PER_POLL {
             if self.is_full() {
-                // It is this side that is silent: the client is not given up for that.
+                // The node does not read here, so the client does not count as silent.
                 return Poll::Pending;
             }
             if self.outlet.queued_size() > UNREAD_SIZE_MAX {
@@ -174,7 +178,7 @@ impl Session {
         Poll::Pending
     }
 
-    /// The client leaves its answers unread: wait until the sink takes more.
+    /// Waits until the sink accepts more: the client leaves its answers unread.
     fn wait_for_reader(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         if self.outlet.outbox.poll_drain(cx).is_ready() {
             return Poll::Ready(End::Left);
@@ -183,10 +187,10 @@ impl Session {
         self.poll_keepalive(cx)
     }
 
-    /// Comes back when the client has read some: a blocked sink wakes the task by itself.
+    /// Wakes the task when the client has read; a blocked sink wakes it by itself.
     fn wait_until_read(&self, cx: &Context<'_>) {
         if !self.outlet.outbox.is_blocked() {
-            // Another thread is writing right now, or has just finished: look again.
+            // Another thread is writing, or has just finished: check again.
             cx.waker().wake_by_ref();
         }
     }
@@ -230,7 +234,7 @@ impl Session {
         }
     }
 
-    /// Says why, and reads on for a moment so that the client can hear it.
+    /// Sends the error, and continues to read for a moment so that the client can receive it.
     async fn say_goodbye(mut self, code: ErrorCode, message: &str) {
         self.outlet.outbox.push(|out| {
             encode_failure(Failure::new(code, message), Correlation::NONE, out);
@@ -251,24 +255,24 @@ impl Session {
                 }
             }
         };
-        // Whoever is still sending after this long does not listen.
+        // A client that still sends after this time does not read.
         let _ = tokio::time::timeout(LINGER, draining).await;
     }
 }
 
-/// Pings a client that is silent and gives up one that stays so.
+/// Pings a silent client, and gives up one that stays silent.
 struct Keepalive {
     interval: Duration,
     timer: Pin<Box<Sleep>>,
-    /// Something arrived since the timer was set.
+    /// True if bytes arrived since the timer was set.
     heard: bool,
-    /// Timer runs out since something arrived.
+    /// The number of times that the timer has run out since bytes arrived.
     silent: u32,
 }
 
 impl Keepalive {
     fn new(own: Duration, peer_ms: u32) -> Option<Self> {
-        // The side with the shorter interval pings; the other one only listens for it.
+        // The side with the shorter interval pings; the other side only expects the pings.
         let peer = Duration::from_millis(u64::from(peer_ms));
         let interval = if own.is_zero() {
             return None;
@@ -284,7 +288,7 @@ impl Keepalive {
         })
     }
 
-    /// Ready when the client is dead.
+    /// Returns ready when the client is dead.
     fn poll(&mut self, cx: &mut Context<'_>, outlet: &NativeOutlet) -> Poll<()> {
         while self.timer.as_mut().poll(cx).is_ready() {
             match std::mem::take(&mut self.heard) {

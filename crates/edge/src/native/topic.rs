@@ -1,9 +1,9 @@
-//! Topics of one connection: from a frame to the node's topics, and back.
+//! Topics on one connection: APPEND, READ and FOLLOW frames to the node's topics, and the answers.
 //!
-//! What is appended is answered in its order, when it is as safe as its topic makes it ([`Appends`]). What
-//! is read or followed has a reader each, which is looked after when it was woken or got credit
-//! ([`Readers`]). Invariant: *every question is answered once; a client that does not read, or gives no
-//! credit, costs a batch for each reader.*
+//! Appends are answered in their order, when their topic's durability is reached ([`Appends`]).
+//! Each read and each follow has its own reader, which is polled when it was woken or got credit
+//! ([`Readers`]). Invariant: *every request is answered once; a client that does not read, or gives
+//! no credit, costs one batch for each reader.*
 
 mod appends;
 mod readers;
@@ -22,10 +22,10 @@ use crate::topics::Refused;
 use appends::Appends;
 use readers::{Kind, Readers};
 
-/// What stands for the end in a READ: it answers where the partition begins and ends, and nothing else.
+/// The offset in a READ that asks only for the start and the end of the partition.
 const END: u64 = u64::MAX;
 
-/// See the module's documentation.
+/// The topic requests of one connection; see the module's documentation.
 pub(super) struct TopicsOf {
     node: node::Handle,
     appends: Appends,
@@ -41,7 +41,7 @@ impl TopicsOf {
         }
     }
 
-    /// Appends records to the topic of a route; the answer goes out with the tag.
+    /// Appends records to the topic of a route; the answer is sent with the tag.
     pub(super) fn append(
         &mut self,
         turn: &mut Turn<'_>,
@@ -71,11 +71,11 @@ impl TopicsOf {
         records: &[TopicRecord<'_>],
     ) -> Result<node::records::Appending, Refused> {
         if append.expected.is_some() {
-            let message = "what is appended to a topic expects no offset: say 2^64-1";
+            let message = "an append to a topic has no expected offset: send 2^64-1";
             return Err(Refused::new(ErrorCode::InvalidArgument, message));
         }
         if records.is_empty() {
-            let message = "at least one record is appended to a topic";
+            let message = "an append to a topic needs at least one record";
             return Err(Refused::new(ErrorCode::InvalidArgument, message));
         }
         let topics = self.topics()?;
@@ -104,7 +104,7 @@ impl TopicsOf {
         Ok(self.node.append_records(&topics, &topic, &new)?)
     }
 
-    /// Reads what is there from an offset on; the answer goes out with the tag.
+    /// Reads the existing records from an offset; the answer is sent with the tag.
     pub(super) fn read(
         &mut self,
         turn: &mut Turn<'_>,
@@ -129,7 +129,7 @@ impl TopicsOf {
         }
     }
 
-    /// Reads what is there from an offset on and what comes; items go out with the tag.
+    /// Follows a partition from an offset; items are sent with the tag.
     pub(super) fn follow(&mut self, turn: &mut Turn<'_>, route: u16, tag: Ticket, read: Read) {
         match self.place(turn, route) {
             Ok(place) => self.begin(turn, tag, place, read, Kind::Follow),
@@ -147,7 +147,7 @@ impl TopicsOf {
         }
     }
 
-    /// Whoever reads with that tag does so no more; false if nobody did.
+    /// Cancels the reader of this tag; returns false if there is none.
     pub(super) fn cancel(&mut self, turn: &mut Turn<'_>, tag: Ticket) -> bool {
         let did_read = self.readers.end(tag);
         if did_read {
@@ -157,13 +157,13 @@ impl TopicsOf {
         did_read
     }
 
-    /// The client used up items; false if they were nobody's here.
+    /// Adds the client's credit; returns false if no reader has this tag.
     pub(super) fn credit(&mut self, tag: Ticket, items: u32) -> bool {
         self.readers.credit(tag, items)
     }
 
-    /// Answers what has become known; the task is woken when there may be more. True when the client
-    /// leaves so much unread that something has to wait for that.
+    /// Sends answers that are finished; the task is woken when there may be more. Returns true when
+    /// the client leaves so much unread that a reader has to wait.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, outlet: &NativeOutlet) -> bool {
         let has_answered = self.appends.poll(cx, outlet);
         let looked = self.readers.poll(cx, outlet);
@@ -173,7 +173,7 @@ impl TopicsOf {
         looked.is_unread
     }
 
-    /// Whether so much waits that nothing more should be read.
+    /// Returns whether the limit on waiting requests is reached.
     pub(super) fn is_full(&self) -> bool {
         self.appends.is_full()
     }
@@ -182,7 +182,7 @@ impl TopicsOf {
         self.node.topics().ok_or_else(Refused::no_topics)
     }
 
-    /// The partition that a route leads to.
+    /// Returns the partition of a route.
     fn place(&self, turn: &Turn<'_>, route: u16) -> Result<Place, Refused> {
         let topics = self.topics()?;
         let bound = turn.topic(route).ok_or_else(|| not_bound(route))?;
@@ -191,7 +191,8 @@ impl TopicsOf {
             return Err(Refused::unknown(&topics, name));
         };
         let Some(partition) = bound.partition else {
-            let message = format!("a partition is read: bind the route to `{name}/0`, say");
+            let message =
+                format!("the route names no partition: bind it to `{name}/0`, for example");
             return Err(Refused::new(ErrorCode::InvalidArgument, message));
         };
         match partition < topic.about().partitions {
@@ -205,7 +206,7 @@ impl TopicsOf {
     }
 }
 
-/// A partition that is there.
+/// An existing partition.
 struct Place {
     topics: Topics,
     topic: Arc<Topic>,
@@ -213,7 +214,7 @@ struct Place {
 }
 
 impl Place {
-    /// Where it begins, and where what can be read of it ends.
+    /// Returns its log start, and the end of its readable records.
     fn standing(&self) -> Result<(u64, u64), Refused> {
         match self.topics.view(&self.topic, self.partition) {
             Ok(view) => Ok((view.log_start, view.last_stable)),
@@ -243,7 +244,7 @@ fn refuse(turn: &mut Turn<'_>, tag: Ticket, refused: &Refused) {
     );
 }
 
-/// Answers that something was not done, outside of a turn.
+/// Sends an error for a request, outside of a turn.
 fn answer_refusal(outlet: &NativeOutlet, tag: Ticket, refused: &Refused) {
     let details = refused.details();
     let failure = Failure {

@@ -1,4 +1,4 @@
-//! Who a client is, by what it shows where a stream begins.
+//! Authentication of SLIM clients, at the start of a stream.
 //!
 //! ```text
 //! authorization: Bearer TOKEN             a token of the node, or a JWT where there is a key for them
@@ -22,43 +22,43 @@ use super::scope::Scope;
 use super::{Door, Options};
 use crate::gate::{Refused, Role};
 
-/// What a client shows.
+/// The credentials that a client sends.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
-    /// Of the token, if it has to have one.
+    /// The name of the token, if the client sends one.
     name: Option<String>,
-    /// Empty for none.
+    /// The token; empty for none.
     token: String,
     /// The `user-agent` of the request.
     software: String,
 }
 
-/// Somebody who has come in.
+/// An admitted client.
 pub(super) struct Entered {
     pub(super) connection: Connection,
     pub(super) outlet: Arc<SlimOutlet>,
-    /// As rules know him; empty where nobody has to say who he is.
+    /// Its name in rules; empty where no authentication is required.
     pub(super) name: Arc<str>,
     /// The names that its token allows.
     pub(super) scope: Scope,
     /// The `user-agent` of the request.
     pub(super) software: String,
-    /// How long what he has shown is good, if that ends.
+    /// The time for which its credentials are still valid, if they expire.
     pub(super) time_left: Option<Duration>,
 }
 
-/// Somebody who has not.
+/// The reason why a client is not admitted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Denied {
     #[error(transparent)]
     Refused(#[from] Refused),
     #[error("the JWT is not accepted: {0}")]
     Jwt(String),
-    #[error("the token has another name")]
+    #[error("the token does not belong to this name")]
     Name,
     #[error("{}", LEGACY)]
     Legacy,
-    /// It is none of his doing.
+    /// The node has reached a limit, or shuts down.
     #[error(transparent)]
     Full(#[from] Refusal),
 }
@@ -70,7 +70,7 @@ struct Admitted {
     time_left: Option<Duration>,
 }
 
-/// Lets a client in that shows the right thing, as a connection of the node.
+/// Admits a client with valid credentials, as a connection of the node.
 pub(super) fn enter(
     door: &Door,
     shown: Shown,
@@ -118,7 +118,7 @@ pub(super) fn enter(
     })
 }
 
-/// Whether everybody may come in, whatever he shows.
+/// Returns whether every client is admitted without credentials.
 pub(super) fn is_open(door: &Door) -> bool {
     door.options.jwt.is_none() && door.gate.admit("").is_ok()
 }
@@ -139,7 +139,7 @@ fn admit(door: &Door, Shown { name, token, .. }: Shown) -> Result<Admitted, Deni
     let pass = door.gate.admit(&token)?;
     let principal = pass.principal().clone();
     let Some(token) = pass.token().cloned() else {
-        // Nobody has to show a token of the node; a JWT is another matter.
+        // The gate requires no token here, but a configured JWT key requires a JWT.
         return match jwt {
             Some(_) => Err(Refused::Missing.into()),
             None => Ok(Admitted {
@@ -162,7 +162,7 @@ fn admit(door: &Door, Shown { name, token, .. }: Shown) -> Result<Admitted, Deni
 }
 
 impl Shown {
-    /// What stands in the head of a request.
+    /// Returns the credentials in the headers of a request.
     pub(super) fn in_headers(headers: &HeaderMap) -> Self {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let shown = text(header::AUTHORIZATION).map_or_else(Self::default, Self::read);
@@ -170,14 +170,14 @@ impl Shown {
         Self { software, ..shown }
     }
 
-    /// What stands in the query of one, from those who cannot write its head: pages in a browser.
+    /// Returns the credentials in the query of a request: web pages cannot set its headers.
     pub(super) fn in_query(query: &str) -> Self {
         let mut pairs = query.split('&');
         let token = pairs.find_map(|pair| pair.strip_prefix("token="));
         Self::bearer(token.unwrap_or_default())
     }
 
-    /// Whether it is anything.
+    /// Returns whether there are any.
     pub(super) fn is_any(&self) -> bool {
         !self.token.is_empty()
     }

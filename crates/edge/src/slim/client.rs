@@ -1,4 +1,4 @@
-//! One client's HTTP/2 connection: its streams, its keepalive, its end.
+//! The HTTP/2 connection of one SLIM client: streams, keepalive and end.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -27,20 +27,20 @@ const PATH: &str = "/dataplane.proto.v1.DataPlaneService/OpenChannel";
 /// Clients open one stream per connection.
 const STREAMS_MAX: u32 = 16;
 
-/// A message is one frame as far as the protocol allows: a client whose kernel delays the end of
-/// one that is cut waits 40 ms for it.
+/// The largest HTTP/2 frame: a message should be one frame, because a kernel may delay the end of a
+/// split message by 40 ms.
 const FRAME_SIZE_MAX: u32 = (1 << 24) - 1;
 
-/// What may be under way to the node, of a stream and of all of them.
+/// The bytes in transit to the node, on one stream and on the connection.
 const STREAM_WINDOW: u32 = 8 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
 
 const HEADERS_SIZE_MAX: u32 = 16 << 10;
 
-/// Rounds before other clients of the thread get their turn.
+/// The number of rounds before other clients of the thread get their turn.
 const ROUNDS_PER_POLL: usize = 8;
 
-/// Serves a connection to its end; its handshake is done by then.
+/// Serves a connection to its end; the handshake has to be done by `by`.
 pub(super) async fn serve(door: &Door, io: Io, remote: &str, by: Instant) -> Result<(), Strange> {
     let mut builder = server::Builder::new();
     builder
@@ -55,11 +55,11 @@ pub(super) async fn serve(door: &Door, io: Io, remote: &str, by: Instant) -> Res
     Ok(())
 }
 
-/// A request that does not begin a stream now.
+/// The reason why a request does not begin a stream now.
 enum Refused {
-    /// With this answer.
+    /// The request gets this answer.
     Answered(Box<http::Response<()>>),
-    /// The node has no room, or goes down.
+    /// The node has no room, or shuts down.
     Full(Refusal),
 }
 
@@ -72,14 +72,14 @@ impl From<http::Response<()>> for Refused {
 struct Client {
     door: Door,
     remote: String,
-    /// `None` once it has ended. What came before that is still in the streams.
+    /// `None` once it has ended. The streams may still hold earlier data.
     connection: Option<server::Connection<Io, Bytes>>,
     ping: Option<PingPong>,
     pulse: Pulse,
     streams: Vec<Stream>,
     /// Requests that wait for room.
     lobby: Lobby,
-    /// Streams that began while the node goes down.
+    /// Streams that began while the node shuts down.
     farewells: Vec<Farewell>,
 }
 
@@ -115,7 +115,7 @@ impl Client {
         Poll::Pending
     }
 
-    /// Reads from the network, and writes what the last round brought.
+    /// Reads from the network, and writes the data of the last round.
     fn poll_connection(&mut self, cx: &mut Context<'_>) {
         while let Some(connection) = &mut self.connection {
             match connection.poll_accept(cx) {
@@ -126,7 +126,7 @@ impl Client {
         }
     }
 
-    /// Whether something went in or out.
+    /// Returns whether any stream received or sent data.
     fn poll_streams(&mut self, cx: &mut Context<'_>) -> bool {
         Round::with(|round| {
             let mut progress = false;
@@ -142,7 +142,7 @@ impl Client {
         })
     }
 
-    /// Answers requests for which there is room now; whether there were any.
+    /// Answers the waiting requests when there is room; returns whether there were any.
     fn poll_lobby(&mut self, cx: &mut Context<'_>) -> bool {
         let node = &self.door.node;
         let can_be_answered = || {
@@ -158,7 +158,7 @@ impl Client {
         true
     }
 
-    /// Whether one of them has ended.
+    /// Returns whether any of them has ended.
     fn poll_farewells(&mut self, cx: &mut Context<'_>) -> bool {
         let (before, random) = (self.farewells.len(), &self.door.exchange.random);
         self.farewells
@@ -186,7 +186,8 @@ impl Client {
         }
     }
 
-    /// Neither ends what the client will not begin again.
+    /// Refuses a request without ending what the client would not begin again: it waits for room,
+    /// or its stream ends after the negotiation.
     fn turn_away(
         &mut self,
         request: Request<RecvStream>,
@@ -227,7 +228,7 @@ impl Client {
         })
     }
 
-    /// Ready when the client is not there any more, or never came to the point.
+    /// Returns ready when the client is gone, or has not begun a link in time.
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.connection.is_none() {
             return Poll::Pending;

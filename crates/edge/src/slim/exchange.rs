@@ -1,4 +1,4 @@
-//! Where messages change hands: who is subscribed, and copies for them.
+//! The exchange of messages: the subscriptions, and the copies for receivers.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,12 +12,12 @@ use slim::{Agent, Forward, Key, Missed, Name, Random, Routed, SubscribeError, Ta
 
 use super::outlet::{Put, SlimOutlet};
 
-/// See the module's documentation.
+/// The exchange of one node; see the module's documentation.
 pub(super) struct Exchange {
     table: RwLock<Table<Arc<SlimOutlet>>>,
-    /// Messages that found nobody.
+    /// Counts of messages without a subscriber.
     missed: Mutex<Missed>,
-    /// For the keys of links.
+    /// Random bytes for the keys of links.
     pub(super) random: Random,
 }
 
@@ -25,28 +25,28 @@ thread_local! {
     static ROUND: RefCell<Round> = RefCell::default();
 }
 
-/// What one round of a client's task works with.
+/// Buffers for one round of a client's task.
 #[derive(Default)]
 pub(super) struct Round {
     pub(super) forward: Forward,
     pub(super) scratch: Vec<u8>,
-    /// Clients to wake at its end.
+    /// Clients to wake at the end of the round.
     pub(super) dirty: Vec<Arc<SlimOutlet>>,
-    /// Receivers of a message.
+    /// The receivers of a message.
     receivers: Vec<Arc<SlimOutlet>>,
 }
 
 impl Round {
-    /// Hands over the thread's own; rounds do not nest.
+    /// Calls `work` with the thread's buffers; rounds do not nest.
     pub(super) fn with<T>(work: impl FnOnce(&mut Self) -> T) -> T {
         ROUND.with_borrow_mut(work)
     }
 }
 
-/// The protocol of the names of this listener, as `telpher agents` shows it.
+/// The protocol of these names, as `telpher agents` shows it.
 const PROTOCOL: &str = "slim";
 
-/// The fan-out of a message that is for one; any other is for all.
+/// The fan-out of a message for one receiver; with any other fan-out it is for all.
 const ONE: u32 = 1;
 
 impl Exchange {
@@ -75,13 +75,13 @@ impl Exchange {
         self.table.write().unsubscribe(key, connection, id)
     }
 
-    /// A client has gone.
+    /// Removes the subscriptions of a client that has disconnected.
     pub(super) fn remove(&self, connection: u64) {
         self.table.write().remove(connection);
     }
 
-    /// Passes on what [`Forward::prepare`] has taken up. Those who should be waited for before more
-    /// is read are added to `pressing`.
+    /// Forwards the message that [`Forward::prepare`] was given. Receivers for which the sender
+    /// should pause are added to `pressing`.
     pub(super) fn publish(
         &self,
         routed: &Routed<'_>,
@@ -103,7 +103,7 @@ impl Exchange {
         match header.fanout {
             ONE => {
                 let table = self.table.read();
-                // Whoever is full is passed over, and when all are, the message is dropped once.
+                // Full receivers are skipped. If all are full, the message counts as dropped once.
                 let taken = table
                     .any(&key, sender)
                     .any(|outlet| delivery.hand_over(outlet));
@@ -126,12 +126,12 @@ impl Exchange {
         if delivered + dropped == 0 {
             counters.count(Counter::Undeliverable);
             self.missed.lock().count(&header.destination);
-            tracing::debug!(name = %header.destination, "nobody is subscribed");
+            tracing::debug!(name = %header.destination, "no subscriber");
         }
     }
 }
 
-/// A message on its way.
+/// The state of forwarding one message.
 struct Delivery<'a> {
     tail: &'a Bytes,
     round: &'a mut Round,
@@ -152,7 +152,7 @@ impl Delivery<'_> {
     }
 
     fn put(&mut self, outlet: &Arc<SlimOutlet>) -> bool {
-        // Whoever does not read costs no signature.
+        // A receiver without room costs no signature.
         let Some(link) = outlet.link().filter(|_| outlet.has_room(self.tail.len())) else {
             return false;
         };
@@ -173,7 +173,7 @@ impl Delivery<'_> {
     }
 }
 
-/// What is shown of this door's names. What was handed over is counted by connection.
+/// Descriptions of this listener's names. Forwarded copies are counted per connection.
 impl Names for Exchange {
     fn agents(&self) -> Vec<AgentView> {
         let named = |(prefix, name, count): (_, &str, _)| (prefix, (name.to_owned(), count));

@@ -1,7 +1,8 @@
-//! A stream that begins while the node goes down.
+//! Streams that begin while the node shuts down.
 //!
-//! SLIM's library gives up for good when a stream cannot be opened or its link is not agreed on, and comes
-//! back when an open stream ends. So the link is agreed on, and then the stream ends with UNAVAILABLE.
+//! SLIM's library gives up permanently when a stream cannot be opened or its link is not
+//! negotiated, and reconnects when an open stream ends. So the link is negotiated, and then the
+//! stream ends with UNAVAILABLE.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,12 +16,12 @@ use super::outlet::Framing;
 use super::party::NODE_ID;
 use super::status::{Code, Status};
 
-/// See the module's documentation.
+/// A stream that ends after its negotiation.
 pub(super) struct Farewell {
     receive: RecvStream,
     send: SendStream<Bytes>,
     inbox: Inbox,
-    /// Rings when the application has had its time to negotiate.
+    /// The end of the time for the negotiation.
     alarm: Pin<Box<Sleep>>,
 }
 
@@ -39,7 +40,7 @@ impl Farewell {
         }
     }
 
-    /// Ready when the stream has ended.
+    /// Returns ready when the stream has ended.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, random: &Random) -> Poll<()> {
         if self.alarm.as_mut().poll(cx).is_ready() {
             self.send.send_reset(Reason::CANCEL);
@@ -68,7 +69,7 @@ impl Farewell {
         }
     }
 
-    /// Answers the negotiation, if it is one, and ends the stream.
+    /// Answers the first message if it is a negotiation, and ends the stream.
     fn end(&mut self, first: &[u8], random: &Random) {
         if let Ok(Message::Link(Some(asked))) = Message::scan(first)
             && let Ok(accepted) = Accepted::new(&asked, NODE_ID, random)
@@ -76,7 +77,7 @@ impl Farewell {
             let mut reply = BytesMut::new();
             Framing::Grpc.put_head(accepted.reply.len(), &mut reply);
             reply.put_slice(&accepted.reply);
-            // The application may have gone already.
+            // The application may have disconnected.
             let _ = self.send.send_data(reply.freeze(), false);
         }
         let status = Status::new(Code::Unavailable, "the node is shutting down");

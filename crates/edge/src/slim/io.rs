@@ -1,12 +1,12 @@
-//! A stream as HTTP wants it: what one flush writes goes out in one piece, and its beginning may be looked
-//! at before it is read.
+//! The byte stream of a SLIM connection, for HTTP: each flush is written in one piece, and the
+//! first bytes can be peeked at.
 //!
-//! Every read is acknowledged at once. SLIM's clients do not turn Nagle's algorithm off: after one small piece
-//! (the acknowledgement of a reliable session, a WINDOW_UPDATE) they hold the next one back until the system has
-//! told them that the first has arrived, and by itself the system takes 40 ms for that.
+//! Every read is acknowledged at once. SLIM's clients do not turn Nagle's algorithm off: after one
+//! small piece (the acknowledgement of a reliable session, a WINDOW_UPDATE) they hold the next one
+//! back until the first is acknowledged, which the system delays by 40 ms.
 //!
-//! Writing never fails. Whoever takes nothing any more may have said something before he went: that is
-//! read to its end, and what is meant for him is for nobody.
+//! Writing never fails. A client that accepts no more data may have sent some before: that is read
+//! to its end, and data for the client is dropped.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
@@ -19,19 +19,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::reading::{poll_count, with_chunk};
 
-/// So much is collected before it is written without being asked.
+/// The number of bytes that are collected before a write without a flush.
 const HELD_SIZE_MAX: usize = 64 << 10;
 
-/// A larger buffer is not kept by a connection that idles.
+/// The largest buffer that an idle connection keeps, in bytes.
 const KEPT_SIZE_MAX: usize = 16 << 10;
 
 pub(super) struct Io {
-    /// What was read of the stream already.
+    /// Bytes that were peeked at and not read yet.
     before: BytesMut,
     source: Box<dyn Source>,
     sink: Arc<dyn Sink>,
     held: Vec<u8>,
-    /// Of what is held.
+    /// The number of held bytes that were written.
     written: usize,
 }
 
@@ -46,7 +46,7 @@ impl Io {
         }
     }
 
-    /// The beginning of the stream, of at least `count` bytes unless it ends before.
+    /// Returns the first bytes of the stream: at least `count`, unless it ends before.
     pub(super) fn poll_peek(&mut self, cx: &mut Context<'_>, count: usize) -> Poll<&[u8]> {
         while self.before.len() < count {
             let (source, before) = (&mut *self.source, &mut self.before);
@@ -62,13 +62,13 @@ impl Io {
         Poll::Ready(&self.before)
     }
 
-    /// Has what was read of the stream already read again, before the rest of it.
+    /// Puts bytes back, before the rest of the stream.
     pub(super) fn unread(&mut self, bytes: &[u8]) {
         let behind = std::mem::replace(&mut self.before, bytes.into());
         self.before.unsplit(behind);
     }
 
-    /// Hands over what has arrived; `false` when the client sends no more or is lost.
+    /// Passes received bytes to `take`; returns `false` when the client sends no more or is lost.
     pub(super) fn poll_arrived(
         &mut self,
         cx: &mut Context<'_>,
@@ -88,18 +88,18 @@ impl Io {
         })
     }
 
-    /// Writes a piece, which loses what was written.
+    /// Writes a piece, and removes the written part from it.
     pub(super) fn poll_write_piece(&mut self, cx: &mut Context<'_>, piece: &mut Bytes) -> Poll<()> {
         ready!(self.poll_send(cx));
         poll_write_all(&*self.sink, cx, piece)
     }
 
-    /// Says that nothing more is written.
+    /// Ends the write side.
     pub(super) fn finish(&self) {
         self.sink.finish();
     }
 
-    /// Ready when everything that was written is with the system.
+    /// Returns ready when all written bytes were passed to the system.
     pub(super) fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         ready!(self.poll_send(cx));
         loop {
@@ -126,7 +126,7 @@ impl Io {
     }
 }
 
-/// Writes until nothing is left, or nobody is there to take it.
+/// Writes until nothing is left, or the client accepts no more.
 fn poll_write_all(sink: &dyn Sink, cx: &mut Context<'_>, bytes: &mut impl Buf) -> Poll<()> {
     while bytes.has_remaining() {
         let is_there = match sink.try_write(bytes.chunk()) {

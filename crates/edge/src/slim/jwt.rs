@@ -1,7 +1,7 @@
-//! JSON Web Tokens, by which somebody else says who a client is.
+//! Authentication by JSON Web Tokens of another issuer.
 //!
-//! A key of one family and its algorithms alone: a public key is never taken for a secret. Signatures
-//! are checked by `ring`, as everything else is here.
+//! A key accepts the algorithms of its own family only: a public key is never used as a secret.
+//! `ring` checks the signatures.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,24 +13,24 @@ use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode};
 use ring::{hmac, signature as public};
 use serde::Deserialize;
 
-/// A secret that can be guessed is none.
+/// The shortest secret, in bytes: a shorter one could be guessed.
 const SECRET_SIZE_MIN: usize = 32;
 
-/// Clocks of others may be so far off ours.
+/// The tolerated difference between the issuer's clock and ours.
 const LEEWAY_MS: f64 = 60_000.0;
 
-/// Why there is no key.
+/// The reason why a key is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JwtKeyError {
-    /// It begins as PEM does.
-    #[error("the PEM is no public key of RSA, P-256, P-384 or Ed25519")]
+    /// The text begins like PEM, but has no supported public key.
+    #[error("the PEM contains no public key of RSA, P-256, P-384 or Ed25519")]
     Pem,
-    /// It does not.
-    #[error("a secret has at least {SECRET_SIZE_MIN} bytes, not {0}")]
+    /// The secret is too short; its length is given.
+    #[error("the secret has {0} bytes (at least {SECRET_SIZE_MIN} are needed)")]
     Short(usize),
 }
 
-/// What is asked of a token.
+/// The key and the required claims of tokens.
 pub struct Jwt {
     key: DecodingKey,
     validation: Validation,
@@ -42,7 +42,7 @@ impl fmt::Debug for Jwt {
     }
 }
 
-/// Times are seconds since 1970, with fractions or without (RFC 7519, 2).
+/// The claims. Times are seconds since 1970, with or without fractions (RFC 7519, 2).
 #[derive(Deserialize)]
 struct Claims {
     sub: String,
@@ -50,17 +50,17 @@ struct Claims {
     nbf: Option<f64>,
 }
 
-/// Whoever shows a token.
+/// The bearer of a valid token.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Bearer {
     pub(super) subject: String,
-    /// Until the token has ended.
+    /// The time until the token expires.
     pub(super) time_left: Duration,
 }
 
 impl Jwt {
-    /// Tokens that are signed with what `key` is: a public key as PEM, or a secret. They have an end
-    /// and a subject, and the issuer and the audience if those are given.
+    /// Accepts tokens that are signed with `key`: a public key as PEM, or a secret. They need an
+    /// expiry and a subject, and also the issuer and the audience if those are given.
     pub fn new(
         key: &[u8],
         issuer: Option<&str>,
@@ -78,15 +78,15 @@ impl Jwt {
             required.push("aud");
         }
         validation.validate_aud = audience.is_some();
-        // By the node's clock, below.
+        // The expiry is checked below, with the node's clock.
         validation.validate_exp = false;
         validation.set_required_spec_claims(&required);
-        // Whoever has installed it before has installed this one.
+        // An error means that this provider is installed already.
         let _ = PROVIDER.install_default();
         Ok(Self { key, validation })
     }
 
-    /// Who shows a token that is good at `now_ms`, in milliseconds since 1970.
+    /// Checks a token at `now_ms`, in milliseconds since 1970, and returns its bearer.
     pub(super) fn bearer(&self, token: &str, now_ms: u64) -> Result<Bearer> {
         let decoded = decode::<Claims>(token, &self.key, &self.validation)?;
         let Claims { sub, exp, nbf } = decoded.claims;
@@ -100,13 +100,13 @@ impl Jwt {
         }
         Ok(Bearer {
             subject: sub,
-            // What is more than any clock counts is the most that it does.
+            // A too large number becomes the longest duration.
             time_left: Duration::from_millis(left_ms as u64),
         })
     }
 }
 
-/// Whether that may be one.
+/// Returns whether the text may be a JWT: it has two dots.
 pub(super) fn is_jwt(shown: &str) -> bool {
     shown.bytes().filter(|byte| *byte == b'.').count() == 2
 }

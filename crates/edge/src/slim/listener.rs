@@ -1,10 +1,10 @@
-//! Accepts the connections of SLIM applications, until the listener is closed.
+//! Accepts connections of SLIM applications, until the listener is closed.
 //!
-//! SLIM's library tries again for ever when a connection is refused, and gives up for good at any failure
-//! behind that. So the listener has an end of its own: it is closed before the streams of a node that goes down
-//! are ended, and connections that the system had accepted by then are served. For the same reason a
-//! connection is accepted only once the budget of sockets has room for it: until then it waits in the
-//! system's queue.
+//! SLIM's library retries forever when a connection is refused, and gives up permanently at any
+//! later failure. So the listener is closed before the streams of a node that shuts down are ended,
+//! and connections that the system had accepted by then are served. For the same reason a
+//! connection is accepted only when the budget of sockets has room for it: until then it waits in
+//! the system's queue.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Default for Listeners {
 }
 
 impl Listeners {
-    /// Accepts TCP connections, inside TLS when there is a configuration.
+    /// Accepts TCP connections, with TLS if it is configured.
     pub fn accept_tcp(
         &mut self,
         listener: TcpListener,
@@ -58,7 +58,7 @@ impl Listeners {
         self.tasks.spawn(accept_unix(listener, budget, spawn, open));
     }
 
-    /// Closes the listeners. Connections that were accepted stay open; from now on new ones are refused.
+    /// Closes the listeners. Accepted connections stay open; new ones are refused.
     pub async fn close(self) {
         let Self { mut tasks, open } = self;
         drop(open);
@@ -66,7 +66,7 @@ impl Listeners {
     }
 }
 
-/// Accepts until `open` ends and no connection is left that the system has accepted.
+/// Accepts until `open` ends and no connection that the system has accepted is left.
 async fn accept_tcp(
     listener: TcpListener,
     tls: Option<Arc<rustls::ServerConfig>>,
@@ -87,7 +87,7 @@ async fn accept_tcp(
     }
 }
 
-/// Like [`accept_tcp`].
+/// Accepts as [`accept_tcp`] does.
 async fn accept_unix(
     listener: UnixListener,
     budget: SocketBudget,

@@ -1,7 +1,8 @@
 //! Requests for a stream that wait until the node has room for another connection.
 //!
-//! SLIM's library gives up for good when a stream cannot be opened, and waits without a limit for the answer.
-//! So an application that comes back to a full node is answered when there is room.
+//! SLIM's library gives up permanently when a stream cannot be opened, but waits for the answer
+//! without a limit. So an application that reconnects to a full node is answered when there is
+//! room.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,7 +14,7 @@ use h2::server::SendResponse;
 use http::Request;
 use tokio::time::{Instant, Sleep};
 
-/// How often the node is asked whether it has room.
+/// The interval at which the node is checked for room.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// A request that was not answered.
@@ -22,7 +23,7 @@ pub(super) struct Waiting {
     pub(super) respond: SendResponse<Bytes>,
 }
 
-/// See the module's documentation.
+/// The waiting requests.
 #[derive(Default)]
 pub(super) struct Lobby {
     waiting: Vec<Waiting>,
@@ -30,17 +31,17 @@ pub(super) struct Lobby {
 }
 
 impl Lobby {
-    /// Has a request wait.
+    /// Adds a request.
     pub(super) fn push(&mut self, waiting: Waiting) {
         self.waiting.push(waiting);
     }
 
-    /// Whether none waits.
+    /// Returns whether no request waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Ready with the requests that wait when they can be answered.
+    /// Returns the waiting requests when they can be answered.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,10 +1,11 @@
-//! What `/metrics` says of this door beside the node's counters.
+//! Metrics of the SLIM listener in addition to the node's counters.
 
 use node::Handle;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 
-/// Messages that found nobody, by name. Native names are many, and shown elsewhere; these are bounded.
+/// Encodes the messages without a subscriber, by name. These names are bounded in number; native
+/// names are not, and `telpher agents` shows them.
 pub(crate) fn encode_metrics(
     node: &Handle,
     encoder: &mut DescriptorEncoder<'_>,
@@ -13,7 +14,7 @@ pub(crate) fn encode_metrics(
         return Ok(());
     };
     let kind = ConstCounter::new(0u64).metric_type();
-    let help = "Messages that found no subscriber at the SLIM door, by name: the newest names";
+    let help = "Messages without a subscriber on the SLIM listener, by name; only the newest names";
     let mut family = encoder.encode_descriptor("slim_undeliverable", help, None, kind)?;
     for (name, count) in names.missed() {
         let labels = [("name", name.as_str())];

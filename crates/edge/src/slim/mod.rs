@@ -1,15 +1,15 @@
-//! The SLIM door: applications on `slim-bindings`, unchanged (`docs/slim.md`).
+//! The SLIM listener: serves applications on `slim-bindings`, unchanged (`docs/slim.md`).
 //!
-//! One connection, one task. It reads what has arrived, hands each message to the
-//! `Exchange`, which puts copies into the queues of receivers, and writes what others have put into
-//! its own. gRPC is a prefix of five bytes and a status at the end, so the door speaks HTTP/2
-//! itself: a codec in a server's framework would have to end the stream at a message that is too large,
-//! and three tasks would pass on what one can. Clients that cannot speak HTTP/2 speak WebSocket, on the
-//! same port: it is framed otherwise, and the same `Party` takes what it brings.
+//! Each connection has one task. It reads received bytes, passes each message to the `Exchange`,
+//! which puts copies into the queues of receivers, and writes its own queue. gRPC adds only a
+//! prefix of five bytes and a final status, so the listener speaks HTTP/2 itself: a server
+//! framework's codec would end the stream at a message that is too large, and needs three tasks
+//! where one is enough. Clients that cannot speak HTTP/2 use WebSocket, on the same port, with
+//! other framing and the same `Party`.
 //!
-//! The exchange has a table of its own: names here are hashes, and any number of applications may
-//! hold one instance. Connections are the node's like all others: counted, limited, shown, drained and
-//! dismissed with them.
+//! The exchange has its own table: names are hashes here, and any number of applications may hold
+//! one instance. Connections are connections of the node like all others: counted, limited, listed,
+//! drained and closed with them.
 
 mod admission;
 mod client;
@@ -43,24 +43,26 @@ pub use slim::{Act, Rules, Who};
 
 use crate::gate::Gate;
 
-/// What the door accepts and how long it waits.
+/// The limits and timeouts of the SLIM listener.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Largest message. Above 4 MiB it is delivered to WebSockets only: over gRPC, SLIM's library ends its
-    /// stream at a larger one.
+    /// The largest message, in bytes. Above 4 MiB it is delivered to WebSockets only: over gRPC,
+    /// SLIM's library ends its stream at a larger one.
     pub message_size_max: u32,
-    /// Bytes queued for a client before copies to it are dropped; twice that of answers to
-    /// what it asks, and it is given up.
+    /// The number of bytes queued for a client above which copies to it are dropped; when twice as
+    /// many are queued for its answers, its stream is ended.
     pub queue_size_max: usize,
-    /// Subscriptions of one connection.
+    /// The number of subscriptions of one connection.
     pub subscriptions_max: usize,
-    /// How long a client may take to negotiate its link, and to read why it is sent away.
+    /// The time that a client may take to negotiate its link, and to read the reason for its end.
     pub negotiation_timeout: Duration,
-    /// Silence after which the door pings; after two of them a client is dead.
+    /// The silence after which the listener pings; after a second one the client is considered
+    /// dead.
     pub keepalive: Duration,
-    /// JWTs that are taken beside the node's tokens. Where some are, nobody comes in without either.
+    /// JWTs that are accepted in addition to the node's tokens. If this is set, every client needs
+    /// one or the other.
     pub jwt: Option<Arc<Jwt>>,
-    /// Who may subscribe and send to what.
+    /// Rules for subscriptions and messages.
     pub rules: Rules,
 }
 
@@ -78,7 +80,7 @@ impl Default for Options {
     }
 }
 
-/// The SLIM door of one node. Cheap to clone.
+/// The SLIM listener of one node. Cheap to clone.
 #[derive(Clone)]
 pub struct Door {
     node: node::Handle,
@@ -89,7 +91,7 @@ pub struct Door {
 }
 
 impl Door {
-    /// A door to `node`.
+    /// Returns a listener for `node`.
     pub fn new(node: node::Handle, gate: Arc<dyn Gate>, options: Options) -> Self {
         let exchange = Arc::new(Exchange::new());
         node.show_names_of(exchange.clone());
@@ -107,7 +109,7 @@ impl Door {
         transport::serve(self, stream).await;
     }
 
-    /// Subscriptions that clients hold.
+    /// Returns the number of the clients' subscriptions.
     pub fn subscription_count(&self) -> usize {
         node::ports::Names::subscription_count(&*self.exchange)
     }

@@ -1,4 +1,4 @@
-//! The queue in front of one client, filled by whoever has something for it.
+//! The send queue of one SLIM client. Any thread may fill it.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -14,66 +14,66 @@ use slim::websocket::Opcode;
 
 use super::status::{Code, Status};
 
-/// The largest message that SLIM's library takes over gRPC; it has no option to take more, and ends its stream at
-/// a larger one.
+/// The largest message that SLIM's library accepts over gRPC, in bytes. It has no option for more,
+/// and ends its stream at a larger one.
 const GRPC_MESSAGE_SIZE_MAX: usize = 4 << 20;
 
-/// From this size on the end of a message is shared by its receivers, not copied.
+/// The size from which the tail of a message is shared by its receivers instead of copied.
 const SHARED_SIZE_MIN: usize = 16 << 10;
 
-/// Bytes that go out in one piece, if they are not one message.
+/// The size of a piece that contains several messages.
 const PIECE_SIZE_MAX: usize = 64 << 10;
 
-/// What stands in front of each message.
+/// The framing of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// A prefix of five bytes.
+    /// A prefix of five bytes, as in gRPC.
     Grpc,
-    /// The head of a frame.
+    /// The header of a WebSocket frame.
     WebSocket,
 }
 
-/// What became of a copy.
+/// The outcome of queueing a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Put {
     /// Queued; the client's task must be woken.
     First,
     /// Queued.
     Behind,
-    /// The client does not read: not queued.
+    /// Not queued, because the client does not read.
     Full,
 }
 
-/// See the module's documentation.
+/// The send queue of one client.
 pub(super) struct SlimOutlet {
-    /// Where the client is.
+    /// The client's address.
     remote: String,
-    /// Messages handed over, and those that it was too full for.
+    /// The number of copies that were queued, and that were dropped because the queue was full.
     delivered: AtomicU64,
     dropped: AtomicU64,
     size_max: usize,
     link: OnceLock<Link>,
     queue: Mutex<Queue>,
-    /// Bytes queued, to look at without the lock.
+    /// The number of queued bytes, readable without the lock.
     size: AtomicUsize,
-    /// The client has taken nothing for so long that nobody waits for it any more.
+    /// The client has read nothing for so long that senders do not wait for it.
     is_stalled: AtomicBool,
     task: AtomicWaker,
     ending: OnceLock<Status>,
-    /// The client had its time to negotiate its link.
+    /// The time for the negotiation of the link is over.
     is_negotiation_over: AtomicBool,
     framing: Framing,
-    /// That a message was too large for the client was logged.
+    /// A message that was too large for the client was logged.
     has_logged_oversize: AtomicBool,
 }
 
 struct Queue {
     framing: Framing,
     pieces: VecDeque<Bytes>,
-    /// The end of the queue, still growing.
+    /// The last piece of the queue, which still grows.
     open: BytesMut,
     size: usize,
-    /// Counts bytes that went out.
+    /// The number of bytes that were sent.
     taken: u64,
     /// Senders that wait for room.
     waiting: Vec<Waker>,
@@ -98,12 +98,12 @@ impl SlimOutlet {
         }
     }
 
-    /// Where the client is.
+    /// Returns the client's address.
     pub(super) fn remote(&self) -> &str {
         &self.remote
     }
 
-    /// Counts what became of a copy.
+    /// Counts a copy as queued or dropped.
     pub(super) fn count(&self, is_delivered: bool) {
         let counter = match is_delivered {
             true => &self.delivered,
@@ -112,24 +112,24 @@ impl SlimOutlet {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Copies that were handed over, and those that were dropped.
+    /// Returns the numbers of queued and dropped copies.
     pub(super) fn counted(&self) -> (u64, u64) {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (of(&self.delivered), of(&self.dropped))
     }
 
-    /// The link, once it was negotiated.
+    /// Returns the link, once it is negotiated.
     pub(super) fn link(&self) -> Option<&Link> {
         self.link.get()
     }
 
-    /// From now on there is a link.
+    /// Sets the link.
     pub(super) fn set_link(&self, link: Link) {
-        // A stream negotiates once.
+        // A stream negotiates once, so this cannot fail.
         let _ = self.link.set(link);
     }
 
-    /// Whether a message of that size would be queued.
+    /// Returns whether a message of this size would be queued.
     pub(super) fn has_room(&self, size: usize) -> bool {
         let queued = self.size.load(Ordering::Relaxed);
         queued == 0 || queued + size <= self.size_max
@@ -144,13 +144,13 @@ impl SlimOutlet {
         self.queue.lock().put(head, tail, &self.size)
     }
 
-    /// Queues an answer. A client that lets them pile up is given up.
+    /// Queues an answer. The stream of a client that does not read its answers is ended.
     pub(super) fn answer(&self, message: &[u8]) -> Put {
         self.check_answers();
         self.queue.lock().put(message, &Bytes::new(), &self.size)
     }
 
-    /// Queues a frame that is no message.
+    /// Queues a control frame.
     pub(super) fn put_control(&self, opcode: Opcode, payload: &[u8]) {
         self.check_answers();
         let mut queue = self.queue.lock();
@@ -168,7 +168,7 @@ impl SlimOutlet {
         }
     }
 
-    /// The next bytes to go out.
+    /// Takes the next bytes to send.
     pub(super) fn take(&self) -> Option<Bytes> {
         let mut queue = self.queue.lock();
         let piece = match queue.pieces.pop_front() {
@@ -186,12 +186,13 @@ impl SlimOutlet {
         Some(piece)
     }
 
-    /// Bytes that have gone out.
+    /// Returns the number of bytes that were sent.
     pub(super) fn taken(&self) -> u64 {
         self.queue.lock().taken
     }
 
-    /// Whether a sender should wait for this client; its task is woken when it need not any more.
+    /// Returns whether a sender should wait for this client; if so, its task is woken when it can
+    /// continue.
     pub(super) fn presses(&self, sender: &Waker) -> bool {
         if !self.is_half_full() {
             return false;
@@ -206,19 +207,19 @@ impl SlimOutlet {
         true
     }
 
-    /// Whether it has so much to take that its senders should wait, and takes it.
+    /// Returns whether so much is queued that senders should wait, and the client reads.
     pub(super) fn is_half_full(&self) -> bool {
         let is_stalled = self.is_stalled.load(Ordering::Relaxed);
         !is_stalled && self.size.load(Ordering::Relaxed) > self.size_max / 2
     }
 
-    /// Nobody waits for it until it has caught up.
+    /// Stops senders from waiting for this client until it has caught up.
     pub(super) fn give_up_waiting(&self) {
         self.is_stalled.store(true, Ordering::Relaxed);
         self.queue.lock().waiting.drain(..).for_each(Waker::wake);
     }
 
-    /// The task to wake when there is something to send.
+    /// Registers the task to wake when there is something to send.
     pub(super) fn register(&self, cx: &Context<'_>) {
         self.task.register(cx.waker());
     }
@@ -228,28 +229,30 @@ impl SlimOutlet {
         self.task.wake();
     }
 
-    /// Ends the stream, behind what is queued.
+    /// Ends the stream after the queued data.
     pub(super) fn end(&self, status: Status) {
-        // The first reason is the reason.
+        // The first reason stays.
         let _ = self.ending.set(status);
         self.queue.lock().waiting.drain(..).for_each(Waker::wake);
         self.task.wake();
     }
 
-    /// Why the stream ends, if it does. UNAVAILABLE waits until the link is negotiated: a client whose link is
-    /// not agreed on gives up for good, and comes back when its stream ends later.
+    /// Returns the reason why the stream ends, if it does. UNAVAILABLE waits until the link is
+    /// negotiated: a client without a link gives up permanently, but reconnects when its stream
+    /// ends later.
     pub(super) fn ending(&self) -> Option<&Status> {
         let is_over = self.link.get().is_some() || self.is_negotiation_over.load(Ordering::Relaxed);
         let ending = self.ending.get();
         ending.filter(|status| is_over || status.code != Code::Unavailable)
     }
 
-    /// The client had its time to negotiate its link.
+    /// Notes that the time for the negotiation is over.
     pub(super) fn give_up_negotiation(&self) {
         self.is_negotiation_over.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the client takes a message of that size. Logs the first one that is too large.
+    /// Returns whether the client accepts a message of this size. Logs the first one that is too
+    /// large.
     pub(super) fn takes(&self, size: usize) -> bool {
         let takes = self.framing != Framing::Grpc || size <= GRPC_MESSAGE_SIZE_MAX;
         if !takes && !self.has_logged_oversize.swap(true, Ordering::Relaxed) {
@@ -270,7 +273,7 @@ impl Framing {
         match self {
             Self::Grpc => {
                 out.put_u8(0);
-                // The door takes no message that is larger.
+                // The listener accepts no larger message.
                 out.put_u32(u32::try_from(size).unwrap_or(u32::MAX));
             }
             Self::WebSocket => Opcode::Binary.put_head(size, out),
@@ -319,13 +322,13 @@ impl Queue {
     }
 }
 
-/// What the node has to say to any client.
+/// The part of the node's outlet that applies to SLIM clients.
 impl Outlet for SlimOutlet {
     fn push(&self, outgoing: Outgoing<'_>) -> Pushed {
         if let Outgoing::Goaway { message, .. } = outgoing {
             self.end(Status::new(Code::Unavailable, message));
         }
-        // A client of this door has no subscriptions and no calls at the node.
+        // A SLIM client has no native subscriptions and no calls.
         Pushed::Closed
     }
 
@@ -336,7 +339,7 @@ impl Outlet for SlimOutlet {
     }
 
     fn dismiss(&self, failure: Failure<'_>) {
-        // A client that hears this does not come back.
+        // A client does not reconnect after this code.
         self.end(Status::new(Code::PermissionDenied, failure.message));
     }
 

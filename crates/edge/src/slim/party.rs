@@ -1,8 +1,8 @@
-//! One side of a link: what a client sends and what becomes of it, whatever carries its messages.
+//! The link of one client: handles its messages, independent of the transport.
 //!
 //! ```text
-//! ## Connecting => Linked: its first message is a link negotiation, within the time it has
-//! ## Connecting, Linked => Ending: it was told why; it is cut off if it has not read so in time
+//! ## Connecting => Linked: its first message is a link negotiation, in time
+//! ## Connecting, Linked => Ending: the client was told why, and is cut off if it does not read that
 //! ```
 
 use std::pin::Pin;
@@ -24,32 +24,32 @@ use super::scope::Scope;
 use super::status::{Code, Status};
 use super::{Door, Options};
 
-/// How this node calls itself.
+/// The id of this node in link negotiations.
 pub(super) const NODE_ID: &str = "telpher";
 
-/// See the module's documentation.
+/// The link of one client, for gRPC and WebSocket.
 pub(super) struct Party {
     door: Door,
-    /// Counts as a connection of the node, under this number in the table.
+    /// Its connection to the node; the number of the connection is its key in the table.
     connection: Connection,
-    /// Who the client is, as rules know it.
+    /// The client's name in rules.
     name: Arc<str>,
     /// The names that its token allows.
     scope: Scope,
     /// The `user-agent` of its request.
     software: String,
     outlet: Arc<SlimOutlet>,
-    /// Rings when what it came in with is good no more.
+    /// Expires with the client's credentials.
     expiry: Option<Pin<Box<Sleep>>>,
     stage: Stage,
     pressure: Pressure,
-    /// Rings when a client that went over a limit is read from again.
+    /// Expires when a client that exceeded a limit may be read from again.
     mute: Option<Pin<Box<Sleep>>>,
-    /// Whether something that it should not have sent was told of.
+    /// True once a wrong message of this client was logged.
     has_warned: bool,
 }
 
-/// How far it has come, and how long it has for the next step.
+/// The stage of the link, with the time limit of the stage.
 enum Stage {
     Connecting(Pin<Box<Sleep>>),
     Linked,
@@ -83,18 +83,18 @@ impl Party {
         }
     }
 
-    /// The queue of what it is sent.
+    /// Returns the client's send queue.
     pub(super) fn outlet(&self) -> &SlimOutlet {
         &self.outlet
     }
 
-    /// Whether it has a link.
+    /// Returns whether the link is negotiated.
     pub(super) fn is_linked(&self) -> bool {
         self.outlet.link().is_some()
     }
 
-    /// Ends it when it has had its time to negotiate, or what it came in with is good no more. Ready when
-    /// it has also had its time to read what it was sent before the end.
+    /// Ends the link when the time for the negotiation is over or the credentials have expired.
+    /// Returns ready when the time to read the last data is over too.
     pub(super) fn poll_time(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_expiry(cx);
         loop {
@@ -118,7 +118,7 @@ impl Party {
         }
     }
 
-    /// It may come back with something newer.
+    /// Ends the link when its credentials have expired; the client may reconnect with newer ones.
     fn poll_expiry(&mut self, cx: &mut Context<'_>) {
         if let Some(expiry) = &mut self.expiry
             && expiry.as_mut().poll(cx).is_ready()
@@ -131,7 +131,7 @@ impl Party {
         }
     }
 
-    /// Whether receivers are to be waited for before more of it is read.
+    /// Returns whether reading has to wait for receivers or for a limit.
     pub(super) fn is_held(&mut self, cx: &mut Context<'_>) -> bool {
         let is_over = |mute: &mut Pin<Box<Sleep>>| mute.as_mut().poll(cx).is_ready();
         if self.mute.as_mut().is_some_and(is_over) {
@@ -140,9 +140,9 @@ impl Party {
         self.mute.is_some() || self.pressure.holds(cx)
     }
 
-    /// Charges a message; false if it is refused. SLIM has no answer to a message, so one that is
-    /// refused is dropped, and its session ends as if nobody had received it. One that goes over the
-    /// limit is passed on, and nothing more is read until that has come back.
+    /// Charges a message; returns false if it is refused. SLIM has no answer to a message: a
+    /// refused one is dropped, and its session ends as if nobody had received it. A message that
+    /// exceeds the limit is forwarded, and nothing more is read until the limit has refilled.
     fn charge(&mut self) -> bool {
         match self.connection.charge_sends(1) {
             Ok(receipt) => {
@@ -155,7 +155,7 @@ impl Party {
                 let counters = self.door.node.counters();
                 counters.count_failure(throttled.code());
                 self.warn(format_args!(
-                    "a message that is refused: {}",
+                    "a message that was refused: {}",
                     throttled.message()
                 ));
                 false
@@ -163,7 +163,7 @@ impl Party {
         }
     }
 
-    /// Takes a message that it has sent; an error ends it.
+    /// Handles a message of the client; an error ends the link.
     pub(super) fn take(&mut self, bytes: Bytes, round: &mut Round) -> Result<(), Status> {
         let outlet = self.outlet.clone();
         let Some(link) = outlet.link() else {
@@ -176,7 +176,7 @@ impl Party {
                 }
                 if !self.may(Act::Send, &routed.header) {
                     self.warn(format_args!(
-                        "to a name that rules keep it from, or as one that its token does not allow"
+                        "a message that the rules forbid, or from a name that its token does not allow"
                     ));
                     return Ok(());
                 }
@@ -209,26 +209,26 @@ impl Party {
                     self.unsubscribe(&header, subscription_id);
                 }
             }
-            // A link is negotiated once, and only nodes are owed answers.
+            // A link is negotiated once, and only nodes expect acknowledgements.
             Ok(Message::Link(_) | Message::Ack(_)) => {}
             Err(malformed) => {
                 self.connection.count(Counter::SlimMalformed);
-                self.warn(format_args!("a message that is none: {malformed}"));
+                self.warn(format_args!("a malformed message: {malformed}"));
             }
         }
         Ok(())
     }
 
-    /// Counts a message that is too large, and was skipped.
+    /// Counts a message that was too large and was skipped.
     pub(super) fn skip(&mut self, size: u64) {
         self.connection.count(Counter::Oversize);
         let size_max = self.door.options.message_size_max;
         self.warn(format_args!(
-            "a message of {size} bytes, {size_max} are allowed"
+            "a message of {size} bytes (limit {size_max}, slim.message_size_max)"
         ));
     }
 
-    /// Counts what keeps to no protocol, and ends it for that.
+    /// Counts a protocol violation, and ends the link.
     pub(super) fn violation(&self, status: Status) {
         self.connection.count(Counter::ProtocolErrors);
         let refusals = &self.door.refusals;
@@ -250,7 +250,7 @@ impl Party {
         }
         let asked = match Message::scan(bytes) {
             Ok(Message::Link(Some(asked))) => asked,
-            Ok(_) => return Err(refuse(&"the first message is no link negotiation")),
+            Ok(_) => return Err(refuse(&"the first message is not a link negotiation")),
             Err(malformed) => return Err(refuse(&malformed)),
         };
         let accepted = Accepted::new(&asked, NODE_ID, &self.door.exchange.random);
@@ -266,7 +266,7 @@ impl Party {
         let is_right = link.verify(header, &mut round.scratch);
         if !is_right {
             self.connection.count(Counter::SlimBadMacs);
-            self.warn(format_args!("a header whose MAC is wrong"));
+            self.warn(format_args!("a message with a wrong header MAC"));
         }
         is_right
     }
@@ -277,7 +277,7 @@ impl Party {
         }
         if !self.may(Act::Subscribe, header) {
             let refused = format!(
-                "rules or its token keep this client from subscribing to {}",
+                "the rules or the token of this client do not allow it to subscribe to {}",
                 header.destination
             );
             return self.acknowledge(id, Err(refused));
@@ -322,7 +322,7 @@ impl Party {
         is_left
     }
 
-    /// Answers, unless it was replayed: then nobody waits for an answer.
+    /// Answers a subscription, except a replayed one, for which no client waits.
     fn acknowledge(&self, subscription_id: u64, done: Result<(), String>) {
         if subscription_id == 0 {
             return;
@@ -332,11 +332,11 @@ impl Party {
             subscription_id,
             error,
         };
-        // The own queue is looked at in this round.
+        // The queue is written in this round.
         let _ = self.outlet.answer(&ack.encode());
     }
 
-    /// Says once what the client does wrong.
+    /// Logs the client's first error.
     fn warn(&mut self, what: std::fmt::Arguments<'_>) {
         if !std::mem::replace(&mut self.has_warned, true) {
             let id = self.connection.id().0;

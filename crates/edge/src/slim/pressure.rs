@@ -1,4 +1,4 @@
-//! Receivers that have not caught up with what a client sends: it is read again when they have.
+//! Backpressure: a client is not read from while its receivers catch up.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use tokio::time::{Instant, Sleep};
 
 use super::outlet::SlimOutlet;
 
-/// A receiver that takes nothing for so long is not waited for.
+/// Senders do not wait for a receiver that has read nothing for this long.
 const STALL: Duration = Duration::from_millis(100);
 
-/// See the module's documentation.
+/// The receivers that one client waits for.
 #[derive(Default)]
 pub(super) struct Pressure {
-    /// Those that should be waited for.
+    /// The receivers to wait for.
     pub(super) by: Vec<Arc<SlimOutlet>>,
-    /// What each had taken when it was looked at last.
+    /// The number of bytes that each had read at the last check.
     taken: Vec<u64>,
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
 impl Pressure {
-    /// Whether somebody is to be waited for.
+    /// Returns whether the client has to wait for a receiver.
     pub(super) fn holds(&mut self, cx: &mut Context<'_>) -> bool {
         if self.by.is_empty() {
             return false;
@@ -48,7 +48,7 @@ impl Pressure {
                 }
             }
             alarm.as_mut().reset(Instant::now() + STALL);
-            // Once more, for whoever is not waited for now and for the alarm.
+            // Once more, for receivers that were given up and for the timer.
             cx.waker().wake_by_ref();
         }
         true

@@ -1,4 +1,4 @@
-//! Whether a client is still there: it is asked when nothing was heard of it.
+//! Keepalive of one client: it is pinged when it was silent.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// See the module's documentation.
+/// The keepalive timer of one client.
 pub(super) struct Pulse {
     alarm: Pin<Box<Sleep>>,
-    /// It was asked, and has not answered.
+    /// A ping was sent and not answered.
     is_asked: bool,
-    /// Something was heard since the alarm rang last.
+    /// The client was heard since the timer rang last.
     is_heard: bool,
 }
 
 impl Pulse {
-    /// Rings for the first time after `first`.
+    /// Returns a timer that rings for the first time after `first`.
     pub(super) fn new(first: Duration) -> Self {
         Self {
             alarm: Box::pin(tokio::time::sleep(first)),
@@ -25,32 +25,32 @@ impl Pulse {
         }
     }
 
-    /// It was heard, or takes what it is sent.
+    /// Notes that the client sent data, or accepted some.
     pub(super) fn hear(&mut self) {
         self.is_heard = true;
     }
 
-    /// It has answered.
+    /// Notes that the client answered a ping.
     pub(super) fn answer(&mut self) {
         (self.is_asked, self.is_heard) = (false, true);
     }
 
-    /// It was asked.
+    /// Notes that a ping was sent.
     pub(super) fn ask(&mut self) {
         self.is_asked = true;
     }
 
-    /// Whether an answer is owed.
+    /// Returns whether a ping was not answered.
     pub(super) fn is_asked(&self) -> bool {
         self.is_asked
     }
 
-    /// Ready when it is time to look at the client.
+    /// Returns ready when the client has to be checked.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.alarm.as_mut().poll(cx)
     }
 
-    /// Looks at it again after `interval`; whether anything was heard in the one before.
+    /// Sets the timer to `interval`; returns whether the client was heard in the last one.
     pub(super) fn rest(&mut self, now: Instant, interval: Duration) -> bool {
         self.alarm.as_mut().reset(now + interval);
         std::mem::take(&mut self.is_heard)

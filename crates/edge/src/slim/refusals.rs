@@ -1,9 +1,10 @@
-//! Refusals: the log has one line for each address and minute, and applications of SLIM 1.x are stopped.
+//! Refused connections: their log is limited to one line per address and minute, and applications
+//! of SLIM 1.x are stopped.
 //!
-//! SLIM's library comes back at once when a stream ends with an error, and gives up when a stream does not
-//! begin. A 1.x application is recognized by its first message, which is after its stream has begun. So its
-//! first stream ends with the reason, and the next stream from the same address and of the same software is
-//! refused before it begins.
+//! SLIM's library reconnects at once when a stream ends with an error, and gives up when a stream
+//! does not begin. A 1.x application is recognized by its first message, which comes after its
+//! stream has begun. So its first stream ends with the reason, and the next stream from the same
+//! address and software is refused before it begins.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,20 +12,21 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The text that such an application and the log are given.
+/// The text for such an application and for the log.
 pub(super) const LEGACY: &str =
-    "this application speaks SLIM 1.x; slim-bindings 2.0 to 3.3 are spoken here";
+    "this application uses SLIM 1.x; this node supports slim-bindings 2.0 to 3.3";
 
-/// At most one line per address in this time.
+/// The interval of log lines per address.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How soon a 1.x application comes back; it takes milliseconds unless its machine is busy.
+/// The time within which a 1.x application reconnects; it needs milliseconds unless its machine is
+/// busy.
 const RETURN_LIMIT: Duration = Duration::from_secs(2);
 
-/// Addresses that are remembered. Beyond, all of them are forgotten.
+/// The number of addresses that are remembered. Above it, all of them are forgotten.
 const ADDRESSES_MAX: usize = 1024;
 
-/// See the module's documentation.
+/// The refusals of one listener.
 #[derive(Default)]
 pub(super) struct Refusals {
     logged: Mutex<HashMap<String, Logged>>,
@@ -34,7 +36,7 @@ pub(super) struct Refusals {
 /// The last line about an address.
 struct Logged {
     at: Instant,
-    /// Refusals since then.
+    /// The number of refusals since then.
     silent: u64,
 }
 
@@ -42,21 +44,21 @@ struct Logged {
 type Caller = (String, String);
 
 impl Refusals {
-    /// Logs a refusal, unless one of that address was logged within the last minute.
+    /// Logs a refusal, unless one of this address was logged within the last minute.
     pub(super) fn log(&self, remote: &str, reason: &dyn std::fmt::Display) {
         if let Some(silent) = self.count(remote, Instant::now()) {
             tracing::info!(%remote, %reason, silent, "SLIM connection refused");
         }
     }
 
-    /// Logs that an application waits until the node has room, as seldom.
+    /// Logs that an application waits for room, as rarely.
     pub(super) fn log_waiting(&self, remote: &str, reason: &dyn std::fmt::Display) {
         if let Some(silent) = self.count(remote, Instant::now()) {
             tracing::warn!(%remote, %reason, silent, "a SLIM application waits for a connection");
         }
     }
 
-    /// Counts a refusal. If a line about it is due: how many refusals had none since the last line.
+    /// Counts a refusal. If a line is due, returns the number of refusals since the last line.
     fn count(&self, remote: &str, now: Instant) -> Option<u64> {
         let mut logged = self.logged.lock();
         if let Some(last) = logged.get_mut(host(remote)) {
@@ -75,7 +77,7 @@ impl Refusals {
         Some(0)
     }
 
-    /// A 1.x application was refused, and will come back once.
+    /// Notes that a 1.x application was refused, and will reconnect once.
     pub(super) fn expect(&self, remote: &str, software: &str) {
         let mut returning = self.returning.lock();
         if returning.len() >= ADDRESSES_MAX {
@@ -85,7 +87,8 @@ impl Refusals {
         returning.entry(caller).or_default().push(Instant::now());
     }
 
-    /// Whether this is a 1.x application that comes back. It is expected once for each refusal.
+    /// Returns whether this is a 1.x application that reconnects. It is expected once for each
+    /// refusal.
     pub(super) fn is_returning(&self, remote: &str, software: &str) -> bool {
         let mut returning = self.returning.lock();
         if returning.is_empty() {
@@ -105,7 +108,7 @@ impl Refusals {
     }
 }
 
-/// An address without its port.
+/// Returns an address without its port.
 fn host(remote: &str) -> &str {
     remote.rsplit_once(':').map_or(remote, |(host, _)| host)
 }

@@ -1,4 +1,4 @@
-//! Names that a client may use on this door by its token, beside what `slim.rules` say.
+//! The names that a client's token allows on this listener, in addition to `slim.rules`.
 //!
 //! SLIM names are hashes, so the patterns of a token are hashed, too.
 
@@ -6,7 +6,7 @@ use node::SYSTEM_ORG;
 use node::access::{Pattern, Principal};
 use slim::{Name, Prefix};
 
-/// The names of one client. The node's own names are nobody's.
+/// The names of one client. The node's own names are never included.
 pub(super) struct Scope {
     /// `None` for every name.
     patterns: Option<Box<[[Option<u64>; 3]]>>,
@@ -14,7 +14,7 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// Every name, as far as rules allow.
+    /// Returns every name, as far as rules allow.
     pub(super) fn any() -> Self {
         Self {
             patterns: None,
@@ -22,7 +22,7 @@ impl Scope {
         }
     }
 
-    /// The names of a token's bearer.
+    /// Returns the names of a token's bearer.
     pub(super) fn of_token(principal: &Principal) -> Self {
         let hashed = |pattern: &Pattern| pattern.parts().map(|part| part.map(hash));
         let patterns = principal.patterns();
@@ -32,7 +32,7 @@ impl Scope {
         }
     }
 
-    /// Whether the client may subscribe and speak as this agent.
+    /// Returns whether the client may subscribe and send as this agent.
     pub(super) fn contains(&self, agent: &Prefix) -> bool {
         let is_in = |pattern: &[Option<u64>; 3]| {
             let mut parts = pattern.iter().zip(agent);

@@ -1,11 +1,11 @@
-//! How a stream ended, as gRPC and WebSockets say it.
+//! The status at the end of a stream, for gRPC and WebSockets.
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
-/// What a frame that closes a WebSocket has room for behind its code.
+/// The size of the text in a WebSocket close frame, in bytes: the rest after its code.
 const CLOSE_TEXT_SIZE_MAX: usize = slim::websocket::CONTROL_SIZE_MAX - 2;
 
-/// A code of gRPC.
+/// A gRPC status code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Code {
     Ok = 0,
@@ -19,7 +19,7 @@ pub(super) enum Code {
     Unauthenticated = 16,
 }
 
-/// How a stream ended.
+/// The status at the end of a stream.
 #[derive(Clone, Debug)]
 pub(super) struct Status {
     pub(super) code: Code,
@@ -34,18 +34,19 @@ impl Status {
         }
     }
 
-    /// What stands at the end of a stream.
+    /// Returns the trailers of a gRPC stream.
     pub(super) fn trailers(&self) -> HeaderMap {
         let mut trailers = HeaderMap::new();
         trailers.insert("grpc-status", HeaderValue::from(self.code as u16));
-        // Texts of ours are ASCII; where a client's word stands in one, it is left out.
+        // Our own texts are ASCII; a message with other text of a client is left out.
         if let Ok(message) = HeaderValue::from_str(&self.message.replace('%', "%25")) {
             trailers.insert("grpc-message", message);
         }
         trailers
     }
 
-    /// How a WebSocket says it: a code of RFC 6455 (7.4.1), and a text of the size that it allows.
+    /// Returns the code and text for a WebSocket close frame: a code of RFC 6455 (7.4.1), and a
+    /// text of the allowed size.
     pub(super) fn close_reason(&self) -> (u16, &str) {
         let code = match self.code {
             Code::Ok => 1000,
@@ -61,7 +62,7 @@ impl Status {
         (code, &self.message[..end])
     }
 
-    /// The whole answer to a call that did not begin.
+    /// Returns the whole response to a call that did not begin.
     pub(super) fn response(&self) -> Response<()> {
         let mut response = accepted();
         response.headers_mut().extend(self.trailers());
@@ -69,7 +70,7 @@ impl Status {
     }
 }
 
-/// The head of an answer.
+/// Returns the head of a response.
 pub(super) fn accepted() -> Response<()> {
     let mut response = Response::new(());
     let content_type = HeaderValue::from_static("application/grpc");
@@ -79,7 +80,7 @@ pub(super) fn accepted() -> Response<()> {
     response
 }
 
-/// The answer to what is no gRPC.
+/// Returns the response to a request that is not gRPC.
 pub(super) fn not_grpc() -> Response<()> {
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;

@@ -1,4 +1,4 @@
-//! One stream of gRPC: a party's messages as they come and go over HTTP/2.
+//! A gRPC stream over HTTP/2: the messages of a [`Party`].
 
 use std::task::{Context, Poll};
 
@@ -13,10 +13,10 @@ use super::exchange::Round;
 use super::party::Party;
 use super::status::{Code, Status};
 
-/// Pieces read before other clients of the thread get their turn.
+/// The number of pieces that are read before other clients of the thread get their turn.
 const PIECES_PER_ROUND: usize = 16;
 
-/// What only makes sense while the stream is there.
+/// The state of an open stream.
 pub(super) struct Stream {
     party: Party,
     receive: RecvStream,
@@ -42,13 +42,13 @@ impl Stream {
         }
     }
 
-    /// Whether it has a link.
+    /// Returns whether the link is negotiated.
     pub(super) fn is_linked(&self) -> bool {
         self.party.is_linked()
     }
 
-    /// Reads and writes what there is. Ready when the stream has ended; `progress` is set when
-    /// something went in or out.
+    /// Reads and writes available data. Returns ready when the stream has ended; `progress` is set
+    /// when data was received or sent.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -65,7 +65,7 @@ impl Stream {
         }
         let written = self.write(cx, progress);
         match self.party.outlet().ending() {
-            // Whoever takes nothing any more may have said something before.
+            // A client that accepts no more data may have sent some before.
             None => Poll::Pending,
             Some(_) => written,
         }
@@ -80,7 +80,7 @@ impl Stream {
                 Poll::Pending => return,
                 Poll::Ready(Some(Ok(piece))) => {
                     *progress = true;
-                    // What was given out is given back: a stream that has ended needs no window.
+                    // An error means that the stream has ended, which needs no window.
                     let _ = self.receive.flow_control().release_capacity(piece.len());
                     if let Err(status) = self.take_in(piece, round) {
                         self.party.outlet().end(status);
@@ -108,7 +108,7 @@ impl Stream {
         }
     }
 
-    /// Ready when nothing more goes out.
+    /// Returns ready when nothing more can be sent.
     fn write(&mut self, cx: &mut Context<'_>, progress: &mut bool) -> Poll<()> {
         let outlet = self.party.outlet();
         while outlet.queued_size() > 0 {
@@ -134,7 +134,7 @@ impl Stream {
             None => Poll::Pending,
             Some(status) => {
                 *progress = true;
-                // It may have gone already.
+                // The client may have disconnected.
                 let _ = self.send.send_trailers(status.trailers());
                 Poll::Ready(())
             }

@@ -1,4 +1,4 @@
-//! What a client speaks, by the first bytes that it sends.
+//! Detection of the transport by the first bytes that a client sends.
 //!
 //! ```text
 //! "GET"        a request of HTTP/1.1 that asks for a WebSocket
@@ -14,19 +14,19 @@ use tokio::time::error::Elapsed;
 use super::io::Io;
 use super::{Door, client, websocket};
 
-/// What an HTTP/1.1 request for a WebSocket begins with. HTTP/2 begins with another word.
+/// The first bytes of an HTTP/1.1 request for a WebSocket. HTTP/2 begins with another word.
 const GET: &[u8] = b"GET";
 
-/// Why a connection did not come about.
+/// The reason why a connection is not served.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Strange {
-    #[error("no HTTP in time")]
+    #[error("no HTTP request arrived in time")]
     Late(#[from] Elapsed),
-    #[error("no HTTP/2: {0}")]
+    #[error("not HTTP/2: {0}")]
     Http2(#[from] h2::Error),
-    #[error("no HTTP/1.1: {0}")]
+    #[error("not HTTP/1.1: {0}")]
     Http1(#[from] hyper::Error),
-    #[error("a request that was answered with {0}")]
+    #[error("the request was answered with {0}")]
     Refused(http::StatusCode),
 }
 
@@ -40,7 +40,7 @@ pub(super) async fn serve(door: &Door, stream: net::Stream) {
         beginning.map(|bytes| (!bytes.is_empty()).then(|| bytes.starts_with(GET)))
     });
     let served = match tokio::time::timeout_at(by, begins).await {
-        // Whoever looks whether somebody is there.
+        // The client only checks whether the port is open.
         Ok(None) => Ok(()),
         Ok(Some(true)) => websocket::serve(door, io, &remote, by).await,
         Ok(Some(false)) => client::serve(door, io, &remote, by).await,

@@ -1,7 +1,7 @@
-//! One client's WebSocket: messages as binary frames, its keepalive, its end.
+//! The WebSocket of one client: messages as binary frames, keepalive and end.
 //!
 //! ```text
-//! ## Open => Closing => Closed: its queue has gone out and a frame says why it ends; the client has read so
+//! ## Open => Closing => Closed: a close frame follows the queued data; the client has read it
 //! ```
 
 mod upgrade;
@@ -23,13 +23,13 @@ use super::pulse::Pulse;
 use super::status::{Code, Status};
 use super::transport::Strange;
 
-/// Rounds before other clients of the thread get their turn.
+/// The number of rounds before other clients of the thread get their turn.
 const ROUNDS_PER_POLL: usize = 8;
 
-/// A ping with nothing in it.
+/// The size of a ping without a payload.
 const PING_SIZE: usize = 2;
 
-/// Serves a connection to its end; its request is answered by then.
+/// Serves a connection to its end, from its HTTP request on.
 pub(super) async fn serve(door: &Door, io: Io, remote: &str, by: Instant) -> Result<(), Strange> {
     if let Some((entered, io)) = upgrade::answer(door, io, remote, by).await? {
         let mut socket = Box::new(Socket::new(door, entered, io, remote));
@@ -45,20 +45,20 @@ struct Socket {
     io: Io,
     frames: Frames,
     pulse: Pulse,
-    /// What is going out now.
+    /// The bytes that are being sent.
     outgoing: Bytes,
     /// The client sends no more, or nothing that is read.
     is_over: bool,
     closing: Closing,
 }
 
-/// How far its end has come.
+/// The state of the closing handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closing {
     Open,
-    /// The frame that says so is going out.
+    /// The close frame is being sent.
     Said,
-    /// It has gone out.
+    /// The close frame was sent.
     Done,
 }
 
@@ -97,14 +97,14 @@ impl Socket {
         Poll::Pending
     }
 
-    /// Whether something came.
+    /// Reads; returns whether bytes arrived.
     fn read(&mut self, cx: &mut Context<'_>) -> bool {
         if self.is_over || self.party.is_held(cx) {
             return false;
         }
         let is_ending = self.party.outlet().ending().is_some();
         let frames = &mut self.frames;
-        // What comes behind the end is read for the end's sake.
+        // Data after the end is only read to find the end of the connection.
         let arrived = self.io.poll_arrived(cx, |bytes| {
             if !is_ending {
                 frames.feed(bytes);
@@ -155,7 +155,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Ready when everything has gone out.
+    /// Returns ready when everything was sent.
     fn write(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             ready!(self.io.poll_write_piece(cx, &mut self.outgoing));
@@ -163,7 +163,7 @@ impl Socket {
                 Some(piece) => self.outgoing = piece,
                 None => break,
             }
-            // It takes what it is sent. That it was asked for a sign of life is none.
+            // Accepted data shows that the client is alive; a ping alone does not.
             if self.outgoing.len() > PING_SIZE {
                 self.pulse.hear();
             }
@@ -176,7 +176,7 @@ impl Socket {
         Poll::Ready(())
     }
 
-    /// What goes out next: what is queued, then why it ends, if it does.
+    /// Returns the next piece to send: the queued data, then the close frame if the link has ended.
     fn next_piece(&mut self) -> Option<Bytes> {
         if self.closing != Closing::Open {
             return None;
@@ -194,7 +194,7 @@ impl Socket {
         Some(frame.freeze())
     }
 
-    /// Ready when the client is not there any more.
+    /// Returns ready when the client is gone.
     fn poll_pulse(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.pulse.poll(cx).is_ready() {
             let keepalive = self.door.options.keepalive;

@@ -229,7 +229,7 @@ async fn however_an_answer_ends_what_has_come_is_kept() {
     )
     .await;
     let detail = wrong.problem(400, "invalid_argument");
-    assert!(detail.contains("`text-start` begins it"), "{detail}");
+    assert!(detail.contains("send `text-start` first"), "{detail}");
     assert_eq!(
         (&wrong.json()["seq"], &wrong.json()["chunk"]),
         (&json!(3), &json!(2))

@@ -62,15 +62,15 @@ async fn a_question_that_is_wrong_is_answered() {
         ("x", "malformed JSON"),
         (r#"{"method":"GET"}"#, "missing field `path`"),
         (r#"{"method":"GET","pth":"/"}"#, "is `path` meant?"),
-        (r#"{"method":"G T","path":"/"}"#, "that is no request"),
-        (r#"{"method":"GET","path":"/ x"}"#, "that is no request"),
+        (r#"{"method":"G T","path":"/"}"#, "invalid request"),
+        (r#"{"method":"GET","path":"/ x"}"#, "invalid request"),
         (
             r#"{"method":"GET","path":"/","headers":{"a b":"c"}}"#,
-            "that is no request",
+            "invalid request",
         ),
         (
             r#"{"method":"GET","path":"/","body":1,"text":"x"}"#,
-            "there is one",
+            "cannot be combined",
         ),
     ] {
         let (head, body) = whole(local.ask(None, asked.as_bytes()).await).await;

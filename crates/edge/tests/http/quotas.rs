@@ -156,7 +156,7 @@ async fn what_is_wrong_with_a_take_is_told_and_takes_nothing() {
             "a hold of 0s is too short",
         ),
         ("7", "expected an object"),
-        (r#"{"subject":"a/b/c","wait":"1h"}"#, "10m at most"),
+        (r#"{"subject":"a/b/c","wait":"1h"}"#, "at most 10m"),
         (r#"{"subject":"a/b/c?run=1","run":"2"}"#, "`run`"),
         (
             r#"{"subject":"a/b/c","cost":{"concurrency":1}}"#,
@@ -164,7 +164,10 @@ async fn what_is_wrong_with_a_take_is_told_and_takes_nothing() {
         ),
         (r#"{"subject":"a/b/c","id":""}"#, "1 to 255 bytes"),
         (r#"[{"subject":"a/b/c"},{"subject":"a/b"}]"#, "take 1: "),
-        (r#"[{"subject":"a/b/c","wait":"1s"}]"#, "does not wait"),
+        (
+            r#"[{"subject":"a/b/c","wait":"1s"}]"#,
+            "only a single take can wait",
+        ),
     ] {
         let headers = [("content-type", "application/json")];
         let answer = door

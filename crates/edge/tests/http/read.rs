@@ -68,11 +68,11 @@ async fn what_is_not_there_is_said_so() {
     for (query, expected) in [
         (
             "after=1&before=2",
-            "of `after`, `before` and `last` there is one",
+            "`after`, `before` and `last` cannot be combined",
         ),
-        ("last=3&limit=2", "`limit` is too much"),
-        ("limit=0", "a page has 1 to 1000 messages, not 0"),
-        ("last=5000", "a page has 1 to 1000 messages, not 5000"),
+        ("last=3&limit=2", "`last` and `limit` cannot be combined"),
+        ("limit=0", "`limit` must be from 1 to 1000, not 0"),
+        ("last=5000", "`limit` must be from 1 to 1000, not 5000"),
         ("limt=5", "there is no field `limt`; is `limit` meant?"),
         ("after=x", "the query: after: invalid digit"),
         ("after=-1", "the query: after: invalid digit"),

@@ -194,10 +194,10 @@ async fn wrong_commands_are_told_and_the_connection_goes_on() {
     let mut socket = Socket::open(&door).await;
     for (command, expected) in [
         ("x", "malformed JSON"),
-        ("[]", "an array, where an object is expected"),
+        ("[]", "invalid type: array, expected an object"),
         (
             r#"{"op":"append","conv":"c-1"}"#,
-            "`append` needs `messages`",
+            "`append` requires `messages`",
         ),
         (
             r#"{"op":"apend","conv":"c-1"}"#,
@@ -209,7 +209,7 @@ async fn wrong_commands_are_told_and_the_connection_goes_on() {
         ),
         (
             r#"{"op":"watch","conv":"c-1","expect":1}"#,
-            "`watch` has no `expect`",
+            "`watch` does not accept `expect`",
         ),
         (
             r#"{"op":"watch","conv":"c-1","position":"1.2"}"#,
@@ -217,7 +217,7 @@ async fn wrong_commands_are_told_and_the_connection_goes_on() {
         ),
         (
             r#"{"op":"watch","conv":"c-1","position":"1","after":1}"#,
-            "one too many",
+            "cannot be combined",
         ),
         (
             r#"{"op":"watch","conv":"a b"}"#,

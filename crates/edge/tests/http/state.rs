@@ -244,7 +244,7 @@ async fn wrong_settings_are_told_with_their_place() {
             "`metadata`: metadata must be a JSON object",
         ),
         (json!({"ttl_s": -1}), "`ttl_s`"),
-        (json!({"ttl_s": u64::MAX}), "`ttl_s`: that is too long"),
+        (json!({"ttl_s": u64::MAX}), "`ttl_s`: too large"),
         (
             json!({"context": {"budgt": 1}}),
             "`context.budgt`: there is no field `budgt`; is `budget`",
@@ -259,13 +259,13 @@ async fn wrong_settings_are_told_with_their_place() {
         ),
         (
             json!({"context": {"step": 3}}),
-            "`step` is a part of the budget",
+            "`step` is a fraction of the budget",
         ),
         (
             json!({"context": {"keep": ["user"]}}),
             "`context`: only the roles",
         ),
-        (json!({"context": {"n": 3}}), "`n` belongs to"),
+        (json!({"context": {"n": 3}}), "`n` requires the policy"),
         (
             json!({"context": {"budget": 10, "reserve": 10}}),
             "must be less than the budget",

@@ -64,7 +64,7 @@ async fn a_line_that_is_wrong_is_told() {
     for (line, expected) in [
         ("{\"role\":\"user\"", "malformed JSON"),
         ("{\"rol\":\"user\"}", "is `role` meant?"),
-        ("{\"role\":\"user\",\"parts\":{}}", "parts is no array"),
+        ("{\"role\":\"user\",\"parts\":{}}", "parts is not an array"),
         ("{\"role\":\"U\",\"content\":\"x\"}", "invalid role"),
     ] {
         let body = format!("{good}\n\n{line}\n{good}\n");
@@ -169,7 +169,7 @@ async fn how_and_when_a_message_ended_elsewhere_is_kept() {
     assert_eq!(message["at"], "2020-02-29T12:00:00.500Z");
     for (member, expected) in [
         (r#""status":"stoped""#, "is `stopped` meant?"),
-        (r#""at":"yesterday""#, "a moment is expected"),
+        (r#""at":"yesterday""#, "must be a time like"),
     ] {
         let body = format!(r#"{{"role":"user","content":"x",{member}}}"#);
         let answer = door.ask_with("POST", import, &JSONL, body.as_bytes()).await;

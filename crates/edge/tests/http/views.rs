@@ -207,13 +207,13 @@ async fn what_a_query_says_wrong_is_told() {
     for (path, expected) in [
         (
             "/v1/conversations?limit=0",
-            "`limit`: a page has 1 to 1000, not 0",
+            "`limit`: must be from 1 to 1000, not 0",
         ),
         ("/v1/conversations?limit=x", "not x"),
         ("/v1/conversations?after=x", "`after`: invalid cursor"),
         (
             "/v1/conversations?archived=maybe",
-            "`archived`: it is `true`",
+            "`archived`: must be `true`",
         ),
         (
             "/v1/conversations?limt=1",
@@ -228,9 +228,12 @@ async fn what_a_query_says_wrong_is_told() {
             "there is no field `unread`",
         ),
         ("/v1/inbox/a?metadata.x=1", "there is no field `metadata.x`"),
-        ("/v1/inbox/a?unread=1", "`unread`: it is `true` or `false`"),
-        ("/v1/inbox/a%0ab", "a participant has a name"),
-        ("/v1/a%2Fb/c/conversations", "no namespace"),
+        (
+            "/v1/inbox/a?unread=1",
+            "`unread`: must be `true` or `false`",
+        ),
+        ("/v1/inbox/a%0ab", "a participant's name"),
+        ("/v1/a%2Fb/c/conversations", "is not a namespace"),
     ] {
         let detail = door.get(path).await.problem(400, "invalid_argument");
         assert!(detail.contains(expected), "{path}: {detail}");
@@ -447,7 +450,7 @@ async fn what_an_import_says_wrong_is_told_with_its_line() {
     let door = Door::open().await;
     let headers = [("content-type", "application/jsonl")];
     for (body, line, expected) in [
-        (r#"{"role":"user","content":"x"}"#, 1, "before the line"),
+        (r#"{"role":"user","content":"x"}"#, 1, "precedes the first"),
         ("\n{\"conversation\":{\"name\":\"a b\"}}", 2, "name"),
         (
             "{\"conversation\":{\"name\":\"a\",\"ttl_s\":\"x\"}}",

@@ -168,7 +168,7 @@ async fn whoever_asks_for_what_is_not_there_is_told_why() {
         (
             1,
             ErrorCode::InvalidArgument,
-            "a partition is read: bind the route to `t/0`, say",
+            "the route names no partition: bind it to `t/0`, for example",
         ),
         (
             4,
@@ -183,7 +183,7 @@ async fn whoever_asks_for_what_is_not_there_is_told_why() {
         (
             6,
             ErrorCode::InvalidArgument,
-            "the name of a topic holds letters, digits and . _ -, not ' '",
+            "invalid character ' ' in the topic name: allowed are letters, digits and . _ -",
         ),
         (
             7,

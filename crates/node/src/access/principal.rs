@@ -148,7 +148,7 @@ impl Principal {
         &self.credential.name
     }
 
-    /// What the client may do beside using names.
+    /// The role that the credential grants.
     pub fn role(&self) -> Role {
         self.credential.role
     }
@@ -178,7 +178,7 @@ impl Principal {
         self.may_use_subject(name.base())
     }
 
-    /// The same for `org/namespace/agent` as it stands.
+    /// Returns whether the client may use `org/namespace/agent`, given as text without an instance.
     pub fn may_use_subject(&self, base: &str) -> bool {
         match &self.credential.scope {
             Scope::Node => true,

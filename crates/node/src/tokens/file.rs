@@ -21,7 +21,7 @@ const HEAD: &str = "\
 /// An error in reading or writing the tokens. With a damaged or deleted file no client is let in.
 #[derive(Debug, thiserror::Error)]
 pub enum TokensError {
-    /// The disk. A read that failed leaves the tokens that were read before valid.
+    /// A disk error. After a failed read, the tokens of the previous read stay valid.
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// The file is not one of ours, or damaged.
@@ -29,7 +29,7 @@ pub enum TokensError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason, for people.
         reason: String,
     },
     /// The file was there and is not any more.

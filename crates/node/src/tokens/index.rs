@@ -51,7 +51,7 @@ impl Index {
             return None;
         }
         let digest = Digest::of(text);
-        // Whoever sees how long a look takes learns of digests, from which no text follows.
+        // The lookup time can reveal digests only, and no token's text follows from its digest.
         if let Some(position) = self.by_digest.get(&digest) {
             return Some(*position);
         }

@@ -1,10 +1,10 @@
-//! The secret that its owner holds, and the fingerprint that the node keeps.
+//! A token's secret text, which only its owner has, and the fingerprint that the node stores.
 
 use std::fmt;
 
 use ring::{digest, hmac};
 
-/// What every token begins with, so that people and scanners of leaked secrets recognise one.
+/// The prefix of every token, by which people and secret scanners recognise one.
 const PREFIX: &str = "tlp_";
 
 const SECRET_SIZE: usize = 32;
@@ -46,7 +46,7 @@ impl Digest {
     }
 }
 
-/// The part of a token that the node keeps of its secret.
+/// The stored form of a secret, sufficient to verify it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Fingerprint {
     /// See [`Digest`].
@@ -59,10 +59,11 @@ pub(super) enum Fingerprint {
 }
 
 impl Fingerprint {
-    /// Whether this is the text's, in a time that does not depend on how nearly.
+    /// Returns whether the fingerprint belongs to the text, in constant time.
     pub(super) fn matches(&self, text: &str) -> bool {
         match self {
-            // Two digests that begin alike say nothing of the texts.
+            // Comparing digests may leak timing: a matching prefix of digests reveals nothing about
+            // the text.
             Self::Digest(own) => *own == Digest::of(text),
             Self::Salted { salt, hash } => {
                 let key = hmac::Key::new(hmac::HMAC_SHA256, salt);

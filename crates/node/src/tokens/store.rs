@@ -24,7 +24,7 @@ pub struct TokenStore {
     tokens: Vec<Token>,
 }
 
-/// Why a token was not added.
+/// A token was not added.
 #[derive(Debug, thiserror::Error)]
 pub enum AddError {
     /// Not a name.
@@ -32,10 +32,10 @@ pub enum AddError {
         "`{name}` is not a token's name: 1 to {NAME_LENGTH_MAX} letters, digits, `.`, `_` or `-`"
     )]
     Name {
-        /// What was given.
+        /// The invalid name.
         name: String,
     },
-    /// There is one of that name.
+    /// A token of that name exists.
     #[error("there is a token `{name}` already")]
     Exists {
         /// The name.
@@ -44,7 +44,7 @@ pub enum AddError {
     /// Another process changes the tokens at this moment.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The file.
+    /// The tokens file cannot be read or written.
     #[error(transparent)]
     Tokens(#[from] TokensError),
 }
@@ -52,18 +52,18 @@ pub enum AddError {
 /// A token was not revoked or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// There is none of that name.
+    /// No token has that name.
     #[error("there is no token `{name}`")]
     Unknown {
         /// The name.
         name: String,
-        /// The one that is most likely meant.
+        /// The most similar existing name.
         nearest: Option<String>,
     },
     /// Another process changes the tokens at this moment.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The file.
+    /// The tokens file cannot be read or written.
     #[error(transparent)]
     Tokens(#[from] TokensError),
 }
@@ -82,7 +82,7 @@ impl TokenStore {
         Ok(store)
     }
 
-    /// Whether whoever connects must show a token.
+    /// Returns whether clients must present a token.
     pub fn required(&self) -> bool {
         self.bytes.is_some()
     }
@@ -92,9 +92,9 @@ impl TokenStore {
         &self.tokens
     }
 
-    /// Reads the file again and says whether it changed. After an error the tokens are those of
-    /// before: what was revoked in a file that cannot be read is not yet refused, and nobody is
-    /// let in who was not.
+    /// Reads the file again and returns whether it changed. After an error the previous tokens stay
+    /// in force: a revocation in an unreadable file does not take effect yet, and no additional
+    /// client is let in.
     pub fn reload(&mut self) -> Result<bool, TokensError> {
         let bytes = self.disk.read(&self.path)?;
         if bytes == self.bytes {
@@ -113,9 +113,9 @@ impl TokenStore {
         Ok(true)
     }
 
-    /// Adds a token for the names of these patterns; without one, for `default/default/NAME`. The
-    /// secret is not kept. `now_s` counts from 1970-01-01 UTC, `entropy` must come from a source fit
-    /// for secrets.
+    /// Adds a token for the names that match these patterns, or for `default/default/NAME` if there
+    /// are none. Does not store the secret. `now_s` counts from 1970-01-01 UTC; `entropy` must come
+    /// from a source fit for secrets.
     pub fn add(
         &mut self,
         name: &str,
@@ -183,8 +183,8 @@ impl TokenStore {
         Ok(())
     }
 
-    /// Keeps other commands away for a moment. It is not the data directory's own lock, which a
-    /// running node holds.
+    /// Locks the tokens against other `telpher` commands. This is not the data directory's lock,
+    /// which a running node holds.
     fn lock(&self) -> Result<Box<dyn Lock>, LockError> {
         if let Some(dir) = self.path.parent() {
             self.disk.create_dir(dir)?;

@@ -1,4 +1,4 @@
-//! Making, changing and deleting topics.
+//! Creating, changing and deleting topics.
 
 use std::sync::Arc;
 
@@ -14,28 +14,28 @@ use super::{TopicRef, Topics};
 use crate::durable::Durable;
 use crate::store::{Kind, Location};
 
-/// A topic that is to be made.
+/// A request to create a topic.
 #[derive(Clone, Copy, Debug)]
 pub struct NewTopic<'a> {
-    /// What clients call it.
+    /// The name, as clients use it.
     pub name: &'a str,
-    /// How many partitions it has; as many as the node's options say if nobody does.
+    /// The number of partitions; `None` for the node's default.
     pub partitions: Option<i32>,
-    /// What is configured otherwise than by default; `None` for the default.
+    /// Configuration entries; the value `None` means the default.
     pub configs: &'a [(&'a str, Option<&'a str>)],
 }
 
-/// Whether something is done, or only looked at whether it could be.
+/// Whether a change is made or only validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Execution {
-    /// It is done.
+    /// Makes the change.
     Do,
-    /// It is not done: the answer is what it would be (Kafka's `validate_only`).
+    /// Validates only: the answer is that of the change (Kafka's `validate_only`).
     Try,
 }
 
 impl Topics {
-    /// All topics, by name.
+    /// Returns all topics, by name.
     pub fn list(&self) -> Vec<Arc<Topic>> {
         let mut all = self.state.known.read().list();
         let events = self.list_events();
@@ -46,19 +46,19 @@ impl Topics {
         all
     }
 
-    /// A topic that is there.
+    /// Returns an existing topic.
     pub fn find(&self, topic: TopicRef<'_>) -> Option<Arc<Topic>> {
         let found = self.state.known.read().find(topic);
         found.or_else(|| self.find_events(topic))
     }
 
-    /// A topic that is made if there is none, where the options allow that. It may be used at once:
-    /// whatever is told of it waits until it is on disk.
+    /// Returns a topic, and creates it if it does not exist and the options allow that. It is
+    /// usable at once; answers about it wait until its creation is durable.
     pub fn find_or_create(&self, name: &str) -> Result<Arc<Topic>, AdminError> {
         if let Some(found) = self.find(TopicRef::Name(name)) {
             return Ok(found);
         }
-        // What is to be read may come to be; what is to be made is refused.
+        // A reserved name may be read later, but its topic is never created by a client.
         if !self.state.options.auto_create || self.check_writable(name).is_err() {
             return Err(TopicError::Unknown.into());
         }
@@ -72,7 +72,7 @@ impl Topics {
                 let found = self.find(TopicRef::Id(about.id));
                 found.ok_or_else(|| TopicError::Unknown.into())
             }
-            // Somebody else was faster.
+            // Another thread created it first.
             Err(AdminError::Topic(TopicError::Exists { .. })) => {
                 let found = self.find(TopicRef::Name(name));
                 found.ok_or_else(|| TopicError::Unknown.into())
@@ -81,7 +81,7 @@ impl Topics {
         }
     }
 
-    /// Makes a topic; answered when it is on disk.
+    /// Creates a topic; answered when the creation is durable.
     pub fn create(
         &self,
         topic: &NewTopic<'_>,
@@ -90,13 +90,13 @@ impl Topics {
         told(self.make(topic, execution))
     }
 
-    /// Deletes a topic and everything in it; answered when that is on disk. The room on the disk comes
-    /// back a little later.
+    /// Deletes a topic and its records; answered when the deletion is durable. The disk space is
+    /// freed a little later.
     pub fn delete(&self, topic: TopicRef<'_>) -> Pending<Result<About, AdminError>> {
         told(self.remove(topic))
     }
 
-    /// Gives a topic so many partitions in all; answered when that is on disk.
+    /// Raises the number of a topic's partitions to a total; answered when that is durable.
     pub fn set_partitions(
         &self,
         name: &str,
@@ -107,8 +107,8 @@ impl Topics {
         told(self.change_topic(name, decide, execution))
     }
 
-    /// Alters some values of a topic's configuration (IncrementalAlterConfigs); answered when that is
-    /// on disk.
+    /// Alters some entries of a topic's configuration (IncrementalAlterConfigs); answered when that
+    /// is durable.
     pub fn alter(
         &self,
         name: &str,
@@ -118,8 +118,8 @@ impl Topics {
         told(self.change_topic(name, |it| it.decide_alter(name, alters), execution))
     }
 
-    /// Sets these values of a topic's configuration and no others (AlterConfigs); answered when that
-    /// is on disk.
+    /// Replaces a topic's configuration by these entries (AlterConfigs); answered when that is
+    /// durable.
     pub fn configure(
         &self,
         name: &str,
@@ -130,7 +130,7 @@ impl Topics {
     }
 }
 
-/// What was decided about a topic, and what must be durable before it is told.
+/// The topic after a change, and the durability that its answer waits for.
 type Made = Result<(About, Durable), AdminError>;
 
 fn told(made: Made) -> Pending<Result<About, AdminError>> {
@@ -167,7 +167,8 @@ impl Topics {
         self.write(&mut writing, about, execution)
     }
 
-    /// Writes a topic and takes it; with streams for the partitions that are new.
+    /// Writes a topic to the catalogue and puts it into effect, with streams for its new
+    /// partitions.
     fn write(&self, writing: &mut Writing, about: About, execution: Execution) -> Made {
         let before = self.find(TopicRef::Id(about.id));
         let old = before.as_ref().map_or(&[][..], |it| &it.slots);
@@ -209,7 +210,7 @@ impl Topics {
         Ok((about, self.state.durable(Some(ticket))))
     }
 
-    /// Whether there may have been so many partitions.
+    /// Checks the limit on partitions that were ever created.
     fn check_names(&self, count: usize) -> Result<(), AdminError> {
         let checked = self
             .inner
@@ -220,14 +221,14 @@ impl Topics {
         checked.map_err(|limit| AdminError::Names { limit })
     }
 
-    /// The stream of a new partition.
+    /// Creates the stream of a new partition.
     fn place(&self, id: TopicId, index: u32) -> Result<Location, AppendError> {
         let store = self.inner.store.as_ref().ok_or(AppendError::Failed)?;
         let name = stream_name(id, index);
         store.find_or_create(Kind::Partition, &name, self.now_ms())
     }
 
-    /// An id that no topic has had.
+    /// Returns an id that no topic has had.
     fn fresh_id(&self) -> TopicId {
         let entropy = &self.inner.ports.entropy;
         let halves = [entropy.next_u64(), entropy.next_u64() | 1].map(u64::to_be_bytes);
@@ -262,12 +263,13 @@ impl Topics {
 }
 
 impl State {
-    /// Ends when that is durable; at once if there is nothing.
+    /// Returns a future of the ticket's durability; it is ready at once if there is no ticket.
     pub(super) fn durable(&self, ticket: Option<Ticket>) -> Durable {
         Durable::new(&self.journal, [ticket, None])
     }
 
-    /// Appends a record to the catalogue. What is gone gives room: that is written on a full disk, too.
+    /// Appends a record to the catalogue. A deletion is written even on a full disk, because it
+    /// frees space.
     pub(super) fn enter(
         &self,
         writing: &mut Writing,

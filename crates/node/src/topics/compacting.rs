@@ -1,12 +1,13 @@
-//! Compacting partitions, one at a time, away from the threads that serve connections.
+//! Compacts partitions, one at a time, away from the threads that serve connections.
 //!
-//! First the keys of what is new are gathered; then everything from the beginning is judged, a few
-//! megabytes at a time, and what is left is written into the stream beside. When all of it is durable it
-//! takes the place of what was: under one guard, so that a stop finds the one or the other.
+//! A compaction first gathers the keys of the new records. Then it judges all batches from the
+//! beginning, a few megabytes at a time, and writes the survivors to the partition's compacted
+//! stream. When all of them are durable, one guard switches the partition over to them, so a crash
+//! leaves either the old state or the new one.
 //!
-//! The dirtiest partition comes first. One whose compaction fails is left alone for a while, longer after
-//! each failure, so that it holds up no other; where the journal takes nothing at the moment, the
-//! compaction goes on later from where it was.
+//! The dirtiest partition comes first. A partition whose compaction fails pauses, longer after each
+//! failure, so that it does not hold up others. While the journal accepts no appends, the
+//! compaction waits and then continues from where it was.
 
 mod batch;
 mod failures;
@@ -33,56 +34,57 @@ use crate::store::Reach;
 use batch::{Gathered, Memory, gather_keys, judge};
 pub(super) use failures::Failures;
 
-/// Bytes that are judged before others have their turn.
+/// Bytes that are judged before other work gets a turn.
 const AT_ONCE: usize = 8 << 20;
-/// Bytes that are written under one guard, in one block of the journal.
+/// Bytes written under one guard, in one block of the journal.
 const CHUNK: usize = 256 << 10;
-/// Read at a time.
+/// Limit of one read.
 const READ: ReadLimit = ReadLimit {
     records: 4_096,
     bytes: 1 << 20,
 };
 
-/// A compaction that is under way.
+/// A compaction in progress.
 pub(super) struct Compaction {
     slot: Arc<Slot>,
     places: Places,
     sweep: Sweep,
     log_start: u64,
     until: u64,
-    /// The next record to look at.
+    /// The next record to judge.
     from: u64,
     left: Left,
-    /// The records that it has written.
+    /// The first record that it wrote.
     first: Option<u64>,
     end: u64,
-    /// The last of them.
+    /// The last record that it wrote.
     written: Option<Ticket>,
-    /// What was judged and is not written yet: offsets and batches.
+    /// Judged batches that are not written yet, with their offsets.
     unwritten: VecDeque<(u64, Bytes)>,
-    /// The next record of the partition when the compaction began, if all before it is compacted.
+    /// The partition's next record when the compaction began, if every record before it is
+    /// compacted.
     behind: Option<u64>,
-    /// The first record behind what is compacted, once all is judged.
+    /// The first record after the compacted ones, once all batches are judged.
     rest: Option<u64>,
 }
 
-/// A partition that is worth a compaction.
+/// A partition that is due for compaction.
 pub(super) struct Dirty {
     topic: Arc<Topic>,
     slot: Arc<Slot>,
-    /// The share of its bytes that is new, from 0 to 1.
+    /// The share of its bytes that are not compacted, from 0 to 1.
     ratio: f64,
 }
 
-/// Why a compaction does not go on.
+/// The reason why a compaction stops.
 enum Halt {
-    /// The journal takes nothing now; it goes on later.
+    /// The journal accepts no appends now; retried later.
     Later,
-    /// It is given up.
+    /// The compaction failed and is abandoned.
     Failed(Storage),
-    /// Records were deleted meanwhile; it begins anew.
+    /// Records were deleted meanwhile; the compaction starts over.
     Trimmed,
-    /// The topic is gone.
+    /// The topic was deleted.
     Gone,
 }
 
@@ -96,7 +98,7 @@ impl From<Storage> for Halt {
 }
 
 impl Dirty {
-    /// The partition, if it is to be compacted now.
+    /// Returns the partition, if it is due for compaction now.
     pub(super) fn of(
         topic: &Arc<Topic>,
         slot: &Arc<Slot>,
@@ -115,7 +117,7 @@ impl Dirty {
         })
     }
 
-    /// The dirtier of both; of equals the one before.
+    /// Returns the dirtier of the two; `self` if they are equal.
     pub(super) fn or_dirtier(self, other: Option<Self>) -> Self {
         match other {
             Some(other) if other.ratio >= self.ratio => other,
@@ -125,10 +127,11 @@ impl Dirty {
 }
 
 impl Topics {
-    /// Has a partition compacted, or goes on with the one that is under way; whether it is.
+    /// Starts compacting a partition, or continues the current compaction; returns whether one is
+    /// in progress.
     pub(super) fn tend_compaction(&self, dirty: Option<Dirty>) -> bool {
         let state = &self.state;
-        // Whoever is at it holds the lock for long.
+        // The lock is held for the whole turn: skip instead of waiting for it.
         if state.is_compacting.swap(true, Ordering::AcqRel) {
             return true;
         }
@@ -147,7 +150,7 @@ impl Topics {
         true
     }
 
-    /// Goes on for a while.
+    /// Runs one turn of the compaction.
     fn compact(&self, dirty: Option<Dirty>) {
         let mut under_way = self.state.compaction.lock();
         let begun = match under_way.take() {
@@ -172,8 +175,8 @@ impl Topics {
         }
     }
 
-    /// A compaction is given up: its partition has to wait, and what was written for nothing is removed
-    /// where nothing before it counts.
+    /// Abandons a compaction: pauses its partition, and removes the records that it wrote if no
+    /// earlier compacted records precede them.
     fn halt_compaction(&self, slot: &Slot, halt: Halt) {
         match halt {
             Halt::Later => {}
@@ -192,8 +195,8 @@ impl Topics {
         }
     }
 
-    /// Empties the stream beside a partition of which nothing counts: an earlier compaction did not come
-    /// to its end.
+    /// Trims the compacted stream of a partition that has no compacted records: leftovers of a
+    /// compaction that did not finish.
     fn remove_leftovers(&self, slot: &Slot) {
         let is_empty = match slot.lock(&self.state.journal) {
             Ok(live) => live.compacted.first == live.compacted.end,
@@ -208,12 +211,12 @@ impl Topics {
         };
         if state.start < state.next {
             let mut guard = self.state.journal.lock(shard, self.now_ms()).for_room();
-            // What cannot be removed now is removed by the next compaction.
+            // If the trim fails, the next compaction repeats it.
             let _ = guard.trim(stream, state.next);
         }
     }
 
-    /// Gathers the keys of what is new; `None` if there is nothing to compact any more.
+    /// Gathers the keys of the new records; `None` if there is nothing left to compact.
     fn begin_compaction(&self, dirty: Dirty) -> Result<Option<Compaction>, Halt> {
         let Dirty { topic, slot, .. } = dirty;
         let bytes_max = self.state.options.compaction_size_max;
@@ -281,15 +284,16 @@ impl Topics {
         }))
     }
 
-    /// Writes what was judged, judges some more batches, and ends if these were all; whether there is more
-    /// to do.
+    /// Writes the judged batches, judges more of them, and finishes after the last one; returns
+    /// whether work remains.
     fn go_on_compacting(&self, compaction: &mut Compaction) -> Result<bool, Halt> {
         self.write_left(compaction)?;
         if compaction.rest.is_none() {
             self.judge_some(compaction)?;
             self.write_left(compaction)?;
         }
-        // Readers see records that are durable, and would take the others for the end of the partition.
+        // Readers see durable records only, and would take undurable ones for the end of the
+        // partition.
         let status = |ticket| self.state.journal.status(ticket);
         let is_pending = compaction.written.map(status) == Some(Status::Pending);
         match compaction.rest {
@@ -348,13 +352,13 @@ impl Topics {
         }
     }
 
-    /// Writes what was judged and stays. What was not written before an error is written the next time.
+    /// Writes the surviving batches. After an error, the remaining ones are written the next time.
     fn write_left(&self, compaction: &mut Compaction) -> Result<(), Halt> {
         let journal = &self.state.journal;
         let at = compaction.places.at;
         let chunk_size_max = CHUNK.min(journal.record_size_max());
         while !compaction.unwritten.is_empty() {
-            // A topic that is gone has been emptied, or will be.
+            // A deleted topic's streams were emptied, or will be.
             drop(compaction.slot.lock(journal).map_err(|_| Halt::Gone)?);
             let (count, size) = chunk(&compaction.unwritten, chunk_size_max);
             let mut guard = journal.lock(at.shard, self.now_ms());
@@ -383,7 +387,7 @@ impl Topics {
         Ok(())
     }
 
-    /// What is left takes the place of what was.
+    /// Switches the partition over to the compacted records.
     fn finish_compaction(&self, compaction: &mut Compaction, rest: u64) -> Result<(), Halt> {
         let slot = &compaction.slot;
         let mut live = slot.lock(&self.state.journal).map_err(|_| Halt::Gone)?;
@@ -406,7 +410,7 @@ impl Topics {
     }
 }
 
-/// The first batches to write under one guard: their count, and their bytes. At least one.
+/// Returns the count and bytes of the batches to write under one guard: at least one batch.
 fn chunk(unwritten: &VecDeque<(u64, Bytes)>, size_max: usize) -> (usize, usize) {
     let (mut count, mut size) = (0, 0);
     for (_, bytes) in unwritten {

@@ -1,4 +1,4 @@
-//! The coordinator's stream: transactions and ids of producers.
+//! The transaction coordinator's stream: transactions and producer ids.
 
 use std::collections::BTreeMap;
 
@@ -14,39 +14,39 @@ use super::error::{Storage, TransactionError};
 use super::state::OpenError;
 use crate::store::{Kind, Location, Store};
 
-/// Whose transaction is how far, and what of it is on its way to the disk.
+/// The coordinator's state, and its writes that are not durable yet.
 pub(super) struct Coordinating {
     at: Location,
     pub(super) coordinator: Coordinator,
     ids: ProducerIds,
-    /// All ids before it may have been given away.
+    /// The range of producer ids that is reserved on disk; any id in it may have been assigned.
     reserved: Option<Reserved>,
-    /// What must be durable before anything is told.
+    /// The last append, which must be durable before any answer.
     pub(super) last: Option<Ticket>,
     /// Transactions that are being ended.
     pub(super) endings: BTreeMap<String, Stage>,
-    /// Since when each transaction has been going on: when that was by the wall clock, as it is kept, and
-    /// by the clock that never steps.
+    /// The start of each open transaction: in milliseconds of the wall clock, as stored, and of the
+    /// clock that never steps.
     begun: BTreeMap<String, (i64, u64)>,
-    /// Bytes since the stream was written anew, and what it took then.
+    /// Bytes appended since the stream was last rewritten, and the size after that rewrite.
     written: u64,
     alive: u64,
 }
 
-/// How far an end is.
+/// Progress of ending a transaction.
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
-    /// It is for good when that is durable.
+    /// The end is appended, and irrevocable when this ticket is durable.
     Prepared(Option<Ticket>),
-    /// Its markers are durable when those are.
+    /// The markers are appended, and take effect when these tickets are durable.
     Marked(Vec<Ticket>),
 }
 
-/// A stream that is shorter is not written anew.
+/// Minimum size of the stream, in bytes, for it to be rewritten.
 const SIZE_MIN: u64 = 1 << 20;
 
 impl Coordinating {
-    /// Reads it back.
+    /// Reads the coordinator's stream.
     pub(super) fn open(store: &Store, options: &Options, now_ms: u64) -> Result<Self, OpenError> {
         let name = "transactions";
         let shard = store.shard_of(name);
@@ -118,8 +118,8 @@ impl Coordinating {
         Ok(ticket)
     }
 
-    /// Writes a transaction and takes it; if it comes to an end on a full disk, too, since readers wait
-    /// for that.
+    /// Appends a transaction and applies it. The end of a transaction is written even on a full
+    /// disk, since readers wait for it.
     pub(super) fn put(
         &mut self,
         journal: &Journal,
@@ -153,7 +153,8 @@ impl Coordinating {
         Ok(())
     }
 
-    /// An id that nobody has; what must be durable before it is told has been appended then.
+    /// Returns an unused producer id. The reservation that must be durable before the answer has
+    /// been appended then.
     pub(super) fn fresh(
         &mut self,
         journal: &Journal,
@@ -170,7 +171,7 @@ impl Coordinating {
         Ok(fresh.id)
     }
 
-    /// Whether a participant was added to somebody's transaction.
+    /// Checks that a participant was added to a producer's transaction.
     pub(super) fn verify(
         &self,
         claim: &Claim<'_>,
@@ -179,14 +180,14 @@ impl Coordinating {
         self.coordinator.verify(claim, participant)
     }
 
-    /// Whether anything is going on.
+    /// Returns whether any transaction is open or being ended.
     pub(super) fn is_busy(&self) -> bool {
         !self.endings.is_empty() || self.coordinator.ongoing().next().is_some()
     }
 
-    /// Transactions that take too long, prepared to be aborted. How long one has been going on counts from
-    /// the first call that finds it, by `steady_ms`; of one that the node found at its start, from what is
-    /// kept of it.
+    /// Returns the transactions that exceeded their timeout, prepared to be aborted. The time
+    /// counts from the first call that finds the transaction open, by `steady_ms`; for one that was
+    /// open when the node started, from its stored start.
     pub(super) fn overdue(&mut self, unix_ms: i64, steady_ms: u64) -> Vec<Transaction> {
         let (coordinator, begun) = (&self.coordinator, &mut self.begun);
         begun.retain(|name, (started_ms, _)| {
@@ -208,7 +209,7 @@ impl Coordinating {
         coordinator.overdue(unix_ms, age_ms).collect()
     }
 
-    /// How that transaction is, if it is being ended.
+    /// Returns whether the transaction is being ended in this epoch.
     pub(super) fn is_ending(&self, name: &str, epoch: i16) -> bool {
         let transaction = self.coordinator.get(name);
         transaction.is_some_and(|it| {
@@ -217,8 +218,8 @@ impl Coordinating {
         })
     }
 
-    /// Writes everything anew, if most of the stream says what does not count any more. Of each thing
-    /// the newest record counts: a stop may come in between.
+    /// Rewrites the stream if most of its records are superseded. The newest record of each item
+    /// counts, so a crash midway is harmless.
     pub(super) fn shorten(&mut self, journal: &Journal, now_ms: u64) -> Result<(), Storage> {
         if self.written < SIZE_MIN.max(4 * self.alive) {
             return Ok(());

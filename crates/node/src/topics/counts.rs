@@ -1,29 +1,29 @@
-//! What is counted of topics, for whoever watches the node.
+//! Counters of topics, for metrics.
 //!
-//! Requests and errors are counted by numbers whose meaning is the door's to know; above the highest
-//! they are counted together.
+//! Requests and errors are counted by number; the protocol defines what the numbers mean. Numbers
+//! above the highest share one counter.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One of the counters.
+/// A counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Count {
-    /// Bytes that a door has received.
+    /// Bytes received by listeners.
     Received,
-    /// Bytes that a door has sent.
+    /// Bytes sent by listeners.
     Sent,
     /// Fetches that had to wait for records.
     FetchWaits,
-    /// Record batches that were appended.
+    /// Record batches appended.
     Batches,
-    /// Records in them, as their headers say.
+    /// Records in the appended batches, according to their headers.
     Records,
-    /// Bytes of them.
+    /// Bytes of the appended batches.
     BatchBytes,
-    /// Compactions that were given up.
+    /// Compactions that failed.
     CompactionFailures,
-    /// Batches that a compaction could not read and kept as they are.
+    /// Batches that a compaction could not read and left unchanged.
     UnreadableBatches,
 }
 
@@ -31,7 +31,7 @@ const COUNTS: usize = Count::UnreadableBatches as usize + 1;
 const REQUESTS: usize = 128;
 const ERRORS: usize = 256;
 
-/// See the module's documentation.
+/// Counters of topics; see the module docs.
 #[derive(Debug)]
 pub struct Counts {
     values: [AtomicU64; COUNTS],
@@ -39,7 +39,7 @@ pub struct Counts {
     errors: [AtomicU64; ERRORS],
 }
 
-/// What one round of appends has come to.
+/// Totals of one round of appends.
 #[derive(Debug, Default)]
 pub(super) struct Appends {
     batches: u64,
@@ -58,32 +58,32 @@ impl Default for Counts {
 }
 
 impl Counts {
-    /// The value now.
+    /// Returns the current value.
     pub fn get(&self, count: Count) -> u64 {
         self.values[count as usize].load(Ordering::Relaxed)
     }
 
-    /// Adds some.
+    /// Adds `more` to a counter.
     pub fn add(&self, count: Count, more: u64) {
         self.values[count as usize].fetch_add(more, Ordering::Relaxed);
     }
 
-    /// Adds a request of that number.
+    /// Counts a request of this number.
     pub fn add_request(&self, number: usize) {
         self.requests[number.min(REQUESTS - 1)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Requests of that number.
+    /// Returns the count of requests of this number.
     pub fn requests(&self, number: usize) -> u64 {
         self.requests[number.min(REQUESTS - 1)].load(Ordering::Relaxed)
     }
 
-    /// Adds an error of that number.
+    /// Counts an error of this number.
     pub fn add_error(&self, number: usize) {
         self.errors[number.min(ERRORS - 1)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Errors of that number.
+    /// Returns the count of errors of this number.
     pub fn errors(&self, number: usize) -> u64 {
         self.errors[number.min(ERRORS - 1)].load(Ordering::Relaxed)
     }
@@ -102,7 +102,7 @@ impl Counts {
 }
 
 impl Appends {
-    /// A batch was appended.
+    /// Counts an appended batch.
     pub(super) fn add(&mut self, records: i32, bytes: usize) {
         self.batches += 1;
         self.records += u64::try_from(records).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Why something is not done, each with the error that Kafka has for it.
+//! Errors of topics, each with the Kafka error that it maps to.
 
 use ::topics::groups::Refused;
 use ::topics::{Denied, OutOfRange, Refusal, TopicError, UserError};
@@ -8,35 +8,36 @@ use recordbatch::{BadRecord, Malformed, Rejected};
 use super::events::ReadOnly;
 use crate::ports::offload::Overloaded;
 
-/// What is kept cannot be written or read now. Nothing was changed.
+/// Storage cannot be written or read now. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Storage {
-    /// REQUEST_TIMED_OUT to whoever writes, who waits for room before
-    /// ([`poll_room`](super::Topics::poll_room)); KAFKA_STORAGE_ERROR to whoever reads; in groups and
-    /// transactions COORDINATOR_NOT_AVAILABLE. Clients try again after all of them.
+    /// Too many writes wait for the disk. Producers wait for room
+    /// ([`poll_room`](super::Topics::poll_room)) and then get REQUEST_TIMED_OUT; readers get
+    /// KAFKA_STORAGE_ERROR; groups and transactions get COORDINATOR_NOT_AVAILABLE. Clients retry
+    /// after all of them.
     #[error("too much waits for the disk")]
     Busy,
-    /// KAFKA_STORAGE_ERROR, or COORDINATOR_NOT_AVAILABLE: clients try again.
+    /// The disk is full. KAFKA_STORAGE_ERROR or COORDINATOR_NOT_AVAILABLE: clients retry.
     #[error("the disk is full")]
     DiskFull,
-    /// As `DiskFull`, until the node is started again.
+    /// The journal has failed. Same Kafka errors as `DiskFull`, until the node is restarted.
     #[error("the journal has failed: {reason}")]
     Failed {
-        /// For people.
+        /// The reason, for people.
         reason: String,
     },
-    /// MESSAGE_TOO_LARGE.
+    /// MESSAGE_TOO_LARGE: the entry does not fit into the journal.
     #[error("{size} bytes are more than the {limit} that fit into the journal")]
     TooLarge {
-        /// Bytes it would have.
+        /// Size of the entry, in bytes.
         size: usize,
-        /// Bytes it may have.
+        /// Maximum size of an entry, in bytes.
         limit: usize,
     },
-    /// KAFKA_STORAGE_ERROR: damaged, or the disk did not read.
+    /// KAFKA_STORAGE_ERROR: the data is damaged, or the disk read failed.
     #[error("{reason}")]
     Unreadable {
-        /// For people.
+        /// The reason, for people.
         reason: String,
     },
 }
@@ -73,12 +74,12 @@ impl From<Overloaded> for Storage {
     }
 }
 
-/// UNKNOWN_TOPIC_OR_PARTITION: the topic has no such partition, or is gone.
+/// UNKNOWN_TOPIC_OR_PARTITION: the topic has no such partition, or was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no such partition")]
 pub struct UnknownPartition;
 
-/// Why a batch is not appended.
+/// A batch was not appended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProduceError {
     /// UNKNOWN_TOPIC_OR_PARTITION.
@@ -90,29 +91,29 @@ pub enum ProduceError {
     /// See [`ReadOnly`].
     #[error(transparent)]
     ReadOnly(#[from] ReadOnly),
-    /// INVALID_RECORD.
+    /// INVALID_RECORD: the request holds more or less than one record batch for a partition.
     #[error("a partition is sent one record batch at a time, and nothing behind it")]
     NotOne,
     /// See [`Rejected`].
     #[error(transparent)]
     Rejected(#[from] Rejected),
-    /// INVALID_RECORD, of a topic that is compacted.
+    /// INVALID_RECORD: a record of a compacted topic is malformed.
     #[error(transparent)]
     Record(#[from] BadRecord),
-    /// INVALID_RECORD, of a topic that is compacted.
+    /// INVALID_RECORD: records of a compacted topic have no key.
     #[error(
         "{} of the batch without a key, and the topic is compacted",
         records(indexes)
     )]
     NoKey {
-        /// The records without a key, from 0.
+        /// Indexes of the records without a key, from 0.
         indexes: Vec<i32>,
     },
     /// See [`Refusal`].
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The batch is of a transaction that does not know of the partition; see [`Denied`]. What is
-    /// [`Denied::Fenced`] is INVALID_PRODUCER_EPOCH here.
+    /// The batch belongs to a transaction that the partition was not added to; see [`Denied`].
+    /// [`Denied::Fenced`] maps to INVALID_PRODUCER_EPOCH here.
     #[error(transparent)]
     Transaction(#[from] Denied),
     /// See [`Storage`].
@@ -120,7 +121,7 @@ pub enum ProduceError {
     Storage(#[from] Storage),
 }
 
-/// The first of some records, for a message.
+/// Formats the first few indexes for an error message.
 fn records(indexes: &[i32]) -> String {
     const SHOWN_MAX: usize = 3;
     let shown: Vec<_> = indexes.iter().take(SHOWN_MAX).map(i32::to_string).collect();
@@ -131,7 +132,7 @@ fn records(indexes: &[i32]) -> String {
     }
 }
 
-/// Why records are not handed out.
+/// Records were not returned to a reader.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     /// UNKNOWN_TOPIC_OR_PARTITION.
@@ -143,20 +144,20 @@ pub enum FetchError {
     /// See [`ReadOnly`].
     #[error(transparent)]
     ReadOnly(#[from] ReadOnly),
-    /// FENCED_LEADER_EPOCH.
+    /// FENCED_LEADER_EPOCH: the reader's epoch is older than the current one.
     #[error("leader epoch {asked} is over, it is at {current}")]
     Fenced {
-        /// What the reader knows.
+        /// The reader's leader epoch.
         asked: i32,
-        /// What it is.
+        /// The current leader epoch.
         current: i32,
     },
-    /// UNKNOWN_LEADER_EPOCH.
+    /// UNKNOWN_LEADER_EPOCH: the reader's epoch is newer than the current one.
     #[error("leader epoch {asked} has not come, it is at {current}")]
     Ahead {
-        /// What the reader knows.
+        /// The reader's leader epoch.
         asked: i32,
-        /// What it is.
+        /// The current leader epoch.
         current: i32,
     },
     /// See [`Storage`].
@@ -164,19 +165,19 @@ pub enum FetchError {
     Storage(#[from] Storage),
 }
 
-/// Why a topic is not made, changed or deleted.
+/// A topic was not created, changed or deleted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdminError {
     /// See [`TopicError`].
     #[error(transparent)]
     Topic(#[from] TopicError),
-    /// POLICY_VIOLATION.
+    /// POLICY_VIOLATION: the limit on partitions that were ever created is reached.
     #[error(
         "too many partitions of topics, those of deleted topics included (limit {limit}, \
          `namespace.names_max`)"
     )]
     Names {
-        /// How many there may be.
+        /// The maximum number of partitions.
         limit: usize,
     },
     /// See [`ReadOnly`].
@@ -187,7 +188,7 @@ pub enum AdminError {
     Storage(#[from] Storage),
 }
 
-/// Why a user is not changed.
+/// A user was not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UserChangeError {
     /// See [`UserError`].
@@ -198,7 +199,7 @@ pub enum UserChangeError {
     Storage(#[from] Storage),
 }
 
-/// Why a producer or a transaction does not go on.
+/// A request of a producer or a transaction failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransactionError {
     /// See [`Denied`].
@@ -212,13 +213,14 @@ pub enum TransactionError {
     Storage(#[from] Storage),
 }
 
-/// Why a group does not do it.
+/// A request of a consumer group failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {
     /// See [`Refused`].
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The transaction is not that producer's, or does not know of the group; see [`Denied`].
+    /// The transaction belongs to another producer, or the group was not added to it; see
+    /// [`Denied`].
     #[error(transparent)]
     Transaction(#[from] Denied),
     /// See [`Storage`]; COORDINATOR_NOT_AVAILABLE.

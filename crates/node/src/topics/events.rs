@@ -1,11 +1,11 @@
-//! Conversations as topics: what happens in a namespace, for whoever reads topics.
+//! Conversation events as read-only topics, one per namespace.
 //!
-//! `org.namespace.conversations` has a partition for each shard of the journal, and the offsets of a
-//! partition are those of the events that lie there ([`crate::conversations::Conversations::feed`]). No
-//! copy is kept: batches are made of events when they are read. An event of which nothing is left has
-//! an offset and no record, as with what was compacted. The topic is read, and never written to.
+//! `org.namespace.conversations` has one partition per shard of the journal; the offsets of a
+//! partition are those of the shard's events ([`crate::conversations::Conversations::feed`]). There
+//! is no second copy: batches are built from events when they are read. An event that was deleted
+//! keeps its offset and has no record, as after compaction.
 //!
-//! It does not know how an event is written down: whoever has a door says so ([`Tell`]).
+//! The encoding of an event is the listener's: see [`Tell`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -31,30 +31,31 @@ use crate::conversations::feed::{
 };
 use crate::store::Reach;
 
-/// Nothing of it is shown that could be gone after a stop: nobody has to be told who wrote it.
+/// Only durable events are shown, so no event can be replaced after a crash and one epoch is
+/// enough.
 const LEADER_EPOCH: i32 = 0;
 
-/// What such a topic's name ends with.
+/// The suffix of such a topic's name.
 const SUFFIX: &str = ".conversations";
 
-/// Events of one batch, at most, and bytes of what they refer to.
+/// Maximum events of one batch, and maximum bytes of the messages that they refer to.
 const ROWS_MAX: usize = 1_000;
 const BYTES_MAX: usize = 1 << 20;
 
-/// INVALID_TOPIC_EXCEPTION: the topic is not written to, and its name is nobody's.
+/// INVALID_TOPIC_EXCEPTION: the topic is read-only, and its name is reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a topic ORG.NAMESPACE.conversations shows what happens there: it is read, and nothing else"
 )]
 pub struct ReadOnly;
 
-/// Writes down what happened.
+/// Encodes events as records.
 pub trait Tell: Send + Sync {
-    /// Appends what happened to that conversation (`org/namespace/x`).
+    /// Appends the record of an event of `conversation` (`org/namespace/x`) to `out`.
     fn tell(&self, conversation: &str, row: &Row, out: &mut Vec<u8>);
 }
 
-/// The topics of all namespaces.
+/// The event topics of all namespaces.
 #[derive(Default)]
 pub(super) struct EventTopics {
     tell: OnceLock<Arc<dyn Tell>>,
@@ -64,39 +65,39 @@ pub(super) struct EventTopics {
 #[derive(Default)]
 struct Known {
     partitions: FeedPartitions,
-    /// How many of those are in their topics.
+    /// The number of event partitions that are already assigned to topics.
     entered: usize,
     by_name: BTreeMap<String, Arc<Topic>>,
     by_id: HashMap<TopicId, Arc<Topic>>,
 }
 
-/// What makes a topic one of these.
+/// The event partitions of one topic.
 pub(super) struct Events {
     /// `org/namespace`
     namespace: String,
-    /// By shard; a shard in which nothing has happened has none.
+    /// Indexed by shard; `None` for a shard without events.
     partitions: RwLock<Vec<Option<FeedPartition>>>,
 }
 
-/// Whether a name is kept for such a topic.
+/// Returns whether a name is reserved for an event topic.
 pub(super) fn is_reserved(name: &str) -> bool {
     name.strip_suffix(SUFFIX).is_some_and(|it| it.contains('.'))
 }
 
-/// What the topic of a namespace is called: what a topic's name may not hold is `_` there.
+/// Returns the topic name of a namespace; characters that a topic name may not contain become `_`.
 fn topic_name(namespace: &str) -> String {
     let namespace = namespace.replace('/', ".").replace(':', "_");
     format!("{namespace}{SUFFIX}")
 }
 
 impl Topics {
-    /// Shows conversations as topics, each event as `tell` writes it. Only the first call counts.
+    /// Shows conversations as topics whose records `tell` encodes. Only the first call counts.
     pub fn show_conversations(&self, tell: Arc<dyn Tell>) {
-        // A node has one shell.
+        // A node has one encoder: a second one is ignored.
         let _ = self.state.events.tell.set(tell);
     }
 
-    /// Refuses what is asked to be done to such a topic.
+    /// Refuses a write or an administrative change to an event topic.
     pub(super) fn check_writable(&self, name: &str) -> Result<(), ReadOnly> {
         match is_reserved(name) && self.state.events.tell.get().is_some() {
             true => Err(ReadOnly),
@@ -110,7 +111,7 @@ impl Topics {
         }
     }
 
-    /// The topic of a namespace, if it is asked for.
+    /// Returns an event topic, if the reference is to one.
     pub(super) fn find_events(&self, topic: TopicRef<'_>) -> Option<Arc<Topic>> {
         if let TopicRef::Name(name) = topic
             && !is_reserved(name)
@@ -124,7 +125,7 @@ impl Topics {
         .flatten()
     }
 
-    /// The topics of all namespaces, by name.
+    /// Returns the event topics of all namespaces, by name.
     pub(super) fn list_events(&self) -> Vec<Arc<Topic>> {
         let list = self.with_events(|known| known.by_name.values().cloned().collect());
         list.unwrap_or_default()
@@ -151,7 +152,7 @@ impl Topics {
         }
     }
 
-    /// Where a partition begins and ends.
+    /// Returns the start and end of a partition.
     pub(super) fn view_events(
         &self,
         events: &Events,
@@ -168,7 +169,7 @@ impl Topics {
         })
     }
 
-    /// A batch of what happened from an offset on; `None` where it is not looked for.
+    /// Returns a batch of the events from an offset on; `None` if they are out of reach.
     pub(super) fn gather_events(
         &self,
         reach: Reach,
@@ -198,7 +199,7 @@ impl Topics {
         else {
             return Ok(Some(fetched));
         };
-        // What events refer to may lie anywhere.
+        // The messages that events refer to may be on disk.
         if matches!(reach, Reach::Memory) {
             return Ok(None);
         }
@@ -221,8 +222,8 @@ impl Topics {
         Ok(Some(fetched))
     }
 
-    /// Has the waker woken when something happens; whether nothing has since `fetched`, and where the
-    /// waker is kept.
+    /// Registers the waker for the next event. Returns whether there was none since `fetched`, and
+    /// the registration.
     pub(super) fn follow_events(
         &self,
         events: &Events,
@@ -244,12 +245,12 @@ impl Topics {
         match journal.follow(ShardId(shard), stream, end, waker) {
             Follow::Waiting(following) => (true, Some(following)),
             Follow::Ready => (matches!(journal.health(), Health::Failed { .. }), None),
-            // As if nothing happened until then.
+            // Too many waiters: behaves as if nothing happens until the fetch times out.
             Follow::Refused => (true, None),
         }
     }
 
-    /// Where an offset is; by time, the first event that is not older.
+    /// Resolves an offset; by time, to the first event that is not older.
     pub(super) fn locate_events(
         &self,
         events: &Events,
@@ -280,7 +281,8 @@ impl Topics {
         }
     }
 
-    /// The last event, or the first that is not older than a time: those of a shard only grow.
+    /// Returns the last event, or the first that is not older than a time: timestamps in a shard
+    /// never decrease.
     fn locate_time(
         &self,
         partition: &FeedPartition,
@@ -320,7 +322,7 @@ fn located(offset: u64, timestamp: i64) -> Located {
 }
 
 impl Known {
-    /// Takes what was found since into its topics.
+    /// Assigns newly found event partitions to their topics.
     fn enter(&mut self, journal: u64, shards: u32) {
         let found = self.partitions.found.get(self.entered..);
         for partition in found.unwrap_or_default().to_vec() {
@@ -332,7 +334,7 @@ impl Known {
                 continue;
             };
             let name = topic_name(namespace);
-            // The older of two that would be called the same has the name.
+            // If two namespaces map to the same topic name, the older one has it.
             let topic = match self.by_name.get(&name) {
                 Some(topic) => topic.clone(),
                 None if name.len() > NAME_LENGTH_MAX => continue,
@@ -347,8 +349,8 @@ impl Known {
         }
     }
 
-    /// A topic, whose id is of the journal and of the first partition: nobody else's, and the same after
-    /// a restart.
+    /// Creates a topic. Its id derives from the journal's id and its first partition: unique, and
+    /// the same after a restart.
     fn make(
         &mut self,
         journal: u64,
@@ -379,7 +381,7 @@ impl Known {
 }
 
 impl Events {
-    /// A partition, and where it is if anything has happened there.
+    /// Returns a partition; `None` inside if it has no events.
     fn partition(&self, number: u32) -> Result<Option<FeedPartition>, UnknownPartition> {
         let partitions = self.partitions.read();
         let place = usize::try_from(number).ok();
@@ -388,7 +390,7 @@ impl Events {
     }
 }
 
-/// What happened, as a batch from an offset up to that behind the last event.
+/// Builds a batch of events that covers all offsets from `from` to the end of `fed`.
 fn batch(tell: &dyn Tell, from: u64, fed: FeedBatch) -> Bytes {
     let mut rows: Vec<_> = fed.rows.iter().collect();
     rows.sort_unstable_by_key(|row| row.event);

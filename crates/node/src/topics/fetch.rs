@@ -1,4 +1,4 @@
-//! Handing out batches. [`super::fetching`] waits for more.
+//! Reads batches for fetch requests, without waiting; [`super::fetching`] waits for more.
 
 use std::sync::Arc;
 
@@ -13,77 +13,78 @@ use super::reader::{Next, Standing, Stored, Walked, look_through};
 use super::state::Topic;
 use crate::store::Reach;
 
-/// What is asked of one partition.
+/// A fetch request for one partition.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// Of which topic.
+    /// The topic.
     pub topic: Arc<Topic>,
-    /// Which partition, from 0.
+    /// The partition, from 0.
     pub partition: u32,
     /// The offset of the first record.
     pub offset: u64,
-    /// Bytes, at most; one batch comes even if it is larger.
+    /// Maximum bytes; the first batch is returned even if it is larger.
     pub bytes_max: usize,
-    /// Of which leader the reader knows.
+    /// The leader epoch that the reader knows.
     pub leader_epoch: Option<i32>,
 }
 
-/// What a reader wants of all partitions together.
+/// Limits of a fetch over all its partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchLimits {
-    /// Which records it wants to see.
+    /// The isolation level.
     pub isolation: Isolation,
-    /// It waits until there are so many bytes; 0 for not at all.
+    /// Minimum bytes to wait for; 0 to answer at once.
     pub bytes_min: usize,
-    /// Bytes, at most; one batch comes even if it is larger.
+    /// Maximum bytes; the first batch is returned even if it is larger.
     pub bytes_max: usize,
 }
 
-/// What there is of a partition.
+/// The fetched batches and the state of one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetched {
-    /// Whole batches in their order, each as it is stored: the first holds the offset that was asked
-    /// for. They lie in memory that is shared with others: whoever keeps them for long copies them.
+    /// Whole batches in order, as stored; the first one contains the requested offset. They share
+    /// memory with other readers: copy them to hold them for long.
     pub batches: Vec<Bytes>,
-    /// Up to where readers may see: everything before is durable, unless the topic asks for less.
+    /// The high watermark. Everything before it is durable, unless the topic's durability is
+    /// weaker.
     pub high_watermark: u64,
-    /// Up to where every transaction is over.
+    /// The last stable offset: every transaction before it has ended.
     pub last_stable: u64,
-    /// The first offset there is.
+    /// The first available offset.
     pub log_start: u64,
-    /// Transactions that were aborted and of which there is something in the batches: whose, and from
-    /// which offset on. For whoever wants to see what is committed.
+    /// Aborted transactions with records in the batches, as producer and first offset, for readers
+    /// of committed records.
     pub aborted: Vec<(ProducerId, u64)>,
 }
 
 impl Fetched {
-    /// Bytes of all batches.
+    /// Returns the bytes of all batches.
     pub fn size(&self) -> usize {
         self.batches.iter().map(Bytes::len).sum()
     }
 }
 
-/// Bytes that are read before the batch that holds the offset, at most, on top of what is asked for.
+/// Maximum bytes read before the batch that contains the offset, on top of the requested bytes.
 const SKIPPED_SIZE: usize = 64 << 10;
 
-/// How often a place is looked for whose records are gone when they are to be read.
+/// Attempts to find a batch again whose records were trimmed while it was being read.
 const TRIES: usize = 8;
 
-/// What was gathered of all partitions, as far as it was within reach.
+/// The answers for all partitions; `None` if some data is out of reach.
 pub(super) type Gathered = Option<Vec<Result<Fetched, FetchError>>>;
 
-/// A partition as it stood when its batches were looked for.
+/// A snapshot of a partition at the time of the read.
 struct Seen {
     fetched: Fetched,
     standing: Standing,
-    /// Up to where the reader may see.
+    /// The end of the records that the reader may see.
     visible: u64,
-    /// From which record on to look for the offset, if there may be anything.
+    /// The record from which to search for the offset, if there may be data.
     record: Option<u64>,
 }
 
 impl Topics {
-    /// Everything there is for these asks now; `None` if some of it is not within reach.
+    /// Reads the requested partitions once; `None` if some data is out of reach.
     pub(super) fn gather(&self, reach: Reach, asks: &[Ask], limits: FetchLimits) -> Gathered {
         let mut gathered = Vec::with_capacity(asks.len());
         let mut size = 0;
@@ -134,7 +135,7 @@ impl Topics {
             };
             match self.take(reach, &seen.standing, record, limit, &mut taking)? {
                 Walked::OutOfReach => return Ok(None),
-                // The beginning has gone meanwhile: it may be out of range now.
+                // The start was trimmed meanwhile: check again whether the offset is out of range.
                 Walked::Trimmed => continue,
                 Walked::Done => {}
             }
@@ -152,7 +153,7 @@ impl Topics {
         Err(Storage::unreadable("the beginning goes faster than it is read").into())
     }
 
-    /// Takes batches from a record on, or from memory if they are all there.
+    /// Takes batches from a record on, or from memory if all of them are there.
     fn take(
         &self,
         reach: Reach,
@@ -168,7 +169,7 @@ impl Topics {
         self.walk_shown(reach, standing, record, limit, |it| taking.take(it))
     }
 
-    /// How a partition stands for a reader who has room for so many bytes.
+    /// Takes a snapshot of a partition for a reader that has room for `size` bytes.
     fn see(
         &self,
         slot: &Slot,
@@ -199,8 +200,8 @@ impl Topics {
         })
     }
 
-    /// What is known of the batches, now that it is known which they are. They end before `end`, with
-    /// that record.
+    /// Completes the answer once its batches are known. They end before offset `end`, with that
+    /// record.
     fn finish(
         &self,
         slot: &Slot,
@@ -221,7 +222,7 @@ impl Topics {
 }
 
 impl Live {
-    /// Whether a reader knows of the leader there is.
+    /// Checks the reader's leader epoch against the current one.
     pub(super) fn check_epoch(&self, asked: Option<i32>) -> Result<(), FetchError> {
         let current = self.epoch();
         match asked {
@@ -232,16 +233,16 @@ impl Live {
     }
 }
 
-/// Batches from an offset on that fit.
+/// Collects batches from an offset on, up to a size limit.
 struct Taking {
     batches: Vec<Bytes>,
     size: usize,
     size_max: usize,
-    /// One batch comes even if it does not fit.
+    /// True until the first batch, which is taken even if it exceeds the limit.
     is_first: bool,
     from: u64,
     visible: u64,
-    /// The record of the last one, and the offset behind it.
+    /// The record of the last batch, and the offset after it.
     last: Option<(u64, u64)>,
 }
 

@@ -15,8 +15,8 @@ use super::partition::Slot;
 use crate::later::Later;
 use crate::store::Reach;
 
-/// Ends when there is enough, when there is an error, or when whoever asked does not want to wait any
-/// longer. An answer for each partition, in the order in which they were asked for.
+/// A fetch in progress. Ends when there are enough bytes, on an error, or after
+/// [`Fetching::hurry`]. The answers are in the order of the requested partitions.
 #[must_use = "nothing is read before it is polled"]
 pub struct Fetching {
     topics: Topics,
@@ -24,23 +24,23 @@ pub struct Fetching {
     limits: FetchLimits,
     is_hurried: bool,
     has_waited: bool,
-    /// What is being read from the disk.
+    /// The disk read in progress.
     under_way: Option<Arc<Later<Gathered>>>,
     followed: Vec<Followed>,
 }
 
-/// Where a waker is kept.
+/// The place where a waker is registered.
 enum Followed {
-    /// The journal: what is durable wakes.
+    /// In the journal: woken when the stream's next record is durable.
     Stream(Following),
-    /// A partition: what is appended wakes.
+    /// In a partition: woken by the next append.
     Partition(Arc<Slot>, u64),
 }
 
 type Answers = Vec<Result<Fetched, FetchError>>;
 
 impl Topics {
-    /// Reads from partitions. The timer is the caller's: see [`Fetching::hurry`].
+    /// Starts a fetch. The caller owns the timer: see [`Fetching::hurry`].
     pub fn fetch(&self, asks: Vec<Ask>, limits: FetchLimits) -> Fetching {
         Fetching {
             topics: self.clone(),
@@ -55,13 +55,13 @@ impl Topics {
 }
 
 impl Fetching {
-    /// From now on it ends with whatever there is, as soon as what is being read has been.
+    /// Makes the fetch end with the data at hand, as soon as the read in progress finishes.
     pub fn hurry(&mut self) {
         self.is_hurried = true;
     }
 
-    /// What there is, when it is enough; until then nothing, and the waker is woken once there may be
-    /// more.
+    /// Returns the answers when they are enough; until then registers the waker, which is woken
+    /// when there may be more.
     pub fn poll_fetched(&mut self, waker: &Waker) -> Poll<Answers> {
         loop {
             let gathered = match &self.under_way {
@@ -73,7 +73,7 @@ impl Fetching {
             };
             let is_read = self.under_way.take().is_some();
             let Some(gathered) = gathered else {
-                // Only what was looked for in memory is out of reach.
+                // Only a search in memory can be out of reach.
                 debug_assert!(!is_read, "the disk is within reach");
                 if self.read_elsewhere().is_err() {
                     return Poll::Ready(self.busy());
@@ -103,13 +103,13 @@ impl Fetching {
         self.asks.iter().map(|_| busy()).collect()
     }
 
-    /// An error is told at once.
+    /// Returns whether the answers can be returned now; an error always can.
     fn is_enough(&self, gathered: &Answers) -> bool {
         let size = gathered.iter().flatten().map(Fetched::size).sum::<usize>();
         size >= self.limits.bytes_min || gathered.iter().any(Result::is_err)
     }
 
-    /// Has the waker woken when there is something new; whether there was nothing since `gathered`.
+    /// Registers the waker for new data; returns whether there was none since `gathered`.
     fn wait(&mut self, gathered: &Answers, waker: &Waker) -> bool {
         self.unfollow();
         let seen = gathered
@@ -155,7 +155,7 @@ impl Fetching {
             return match journal.notify(ticket, waker) {
                 Status::Pending => true,
                 Status::Durable => false,
-                // Nothing new will ever be seen; whoever waits does so until he does not want to.
+                // The journal failed: no new data will come, so the fetch waits for its timeout.
                 Status::Failed => true,
             };
         }
@@ -167,7 +167,7 @@ impl Fetching {
                 true
             }
             Follow::Ready => matches!(journal.health(), Health::Failed { .. }),
-            // As if there were nothing new until then.
+            // Too many waiters: behaves as if nothing new comes until the timeout.
             Follow::Refused => true,
         }
     }

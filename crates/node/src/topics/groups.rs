@@ -1,9 +1,11 @@
-//! Consumer groups: the engine behind locks, a share of the groups for each shard of the journal.
+//! Consumer groups: the group engine behind locks, one share of the groups per shard of the
+//! journal.
 //!
-//! What the engine decides is appended under one guard; every answer waits until what was appended
-//! before it is durable. If it cannot be appended now it is kept here, in its order, and nothing else
-//! is decided before it has been: the engine knows of it already. So on a full disk what would have
-//! much to keep is refused before it is decided, and what ends something is written.
+//! The engine's decisions are appended under one guard; an answer waits until everything appended
+//! before it is durable. Decisions that cannot be appended now stay in a backlog, in order, and the
+//! share decides nothing else until they are written, because the engine has applied them already.
+//! On a full disk, requests that would need much space are therefore refused before they are
+//! decided, while decisions that end something are still written.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,55 +27,55 @@ use crate::durable::Durable;
 use crate::later::Later;
 use crate::store::{Kind, Location, Store};
 
-/// What a group has committed of one partition.
+/// The offset that a group has committed for one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// Which topic.
+    /// The topic.
     pub topic: Box<str>,
-    /// Which partition of it.
+    /// The partition, from 0.
     pub partition: u32,
-    /// What was committed; `None` for nothing.
+    /// The committed offset with its metadata; `None` if nothing was committed.
     pub mark: Option<::topics::groups::Committed>,
-    /// An open transaction would commit an offset there: whoever asks for stable offsets is told
+    /// True if an open transaction would commit an offset here: a request for stable offsets gets
     /// UNSTABLE_OFFSET_COMMIT.
     pub is_unstable: bool,
 }
 
-/// A group, for a list.
+/// A row of the list of groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupView {
-    /// What it is called.
+    /// The group id.
     pub group: Box<str>,
-    /// What its members agree on; empty if it never had members.
+    /// The protocol type of its members; empty if it never had members.
     pub protocol_type: Box<str>,
-    /// Where it stands.
+    /// The group's state.
     pub state: GroupState,
 }
 
 type Each = Vec<Result<(), Refused>>;
 
-/// Groups whose names belong to one shard.
+/// The groups whose names map to one shard.
 pub(super) struct Share {
     at: Location,
     held: Mutex<Held>,
 }
 
-/// A share while it is locked.
+/// The contents of a share.
 pub(super) struct Held {
     groups: Groups,
-    /// Who waits for an answer of the engine.
+    /// Requests that wait for an answer of the engine.
     waiting: HashMap<Token, Waiter>,
     next_token: u64,
-    /// What must be durable before anything is told.
+    /// The last append, which must be durable before any answer.
     last: Option<Ticket>,
-    /// What could not be appended.
+    /// Records that could not be appended yet, in order.
     backlog: Vec<(u8, Vec<u8>)>,
-    /// Bytes since the stream was written anew, and what it took then.
+    /// Bytes appended since the stream was last rewritten, and the size after that rewrite.
     written: u64,
     alive: u64,
 }
 
-/// What the engine answered, and what must be durable before it is told.
+/// The engine's answer, and the append that must be durable before it is sent.
 type Answered<T> = (Result<T, GroupError>, Option<Ticket>);
 type Waited<T> = Arc<Later<Answered<T>>>;
 
@@ -82,9 +84,9 @@ enum Waiter {
     Sync(Waited<Synced>),
 }
 
-/// A stream that is shorter is not written anew.
+/// Minimum size of the stream, in bytes, for it to be rewritten.
 const SIZE_MIN: u64 = 1 << 20;
-/// Bytes and records that are written anew under one guard.
+/// Maximum bytes and records that are rewritten under one guard.
 const AT_ONCE: (usize, usize) = (128 << 10, 256);
 
 /// Reads the groups of every shard.
@@ -132,7 +134,7 @@ impl Share {
         })
     }
 
-    /// Locks it, when everything that was decided is written.
+    /// Locks the share after writing its backlog; fails if the backlog cannot be written.
     fn lock(&self, journal: &Journal, now_ms: u64) -> Result<MutexGuard<'_, Held>, Storage> {
         let mut held = self.held.lock();
         held.write_backlog(journal, self.at, now_ms)?;
@@ -140,17 +142,17 @@ impl Share {
     }
 }
 
-/// The time, twice, in milliseconds.
+/// The current time on two clocks, in milliseconds.
 #[derive(Clone, Copy, Debug)]
 struct Times {
-    /// By the wall clock.
+    /// The wall clock.
     wall_ms: u64,
-    /// By a clock that never steps.
+    /// A clock that never steps.
     steady_ms: u64,
 }
 
 impl Held {
-    /// The engine, which knows what the wall clock says from now on.
+    /// Returns the engine, with its wall clock set to the current time.
     fn groups_now(&mut self, times: Times) -> &mut Groups {
         let shift_ms = i128::from(times.wall_ms) - i128::from(times.steady_ms);
         let shift_ms = i64::try_from(shift_ms).unwrap_or_default();
@@ -158,7 +160,7 @@ impl Held {
         &mut self.groups
     }
 
-    /// Does what the engine has decided.
+    /// Carries out the engine's decisions: appends records and answers waiting requests.
     fn carry_out(
         &mut self,
         journal: &Journal,
@@ -200,7 +202,7 @@ impl Held {
         (answer, self.last)
     }
 
-    /// Appends what could not be appended, all of it or nothing.
+    /// Appends the whole backlog or nothing.
     fn write_backlog(
         &mut self,
         journal: &Journal,
@@ -230,8 +232,8 @@ impl Held {
         token
     }
 
-    /// Writes everything anew, if most of the stream says what does not count any more, and cuts off
-    /// what stood before. All that is of one group is written at once, as far as it fits: a stop may
+    /// Rewrites the stream if most of its records are superseded, and trims the old part. The
+    /// records of one group are written under one guard as far as they fit, because a crash may
     /// come between two groups.
     fn shorten(&mut self, journal: &Journal, at: Location, now_ms: u64) -> Result<(), Storage> {
         if self.written < SIZE_MIN.max(4 * self.alive) || !self.backlog.is_empty() {
@@ -256,7 +258,7 @@ impl Held {
     }
 }
 
-/// Records that are written under one guard.
+/// Records to be written under one guard.
 #[derive(Default)]
 struct Chunk {
     records: Vec<(u8, Vec<u8>)>,
@@ -275,7 +277,7 @@ impl Chunk {
         self.size >= AT_ONCE.0 || self.records.len() >= AT_ONCE.1
     }
 
-    /// Says how many bytes there were.
+    /// Writes the records and returns their total bytes.
     fn write(
         &mut self,
         journal: &Journal,
@@ -290,7 +292,7 @@ impl Chunk {
     }
 }
 
-/// Ends with what the engine answers, when that is durable.
+/// Returns a pending answer that ends with the engine's answer, once that is durable.
 fn waited<T: Send + 'static>(
     journal: &Arc<Journal>,
     waited: Waited<T>,
@@ -315,7 +317,7 @@ fn waited<T: Send + 'static>(
 }
 
 impl State {
-    /// The share of a group.
+    /// Returns the share that a group belongs to.
     fn share(&self, group: &str) -> &Share {
         let hash = group.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -325,7 +327,7 @@ impl State {
 }
 
 impl Topics {
-    /// Asks the engine and does what it decides; told when that is durable.
+    /// Asks the engine and carries out its decisions; answered when they are durable.
     fn ask<T>(
         &self,
         group: &str,
@@ -352,7 +354,7 @@ impl Topics {
         Ok((answer, held.last))
     }
 
-    /// Whether anybody may have more kept.
+    /// Checks that the disk has room for more data.
     pub(super) fn check_room(&self) -> Result<(), Storage> {
         match self.state.journal.health() {
             Health::DiskFull => Err(Storage::DiskFull),
@@ -360,7 +362,8 @@ impl Topics {
         }
     }
 
-    /// Somebody joins a group; answered when the rebalance is over. `random` of the join is filled in.
+    /// Joins a member to a group (JoinGroup); answered when the rebalance is over. Fills in
+    /// `random` of the join.
     pub fn join(&self, join: Join<'_>) -> Pending<Result<Joined, GroupError>> {
         if let Err(storage) = self.check_room() {
             return Pending::now(Err(storage.into()));
@@ -382,7 +385,8 @@ impl Topics {
         }
     }
 
-    /// A member asks what is assigned to it; answered when the leader has said so.
+    /// Returns a member's assignment (SyncGroup); answered when the leader has sent the
+    /// assignments.
     pub fn sync(&self, ask: &Synchronize<'_>) -> Pending<Result<Synced, GroupError>> {
         let later = Waited::default();
         let begin = |held: &mut Held, now_ms, out: &mut Vec<_>| {
@@ -407,28 +411,28 @@ impl Topics {
         let mut decisions = Vec::new();
         held.groups_now(times);
         begin(&mut held, times.steady_ms, &mut decisions);
-        // Whoever waits is told if it could not be kept.
+        // A failure to append reaches the waiting request through its waiter.
         let _ = held.carry_out(journal, share.at, decisions, now_ms);
         self.inner.need_sweep();
         Ok(())
     }
 
-    /// A member lives.
+    /// Records a heartbeat of a member.
     pub fn heartbeat(&self, caller: Caller<'_>) -> Pending<Result<(), GroupError>> {
         self.ask(caller.group, |groups, now_ms, _| {
             Ok(groups.heartbeat(caller, now_ms)?)
         })
     }
 
-    /// Members leave, each for itself: an answer for each, in their order.
+    /// Removes members from a group (LeaveGroup); one answer per member, in order.
     pub fn leave(&self, group: &str, leavers: &[Leaver<'_>]) -> Pending<Result<Each, GroupError>> {
         self.ask(group, |groups, now_ms, out| {
             Ok(groups.leave(group, leavers, now_ms, out))
         })
     }
 
-    /// Commits offsets: an answer for each, in their order. Whether there are such partitions was
-    /// looked at by the caller. `expires_ms` is when they are forgotten, if the client said so.
+    /// Commits offsets; one answer per offset, in order. The caller has checked that the partitions
+    /// exist. `expires_ms` is the time at which the offsets expire, if the client set one.
     pub fn commit(
         &self,
         caller: Caller<'_>,
@@ -443,7 +447,7 @@ impl Topics {
         })
     }
 
-    /// Commits offsets when a transaction does (TxnOffsetCommit), which must know of the group.
+    /// Commits offsets as part of a transaction (TxnOffsetCommit) to which the group was added.
     pub fn commit_in_transaction(
         &self,
         claim: &Claim<'_>,
@@ -451,7 +455,7 @@ impl Topics {
         marks: &[Mark<'_>],
     ) -> Pending<Result<Each, GroupError>> {
         let group = Participant::Group(caller.group.to_owned());
-        // Held until it is committed: the transaction does not end meanwhile.
+        // Locked until the offsets are committed, so that the transaction cannot end meanwhile.
         let coordinating = self.state.transactions.lock();
         let verified = coordinating.verify(claim, &group);
         if let Err(denied) = verified {
@@ -466,7 +470,7 @@ impl Topics {
         })
     }
 
-    /// Whether there is room for it, and it fits into one record.
+    /// Checks that the disk has room for the offsets and that they fit into one record.
     fn check_commit(&self, marks: &[Mark<'_>]) -> Result<(), GroupError> {
         self.check_room()?;
         let sizes = marks
@@ -483,7 +487,7 @@ impl Topics {
         }
     }
 
-    /// A transaction has ended that the group takes part in.
+    /// Commits or discards the group's pending offsets of a transaction that has ended.
     pub(super) fn end_in_group(
         &self,
         group: &str,
@@ -496,8 +500,8 @@ impl Topics {
         ended.map(|((), ticket)| ticket)
     }
 
-    /// What a group has committed: of these topics and partitions, or all there is. A group that is
-    /// not there has committed nothing.
+    /// Returns the committed offsets of a group, for these partitions or for all. An unknown group
+    /// has committed nothing.
     pub fn committed(
         &self,
         group: &str,
@@ -524,8 +528,8 @@ impl Topics {
         })
     }
 
-    /// Visits the offset that each group has committed of each partition, as groups are in memory.
-    /// Called with a share of the groups locked.
+    /// Visits the committed offset of every group and partition, from memory. The visitor runs with
+    /// a share of the groups locked.
     pub(super) fn each_commit(&self, mut visit: impl FnMut(&str, &str, u32, u64)) {
         for share in &self.state.groups {
             let held = share.held.lock();
@@ -538,7 +542,7 @@ impl Topics {
         }
     }
 
-    /// How many groups are in each state, as they are in memory.
+    /// Counts the groups in each state, from memory.
     pub fn count_groups(&self) -> [(GroupState, usize); 4] {
         let mut counts = [
             (GroupState::Empty, 0),
@@ -555,7 +559,7 @@ impl Topics {
         counts
     }
 
-    /// All groups.
+    /// Lists all groups.
     pub fn groups(&self) -> Pending<Result<Vec<GroupView>, GroupError>> {
         let mut views = Vec::new();
         let mut waits = Vec::new();
@@ -581,17 +585,17 @@ impl Topics {
         })
     }
 
-    /// A group for people; `None` is what Kafka calls *Dead*.
+    /// Describes a group; `None` is Kafka's state *Dead*.
     pub fn describe_group(&self, group: &str) -> Pending<Result<Option<Description>, GroupError>> {
         self.ask(group, |groups, _, _| Ok(groups.describe(group)))
     }
 
-    /// Deletes a group, if it has no members.
+    /// Deletes a group that has no members.
     pub fn delete_group(&self, group: &str) -> Pending<Result<(), GroupError>> {
         self.ask(group, |groups, _, out| Ok(groups.delete(group, out)?))
     }
 
-    /// Deletes offsets: an answer for each, in their order.
+    /// Deletes committed offsets; one answer per offset, in order.
     pub fn delete_offsets(
         &self,
         group: &str,
@@ -602,25 +606,26 @@ impl Topics {
         })
     }
 
-    /// Nobody has read anything of the next topic of that name.
+    /// Deletes all committed offsets of a deleted topic, so that they do not apply to a new topic
+    /// of that name.
     pub(super) fn forget_topic(&self, name: &str) {
         self.each_share(|groups, now_ms, out| groups.forget_topic(name, now_ms, out));
     }
 
-    /// Does what is due in groups; whether anything will be.
+    /// Runs due timeouts of all groups; returns whether more will be due.
     pub(super) fn tend_groups(&self) -> bool {
         self.each_share(|groups, now_ms, out| groups.tick(now_ms, out));
         let mut is_due = false;
         for share in &self.state.groups {
             let mut held = share.held.lock();
-            // What cannot be written now is tried again.
+            // A stream that cannot be rewritten now is rewritten by a later sweep.
             let _ = held.shorten(&self.state.journal, share.at, self.now_ms());
             is_due |= held.groups.next_ms().is_some() || !held.backlog.is_empty();
         }
         is_due
     }
 
-    /// Forgets what nobody has come back to for long.
+    /// Expires groups and offsets that were unused for too long.
     pub(super) fn expire_groups(&self) {
         let wall_ms = self.expiry_ms().unsigned_abs();
         self.each_share_at(wall_ms, |groups, now_ms, out| groups.expire(now_ms, out));
@@ -635,22 +640,22 @@ impl Topics {
         self.each_share_at(self.now_ms(), event);
     }
 
-    /// As [`Topics::each_share`], with that time of the wall clock for the engines.
+    /// Like [`Topics::each_share`], with a given wall-clock time for the engines.
     fn each_share_at(&self, wall_ms: u64, event: impl Fn(&mut Groups, u64, &mut Vec<Decision>)) {
         let (journal, now_ms) = (&self.state.journal, self.now_ms());
         let times = self.times(wall_ms);
         for share in &self.state.groups {
-            // What waits to be written comes first; then this is done another time.
+            // The backlog must be written first; this share is skipped until then.
             let Ok(mut held) = share.lock(journal, now_ms) else {
                 continue;
             };
             let mut decisions = Vec::new();
             event(held.groups_now(times), times.steady_ms, &mut decisions);
-            // What cannot be kept now waits in the backlog.
+            // Records that cannot be appended now stay in the backlog.
             let _ = held.carry_out(journal, share.at, decisions, now_ms);
         }
     }
 }
 
-/// Bytes of a mark besides its texts, about.
+/// Approximate bytes of a committed offset, without its strings.
 const MARK_SIZE: usize = 32;

@@ -1,15 +1,16 @@
-//! The look into a batch of a compacted topic: each of its records needs a key.
+//! Checks batches of compacted topics: each record needs a key.
 
 use recordbatch::codecs::unpack;
 use recordbatch::{BadRecord, Batch, Header, Records, Survey, survey_payload};
 
 use super::error::ProduceError;
 
-/// Bytes that the records of a batch may have when they are unpacked.
+/// Maximum size of a batch's records after unpacking, in bytes.
 pub(super) const UNPACKED_SIZE_MAX: usize = 64 << 20;
 
-/// Whether every record is one, in its place, and has a key; and the timestamps. Unpacks a compressed
-/// batch: not for threads that serve connections, see [`super::Topics::prepare`].
+/// Checks that every record is well-formed, in order and has a key; returns the timestamps. Unpacks
+/// a compressed batch, so it must not run on a thread that serves connections: see
+/// [`super::Topics::prepare`].
 pub(super) fn check(batch: &Batch<'_>) -> Result<Survey, ProduceError> {
     match batch.records() {
         Some(_) => check_payload(batch.header(), batch.payload()),
@@ -20,7 +21,7 @@ pub(super) fn check(batch: &Batch<'_>) -> Result<Survey, ProduceError> {
     }
 }
 
-/// As [`check`], of records that were unpacked before.
+/// Like [`check`], for records that are already unpacked.
 pub(super) fn check_payload(header: &Header, payload: &[u8]) -> Result<Survey, ProduceError> {
     let records = || Records::new(header, payload);
     records().check()?;

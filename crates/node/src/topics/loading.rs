@@ -1,7 +1,7 @@
-//! Reading partitions back at the start: those of a shard together, as what is not filed of them lies in
-//! the same blocks.
+//! Loads partitions at startup. The partitions of a shard are read together, because their recent
+//! records share blocks of the write-ahead log.
 //!
-//! Of each partition its newest snapshot is read, and what was appended since.
+//! For each partition, its newest snapshot is read, and then the records appended since.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::partition::{Leading, Slot};
 use super::state::OpenError;
 use crate::conversations::state_of;
 
-/// Partitions by their streams.
+/// Partitions by stream.
 type Streams<'s> = BTreeMap<StreamId, &'s Slot>;
 
-/// Reads all of them back, and leads them from then on.
+/// Loads all partitions and makes the node their leader.
 pub(super) fn read_back(
     journal: &Journal,
     slots: &[Arc<Slot>],

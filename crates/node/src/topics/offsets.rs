@@ -1,4 +1,4 @@
-//! Where what is in a partition, and how much.
+//! Offset queries of a partition: log start, high watermark, offset by timestamp, size.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,48 +21,49 @@ use super::state::Topic;
 use crate::durable::Durable;
 use crate::store::Reach;
 
-/// Where an offset is that somebody looked for.
+/// The result of an offset query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Located {
     /// The offset.
     pub offset: u64,
-    /// Of that record, where it was looked for by its time; else -1.
+    /// Timestamp of the record, for a query by time; else -1.
     pub timestamp: i64,
-    /// Of the leader that wrote it, or will if it is the next; -1 if that is not known.
+    /// Epoch of the leader that wrote the record, or that would write the next one; -1 if unknown.
     pub leader_epoch: i32,
 }
 
-/// An epoch that is not known.
+/// The value of an unknown epoch.
 const NO_EPOCH: i32 = -1;
 
-/// How a partition stands.
+/// Offsets and size of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionView {
-    /// The first offset there is.
+    /// The first available offset.
     pub log_start: u64,
-    /// Up to where readers may see.
+    /// The high watermark: readers see the records before it.
     pub high_watermark: u64,
-    /// Up to where every transaction is over.
+    /// The last stable offset: every transaction before it has ended.
     pub last_stable: u64,
-    /// The next offset.
+    /// The next offset to be assigned.
     pub end: u64,
-    /// Bytes of its batches.
+    /// Size of all batches, in bytes.
     pub size: u64,
-    /// Of the leader.
+    /// The current leader epoch.
     pub leader_epoch: i32,
 }
 
-/// What a look for an offset comes to; `None` if it is not within reach.
+/// The result of one search: outer `None` if the data is out of reach, inner `None` if no offset
+/// matches.
 type Looked = Result<Option<Option<Located>>, FetchError>;
 
-/// Read at a time while an offset is looked for.
+/// Limit of one read while searching for an offset.
 const CHUNK: ReadLimit = ReadLimit {
     records: 4_096,
     bytes: 1 << 20,
 };
 
 impl Topics {
-    /// Where an offset is (ListOffsets); `None` if there is none.
+    /// Resolves an offset (ListOffsets); `None` if there is none.
     pub fn locate(
         &self,
         topic: &Topic,
@@ -95,7 +96,7 @@ impl Topics {
             Ok(later) => later,
             Err(overloaded) => return Pending::now(Err(Storage::from(overloaded).into())),
         };
-        // The disk is within reach: nothing that is not there is found there.
+        // The disk is within reach: data that is not found there does not exist.
         Pending::steps(move |waker| match later.take(waker) {
             Some(looked) => Poll::Ready(Ok(looked.map(Option::flatten))),
             None => Poll::Pending,
@@ -153,7 +154,7 @@ impl Topics {
         .transpose()
     }
 
-    /// Looks through the batches from a record on; `None` if that is not within reach.
+    /// Searches the batches from a record on; `None` if they are out of reach.
     fn seek(
         &self,
         reach: Reach,
@@ -163,13 +164,13 @@ impl Topics {
     ) -> Result<Option<()>, FetchError> {
         match self.walk_shown(reach, standing, from, CHUNK, |it| seeking.take(it))? {
             Walked::OutOfReach => Ok(None),
-            // What was sought has gone with the beginning.
+            // The searched records were trimmed meanwhile.
             Walked::Done | Walked::Trimmed => Ok(Some(())),
         }
     }
 
-    /// The newest epoch not newer than `epoch`, and the offset behind its last (OffsetForLeaderEpoch);
-    /// `None` if that is not known.
+    /// Returns the newest epoch up to `epoch`, and the offset after its last record
+    /// (OffsetForLeaderEpoch); `None` if unknown.
     pub fn end_of_epoch(
         &self,
         topic: &Topic,
@@ -185,8 +186,8 @@ impl Topics {
         Ok(live.partition.end_of_epoch(epoch))
     }
 
-    /// Deletes what is before an offset, or all that readers may see; answered with the first offset that
-    /// is left, when that is on disk.
+    /// Deletes the records before an offset, or all visible records (DeleteRecords); answered with
+    /// the new log start when that is durable.
     pub fn delete_records(
         &self,
         topic: &Topic,
@@ -219,8 +220,8 @@ impl Topics {
         Ok((live.partition.log_start(), durable))
     }
 
-    /// Writes a change of a partition and takes it; on a full disk, too, since what is before the start
-    /// gives room.
+    /// Appends a change of a partition and applies it. It is written even on a full disk, because a
+    /// raised log start frees space.
     pub(super) fn change_partition(
         &self,
         slot: &Slot,
@@ -238,7 +239,7 @@ impl Topics {
         Ok(appended.ticket)
     }
 
-    /// How a partition stands.
+    /// Returns the offsets and size of a partition.
     pub fn view(&self, topic: &Topic, partition: u32) -> Result<PartitionView, UnknownPartition> {
         if let Some(events) = &topic.events {
             return self.view_events(events, partition);
@@ -255,7 +256,7 @@ impl Topics {
         })
     }
 
-    /// The producers that a partition knows again (DescribeProducers).
+    /// Returns the producers that a partition remembers (DescribeProducers).
     pub fn producers(
         &self,
         topic: &Topic,
@@ -276,7 +277,7 @@ impl Located {
     }
 }
 
-/// A batch that is looked for by its timestamps.
+/// A search for a batch by timestamp.
 struct Seeking {
     offsets: Range<u64>,
     /// The first record that is not looked at.
@@ -305,7 +306,8 @@ impl Seeking {
         }
     }
 
-    /// Whether the batch has to be unpacked: not on a thread that serves connections.
+    /// Returns whether the batch must be unpacked, which must not happen on a thread that serves
+    /// connections.
     fn is_compressed(&self) -> bool {
         let found = self.found.as_ref();
         found.is_some_and(|it| it.batch.header.attributes.compression() != Some(Compression::None))
@@ -338,7 +340,7 @@ impl Seeking {
 }
 
 impl FoundBatch {
-    /// The first record in it that is not older.
+    /// Returns the first record in the batch that is not older than the time.
     fn locate(self) -> Result<Located, FetchError> {
         let (batch, _) = Batch::split(&self.batch.bytes).map_err(Storage::unreadable)?;
         let epoch = Some(batch.header().leader_epoch);
@@ -353,7 +355,8 @@ impl FoundBatch {
                 });
             }
         }
-        // A header that promises more than its records hold is the producer's doing.
+        // The producer's header promises a higher timestamp than its records have: answer with the
+        // header's.
         Ok(Located {
             timestamp: batch.header().max_timestamp,
             ..Located::at(self.batch.offset().max(self.log_start), epoch)

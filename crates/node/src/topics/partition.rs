@@ -1,4 +1,4 @@
-//! One partition: the engine, its stream, and what of it is not durable yet.
+//! A partition: the engine, its stream, and the appended data that is not durable yet.
 
 use std::task::Waker;
 
@@ -21,13 +21,13 @@ use super::watchers::{Watchers, Woken};
 use super::{Options, TopicDurability};
 use crate::store::Location;
 
-/// A partition, for as long as its topic is there.
+/// A partition of an existing topic.
 pub(super) struct Slot {
     pub(super) at: Location,
     live: Mutex<Live>,
 }
 
-/// What is decided by.
+/// The topic settings that partition operations read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub(super) batch_size_max: usize,
@@ -57,36 +57,37 @@ impl Rules {
     }
 }
 
-/// The partition while it is held.
+/// The state of a partition, under its lock.
 pub(super) struct Live {
     pub(super) partition: Partition,
     pub(super) rules: Rules,
     pub(super) hints: Hints,
     /// The next record of the partition's own stream.
     pub(super) next_record: u64,
-    /// What was compacted.
+    /// The extent of the compacted records.
     pub(super) compacted: Compacted,
-    /// Bytes behind the newest snapshot, how large that is, and when it was taken.
+    /// Bytes appended since the newest snapshot, the snapshot's size, and the time it was taken.
     pub(super) unsaved_bytes: u64,
     pub(super) saved_size: u64,
     pub(super) saved_ms: u64,
-    /// Before this is durable nothing that comes with it or behind it is told: the topic's entry in the
-    /// catalogue, or the first batch after a start.
+    /// A write that must be durable before anything appended with or after it is acknowledged: the
+    /// topic's catalogue entry, or the first batch after a start.
     beginning: Option<Ticket>,
-    /// Nothing was appended since the start. What is shown before it is durable may be gone after the
-    /// next one, which only what became durable gives another epoch: so the first batch is not.
+    /// True until the first append after a restart. That batch stays hidden until it is durable: if
+    /// readers saw it and a crash lost it, the next start would reuse its epoch and consumers could
+    /// not detect the truncation.
     is_newly_led: bool,
     last_change: Option<Ticket>,
-    /// Something has changed that is not in the newest snapshot.
+    /// True if the newest snapshot does not contain every change.
     pub(super) is_touched: bool,
-    /// What was appended and is not durable, as far as anybody has looked.
+    /// Appended data that was not durable when last checked.
     pub(super) tail: Tail,
     watchers: Watchers,
     is_gone: bool,
 }
 
 impl Slot {
-    /// Of a topic that was just made.
+    /// Creates a partition of a new topic.
     pub(super) fn new(
         journal: &Journal,
         at: Location,
@@ -98,7 +99,8 @@ impl Slot {
         let mut partition = Partition::new(limits(options));
         leading.begin(&mut partition);
         let slot = Self::holding(at, about, partition);
-        // What a making that was never told has left in it was cut off.
+        // An earlier creation that was never acknowledged may have left records in the stream: they
+        // are trimmed.
         let stream = journal.stream(at.shard, at.stream);
         let mut live = slot.live.lock();
         live.next_record = stream.map_or(0, |it| it.next);
@@ -130,7 +132,7 @@ impl Slot {
         }
     }
 
-    /// Of a topic that is kept, before anything of it was read.
+    /// Creates a partition of a stored topic, before its records are read.
     pub(super) fn unread(
         journal: &Journal,
         at: Location,
@@ -143,7 +145,8 @@ impl Slot {
         slot
     }
 
-    /// Takes a record of its state: how it stood, and which record was the next then.
+    /// Restores a snapshot from the state stream: the partition's state, and its next record at
+    /// that time.
     pub(super) fn restore(&self, it: &Record, options: &Options) -> Result<(), OpenError> {
         let mut live = self.live.lock();
         match it.tag {
@@ -164,12 +167,12 @@ impl Slot {
         Ok(())
     }
 
-    /// From which record on its own stream is to be replayed.
+    /// Returns the first record of the partition's own stream to replay.
     pub(super) fn next_record(&self) -> u64 {
         self.live.lock().next_record
     }
 
-    /// Takes a record of its own stream.
+    /// Replays a record of the partition's own stream.
     pub(super) fn replay(&self, it: &Record) -> Result<(), OpenError> {
         let mut live = self.live.lock();
         live.next_record = it.offset;
@@ -184,7 +187,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Everything of it was read, and all of that is durable: it is led from here on.
+    /// Starts leading the partition. All of its records have been read and are durable.
     pub(super) fn begin(&self, leading: Leading) {
         let mut live = self.live.lock();
         let end = live.partition.end();
@@ -193,7 +196,7 @@ impl Slot {
         live.is_newly_led = true;
     }
 
-    /// Locks it, unless the topic is gone.
+    /// Locks the partition, unless its topic was deleted.
     pub(super) fn lock(&self, journal: &Journal) -> Result<MutexGuard<'_, Live>, UnknownPartition> {
         let mut live = self.live.lock();
         if live.is_gone {
@@ -203,7 +206,7 @@ impl Slot {
         Ok(live)
     }
 
-    /// The topic is gone.
+    /// Closes the partition because its topic was deleted.
     pub(super) fn close(&self) {
         let mut live = self.live.lock();
         live.is_gone = true;
@@ -212,7 +215,7 @@ impl Slot {
         woken.wake();
     }
 
-    /// The topic is configured like this from now on.
+    /// Applies a new topic configuration.
     pub(super) fn configure(&self, config: &Config) {
         let mut live = self.live.lock();
         live.rules = Rules::of(config);
@@ -221,14 +224,14 @@ impl Slot {
         woken.wake();
     }
 
-    /// Somebody does not wait any more; see [`Live::watch`].
+    /// Removes a watcher; see [`Live::watch`].
     pub(super) fn unwatch(&self, number: u64) {
         self.live.lock().watchers.remove(number);
     }
 }
 
 impl Live {
-    /// Takes a batch that is in the stream.
+    /// Applies a stored batch to the engine.
     fn take(&mut self, bytes: &[u8], time_ms: u64) -> Result<(), Malformed> {
         let (batch, _) = Bytes::split(bytes).map_err(|_| NOT_OURS)?;
         let offset = u64::try_from(batch.header().base_offset).map_err(|_| NOT_OURS)?;
@@ -247,13 +250,13 @@ impl Live {
         Ok(())
     }
 
-    /// A batch is the stream's next record.
+    /// Applies a batch that was appended as the stream's next record.
     pub(super) fn appended(&mut self, offset: u64, batch: &Batch, now_ms: u64) {
         let place = self.place(offset, batch.size, now_ms);
         self.partition.appended(place, batch);
     }
 
-    /// A marker is the stream's next record.
+    /// Applies a transaction marker that was appended as the stream's next record.
     pub(super) fn marked(&mut self, offset: u64, marker: &Marker, now_ms: u64) {
         let place = self.place(offset, marker.size, now_ms);
         self.partition.marked(place, marker);
@@ -270,17 +273,17 @@ impl Live {
         }
     }
 
-    /// In which epoch the next batch is written.
+    /// Returns the leader epoch of the next batch.
     pub(super) fn epoch(&self) -> i32 {
         self.partition.leader_epoch().unwrap_or_default()
     }
 
-    /// What the next record is called.
+    /// Returns the number of the next record.
     pub(super) fn next_number(&self) -> u64 {
         OWN + self.next_record
     }
 
-    /// Where its records are.
+    /// Returns the locations of the partition's records.
     pub(super) fn places(&self, slot: &Slot) -> Places {
         Places {
             at: slot.at,
@@ -288,8 +291,8 @@ impl Live {
         }
     }
 
-    /// The newest record, which begins at that offset, is durable when that is. Whoever waits for
-    /// something new is to be woken if readers may see it already.
+    /// Notes that the newest record, which begins at `offset`, is durable with `ticket`. Returns
+    /// the watchers to wake, if readers may see the record already.
     pub(super) fn wait_for(&mut self, ticket: Ticket, offset: u64, bytes: &[u8]) -> Woken {
         if std::mem::take(&mut self.is_newly_led) {
             self.beginning = Some(ticket);
@@ -311,12 +314,12 @@ impl Live {
         }
     }
 
-    /// Whether readers see what is in memory.
+    /// Returns whether readers see records that are in memory and not durable.
     fn is_shown_at_once(&self) -> bool {
         self.rules.durability == TopicDurability::Memory
     }
 
-    /// Lets readers see what is in memory, if they may and nothing is missing before it.
+    /// Shows the records in memory to readers, if that is allowed and no earlier record is missing.
     fn reveal(&mut self) {
         let is_there = self.beginning.is_none();
         if is_there && self.is_shown_at_once() && self.tail.is_whole(self.partition.durable_end()) {
@@ -324,14 +327,14 @@ impl Live {
         }
     }
 
-    /// Has the waker woken when there is something new, if that is not to wait for the disk; what
-    /// that is called.
+    /// Registers the waker for new data, if readers see data before it is durable; returns the
+    /// number of the registration.
     pub(super) fn watch(&mut self, waker: &Waker) -> Option<u64> {
         let is_all_shown = self.partition.high_watermark() == self.partition.end();
         (self.is_shown_at_once() && is_all_shown).then(|| self.watchers.add(waker))
     }
 
-    /// A change is the stream's next record.
+    /// Applies a change that was appended as the stream's next record.
     pub(super) fn changed(&mut self, change: Change, ticket: Ticket) -> Woken {
         self.partition.apply(change);
         self.next_record += 1;
@@ -340,12 +343,12 @@ impl Live {
         self.watchers.take()
     }
 
-    /// What must be durable before what the last change made may be told.
+    /// Returns the ticket that must be durable before the last change is acknowledged.
     pub(super) fn change_ticket(&self) -> Option<Ticket> {
         self.last_change
     }
 
-    /// Takes note of what has become durable.
+    /// Updates the tail with the data that has become durable.
     fn settle(&mut self, journal: &Journal) {
         let is_durable = |ticket| journal.status(ticket) == Status::Durable;
         self.beginning = self.beginning.filter(|it| !is_durable(*it));
@@ -358,8 +361,9 @@ impl Live {
         self.reveal();
     }
 
-    /// What must be durable before anything up to that offset may be told; and what that rests on.
-    /// Nothing, where readers see it already and nobody asks for more.
+    /// Returns the tickets that must be durable before anything before offset `end` is
+    /// acknowledged: of the data, and of the write it depends on. `None` where readers see the data
+    /// at once and no durability is required.
     pub(super) fn tickets(&self, end: u64) -> [Option<Ticket>; 2] {
         if self.is_shown_at_once() && end <= self.partition.high_watermark() {
             return [None, None];
@@ -367,7 +371,7 @@ impl Live {
         [self.beginning, self.tail.ticket_of(end)]
     }
 
-    /// The oldest thing that is not durable, if anything is.
+    /// Returns the ticket of the oldest data that is not durable.
     pub(super) fn oldest_ticket(&self) -> Option<Ticket> {
         self.beginning.or(self.tail.oldest())
     }
@@ -377,7 +381,7 @@ const NOT_OURS: Malformed = Malformed {
     what: "record of a partition of a topic",
 };
 
-/// What the engine is told of a batch that is stored.
+/// The facts about a stored batch that the engine needs.
 pub(super) enum Facts {
     Batch(Batch),
     Marker(Marker),
@@ -405,7 +409,7 @@ impl Facts {
     }
 }
 
-/// Facts of a batch of records; `None` if they are none.
+/// Returns the facts of a batch of records; `None` for any other batch.
 pub(super) fn facts(batch: &Bytes<'_>) -> Option<Batch> {
     let header = batch.header();
     Some(Batch {
@@ -413,7 +417,7 @@ pub(super) fn facts(batch: &Bytes<'_>) -> Option<Batch> {
         size: u32::try_from(batch.bytes().len()).ok()?,
         timestamp_max: header.max_timestamp,
         timestamp_base: match header.attributes.timestamp_type() {
-            // What the producer said does not count then.
+            // The producer's timestamp is ignored for append-time topics.
             TimestampType::Append => header.max_timestamp,
             TimestampType::Create => header.base_timestamp,
         },
@@ -433,20 +437,21 @@ fn limits(options: &Options) -> Limits {
     }
 }
 
-/// As whom the node leads its partitions.
+/// The leader epoch of this node's partitions.
 ///
-/// Alone it leads all of them from its start on, in an epoch of that start: the life of the journal,
-/// which rises with each start and needs no record. Who wrote what stands in the batches.
+/// A single node leads every partition from its start on, in an epoch of that start: the number of
+/// the journal's life, which rises at each start and needs no record. The batches store the epoch
+/// in which they were written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leading {
     epoch: i32,
 }
 
 impl Leading {
-    /// In this life of the journal. The first one's epoch is 0, as Kafka's is.
+    /// Returns the epoch of this life of the journal. The first epoch is 0, as in Kafka.
     pub(super) fn of(journal: &Journal) -> Self {
         let lives = journal.life().saturating_sub(1);
-        // There are not as many segments as that.
+        // The number of lives cannot reach the limit of `i32`.
         let epoch = i32::try_from(lives).unwrap_or(i32::MAX);
         Self { epoch }
     }

@@ -1,4 +1,4 @@
-//! What is told later: when it is on disk, or when somebody else has done their part.
+//! Answers that become available later: when data is durable, or when another member has acted.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,11 +6,10 @@ use std::task::{Context, Poll, Waker};
 
 use crate::durable::{Durable, Unconfirmed};
 
-/// What goes on until there is an answer. It is called again when the waker was woken.
+/// Computes the answer in steps; polled again after its waker was woken.
 type Steps<T> = Box<dyn FnMut(&Waker) -> Poll<Result<T, Unconfirmed>> + Send>;
 
-/// An answer that may be told when it is there, and not before: a future, or something to look at.
-/// Whoever drops it does not undo what was asked for.
+/// A pending answer, usable as a future or by polling. Dropping it does not undo the request.
 #[must_use = "nothing is told before this says so"]
 pub struct Pending<T>(Inside<T>);
 
@@ -20,27 +19,28 @@ enum Inside<T> {
 }
 
 impl<T> Pending<T> {
-    /// Known, and nothing to wait for.
+    /// Returns an answer that is ready now.
     pub(super) fn now(answer: T) -> Self {
         Self(Inside::Known(Some(answer), None))
     }
 
-    /// Known, and told when that is on disk.
+    /// Returns an answer that is sent when `durable` is.
     pub(super) fn after(durable: Durable, answer: T) -> Self {
         Self(Inside::Known(Some(answer), Some(durable)))
     }
 
-    /// Not known yet.
+    /// Returns an answer that is computed in steps.
     pub(super) fn steps(
         steps: impl FnMut(&Waker) -> Poll<Result<T, Unconfirmed>> + Send + 'static,
     ) -> Self {
         Self(Inside::Steps(Box::new(steps)))
     }
 
-    /// The answer; until it is there nothing, and the waker is woken once it may be.
+    /// Returns the answer, or registers the waker and returns `Pending`.
     ///
     /// # Panics
-    /// When it is asked again after it has answered.
+    ///
+    /// When it is polled again after it has answered.
     pub fn poll_answer(&mut self, waker: &Waker) -> Poll<Result<T, Unconfirmed>> {
         match &mut self.0 {
             Inside::Known(answer, durable) => {

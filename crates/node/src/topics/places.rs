@@ -1,9 +1,9 @@
-//! Where the records of a partition are, and how they are numbered.
+//! Locations and numbering of a partition's records.
 //!
-//! What was compacted lies in a stream beside the partition's, behind one another: each compaction
-//! writes what it leaves behind what the one before has left, which is cut off when all is written.
-//! The records of that stream come before those of the partition's own, which are numbered from
-//! [`OWN`] on: so is what the engine knows of them.
+//! Compacted records are in a second stream, after those of the previous compaction: a compaction
+//! appends what it retains and then trims the previous result. Records of the compacted stream
+//! precede those of the partition's own stream, whose numbers start at [`OWN`]; the engine uses the
+//! same numbers.
 
 use ::topics::record::Compacted;
 use journal::StreamId;
@@ -14,10 +14,10 @@ use crate::store::Location;
 /// The number of the first record of a partition's own stream.
 pub(super) const OWN: u64 = 1 << 62;
 
-/// Marks the stream of what is compacted.
+/// The bit that marks the id of a compacted stream.
 const COMPACTED_BIT: u64 = 1 << 61;
 
-/// What a partition consists of.
+/// The streams of a partition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Places {
     pub(super) at: Location,
@@ -28,16 +28,16 @@ pub(super) struct Places {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) stream: StreamId,
-    /// The first of them.
+    /// The first record.
     pub(super) from: u64,
-    /// Behind the last of them.
+    /// The end of the run (exclusive).
     pub(super) until: u64,
-    /// What is added to get their numbers.
+    /// The difference between a record's number and its offset in the stream.
     pub(super) base: u64,
 }
 
 impl Places {
-    /// From where to read a record on. Behind what is compacted comes what is not.
+    /// Returns the run that contains a record; the own stream follows the compacted one.
     pub(super) fn run(&self, number: u64) -> Run {
         if number < self.compacted.end {
             return Run {
@@ -56,12 +56,12 @@ impl Places {
     }
 }
 
-/// The stream of what is compacted of a partition.
+/// Returns the compacted stream of a partition.
 pub(super) fn compacted_of(stream: StreamId) -> StreamId {
     StreamId(stream.0 | COMPACTED_BIT)
 }
 
-/// All streams of a partition.
+/// Returns all streams of a partition.
 pub(super) fn streams_of(stream: StreamId) -> [StreamId; 3] {
     [stream, state_of(stream), compacted_of(stream)]
 }

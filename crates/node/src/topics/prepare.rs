@@ -1,5 +1,5 @@
-//! What is done to produced batches apart from the threads that serve connections: unpacking those of
-//! compacted topics to look for their keys, and recompressing (`compression.type`).
+//! Prepares produced batches away from the threads that serve connections: unpacks batches of
+//! compacted topics to check their keys, and recompresses batches (`compression.type`).
 
 use std::task::Poll;
 
@@ -21,7 +21,7 @@ use super::state::Topic;
 #[derive(Clone, Debug)]
 pub struct PreparedBatch {
     pub(super) bytes: Bytes,
-    /// The timestamps of its records, if they were looked at.
+    /// The timestamps of its records, if they were read.
     pub(super) survey: Option<Survey>,
     unpacked_size: usize,
 }
@@ -36,23 +36,23 @@ impl PreparedBatch {
         }
     }
 
-    /// The whole batch.
+    /// Returns the whole batch.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// Bytes that its records had when they were unpacked; 0 if they were not.
+    /// Returns the bytes of the records after unpacking; 0 if they were not unpacked.
     pub fn unpacked_size(&self) -> usize {
         self.unpacked_size
     }
 }
 
-/// Why a batch is not prepared, and what the attempt took.
+/// A batch was not prepared.
 #[derive(Clone, Debug)]
 pub struct NotPrepared {
-    /// Why.
+    /// The reason.
     pub error: ProduceError,
-    /// Bytes that its records had when they were unpacked, as far as that came.
+    /// Bytes of the records that were unpacked before the error.
     pub unpacked_size: usize,
 }
 
@@ -66,10 +66,10 @@ impl From<ProduceError> for NotPrepared {
 }
 
 impl Topics {
-    /// Whether a batch has to be unpacked before it is appended: to look for the keys of its records, or
-    /// to give it the codec of the topic. Reads its header only.
+    /// Returns whether a batch must be unpacked before it is appended, to check the keys of its
+    /// records or to recompress it. Reads only the header.
     pub fn needs_preparation(&self, topic: &Topic, batch: &Bytes) -> bool {
-        // What is no batch is refused by the append, with its reason.
+        // A malformed batch is refused by the append, which gives the reason.
         let Ok((batch, _)) = Batch::split(batch) else {
             return false;
         };
@@ -81,10 +81,10 @@ impl Topics {
         is_looked_into || rules.codec_beside(compression).is_some()
     }
 
-    /// The batch as the topic stores it, made apart from the caller's thread; it is checked as
-    /// [`Producing::append`](super::Producing::append) does. Unpacked, it may have at most
-    /// `unpacked_size_max` bytes. `permit` is dropped when the work is over, also where nobody waits for
-    /// the answer any more.
+    /// Returns the batch as the topic stores it, computed on another thread and checked as
+    /// [`Producing::append`](super::Producing::append) does. Its unpacked size may be at most
+    /// `unpacked_size_max` bytes. `permit` is dropped when the work is over, even if the answer was
+    /// dropped before.
     pub fn prepare(
         &self,
         topic: &Topic,
@@ -113,7 +113,7 @@ impl Topics {
 }
 
 impl Rules {
-    /// The codec that a batch of this compression is to get, if it is another one.
+    /// Returns the codec to which a batch must be recompressed, if any.
     fn codec_beside(&self, compression: Compression) -> Option<Codec> {
         self.codec
             .filter(|codec| compression_of(*codec).0 != compression)
@@ -168,7 +168,7 @@ fn not_unpacked(error: Unpack) -> ProduceError {
     }
 }
 
-/// The codec of a batch, and its level.
+/// Returns the compression type of a codec, and its level.
 fn compression_of(codec: Codec) -> (Compression, Option<i32>) {
     match codec {
         Codec::None => (Compression::None, None),

@@ -16,13 +16,13 @@ use super::watchers::Woken;
 use super::{Timestamps, Topics, keys};
 use crate::durable::Durable;
 
-/// Appends batches that one sync is to serve: made for what one read brought, dropped when that is
-/// done with. Nothing that was appended is sure to become durable before that.
+/// Appends the batches that arrived in one read and share one sync. Drop it after the last append:
+/// until then the appended data may not become durable.
 #[derive(Debug)]
 pub struct Producing {
     topics: Topics,
     round: Round,
-    /// The batch that is being appended, with its place in it.
+    /// A copy of the batch being appended, with its offset and epoch filled in.
     placed: Vec<u8>,
     appends: Appends,
 }
@@ -35,30 +35,30 @@ struct Placing<'p> {
     appends: &'p mut Appends,
 }
 
-/// A batch that is in its partition.
+/// The result of an append.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// Of its first record.
+    /// The offset of the first record.
     pub offset: u64,
-    /// What its records were stamped with, where that is the topic's affair; in milliseconds since
-    /// 1970-01-01 UTC.
+    /// The append time that its records were stamped with, in milliseconds since 1970-01-01 UTC;
+    /// `None` if the producer's timestamps stay.
     pub append_time_ms: Option<i64>,
     /// The first offset of the partition.
     pub log_start: u64,
-    /// It was there before: this is where.
+    /// True if the batch was appended before; the offset is that of the first append.
     pub is_duplicate: bool,
-    /// The answer may be told when this says so. Who wants no answer need not look.
+    /// The durability that the acknowledgement waits for. Ignore it for `acks=0`.
     pub durable: Durable,
 }
 
 impl Topics {
-    /// Whether there may be room for what was refused as [`Storage::Busy`]; until then nothing, and
-    /// the waker is woken once there may be.
+    /// Ready when there may be room for a batch that was refused with [`Storage::Busy`]; until then
+    /// registers the waker.
     pub fn poll_room(&self, waker: &Waker) -> Poll<()> {
         let journal = &self.state.journal;
         for shard in (0..journal.shard_count()).map(ShardId) {
             let index = Index(journal.durable(shard).0 + 1);
-            // Whatever becomes durable gives room.
+            // Any progress of durability frees room.
             if index <= journal.shard_end(shard).index
                 && journal.notify(Ticket { shard, index }, waker) == Status::Pending
             {
@@ -68,7 +68,7 @@ impl Topics {
         Poll::Ready(())
     }
 
-    /// Begins to append.
+    /// Starts a round of appends.
     pub fn producing(&self) -> Producing {
         Producing {
             topics: self.clone(),
@@ -80,13 +80,13 @@ impl Topics {
 }
 
 impl Producing {
-    /// Where it appends.
+    /// Returns the topics that it appends to.
     pub fn topics(&self) -> &Topics {
         &self.topics
     }
 
-    /// Appends one record batch, as its producer made it. A batch of a transaction comes with whose it
-    /// is, and is refused without.
+    /// Appends one record batch as received. A transactional batch needs its transactional claim
+    /// and is refused without it.
     pub fn append(
         &mut self,
         topic: &Topic,
@@ -97,7 +97,7 @@ impl Producing {
         self.append_surveyed(topic, partition, bytes, None, transactional_id)
     }
 
-    /// As [`Producing::append`], of a batch that was prepared ([`Topics::prepare`]).
+    /// Like [`Producing::append`], for a prepared batch ([`Topics::prepare`]).
     pub fn append_prepared(
         &mut self,
         topic: &Topic,
@@ -109,7 +109,7 @@ impl Producing {
         self.append_surveyed(topic, partition, bytes, *survey, transactional_id)
     }
 
-    /// Appends a batch whose records were looked at before, or are looked at now.
+    /// Appends a batch whose records were checked before, or are checked now.
     fn append_surveyed(
         &mut self,
         topic: &Topic,
@@ -166,7 +166,7 @@ impl Producing {
             topic: topic.about().id,
             index: partition,
         };
-        // Held until it is appended: the transaction does not end meanwhile.
+        // Locked until the batch is appended, so that the transaction cannot end meanwhile.
         let coordinating = topics.state.transactions.lock();
         coordinating.verify(&claim, &participant)?;
         placing.place(slot, &batch, timestamp_max)
@@ -180,8 +180,8 @@ impl Drop for Producing {
 }
 
 impl Placing<'_> {
-    /// Decides and appends, under the partition's lock. The maximum timestamp is that of the records, if
-    /// they were looked at; else what the batch says.
+    /// Decides and appends under the partition's lock. The maximum timestamp is that of the records
+    /// if they were read, else that of the batch header.
     fn place(
         &mut self,
         slot: &Slot,
@@ -227,7 +227,7 @@ impl Placing<'_> {
         Ok(placed)
     }
 
-    /// Writes into a copy of the batch what its producer leaves open.
+    /// Copies the batch and fills in the fields that the broker assigns.
     fn stamp(
         &mut self,
         live: &Live,
@@ -238,7 +238,7 @@ impl Placing<'_> {
         self.placed.clear();
         self.placed.extend_from_slice(batch.bytes());
         let (mut placed, _) = BatchMut::split(self.placed)?;
-        // An offset of 63 bits is not reached: that many records are not appended.
+        // The offset always fits: a log never holds 2^63 records.
         placed.place(i64::try_from(offset).unwrap_or(i64::MAX), live.epoch());
         if live.rules.timestamps == Timestamps::Append {
             placed.append_time(timestamp_max);

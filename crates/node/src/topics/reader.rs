@@ -1,4 +1,4 @@
-//! Walking through a partition's stream.
+//! Reads the batches of a partition's stream in order.
 
 use ::topics::record;
 use bytes::Bytes;
@@ -12,52 +12,52 @@ use super::places::Places;
 use super::tail::Kept;
 use crate::store::{Location, Reach};
 
-/// A batch as it is stored.
+/// A stored batch.
 pub(super) struct Stored {
-    /// Its place in the stream.
+    /// Its record number.
     pub(super) record: u64,
     pub(super) header: Header,
     pub(super) bytes: Bytes,
 }
 
 impl Stored {
-    /// Its first offset.
+    /// Returns its first offset.
     pub(super) fn offset(&self) -> u64 {
         self.header.base_offset.unsigned_abs()
     }
 
-    /// Behind its last offset.
+    /// Returns the offset after its last record.
     pub(super) fn end(&self) -> u64 {
         self.header.last_offset().unsigned_abs() + 1
     }
 }
 
-/// How a walk ends.
+/// The reason why a walk ended.
 pub(super) enum Walked {
-    /// There is no more, or whoever looked has seen enough.
+    /// There are no more batches, or the visitor stopped.
     Done,
-    /// What comes next is not within reach.
+    /// The next batch is out of reach.
     OutOfReach,
-    /// Where it was to begin nothing is any more.
+    /// The start of the walk was trimmed.
     Trimmed,
 }
 
-/// Whether whoever looks wants to see more.
+/// The visitor's decision after a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     More,
     Enough,
 }
 
-/// What there is of a partition at one moment: behind what is durable comes what readers may see and
-/// is not yet.
+/// A snapshot of a partition: its durable records, then the visible records that are not durable
+/// yet.
 pub(super) struct Standing {
     places: Places,
     kept: Vec<Kept>,
 }
 
 impl Live {
-    /// How it stands, for whoever reads from an offset on so many bytes.
+    /// Takes a snapshot for a read of `size` bytes from an offset on.
     pub(super) fn standing(&self, slot: &Slot, offset: u64, size: usize) -> Standing {
         Standing {
             places: self.places(slot),
@@ -67,7 +67,7 @@ impl Live {
 }
 
 impl Standing {
-    /// Whether everything from that offset on is in memory.
+    /// Returns whether everything from an offset on is in memory.
     pub(super) fn is_kept(&self, offset: u64) -> bool {
         let first = self.kept.first();
         first.is_some_and(|first| first.offset <= offset)
@@ -75,8 +75,7 @@ impl Standing {
 }
 
 impl Topics {
-    /// Shows the batches of a partition that are durable from that record on, `limit` at a time, and
-    /// then those that are kept in memory.
+    /// Visits the durable batches from a record on, read with `limit`, and then those in memory.
     pub(super) fn walk_shown(
         &self,
         reach: Reach,
@@ -97,7 +96,7 @@ impl Topics {
         Ok(walked)
     }
 
-    /// Shows the batches of a partition that are durable, from that record on, `limit` at a time.
+    /// Visits the durable batches from a record on, read with `limit`.
     pub(super) fn walk(
         &self,
         reach: Reach,
@@ -138,7 +137,7 @@ impl Topics {
     }
 }
 
-/// Shows what is kept in memory, from that record on.
+/// Visits the batches in memory from a record on.
 pub(super) fn look_through(
     standing: &Standing,
     from: u64,

@@ -1,4 +1,4 @@
-//! What is known of topics in memory, and how it is read at the start.
+//! State of topics in memory, and its loading at startup.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -20,31 +20,31 @@ use super::{Options, TopicRef, groups, loading, users};
 use crate::handle::Inner;
 use crate::store::{Kind, Location, Store};
 
-/// Why what is kept of topics cannot be used.
+/// The stored topics cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// It cannot be read.
+    /// A read failed.
     #[error("what is kept of topics cannot be read: {0}")]
     Read(#[from] ReadError),
-    /// It was read, and makes no sense.
+    /// A stored record is malformed.
     #[error("what is kept of topics: {0}")]
     Malformed(#[from] Malformed),
-    /// Its streams cannot be made.
+    /// The streams of topics cannot be created.
     #[error("topics cannot be kept: {0}")]
     Append(#[from] AppendError),
 }
 
-/// A topic, as it was when it was asked for. What is asked of one that was deleted since is refused.
+/// A topic as of its lookup. Operations on a topic that was deleted since are refused.
 pub struct Topic {
     about: About,
     rules: Rules,
     pub(super) slots: Box<[Arc<Slot>]>,
-    /// What it shows, if that is no partitions of its own.
+    /// The event partitions, for a topic of conversation events.
     pub(super) events: Option<Events>,
 }
 
 impl Topic {
-    /// One that shows what happens in a namespace.
+    /// Creates a topic of the events of a namespace.
     pub(super) fn of_events(about: About, events: Events) -> Self {
         Self {
             rules: Rules::of(&about.config),
@@ -54,17 +54,17 @@ impl Topic {
         }
     }
 
-    /// What it is called, how many partitions it has, how it is configured.
+    /// Returns the name, number of partitions and configuration.
     pub fn about(&self) -> &About {
         &self.about
     }
 
-    /// What its configuration says of batches.
+    /// Returns the settings for partition operations.
     pub(super) fn rules(&self) -> Rules {
         self.rules
     }
 
-    /// The partition of that number.
+    /// Returns a partition by number.
     pub(super) fn slot(&self, partition: u32) -> Result<&Arc<Slot>, UnknownPartition> {
         let slot = usize::try_from(partition)
             .ok()
@@ -79,7 +79,7 @@ impl std::fmt::Debug for Topic {
     }
 }
 
-/// Which topics there are. Both know the same.
+/// All topics. The catalogue and the maps always agree.
 #[derive(Default)]
 pub(super) struct Known {
     pub(super) catalogue: Catalogue,
@@ -99,7 +99,7 @@ impl Known {
         }
     }
 
-    /// Takes a topic as it was written, with its partitions.
+    /// Adds or replaces a topic, with its partitions.
     pub(super) fn put(&mut self, about: About, slots: Box<[Arc<Slot>]>) {
         self.catalogue.put(about.clone());
         let (name, id) = (about.name.clone(), about.id);
@@ -114,7 +114,7 @@ impl Known {
         self.by_id.insert(id, topic);
     }
 
-    /// Takes that there is no such topic any more.
+    /// Removes a topic.
     pub(super) fn remove(&mut self, id: TopicId) -> Option<Arc<Topic>> {
         self.catalogue.remove(id);
         let topic = self.by_id.remove(&id)?;
@@ -123,48 +123,49 @@ impl Known {
     }
 }
 
-/// See [`super`].
+/// State of the topics; see [`super`].
 pub(crate) struct State {
     pub(super) options: Options,
     pub(super) journal: Arc<Journal>,
-    /// When the topics were opened: by the wall clock in milliseconds, and by the steady one in nanoseconds.
+    /// The time at which the topics were opened: on the wall clock in milliseconds, and on the
+    /// steady clock in nanoseconds.
     pub(super) opened: (u64, u64),
     pub(super) leading: Leading,
     pub(super) known: RwLock<Known>,
-    /// The stream of the catalogue. It lies in the shard of the directory of streams, so that a topic
-    /// that is durable has partitions that are. Whoever changes the catalogue holds this lock.
+    /// The stream of the catalogue, in the same shard as the directory of streams, so that the
+    /// partitions of a durable topic are durable too. Lock it to change the catalogue.
     pub(super) writing: Mutex<Writing>,
-    /// Streams of topics that were deleted, to be emptied when that is durable.
+    /// Streams of deleted topics, to be trimmed when the deletion is durable.
     pub(super) doomed: Mutex<Vec<(Ticket, Vec<Location>)>>,
-    /// A share for each shard of the journal.
+    /// One share per shard of the journal.
     pub(super) groups: Box<[groups::Share]>,
     pub(super) transactions: Mutex<Coordinating>,
     pub(super) users: Mutex<users::Kept>,
     pub(super) counts: Counts,
     pub(super) events: EventTopics,
     pub(super) looks: Mutex<Looks>,
-    /// The compaction that is under way, and whether somebody is at it.
+    /// The compaction in progress, and whether a thread is running it now.
     pub(super) compaction: Mutex<Option<Compaction>>,
     pub(super) is_compacting: AtomicBool,
-    /// The partitions whose compaction has failed.
+    /// Partitions whose compaction has failed.
     pub(super) compaction_failures: Mutex<Failures>,
     /// The memory of batches that are unpacked for readers.
     pub(super) unpacked: Arc<crate::records::Unpacked>,
 }
 
-/// Where the catalogue is written to.
+/// The catalogue's stream.
 pub(super) struct Writing {
     pub(super) at: Location,
-    /// Records since it was written anew.
+    /// Records since it was last rewritten.
     pub(super) records: usize,
-    /// Partitions that were ever made, those of deleted topics included.
+    /// Number of partitions that were ever created, including those of deleted topics.
     pub(super) partitions_made: usize,
 }
 
-/// The shard of the catalogue: that of the directory.
+/// The shard of the catalogue, equal to that of the directory.
 const SHARD: ShardId = crate::store::DIRECTORY.0;
 
-/// Reads what is kept; see [`crate::Handle::open_topics`].
+/// Loads the stored topics; see [`crate::Handle::open_topics`].
 pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError> {
     let Some(store) = &inner.store else {
         return Ok(());
@@ -221,13 +222,13 @@ pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError
     let orphans = orphans(&known, &partitions);
     *state.known.write() = known;
     state.empty_now(&orphans, now_ms);
-    // Topics are opened once.
+    // Topics are opened once: a second call has no effect.
     let _ = inner.topics.set(Arc::new(state));
     inner.need_sweep();
     Ok(())
 }
 
-/// The topics that there are, and how many records told of them.
+/// Reads the topics of the catalogue; also returns the number of its records.
 fn catalogue(store: &Store, at: Location) -> Result<(BTreeMap<TopicId, About>, usize), OpenError> {
     let mut topics = BTreeMap::new();
     let mut records = 0;
@@ -257,7 +258,7 @@ fn catalogue(store: &Store, at: Location) -> Result<(BTreeMap<TopicId, About>, u
     Ok((topics, records))
 }
 
-/// What a partition's stream is called.
+/// Returns the name of a partition's stream.
 pub(super) fn stream_name(id: TopicId, index: u32) -> String {
     format!("{id:?}/{index}")
 }
@@ -272,7 +273,7 @@ fn partitions_by_topic(store: &Store) -> HashMap<(TopicId, u32), Location> {
     named.collect()
 }
 
-/// Streams whose topic is gone.
+/// Returns the streams whose topic was deleted.
 fn orphans(known: &Known, partitions: &HashMap<(TopicId, u32), Location>) -> Vec<Location> {
     let orphans = partitions.iter().filter(|((id, index), _)| {
         let topic = known.by_id.get(id);

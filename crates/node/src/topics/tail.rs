@@ -1,37 +1,37 @@
-//! What was appended to a partition and is not durable yet: when it will be, and, where readers may see
-//! it before, the batches themselves.
+//! The appended data of a partition that is not durable yet: its tickets, and the batches
+//! themselves where readers may see them before they are durable.
 //!
-//! It holds no more than waits in the journal's own queue, which is bounded, and what became durable
-//! since anybody looked.
+//! Its size is bounded by the journal's queue, plus the data that became durable since the last
+//! [`Tail::settle`].
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 use journal::{Journal, Status, Ticket};
 
-/// See the module's documentation.
+/// Data that is not durable yet; see the module docs.
 #[derive(Default)]
 pub(super) struct Tail {
-    /// Where it ends, and when that is durable; oldest first.
+    /// End offsets and the tickets with which they become durable, oldest first.
     pending: VecDeque<(u64, Ticket)>,
-    /// Batches without a gap up to the partition's end, or none.
+    /// Batches without a gap up to the end of the partition, or none.
     kept: VecDeque<Kept>,
 }
 
-/// A batch, as it is stored.
+/// A batch in memory, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
     /// Its first offset.
     pub(super) offset: u64,
-    /// Behind its last offset.
+    /// The offset after its last record.
     pub(super) end: u64,
-    /// The number of its record.
+    /// Its record number.
     pub(super) record: u64,
     pub(super) bytes: Bytes,
 }
 
 impl Tail {
-    /// What was appended up to there is durable when that is.
+    /// Notes that data before `end` becomes durable with `ticket`.
     pub(super) fn wait_for(&mut self, end: u64, ticket: Ticket) {
         match self.pending.back_mut() {
             Some((last, of)) if *of == ticket => *last = end,
@@ -39,17 +39,18 @@ impl Tail {
         }
     }
 
-    /// Keeps the newest batch.
+    /// Keeps the newest batch in memory.
     pub(super) fn keep(&mut self, batch: Kept) {
         self.kept.push_back(batch);
     }
 
-    /// Whether batches are kept: then the next one has to be, lest there be a gap.
+    /// Returns whether batches are kept in memory: then the next one must be kept too, or there
+    /// would be a gap.
     pub(super) fn is_keeping(&self) -> bool {
         !self.kept.is_empty()
     }
 
-    /// Lets go what has become durable; up to where that is, if it is news.
+    /// Drops the entries that have become durable; returns the new durable end, if it advanced.
     pub(super) fn settle(&mut self, journal: &Journal) -> Option<u64> {
         let mut durable = None;
         while let Some((end, ticket)) = self.pending.front()
@@ -66,26 +67,26 @@ impl Tail {
         durable
     }
 
-    /// What must be durable before anything up to that offset is.
+    /// Returns the ticket with which everything before `end` becomes durable.
     pub(super) fn ticket_of(&self, end: u64) -> Option<Ticket> {
         let covers = self.pending.iter().find(|(upto, _)| *upto >= end);
         covers.map(|(_, ticket)| *ticket)
     }
 
-    /// The oldest thing that is not durable.
+    /// Returns the ticket of the oldest data that is not durable.
     pub(super) fn oldest(&self) -> Option<Ticket> {
         self.pending.front().map(|(_, ticket)| *ticket)
     }
 
-    /// Whether everything behind `durable` is kept.
+    /// Returns whether everything after offset `durable` is in memory.
     pub(super) fn is_whole(&self, durable: u64) -> bool {
         self.kept
             .front()
             .is_some_and(|oldest| oldest.offset <= durable)
     }
 
-    /// The batches that are kept from the one with that offset on, as many as have `size` bytes and
-    /// one more.
+    /// Returns the batches in memory from the one that contains an offset, up to `size` bytes and
+    /// one batch more.
     pub(super) fn batches(&self, offset: u64, size: usize) -> Vec<Kept> {
         let from = self.kept.partition_point(|it| it.end <= offset);
         let mut taken = 0;

@@ -1,4 +1,5 @@
-//! What is done now and then: emptying what was deleted, keeping starts short, letting go what is old.
+//! Background work: trims streams of deleted topics, takes snapshots for fast starts, and applies
+//! retention.
 
 use ::topics::record::{COMPACTED, Compacted, PARTITION, TOPIC};
 use ::topics::{Config, Key, Partition, Retention};
@@ -12,24 +13,24 @@ use super::state::State;
 use crate::conversations::state_of;
 use crate::store::Location;
 
-/// Between two looks at the partitions.
+/// Interval between two checks of the partitions, in milliseconds.
 const LOOK_MS: u64 = 1_000;
-/// Between two looks at what is used no more.
+/// Interval between two checks for expired items, in milliseconds.
 const EXPIRE_MS: u64 = 60_000;
-/// So much of a partition is read at a start at most, besides what was written within a second, and less
-/// where there are many: of all of them together as much as is read within a second.
+/// Maximum bytes of a partition to replay at a start, besides those written within the last second.
+/// It is lower with many partitions: all together replay at most as much as is read in a second.
 const UNSAVED_SIZE_MAX: u64 = 1 << 20;
 const UNSAVED_ALL_MAX: u64 = 256 << 20;
-/// A snapshot is not taken more often for that than it is worth.
+/// Minimum bytes since the last snapshot for a new one by size; less is not worth it.
 const UNSAVED_SIZE_MIN: u64 = 64 << 10;
-/// What is less is read at a start only if it was written a moment ago.
+/// Maximum age of changes without a snapshot, in milliseconds.
 const UNSAVED_MS_MAX: u64 = 60_000;
-/// Records that a snapshot is: two that are kept, and three that cut off what was before.
+/// Records per snapshot: two that are stored and three that trim older data.
 const WRITTEN: usize = 5;
-/// Records of the catalogue that do not count any more, at least, before it is written anew.
+/// Minimum number of superseded records in the catalogue for it to be rewritten.
 const DEAD_RECORDS_MIN: usize = 1_000;
 
-/// When to look again.
+/// The times of the next checks.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     partitions_ms: u64,
@@ -38,7 +39,7 @@ pub(super) struct Looks {
 }
 
 impl Topics {
-    /// Looks after everything; whether there is something to look after soon.
+    /// Runs the background work that is due; returns whether more is due soon.
     pub(crate) fn sweep(&self) -> bool {
         let (now_ms, steady_ms) = (self.now_ms(), self.steady_ms());
         let is_doomed = self.state.empty_doomed(now_ms);
@@ -59,7 +60,8 @@ impl Topics {
         is_doomed || is_group || is_transaction || is_waited_for || looks.is_any
     }
 
-    /// Whether any partition has something that is to be saved.
+    /// Applies retention and snapshots to all partitions; returns whether a partition has changes
+    /// to save.
     fn tend_partitions(&self) -> bool {
         let mut is_any = false;
         let mut dirtiest: Option<Dirty> = None;
@@ -71,7 +73,7 @@ impl Topics {
         for topic in topics {
             let config = &topic.about().config;
             for slot in &topic.slots {
-                // What cannot be done now is done another time.
+                // Work that fails now is repeated by a later sweep.
                 let Ok(mut live) = slot.lock(&self.state.journal) else {
                     continue;
                 };
@@ -89,7 +91,7 @@ impl Topics {
         self.tend_compaction(dirtiest) || is_any
     }
 
-    /// Lets go what is too old or too much.
+    /// Deletes records that exceed the retention time or size.
     fn retain(&self, slot: &Slot, live: &mut Live, config: &Config, now_ms: i64) {
         if !config.cleanup().deletes {
             return;
@@ -101,13 +103,13 @@ impl Topics {
             bytes: of(Key::RetentionBytes).retention_bytes(),
         };
         if let Some(change) = live.partition.decide_retention(retention, now_ms) {
-            // What cannot go now goes another time.
+            // Records that cannot be deleted now are deleted by a later sweep.
             let _ = self.change_partition(slot, live, change);
         }
     }
 
-    /// Writes down how a partition stands, when that is worth it, and cuts its stream off before what
-    /// it still holds.
+    /// Takes a snapshot of a partition if it is worth it, and trims its stream before the oldest
+    /// retained record.
     fn save(&self, slot: &Slot, live: &mut Live, unsaved_max: u64) {
         let now_ms = self.now_ms();
         let since_ms = now_ms.saturating_sub(live.saved_ms);
@@ -119,7 +121,7 @@ impl Topics {
         let silent_ms = self.state.options.producer_silent_ms;
         let mut partition = live.partition.clone();
         partition.expire(self.expiry_ms(), silent_ms);
-        // It is tried again; until then a start reads more.
+        // A failed snapshot is repeated later; until then a start replays more records.
         let compacted = live.compacted;
         if self
             .write_snapshot(slot, live, &partition, compacted)
@@ -129,8 +131,8 @@ impl Topics {
         }
     }
 
-    /// Writes down that a partition stands like this, and where what was compacted of it is; nothing of
-    /// it is written if not all of it is.
+    /// Writes a snapshot of a partition and the extent of its compacted records, under one guard:
+    /// all of it or nothing.
     pub(super) fn write_snapshot(
         &self,
         slot: &Slot,
@@ -145,12 +147,13 @@ impl Topics {
         partition.encode(live.next_record, &mut bytes);
         let mut guard = self.state.journal.lock(shard, now_ms);
         if live.is_touched {
-            // What has gone is cut off here, and gives room.
+            // The snapshot trims deleted records, which frees space.
             guard = guard.for_room();
         }
         guard.reserve(place.len() + bytes.len(), WRITTEN)?;
         let first = guard.append(state_of(stream), None, COMPACTED, &place)?;
-        // The blocks of a shard become durable in their order: so does what the snapshot knows.
+        // Blocks of a shard become durable in order, so the data that the snapshot describes is
+        // durable before it.
         guard.append(state_of(stream), None, PARTITION, &bytes)?;
         guard.trim(state_of(stream), first.offset)?;
         let log_start = partition.seek(partition.log_start()).unwrap_or_default();
@@ -167,7 +170,7 @@ impl Topics {
 }
 
 impl State {
-    /// Empties streams of topics that were deleted, once that is durable.
+    /// Trims streams of deleted topics whose deletion is durable.
     fn empty_doomed(&self, now_ms: u64) -> bool {
         let mut doomed = self.doomed.lock();
         let is_durable = |ticket: &Ticket| self.journal.status(*ticket) == Status::Durable;
@@ -182,7 +185,7 @@ impl State {
         is_waiting
     }
 
-    /// Empties streams. What cannot be emptied now is emptied after the next start.
+    /// Trims streams. A stream that cannot be trimmed now is trimmed after the next start.
     pub(super) fn empty_now(&self, places: &[Location], now_ms: u64) {
         for at in places {
             for stream in streams_of(at.stream) {
@@ -202,8 +205,8 @@ impl State {
         Ok(())
     }
 
-    /// Writes the catalogue anew if most of it says what does not count any more. Of each topic the
-    /// newest record counts: a stop may come in between.
+    /// Rewrites the catalogue if most of its records are superseded. The newest record of each
+    /// topic counts, so a crash midway is harmless.
     fn shorten_catalogue(&self, now_ms: u64) {
         let mut writing = self.writing.lock();
         let topics: Vec<_> = self.known.read().catalogue.iter().cloned().collect();
@@ -225,11 +228,11 @@ impl State {
     }
 }
 
-/// Of one partition, if there are so many.
+/// Returns the maximum bytes to replay per partition, given the number of partitions.
 fn unsaved_max(partitions: u64) -> u64 {
     let share = UNSAVED_ALL_MAX / partitions.max(1);
     share.clamp(UNSAVED_SIZE_MIN, UNSAVED_SIZE_MAX)
 }
 
-/// Behind everything that a stream can hold.
+/// An offset after the end of any stream.
 const END: u64 = u64::MAX;

@@ -31,7 +31,7 @@ use recordbatch::{Batch, Builder, Producer as BatchProducer, Template};
 use super::*;
 use crate::{Clock, Entropy, Limits, Ports, StoreOptions};
 
-/// What the clock shows when the first node starts.
+/// Wall-clock time at the start of the first node, in milliseconds.
 const START_MS: u64 = 1_700_000_000_000;
 
 /// The clock that never steps, in milliseconds, and how far the wall clock is ahead of it.
@@ -111,7 +111,7 @@ impl World {
         world
     }
 
-    /// The power goes: what was not synced is gone.
+    /// Simulates a power failure: unsynced data is lost.
     fn crash(self) -> Self {
         let Self {
             node,
@@ -128,7 +128,7 @@ impl World {
         Self::start(disk, clock, starts + 1, options)
     }
 
-    /// What waits for the disk is on it.
+    /// Syncs everything that waits for the disk.
     fn sync(&mut self) {
         for _ in 0..20 {
             self.line.step();
@@ -136,7 +136,7 @@ impl World {
         }
     }
 
-    /// Time passes, with the sweeps that a shell makes.
+    /// Advances the clock, with the sweeps that a running node makes.
     fn pass_ms(&mut self, ms: u64) {
         let mut left = ms;
         while left > 0 {
@@ -148,7 +148,7 @@ impl World {
         }
     }
 
-    /// What somebody is told who waits until everything is on disk.
+    /// Syncs everything and returns the answer.
     fn told<T>(&mut self, mut pending: Pending<T>) -> T {
         for _ in 0..20 {
             if let Poll::Ready(answer) = pending.poll_answer(Waker::noop()) {
@@ -181,7 +181,7 @@ impl World {
         self.topics.producing().append(topic, 0, bytes, None)
     }
 
-    /// Appends, and is told so.
+    /// Appends and waits for the acknowledgement.
     fn produce(&mut self, topic: &Topic, values: &[&str]) -> u64 {
         let placed = self.append(topic, &self.batch(values)).unwrap();
         self.settle(placed)
@@ -198,7 +198,7 @@ impl World {
         panic!("it does not become durable");
     }
 
-    /// A batch of the present moment.
+    /// Encodes a batch with the current time.
     fn batch(&self, values: &[&str]) -> Vec<u8> {
         batch_of(
             values,
@@ -247,13 +247,13 @@ impl World {
         self.topics.fetch(vec![ask], limits)
     }
 
-    /// Offsets and values from an offset on, markers left out.
+    /// Reads offsets and values from an offset on, without markers.
     fn read(&self, topic: &Arc<Topic>, offset: u64) -> Vec<(i64, String)> {
         values(&self.fetch(topic, offset).unwrap())
     }
 }
 
-/// A batch in which each value is its own key.
+/// Encodes a batch in which each value is its own key.
 fn batch_of(
     values: &[&str],
     time_ms: i64,

@@ -1,9 +1,10 @@
-//! Producers that are known again, and their transactions.
+//! Idempotent producers and transactions.
 //!
-//! A transaction ends in three steps: the end is written; when that is durable, markers go into all
-//! partitions and groups that take part; when those are, that it is over is written. Whoever waits for
-//! the end goes from step to step, and so does whoever looks after the node: none of them waits for the
-//! other, and a start goes on where the one before was.
+//! A transaction ends in three steps: the decision is appended; when it is durable, markers are
+//! written to all participating partitions and groups; when those are durable, the completion is
+//! appended. Both the request that ended the transaction and the background sweep drive these
+//! steps, so neither depends on the other. After a restart, the node continues from the last
+//! durable step.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use super::state::Topic;
 use super::{Denied, TopicRef, Topics};
 use crate::durable::Unconfirmed;
 
-/// A producer asks for its id.
+/// A request for a producer id (InitProducerId).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitProducer<'a> {
     /// Its `transactional.id`, if it has one.
@@ -35,35 +36,36 @@ pub struct InitProducer<'a> {
     pub expected: Option<Expected>,
 }
 
-/// A marker as another coordinator would write it (WriteTxnMarkers).
+/// A marker written by another coordinator (WriteTxnMarkers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkerToWrite {
-    /// Whose transaction.
+    /// The producer of the transaction.
     pub producer: ProducerId,
-    /// In which epoch.
+    /// The producer's epoch.
     pub epoch: i16,
-    /// Of the coordinator.
+    /// The coordinator's epoch.
     pub coordinator_epoch: i32,
-    /// How it ends.
+    /// Commit or abort.
     pub ending: Ending,
 }
 
-/// The epoch of the node's own coordinator, which is the only one.
+/// The epoch of the node's own coordinator, the only one.
 const COORDINATOR_EPOCH: i32 = 0;
 
-/// How an end goes on.
+/// The progress of a transaction's end.
 enum Going {
-    /// It is over.
+    /// The transaction has ended.
     Over,
-    /// It goes on when that is durable.
+    /// The next step follows when this ticket is durable.
     Waits(Ticket),
-    /// It cannot go on now, and will.
+    /// The next step cannot be taken now and is retried.
     Stuck,
 }
 
 impl Topics {
-    /// Who the producer is from now on; whoever had its `transactional.id` before is fenced. While a
-    /// transaction of the one before is being aborted it is [`Denied::Concurrent`].
+    /// Assigns the producer's id and epoch, and fences the previous producer of the same
+    /// `transactional.id`. Fails with [`Denied::Concurrent`] while a transaction of the previous
+    /// producer is being aborted.
     pub fn init_producer(
         &self,
         init: &InitProducer<'_>,
@@ -113,7 +115,7 @@ impl Topics {
         }
     }
 
-    /// Adds partitions to a transaction (AddPartitionsToTxn); all or none.
+    /// Adds partitions to a transaction (AddPartitionsToTxn): all of them or none.
     pub fn add_partitions(
         &self,
         claim: &Claim<'_>,
@@ -129,7 +131,7 @@ impl Topics {
         self.add(claim, &participants)
     }
 
-    /// Whether a partition was added to a transaction (AddPartitionsToTxn with `verify_only`).
+    /// Checks that a partition was added to a transaction (AddPartitionsToTxn with `verify_only`).
     pub fn verify_partition(
         &self,
         claim: &Claim<'_>,
@@ -173,7 +175,8 @@ impl Topics {
         }
     }
 
-    /// Ends a transaction; answered when that is for good and its producer may begin the next.
+    /// Ends a transaction; answered when the end is irrevocable and the producer may begin the next
+    /// one.
     pub fn end_transaction(
         &self,
         claim: &Claim<'_>,
@@ -196,8 +199,8 @@ impl Topics {
         Pending::steps(move |waker| topics.poll_end(&name, epoch, waker))
     }
 
-    /// Goes on with the end of a transaction until it is over, or as good as that: what is prepared
-    /// comes to its end, whoever looks after it.
+    /// Drives the end of a transaction until it is complete, or sure to complete: a prepared end is
+    /// finished by the background sweep in any case.
     fn poll_end(
         &self,
         name: &str,
@@ -223,7 +226,7 @@ impl Topics {
         }
     }
 
-    /// Takes the next steps of an end.
+    /// Takes the next steps of a transaction's end.
     fn go_on(&self, coordinating: &mut Coordinating, name: &str) -> Going {
         let journal = &self.state.journal;
         loop {
@@ -258,7 +261,7 @@ impl Topics {
         }
     }
 
-    /// All markers are durable.
+    /// Completes a transaction whose markers are all durable.
     fn complete(
         &self,
         coordinating: &mut Coordinating,
@@ -275,7 +278,7 @@ impl Topics {
         Ok(())
     }
 
-    /// Writes the end into everything that takes part. Whoever is gone needs none.
+    /// Writes markers to all participants. A deleted participant needs none.
     fn mark(&self, transaction: &Transaction) -> Result<Vec<Ticket>, Storage> {
         let Some(ending) = transaction.state.ending() else {
             return Ok(Vec::new());
@@ -303,7 +306,7 @@ impl Topics {
                         Ok(ticket) => tickets.extend(ticket),
                         Err(ProduceError::Unknown(_)) => {}
                         Err(ProduceError::Storage(storage)) => return Err(storage),
-                        // The transaction is not over while one of its partitions has no end of it.
+                        // The transaction stays open while one of its partitions has no marker.
                         Err(refused) => return Err(Storage::unreadable(refused)),
                     }
                 }
@@ -312,9 +315,9 @@ impl Topics {
         Ok(tickets.into_iter().collect())
     }
 
-    /// Writes the end of a transaction of this coordinator. A partition may have heard of later epochs from
-    /// a client (WriteTxnMarkers), which must not keep the transaction open there: the marker is written in
-    /// those epochs then. `None` if there is no such transaction in the partition any more.
+    /// Writes the end marker of a transaction of this coordinator. A client may have raised a
+    /// partition's epochs with WriteTxnMarkers; the marker is then written in those epochs, so that
+    /// the transaction does not stay open. `None` if the partition has no such transaction.
     fn put_own_marker(
         &self,
         slot: &Slot,
@@ -338,8 +341,9 @@ impl Topics {
         self.put_marker(slot, &marker).map(Some)
     }
 
-    /// Writes a marker into a partition, for an administrator who clears away a transaction by hand. Its
-    /// coordinator epoch counts as at most the node's own, so that it fences nothing that the node writes.
+    /// Writes a marker into a partition, for an administrator who aborts a hanging transaction. Its
+    /// coordinator epoch is capped at the node's own, so that it cannot fence the node's own
+    /// markers.
     pub fn write_marker(
         &self,
         topic: &Topic,
@@ -350,7 +354,7 @@ impl Topics {
             coordinator_epoch: marker.coordinator_epoch.min(COORDINATOR_EPOCH),
             ..*marker
         };
-        // Nobody knows whether that ends anything.
+        // The marker might end no transaction, so it must not use the space reserved for ends.
         let room = self.check_room().map_err(ProduceError::from);
         let slot = room.and_then(|()| Ok(topic.slot(partition)?));
         match slot.and_then(|slot| self.put_marker(slot, marker)) {
@@ -388,7 +392,8 @@ impl Topics {
         let base_offset = i64::try_from(offset).unwrap_or(i64::MAX);
         batch.encode(base_offset, live.epoch(), facts.timestamp, &mut bytes);
         facts.size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        // On a full disk, too: readers wait for it, and there are no more ends than beginnings.
+        // Written even on a full disk: readers wait for the marker, and there are no more ends than
+        // beginnings.
         let mut guard = journal.lock(slot.at.shard, now_ms).for_room();
         let appended = guard.append(slot.at.stream, None, BATCH, &bytes);
         let ticket = appended
@@ -402,13 +407,13 @@ impl Topics {
         Ok(ticket)
     }
 
-    /// All transactions, by name; participants are topics by id.
+    /// Returns all transactions, by name; participating topics are given by id.
     pub fn transactions(&self) -> Vec<Transaction> {
         let coordinating = self.state.transactions.lock();
         coordinating.coordinator.iter().cloned().collect()
     }
 
-    /// The transaction of that name.
+    /// Returns the transaction of a `transactional.id`.
     pub fn transaction(&self, name: &str) -> Option<Transaction> {
         self.state
             .transactions
@@ -418,12 +423,13 @@ impl Topics {
             .cloned()
     }
 
-    /// Goes on with every end, and ends what takes too long; whether there is anything to look after.
+    /// Drives all ends and aborts transactions that exceed their timeout; returns whether work
+    /// remains.
     pub(super) fn tend_transactions(&self) -> bool {
         let (journal, now_ms) = (&self.state.journal, self.now_ms());
         let mut coordinating = self.state.transactions.lock();
         for transaction in coordinating.overdue(self.time_ms(), self.steady_ms()) {
-            // What cannot be written now is overdue the next time, too.
+            // If the write fails, the transaction is still overdue at the next sweep.
             if coordinating.put(journal, transaction, now_ms).is_err() {
                 break;
             }
@@ -432,12 +438,12 @@ impl Topics {
         for name in names {
             self.go_on(&mut coordinating, &name);
         }
-        // It is tried again.
+        // A failed rewrite is repeated later.
         let _ = coordinating.shorten(journal, now_ms);
         coordinating.is_busy()
     }
 
-    /// Forgets transactional ids that were not used for long.
+    /// Forgets transactional ids that were unused for too long.
     pub(super) fn expire_transactions(&self) {
         let unused_ms = self.state.options.transactional_id_unused_ms;
         let mut coordinating = self.state.transactions.lock();

@@ -1,4 +1,4 @@
-//! Users: kept in a stream of their own, as topics are in the catalogue's.
+//! SCRAM users, stored in a stream of their own like topics in the catalogue.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ use crate::Handle;
 use crate::counters::Counter;
 use crate::store::{Kind, Location, Store};
 
-/// The users, and where they are written to.
+/// The users and their stream.
 pub(super) struct Kept {
     at: Location,
     users: Users,
-    /// Records since it was written anew.
+    /// Records since it was last rewritten.
     records: usize,
 }
 
-/// Records that do not count any more, at least, before the stream is written anew.
+/// Minimum number of superseded records for the stream to be rewritten.
 const DEAD_RECORDS_MIN: usize = 1_000;
 
 impl Kept {
-    /// Reads them back.
+    /// Loads the users.
     pub(super) fn open(store: &Store, now_ms: u64) -> Result<Self, OpenError> {
         let name = "users";
         let shard = store.shard_of(name);
@@ -65,8 +65,8 @@ impl Kept {
         Ok(appended.ticket)
     }
 
-    /// Writes the stream anew if most of it says what does not count any more. Of each user the newest
-    /// record counts: a stop may come in between.
+    /// Rewrites the stream if most of its records are superseded. The newest record of each user
+    /// counts, so a crash midway is harmless.
     fn shorten(&mut self, journal: &Journal, now_ms: u64) -> Result<(), AppendError> {
         if self.records < 2 * self.users.iter().len() + DEAD_RECORDS_MIN {
             return Ok(());
@@ -87,14 +87,15 @@ impl Kept {
 
 #[cfg(test)]
 impl Kept {
-    /// How its stream stands.
+    /// Returns the state of its stream.
     pub(super) fn stream(&self, journal: &Journal) -> journal::StreamState {
         let state = journal.stream(self.at.shard, self.at.stream);
         state.expect("it was written to")
     }
 }
 
-/// Sends away, when it is dropped, whoever came in by what does not let in any more.
+/// Disconnects, when dropped, the clients that authenticated with a credential that is no longer
+/// valid.
 #[must_use = "whoever is to go, goes when this is dropped"]
 pub struct Farewell {
     topics: Topics,
@@ -112,23 +113,24 @@ const MALFORMED: ::topics::record::Malformed = ::topics::record::Malformed {
 };
 
 impl Topics {
-    /// All users, by name.
+    /// Returns all users, by name.
     pub fn users(&self) -> Vec<Arc<User>> {
         self.state.users.lock().users.iter().cloned().collect()
     }
 
-    /// The user of that name.
+    /// Returns a user by name.
     pub fn user(&self, name: &str) -> Option<Arc<User>> {
         self.state.users.lock().users.find(name).cloned()
     }
 
-    /// Whether there are users: then everybody has to say who it is.
+    /// Returns whether there are users: then clients must authenticate.
     pub fn has_users(&self) -> bool {
         !self.state.users.lock().users.is_empty()
     }
 
-    /// Changes what is kept of a user: all of it or nothing. It counts at once, and is answered when it
-    /// is on disk. Whoever came in by what does not let in any more is sent away.
+    /// Changes a user: all changes or none. The change takes effect at once and is answered when it
+    /// is durable. Clients that authenticated with a credential that is no longer valid are
+    /// disconnected.
     pub fn change_user(
         &self,
         name: &str,
@@ -137,8 +139,9 @@ impl Topics {
         self.change_user_from_within(name, changes).0
     }
 
-    /// The same, asked by whoever may be sent away for it: nobody is before the farewell is dropped,
-    /// which whoever asked holds until it is answered.
+    /// Like [`Topics::change_user`], for a caller that may itself be disconnected by the change: no
+    /// client is disconnected before the farewell is dropped, which the caller holds until the
+    /// answer is sent.
     pub fn change_user_from_within(
         &self,
         name: &str,
@@ -194,7 +197,7 @@ impl Topics {
                 ticket
             }
         };
-        // What is too long now is shortened after the next change.
+        // A stream that cannot be rewritten now is rewritten after the next change.
         let _ = kept.shorten(journal, now_ms);
         Ok(ticket)
     }

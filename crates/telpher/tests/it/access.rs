@@ -354,7 +354,7 @@ fn an_administrator_administers_from_the_command_line_where_tokens_are_required(
         agent
             .run(line)
             .expect(6)
-            .tells("only an administrator may", "");
+            .tells("an administrator's token is required", "");
         admin.run(line).expect(0);
     }
     let add = |bearer: &Bearer| {

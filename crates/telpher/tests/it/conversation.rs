@@ -159,7 +159,9 @@ fn what_is_wrong_with_a_conversation_is_told_with_a_way_on() {
     run("context c-1 --budget 1")
         .expect(1)
         .tells("over_budget", "--drop-first");
-    run("context c-1").expect(2).tells("a budget is needed", "");
+    run("context c-1")
+        .expect(2)
+        .tells("a budget is required", "");
     run("import c-1 no-such-file")
         .expect(3)
         .tells("no-such-file", "standard input");

@@ -482,7 +482,7 @@ fn topics_have_a_limit_on_partitions_deleted_ones_included() {
     let url = node.url("native");
     let run = |line: &str| place.run(&format!("{line} --url {url}"));
     run("topic create one --partitions 4").expect(6).tells(
-        "too many partitions: 3 more may be made (limit 3, `topics.partitions_max`)",
+        "too many partitions: 3 more can be created (limit 3, `topics.partitions_max`)",
         "",
     );
     run("topic create one --partitions 3").expect(0);

@@ -191,7 +191,7 @@ fn errors_have_a_hint() {
     let home = Home::new();
     home.run(&["create", "t"], "").expect(0);
     home.run(&["create", "t"], "").expect(1).tells(
-        "conflict: topic `t` is there already",
+        "conflict: topic `t` already exists",
         "`telpher topic describe t` shows the topic",
     );
     home.run(&["consume", "t", "--from", "7"], "")

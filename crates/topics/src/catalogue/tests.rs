@@ -25,7 +25,7 @@ fn a_topic_is_found_by_its_name_and_by_its_id() {
     assert_eq!((gone.name.as_str(), gone.created_ms), ("b", 5));
     assert_eq!((catalogue.get("b"), catalogue.by_id(id(1))), (None, None));
     assert_eq!(catalogue.remove(id(1)), None);
-    // Another topic of that name is another topic.
+    // A new topic of the same name is another topic.
     let again = catalogue.decide_create(id(9), "b", 1, &[], 6).unwrap();
     catalogue.put(again);
     assert_eq!(catalogue.by_id(id(1)), None);
@@ -95,7 +95,7 @@ fn one_wrong_value_changes_nothing() {
     catalogue.put(altered);
     let value = |catalogue: &Catalogue| catalogue.get("a").unwrap().config.retention_ms();
     assert_eq!(value(&catalogue), Some(5));
-    // What is replaced and not named is the default again.
+    // A replaced configuration resets the keys that are not named.
     let configs = [("retention.bytes", Some("9")), ("segment.bytes", None)];
     let replaced = catalogue.decide_replace("a", &configs).unwrap();
     catalogue.put(replaced);

@@ -7,10 +7,10 @@ use crate::partition::{Batch, Change, Decision, Limits, Marker, Place, Sequenced
 
 const KEEP_MS: i64 = 10;
 
-/// A record as it is kept: its offset, its key and what it says.
+/// A stored record: its offset, its key and its value.
 type Kept = (u64, Option<u8>, Option<u32>);
 
-/// A batch as it is kept.
+/// A stored batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stored {
     last_offset: u64,
@@ -31,7 +31,7 @@ impl Stored {
     }
 }
 
-/// A partition with all that is in it.
+/// A partition with all its batches.
 struct World {
     partition: Partition,
     stored: Vec<Stored>,
@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// Records of keys and values, perhaps in a producer's transaction.
+    /// Appends records of keys and values, possibly in a producer's transaction.
     fn write(&mut self, producer: Option<i64>, records: &[(Option<u8>, Option<u32>)]) {
         let offsets = records.len() as u32;
         let sequenced = producer.map(|id| {
@@ -128,7 +128,7 @@ impl World {
         self.partition.apply(change);
     }
 
-    /// What a shell does: two passes over the batches that are settled.
+    /// Compacts as a shell does: two passes over the stable batches.
     fn rewrite(&mut self, bytes_max: usize) -> Change {
         let until = self.partition.last_stable();
         let settled = self.stored.partition_point(|it| it.last_offset < until);
@@ -159,8 +159,8 @@ impl World {
         Change::Cleaned(cleaned)
     }
 
-    /// The newest value of each key that a reader of what is committed finds, and all deletions it
-    /// is shown.
+    /// Returns the newest value of each key that a `read_committed` reader finds, and all deletions
+    /// that it sees.
     fn table(&self) -> (HashMap<u8, u32>, usize) {
         let end = self.partition.last_stable();
         let told: Vec<_> = self.partition.aborted(0, end).collect();
@@ -201,7 +201,7 @@ impl World {
     }
 }
 
-/// What is left of a batch.
+/// A batch after the compaction.
 fn thin(sweep: &mut Sweep, mut batch: Stored) -> Option<Stored> {
     let seen = batch.seen();
     match sweep.judge(&seen) {
@@ -238,7 +238,7 @@ fn of_each_key_the_newest_record_is_left_where_it_was() {
     world.compact(usize::MAX);
     assert_eq!(world.offsets(), [1, 4, 5]);
     assert_eq!(world.partition.cleaned(), 6);
-    // Nothing is new: nothing changes.
+    // Nothing is new, so nothing changes.
     let before = world.stored.clone();
     world.compact(usize::MAX);
     assert_eq!(world.stored, before);
@@ -271,7 +271,7 @@ fn what_was_aborted_goes_and_counts_for_no_key() {
     world.write(Some(7), &[(Some(2), Some(20))]);
     world.end(7, Ending::Commit);
     world.compact(usize::MAX);
-    // The markers: of the abort, whose records were there when it was looked at, and of the commit.
+    // The markers: of the abort, whose records existed at the first pass, and of the commit.
     assert_eq!(world.offsets(), [0, 2, 3, 4]);
     world.compact(usize::MAX);
     assert_eq!(world.stored[1].horizon_ms, Some(KEEP_MS));
@@ -279,7 +279,7 @@ fn what_was_aborted_goes_and_counts_for_no_key() {
     world.now_ms = KEEP_MS;
     world.compact(usize::MAX);
     assert_eq!(world.offsets(), [0, 3, 4]);
-    // A marker is there as long as anything that it ends.
+    // A marker stays as long as records that it ends.
     world.write(None, &[(Some(2), Some(21))]);
     world.compact(usize::MAX);
     assert_eq!(world.offsets(), [0, 4, 5]);
@@ -302,7 +302,7 @@ fn a_transaction_that_goes_on_is_left_alone() {
     assert_eq!(world.offsets(), [2, 3]);
 }
 
-/// As after a crash between the new batches and the change that tells of them.
+/// As after a crash between the new batches and the record of the change.
 #[test]
 fn what_is_committed_behind_an_aborted_transaction_stays_though_its_marker_is_gone() {
     let mut world = World::new();
@@ -394,7 +394,7 @@ proptest! {
                 }
             }
         }
-        // In the end, with time, there is one record for each key, and no markers.
+        // In the end there is one record for each key, and no marker.
         for producer in 0..3 {
             world.end(producer, Ending::Abort);
         }

@@ -20,7 +20,7 @@ struct Row {
 macro_rules! keys {
     ($($key:ident = $number:literal, $name:literal, $values:expr, $default:literal,
         $broker_name:expr, $documentation:literal;)*) => {
-        /// A configuration key of a topic. The numbers stand on disk.
+        /// A configuration key of a topic. The numbers are stored on disk.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Key {
@@ -72,10 +72,10 @@ keys! {
         "Accepted; partitions have no segment files of their own.";
     FlushMessages = 14, "flush.messages", Long(1, LONG_MAX), "9223372036854775807",
         Some("log.flush.interval.messages"),
-        "Accepted; acknowledged records are on disk whatever it says (see telpher.durability).";
+        "Accepted; acknowledged records are on disk in any case (see telpher.durability).";
     FlushMs = 15, "flush.ms", Long(0, LONG_MAX), "9223372036854775807",
         Some("log.flush.interval.ms"),
-        "Accepted; acknowledged records are on disk whatever it says (see telpher.durability).";
+        "Accepted; acknowledged records are on disk in any case (see telpher.durability).";
     FollowerThrottledReplicas = 16, "follower.replication.throttled.replicas", Replicas, "",
         None,
         "Accepted; there is one broker, and no replication between brokers.";
@@ -122,7 +122,7 @@ keys! {
         "Accepted; there is one broker, and acks=all is answered when its disk has the records.";
     Preallocate = 28, "preallocate", Flag, "false",
         Some("log.preallocate"),
-        "Accepted; the journal preallocates its segments.";
+        "Accepted; the write-ahead log preallocates its segments.";
     RemoteLogCopyDisable = 29, "remote.log.copy.disable", Flag, "false",
         None,
         "Accepted; there is no remote storage.";
@@ -141,7 +141,7 @@ keys! {
     // Below 14 bytes Kafka's own segments do not hold a batch's header.
     SegmentBytes = 8, "segment.bytes", Int { range: (14, INT_MAX), or: None }, "1073741824",
         Some("log.segment.bytes"),
-        "Accepted; the journal's segments are shared by all partitions (journal.segment_size).";
+        "Accepted; the write-ahead log's segments are shared by all partitions (journal.segment_size).";
     SegmentIndexBytes = 32, "segment.index.bytes", Int { range: (4, INT_MAX), or: None }, "10485760",
         Some("log.index.size.max.bytes"),
         "Accepted; the node sizes its index itself.";
@@ -153,19 +153,19 @@ keys! {
         "After this time the newest records of a partition may be compacted too, in milliseconds.";
     Durability = 9, "telpher.durability", Word(&["disk", "memory"]), "disk",
         None,
-        "disk: records are acknowledged and shown when they are on disk; memory: when they are taken.";
+        "disk: records are acknowledged and shown when they are on disk; memory: at once.";
     UncleanLeaderElection = 35, "unclean.leader.election.enable", Flag, "false",
         Some("unclean.leader.election.enable"),
         "Accepted; there is one broker, and no election.";
 }
 
 impl Key {
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// The key of that name.
+    /// Returns the key of this name.
     pub fn parse(name: &str) -> Result<Self, BadConfig> {
         let key = Self::ALL.iter().find(|it| it.name() == name);
         key.copied().ok_or_else(|| BadConfig::Key {
@@ -177,27 +177,28 @@ impl Key {
         Self::ALL.iter().copied().find(|it| *it as u8 == number)
     }
 
-    /// The value where nothing is set.
+    /// Returns the default value.
     pub fn default(self) -> &'static str {
         self.row().default
     }
 
-    /// The type of its values.
+    /// Returns the type of its values.
     pub fn kind(self) -> Kind {
         self.row().values.kind()
     }
 
-    /// The broker configuration from which Kafka takes the default of this key, if there is one.
+    /// Returns the broker configuration from which Kafka takes the default of this key, if there is
+    /// one.
     pub fn broker_name(self) -> Option<&'static str> {
         self.row().broker_name
     }
 
-    /// A sentence about the key: what it does here.
+    /// Returns one sentence about the effect of the key.
     pub fn documentation(self) -> &'static str {
         self.row().documentation
     }
 
-    /// Whether Kafka 4 has the key: descriptions show others only where they are set.
+    /// Returns whether Kafka 4 has the key. Descriptions show other keys only where they are set.
     pub fn is_current(self) -> bool {
         self != Self::MessageDownconversion
     }
@@ -217,7 +218,7 @@ impl Key {
     }
 }
 
-/// The names of all keys, for an error.
+/// Returns the names of all keys, for an error.
 pub(super) fn names() -> String {
     let names: Vec<_> = Key::ALL.iter().map(|key| key.name()).collect();
     names.join(", ")

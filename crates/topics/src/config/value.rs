@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The type of a value, as DescribeConfigs says it.
+/// The type of a value, as DescribeConfigs reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `true` or `false`.
@@ -15,7 +15,7 @@ pub enum Kind {
     Long,
     /// A number with a fraction.
     Double,
-    /// Words with commas between.
+    /// Words separated by commas.
     List,
 }
 
@@ -24,7 +24,7 @@ pub enum Kind {
 pub(super) enum Values {
     Flag,
     Word(&'static [&'static str]),
-    /// 32 bits: the lowest and the highest number, and perhaps a number outside of that range.
+    /// 32 bits: the lowest and the highest number, and possibly one number outside of that range.
     Int {
         range: (i64, i64),
         or: Option<i64>,
@@ -33,7 +33,7 @@ pub(super) enum Values {
     Long(i64, i64),
     /// From 0 to 1.
     Ratio,
-    /// One or more of these words.
+    /// A list of one or more of these words.
     List(&'static [&'static str]),
     /// `*`, or pairs of a partition and a broker (`0:1,1:1`); or nothing.
     Replicas,
@@ -42,7 +42,7 @@ pub(super) enum Values {
 impl Values {
     pub(super) fn kind(self) -> Kind {
         match self {
-            // A flag that cannot be set is a flag to those who look at it.
+            // DescribeConfigs reports a flag that cannot be set as a flag too.
             Self::Flag | Self::Word(["false"]) => Kind::Flag,
             Self::Word(_) => Kind::Word,
             Self::Int { .. } => Kind::Int,
@@ -52,7 +52,7 @@ impl Values {
         }
     }
 
-    /// Whether `value` is one of these values.
+    /// Returns whether `value` is accepted.
     pub(super) fn has(self, value: &str) -> bool {
         let value = value.trim_matches(|it| self.is_trimmed() && char::is_whitespace(it));
         let number = || value.parse::<i64>().ok();
@@ -73,7 +73,8 @@ impl Values {
         }
     }
 
-    /// Kafka's parser ignores spaces around numbers and flags.
+    /// Returns whether spaces around the value are ignored, as Kafka's parser does for numbers and
+    /// flags.
     fn is_trimmed(self) -> bool {
         matches!(
             self,
@@ -101,7 +102,7 @@ impl fmt::Display for Values {
     }
 }
 
-/// A flag in Kafka's spelling: the case does not matter.
+/// Parses a flag as Kafka does, ignoring case.
 pub(super) fn flag(value: &str) -> Option<bool> {
     match value {
         _ if value.eq_ignore_ascii_case("true") => Some(true),
@@ -110,19 +111,19 @@ pub(super) fn flag(value: &str) -> Option<bool> {
     }
 }
 
-/// A number from 0 to 1.
+/// Parses a number from 0 to 1.
 pub(super) fn ratio(value: &str) -> Option<f64> {
     let number = value.trim().parse::<f64>().ok();
     number.filter(|it| (0.0..=1.0).contains(it))
 }
 
-/// `partition:broker`
+/// Parses `partition:broker`.
 fn is_replica(item: &str) -> Option<(u32, u32)> {
     let (partition, broker) = item.split_once(':')?;
     Some((partition.parse().ok()?, broker.parse().ok()?))
 }
 
-/// The words of a list.
+/// Returns the words of a list.
 pub(super) fn items(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|it| !it.is_empty())
 }

@@ -1,4 +1,4 @@
-//! A producer takes a `transactional.id`: InitProducerId.
+//! InitProducerId: a producer acquires a `transactional.id`.
 
 use std::collections::BTreeSet;
 
@@ -6,42 +6,42 @@ use super::transaction::NOT_STARTED;
 use super::{Coordinator, Denied, State, Transaction};
 use crate::ids::{NO_EPOCH, ProducerId};
 
-/// What a producer that goes on after an error believes to be (KIP-360).
+/// The identity that a producer expects to have when it continues after an error (KIP-360).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// Who.
+    /// The producer id.
     pub producer: ProducerId,
-    /// In which epoch.
+    /// The producer epoch.
     pub epoch: i16,
 }
 
-/// Who the producer is from now on.
+/// The identity that the producer gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Who.
+    /// The producer id.
     pub producer: ProducerId,
-    /// In which epoch.
+    /// The producer epoch.
     pub epoch: i16,
 }
 
-/// What becomes of the request.
+/// The decision on the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Init {
-    /// To be written, taken, and answered with its producer and epoch when it is durable.
+    /// To be written, applied, and answered with its producer id and epoch when it is durable.
     Write(Transaction),
-    /// A retry of what was done; to be answered when that is durable.
+    /// A retry of a finished request; to be answered when that is durable.
     Already(Answer),
-    /// To be written and taken, and answered with CONCURRENT_TRANSACTIONS when it is durable: the
-    /// transaction of the producer before is aborted first.
+    /// To be written and applied, and answered with CONCURRENT_TRANSACTIONS when it is durable: the
+    /// transaction of the previous producer is aborted first.
     Abort(Transaction),
 }
 
-/// The highest epoch but one is not given away: it is left for fencing.
+/// The highest epoch that a producer gets: the next one is reserved for fencing.
 const EPOCH_MAX: i16 = i16::MAX - 1;
 
 impl Coordinator {
-    /// Gives a `transactional.id` to a producer, and fences whoever had it. `fresh` is an id that
-    /// nobody has, for when one is needed.
+    /// Assigns a `transactional.id` to a producer and fences the previous one. `fresh` is an unused
+    /// producer id, for when one is needed.
     pub fn init(
         &self,
         name: &str,
@@ -100,7 +100,7 @@ impl Coordinator {
 }
 
 impl Transaction {
-    /// Whether somebody who believes to be that may be whoever has the name.
+    /// Returns whether a producer with this expected identity may own the `transactional.id`.
     fn may_be(&self, expected: Expected) -> bool {
         let was = self.last_producer == Some(expected.producer) && expected.epoch >= EPOCH_MAX;
         expected.producer == self.producer || was
@@ -123,7 +123,7 @@ impl Transaction {
                 last_epoch,
                 ..self
             })),
-            // Nobody fenced it since: that would have cleared the last epoch.
+            // It was not fenced since: fencing clears the last epoch.
             Some(expected) if expected.epoch == self.last_epoch => {
                 Ok(Init::Already(Answer { producer, epoch }))
             }

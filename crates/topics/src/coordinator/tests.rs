@@ -11,7 +11,7 @@ const BOUNDS: Bounds = Bounds {
     timeout_ms_max: 1000,
 };
 
-/// The partition of that number.
+/// Returns the partition of this number.
 fn partition(index: u32) -> Participant {
     let topic = TopicId([1; 16]);
     Participant::Partition { topic, index }
@@ -21,10 +21,10 @@ fn partition(index: u32) -> Participant {
 ///
 /// | line | does |
 /// |---|---|
-/// | `init NAME [PRODUCER EPOCH]` | takes the name; goes on as that producer |
+/// | `init NAME [PRODUCER EPOCH]` | acquires the name, or continues as that producer |
 /// | `add NAME PRODUCER EPOCH PARTITION…` · `group NAME PRODUCER EPOCH GROUP` | participants |
 /// | `verify NAME PRODUCER EPOCH PARTITION` | |
-/// | `commit NAME PRODUCER EPOCH` · `abort …` | the end that the producer wants |
+/// | `commit NAME PRODUCER EPOCH` · `abort …` | the producer ends the transaction |
 /// | `done NAME EPOCH` | its markers are durable |
 /// | `at TIME` · `overdue` · `expired UNUSED` | |
 /// | `show NAME` · `prepared` · `exhaust NAME` | |
@@ -143,7 +143,7 @@ impl Desk {
         }
     }
 
-    /// What is not about one claim.
+    /// Runs the commands that are not about one claim.
     fn whole(&mut self, words: &[&str]) -> String {
         let number = |at: usize| words[at].parse::<i64>().expect("a number");
         match words[0] {
@@ -256,12 +256,12 @@ fn while_a_transaction_is_being_ended_everybody_is_told_to_try_again() {
         "init a: Empty 100.0 with 0
          add a 100 0 1: Ongoing 100.0 with 1
          commit a 100 0: PrepareCommit 100.0 with 1
-         commit a 100 0: the transaction before is being ended
+         commit a 100 0: the previous transaction is still being ended
          abort a 100 0: the transaction is PrepareCommit
-         add a 100 0 2: the transaction before is being ended
-         verify a 100 0 1: the transaction before is being ended
-         init a: the transaction before is being ended
-         init a 100 0: the transaction before is being ended
+         add a 100 0 2: the previous transaction is still being ended
+         verify a 100 0 1: the previous transaction is still being ended
+         init a: the previous transaction is still being ended
+         init a 100 0: the previous transaction is still being ended
          done a 1: not prepared
          done a 0: CompleteCommit 100.0 with 0",
     );
@@ -283,12 +283,12 @@ fn whoever_takes_a_name_fences_whoever_had_it() {
         "init a: Empty 100.0 with 0
          add a 100 0 1: Ongoing 100.0 with 1
          init a: later, PrepareAbort 100.1 with 1
-         add a 100 0 2: another producer has the transactional id now
-         commit a 100 0: another producer has the transactional id now
-         init a: the transaction before is being ended
+         add a 100 0 2: a newer producer uses the transactional id
+         commit a 100 0: a newer producer uses the transactional id
+         init a: the previous transaction is still being ended
          done a 1: CompleteAbort 100.1 with 0
          init a: Empty 100.2 with 0
-         add a 100 1 1: another producer has the transactional id now
+         add a 100 1 1: a newer producer uses the transactional id
          add a 100 2 1: Ongoing 100.2 with 1",
     );
 }
@@ -307,9 +307,9 @@ fn a_producer_that_goes_on_is_given_the_next_epoch_once() {
          init a 100 0: Empty 100.1 with 0
          init a 100 0: still 100.1
          init a: Empty 100.2 with 0
-         init a 100 0: another producer has the transactional id now
-         init a 100 1: another producer has the transactional id now
-         init a 101 2: another producer has the transactional id now",
+         init a 100 0: a newer producer uses the transactional id
+         init a 100 1: a newer producer uses the transactional id
+         init a 101 2: a newer producer uses the transactional id",
     );
 }
 
@@ -324,7 +324,7 @@ fn a_zombie_does_not_abort_the_transaction_of_its_successor() {
         "init a: Empty 100.0 with 0
          init a: Empty 100.1 with 0
          add a 100 1 1: Ongoing 100.1 with 1
-         init a 100 0: another producer has the transactional id now
+         init a 100 0: a newer producer uses the transactional id
          show a: Ongoing 100.1 with 1",
     );
 }
@@ -344,8 +344,8 @@ fn a_retry_of_a_producer_that_was_fenced_since_is_refused() {
          add a 100 1 1: Ongoing 100.1 with 1
          init a: later, PrepareAbort 100.2 with 1
          done a 2: CompleteAbort 100.2 with 0
-         init a 100 0: another producer has the transactional id now
-         init a 100 1: another producer has the transactional id now",
+         init a 100 0: a newer producer uses the transactional id
+         init a 100 1: a newer producer uses the transactional id",
     );
 }
 
@@ -371,7 +371,7 @@ fn when_the_epochs_are_used_up_there_is_another_id() {
          exhaust a: Empty 102.32766 with 0
          init a 102 32766: Empty 103.0 with 0
          init a 102 32766: still 103.0
-         init a 102 5: another producer has the transactional id now",
+         init a 102 5: a newer producer uses the transactional id",
     );
 }
 
@@ -399,7 +399,7 @@ fn a_transaction_that_takes_too_long_is_aborted_in_an_epoch_nobody_has() {
          add b 101 0 1: Ongoing 101.0 with 1
          overdue:  (next Some(600))
          overdue: PrepareAbort 100.1 with 2 (next Some(600))
-         commit a 100 0: another producer has the transactional id now
+         commit a 100 0: a newer producer uses the transactional id
          done a 1: CompleteAbort 100.1 with 0
          overdue:  (next Some(800))",
     );
@@ -421,9 +421,9 @@ fn what_was_not_added_is_not_verified() {
          add a 100 0 1: Ongoing 100.0 with 1
          verify a 100 0 1: yes
          verify a 100 0 2: the transaction is Ongoing
-         verify a 100 1 1: another producer has the transactional id now
-         verify a 99 0 1: the transactional id is not known, or not with this producer
-         verify b 100 0 1: the transactional id is not known, or not with this producer",
+         verify a 100 1 1: a newer producer uses the transactional id
+         verify a 99 0 1: the transactional id is unknown, or belongs to another producer id
+         verify b 100 0 1: the transactional id is unknown, or belongs to another producer id",
     );
 }
 
@@ -444,13 +444,13 @@ fn what_does_not_fit_is_refused_and_what_is_unused_makes_room() {
          init d
          show a
          show b",
-        "init -: a transactional id is not empty
-         commit a 100 0: the transactional id is not known, or not with this producer
+        "init -: the transactional id is empty
+         commit a 100 0: the transactional id is unknown, or belongs to another producer id
          init a: Empty 101.0 with 0
          init b: Empty 102.0 with 0
          init c: Empty 103.0 with 0
-         init d: more than 3 transactional ids
-         add a 101 0 1 2 3 4 5: more than 4 participants of a transaction
+         init d: too many transactional ids (limit 3)
+         add a 101 0 1 2 3 4 5: too many participants in a transaction (limit 4)
          add a 101 0 1: Ongoing 101.0 with 1
          commit a 101 0: PrepareCommit 101.0 with 1
          expired 1000: b, c

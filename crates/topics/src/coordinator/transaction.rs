@@ -1,39 +1,39 @@
-//! One transaction, and how it goes on.
+//! The state of one transaction and its transitions.
 
 use std::collections::BTreeSet;
 
 use crate::ids::{NO_EPOCH, ProducerId, TopicId};
 use crate::partition::Ending;
 
-/// Who takes part in a transaction.
+/// A participant of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Participant {
     /// A partition.
     Partition {
-        /// Of which topic.
+        /// The topic.
         topic: TopicId,
-        /// Which one, from 0.
+        /// The index of the partition, from 0.
         index: u32,
     },
     /// The offsets of a consumer group.
     Group(String),
 }
 
-/// How far a transaction is. The numbers and names are Kafka's.
+/// The state of a transaction. Numbers and names are Kafka's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
-    /// There has been none yet.
+    /// No participant was added yet.
     Empty = 0,
-    /// It has participants.
+    /// The transaction has participants.
     Ongoing = 1,
-    /// It will be committed whatever happens.
+    /// The transaction will be committed.
     PrepareCommit = 2,
-    /// It will be aborted whatever happens.
+    /// The transaction will be aborted.
     PrepareAbort = 3,
-    /// It was committed everywhere.
+    /// All participants have committed it.
     CompleteCommit = 4,
-    /// It was aborted everywhere.
+    /// All participants have aborted it.
     CompleteAbort = 5,
 }
 
@@ -47,12 +47,12 @@ impl State {
         Self::CompleteAbort,
     ];
 
-    /// The state of that number.
+    /// Returns the state of this number.
     pub fn from_u8(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|it| *it as u8 == number)
     }
 
-    /// As tools show it.
+    /// Returns the name that Kafka's tools show.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Empty => "Empty",
@@ -64,7 +64,7 @@ impl State {
         }
     }
 
-    /// How it is being ended.
+    /// Returns how a prepared transaction ends.
     pub fn ending(self) -> Option<Ending> {
         match self {
             Self::PrepareCommit => Some(Ending::Commit),
@@ -81,28 +81,28 @@ impl State {
     }
 }
 
-/// What is known of a `transactional.id`.
+/// The state of a `transactional.id`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
     /// The `transactional.id`.
     pub name: String,
-    /// Who has it.
+    /// The producer id.
     pub producer: ProducerId,
-    /// In which epoch.
+    /// The producer epoch.
     pub epoch: i16,
-    /// Who had it before its epochs were used up.
+    /// The previous producer id, if its epochs were used up.
     pub last_producer: Option<ProducerId>,
-    /// In which epoch it was asked for by whoever has it; -1 if that did not matter.
+    /// The epoch that the producer stated when it got the present one; -1 if it stated none.
     pub last_epoch: i16,
-    /// How long it may take.
+    /// The transaction timeout, in milliseconds.
     pub timeout_ms: i32,
-    /// How far it is.
+    /// The state.
     pub state: State,
-    /// Who takes part.
+    /// The participants.
     pub participants: BTreeSet<Participant>,
-    /// When its first participant was added; -1 for none.
+    /// When the first participant was added, in milliseconds since 1970-01-01 UTC; -1 for none.
     pub started_ms: i64,
-    /// When it was last changed.
+    /// When it was last changed, in milliseconds since 1970-01-01 UTC.
     pub updated_ms: i64,
 }
 
@@ -120,7 +120,7 @@ impl Transaction {
         }
     }
 
-    /// To be aborted in the next epoch, so that its producer cannot go on.
+    /// Returns it prepared to be aborted in the next epoch, so that its producer is fenced.
     pub(super) fn fenced(&self, now_ms: i64) -> Self {
         Self {
             epoch: self.epoch.saturating_add(1),

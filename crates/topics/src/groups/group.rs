@@ -1,4 +1,4 @@
-//! One group: its members, its generation, and how it gets from one to the next.
+//! A consumer group: its members, its generation and its rebalances.
 //!
 //! ```text
 //! Empty => Preparing => (Completing | Empty)
@@ -25,15 +25,16 @@ use super::options::Options;
 use super::record::{Record, Snapshot};
 use super::terms::{Caller, Candidate, Decision, Joined, Refused, State, Synced, Token};
 
-/// Between two looks whether anybody has come, at least: members may ask for a rebalance of no time.
+/// The shortest interval at which a group without joined members is looked at again: members may
+/// ask for a rebalance timeout of 0.
 const NOBODY_MS: u32 = 1_000;
 
-/// What one event may look at, and where what it decides goes.
+/// The context of one event: options, time, and the output for decisions.
 pub(super) struct Step<'a> {
     pub(super) options: &'a Options,
-    /// The time of the event, on a clock that never steps, in milliseconds.
+    /// The time of the event on a monotonic clock, in milliseconds.
     pub(super) now_ms: u64,
-    /// The same by the wall clock, for what is kept.
+    /// The time of the event on the wall clock, for records.
     pub(super) unix_ms: u64,
     pub(super) out: &'a mut Vec<Decision>,
 }
@@ -57,14 +58,14 @@ enum Phase {
     Empty,
     Preparing {
         due_ms: u64,
-        /// What is left of the time in which an empty group waits for more members.
+        /// The rest of the time in which an empty group waits for more members.
         patience: Option<Patience>,
     },
     Completing {
         due_ms: u64,
     },
     Stable {
-        /// When those are gone that have not asked for what is assigned to them.
+        /// When members that have not synced are removed.
         due_ms: Option<u64>,
     },
 }
@@ -72,37 +73,37 @@ enum Phase {
 #[derive(Clone, Copy, Debug)]
 struct Patience {
     left_ms: u32,
-    /// Somebody came since it was last looked at.
+    /// A member has joined since the last timer.
     has_new: bool,
 }
 
-/// See the module's documentation.
+/// A consumer group; see the module's documentation.
 #[derive(Debug)]
 pub(super) struct Group {
     id: Arc<str>,
     /// Empty if it never had members.
     protocol_type: Box<str>,
     generation: i32,
-    /// There if there are members of a generation, as is the leader.
+    /// Some while a generation has members, as is the leader.
     protocol: Option<Box<str>>,
     leader: Option<Arc<str>>,
     members: BTreeMap<Arc<str>, Member>,
     /// Static members, by instance.
     instances: BTreeMap<Box<str>, Arc<str>>,
-    /// Those that were told who they are and have not joined as that, and when they are given up.
+    /// Members that got an id and have not joined with it, and when they are dropped.
     expected: BTreeMap<Arc<str>, u64>,
     phase: Phase,
-    /// Since when it stands where it was kept last.
+    /// Since when the group has the state that was recorded last.
     since_ms: u64,
-    /// As it was kept last, if it does not stand there any more.
+    /// The state that was recorded last, if the group has changed since.
     before: Option<Box<Snapshot>>,
     pub(super) offsets: Offsets,
-    /// Where the timer of this group is set: never behind what is due next.
+    /// When the timer of this group is set: never later than the next deadline.
     pub(super) timer_ms: Option<u64>,
 }
 
 impl Group {
-    /// A group that nobody knew.
+    /// Returns a new group.
     pub(super) fn new(id: Arc<str>) -> Self {
         Self {
             id,
@@ -138,18 +139,18 @@ impl Group {
         matches!(self.phase, Phase::Empty)
     }
 
-    /// Nothing would be missed without it, not even a record. A group whose last offsets were deleted
-    /// stays, as in Kafka, until it is deleted or expires.
+    /// Returns whether the group can be dropped without a trace, not even a record. A group whose
+    /// last offsets were deleted stays, as in Kafka, until it is deleted or expires.
     pub(super) fn is_nothing(&self) -> bool {
         self.is_vacant() && self.generation == 0 && !self.offsets.is_emptied()
     }
 
-    /// It has no members and no offsets.
+    /// Returns whether it has neither members nor offsets.
     pub(super) fn is_vacant(&self) -> bool {
         self.is_empty() && self.expected.is_empty() && self.offsets.count() == 0
     }
 
-    /// The member is one, and the instance it claims to be.
+    /// Checks that the member exists and has the instance id that it states.
     fn check_member(&self, member: &str, instance: Option<&str>) -> Result<(), Refused> {
         if let Some(instance) = instance {
             let current = self.instances.get(instance);
@@ -164,7 +165,7 @@ impl Group {
         }
     }
 
-    /// The same, and it is in this generation.
+    /// Checks the member and that its generation is the present one.
     fn check_caller(&self, caller: Caller<'_>) -> Result<(), Refused> {
         self.check_member(caller.member, caller.instance)?;
         match caller.generation == self.generation {
@@ -175,7 +176,7 @@ impl Group {
         }
     }
 
-    /// A member lives, and learns whether it has to join again.
+    /// Records a heartbeat. An error tells the member to join again.
     pub(super) fn heartbeat(&mut self, caller: Caller<'_>, now_ms: u64) -> Result<(), Refused> {
         self.check_caller(caller)?;
         self.heard(caller.member, now_ms);
@@ -192,14 +193,14 @@ impl Group {
         }
     }
 
-    /// The longest time that any member asks a rebalance to wait.
+    /// The longest rebalance timeout of its members.
     fn rebalance_timeout_ms(&self) -> u32 {
         let timeouts = self.members.values();
         let timeouts = timeouts.map(|it| it.profile.rebalance_timeout_ms);
         timeouts.max().unwrap_or_default()
     }
 
-    /// Everybody has to join again, unless that is so already.
+    /// Begins a rebalance, unless one has begun.
     fn prepare(&mut self, step: &mut Step<'_>) {
         let timeout_ms = self.rebalance_timeout_ms();
         let delay_ms = step.options.initial_rebalance_delay_ms;
@@ -226,8 +227,8 @@ impl Group {
         self.complete_if_all_are_there(step);
     }
 
-    /// The next generation begins if nobody is missing; an empty group waits for those it does not
-    /// know of.
+    /// Completes the rebalance if no member is missing. An empty group also waits for members that
+    /// it does not know yet.
     fn complete_if_all_are_there(&mut self, step: &mut Step<'_>) {
         let are_all_there = self.members.values().all(|it| it.joining.is_some());
         let waits = match self.phase {
@@ -239,9 +240,8 @@ impl Group {
         }
     }
 
-    /// The next generation begins with whoever is there. Static members that are not there stay
-    /// until their session is over: they were restarted, as a rule, and will ask for what is
-    /// assigned to them.
+    /// Begins the next generation with the members that have joined. Missing static members stay
+    /// until their session ends: usually they were restarted, and will ask for their assignment.
     fn complete(&mut self, step: &mut Step<'_>) {
         let missing = self.members.iter();
         let missing =
@@ -271,7 +271,7 @@ impl Group {
                 self.phase = Phase::Empty;
                 self.keep(step);
             }
-            // Nobody is there to lead: somebody comes, or the last session ends.
+            // No member can lead: wait until one joins or the last session ends.
             None => {
                 let due_ms = due_ms.max(after(step.now_ms, NOBODY_MS));
                 let patience = None;
@@ -284,8 +284,8 @@ impl Group {
         self.generation = self.generation.checked_add(1).unwrap_or(1);
     }
 
-    /// The protocol that most members like best of those that all know; of equals the one that the
-    /// leader likes better.
+    /// Returns the protocol with the most votes among those that all members support. If several
+    /// have as many, the leader's preference decides.
     fn vote(&self, leader: &str) -> Option<Box<str>> {
         let profiles = || self.members.values().map(|it| &it.profile);
         let is_common = |name: &str| profiles().all(|it| it.knows(name));
@@ -330,7 +330,7 @@ impl Group {
         }
     }
 
-    /// What a member of this generation is told; nothing of the others.
+    /// The answer to a member's join, without the other members.
     fn joined(&self, member: &Arc<str>) -> Joined {
         Joined {
             member: member.clone(),
@@ -343,7 +343,7 @@ impl Group {
         }
     }
 
-    /// What the leader is told of the others.
+    /// The members as the leader gets them.
     fn candidates(&self) -> Vec<Candidate> {
         let protocol = self.protocol.as_deref().unwrap_or_default();
         let members = self.members.iter();
@@ -355,7 +355,7 @@ impl Group {
         candidates.collect()
     }
 
-    /// Takes a member out; whatever it waits for ends. The caller looks after the rest.
+    /// Removes a member and ends its waiting requests. The caller handles the rest of the group.
     fn remove(&mut self, id: &str, step: &mut Step<'_>) {
         self.remember();
         let Some(member) = self.members.remove(id) else {
@@ -368,7 +368,7 @@ impl Group {
         end(&member, &Refused::UnknownMember, step);
     }
 
-    /// It stands as it stands, in the records too.
+    /// Appends a record of the group's present state.
     fn keep(&mut self, step: &mut Step<'_>) {
         self.since_ms = step.unix_ms;
         self.before = None;
@@ -376,7 +376,7 @@ impl Group {
     }
 }
 
-/// Whatever a member waits for ends.
+/// Ends the waiting requests of a member.
 fn end(member: &Member, refused: &Refused, step: &mut Step<'_>) {
     if let Some(token) = member.joining {
         step.joined(token, Err(refused.clone()));

@@ -1,32 +1,32 @@
-//! A member: what it says of itself, what it waits for, and when it is gone.
+//! A member of a group: its profile, its waiting requests and its deadline.
 
 use std::sync::Arc;
 
 use super::terms::{Join, Protocol, Token};
 
-/// What of a member outlives a restart.
+/// The part of a member that survives a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// Its `group.instance.id`, if it is a static member.
     pub instance: Option<Box<str>>,
-    /// What the client calls itself.
+    /// The client id.
     pub client_id: Box<str>,
-    /// Where it is.
+    /// The client's address.
     pub client_host: Box<str>,
-    /// It is gone when nothing was heard of it for so long.
+    /// The member is removed when it was silent for so long, in milliseconds.
     pub session_timeout_ms: u32,
-    /// How long a rebalance waits for it.
+    /// The time that a rebalance waits for it, in milliseconds.
     pub rebalance_timeout_ms: u32,
-    /// What it can do, what it likes best first.
+    /// The protocols that it supports, in its order of preference.
     pub protocols: Vec<Protocol>,
-    /// Topics that it is subscribed to, if it says so.
+    /// The topics that it is subscribed to, if it states them.
     pub topics: Option<Vec<Box<str>>>,
-    /// What is assigned to it.
+    /// Its assignment.
     pub assignment: Arc<[u8]>,
 }
 
 impl Profile {
-    /// What somebody says of itself who joins.
+    /// Returns the profile of a joining member.
     pub(super) fn of(join: Join<'_>) -> Self {
         Self {
             instance: join.instance.map(Box::from),
@@ -40,7 +40,7 @@ impl Profile {
         }
     }
 
-    /// Bytes that it takes in a record, about.
+    /// The approximate size in a record, in bytes.
     pub(super) fn size(&self) -> usize {
         let instance = self.instance.as_deref().map_or(0, str::len);
         let protocols = self.protocols.iter();
@@ -59,26 +59,26 @@ impl Profile {
         self.protocols.iter().any(|it| *it.name == *protocol)
     }
 
-    /// What it says in a protocol.
+    /// The member's metadata for a protocol.
     pub(super) fn metadata(&self, protocol: &str) -> Arc<[u8]> {
         let found = self.protocols.iter().find(|it| *it.name == *protocol);
         found.map(|it| it.metadata.clone()).unwrap_or_default()
     }
 }
 
-/// A member while the process lives.
+/// A member, with the state that does not survive a restart.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) profile: Profile,
-    /// It has not been in a generation yet.
+    /// True while it has not been in a generation.
     pub(super) is_new: bool,
     /// The join that waits for an answer.
     pub(super) joining: Option<Token>,
     /// The sync that waits for an answer.
     pub(super) syncing: Option<Token>,
-    /// It has asked for what this generation assigns.
+    /// True once it has synced in this generation.
     pub(super) has_synced: bool,
-    /// When it is gone if nothing is heard of it.
+    /// When it is removed unless it is heard of.
     pub(super) deadline_ms: u64,
 }
 
@@ -94,7 +94,7 @@ impl Member {
         }
     }
 
-    /// A member that was read back: it goes on where it was.
+    /// Returns a member as it was recorded.
     pub(super) fn restored(profile: Profile) -> Self {
         Self {
             is_new: false,
@@ -103,7 +103,7 @@ impl Member {
         }
     }
 
-    /// It lives. That does not bring the end of a new one nearer.
+    /// Extends the deadline after a sign of life. It never shortens the deadline of a new member.
     pub(super) fn heard(&mut self, now_ms: u64) {
         let until_ms = after(now_ms, self.profile.session_timeout_ms);
         self.deadline_ms = match self.is_new {
@@ -112,15 +112,15 @@ impl Member {
         };
     }
 
-    /// When it is gone. Who waits for an answer sends no heartbeats; of a new member nothing else
-    /// shows that it still waits.
+    /// Returns when it is removed. A waiting member sends no heartbeats, so it has no deadline; a
+    /// new one has, because nothing else shows that its client is still there.
     pub(super) fn expires_ms(&self) -> Option<u64> {
         let waits = self.joining.is_some() || self.syncing.is_some();
         (self.is_new || !waits).then_some(self.deadline_ms)
     }
 }
 
-/// A time that is not now.
+/// Returns a time that is later than now.
 pub(super) fn after(now_ms: u64, pause_ms: u32) -> u64 {
     now_ms.saturating_add(u64::from(pause_ms.max(1)))
 }

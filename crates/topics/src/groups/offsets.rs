@@ -1,4 +1,4 @@
-//! How far a group has read: what is committed, and what open transactions would commit.
+//! The offsets of a group: committed ones, and those of open transactions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use super::record::{MarkKept, Marks, Record};
 use super::terms::Mark;
 use crate::{Ending, ProducerId};
 
-/// Most marks of one record when all of them are written anew.
+/// The most marks in one record when all of them are rewritten.
 const MARKS_PER_RECORD: usize = 1_000;
 
-/// What was committed of one partition.
+/// The committed offset of one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// The next record to read.
+    /// The offset of the next record to read.
     pub offset: i64,
-    /// The leader epoch of the last record that was read, -1 if it is not known.
+    /// The leader epoch of the last record that was read, -1 if unknown.
     pub leader_epoch: i32,
-    /// The client's own.
+    /// The client's own text.
     pub metadata: Box<str>,
-    /// When, in milliseconds since 1970-01-01 UTC.
+    /// When it was committed, in milliseconds since 1970-01-01 UTC.
     pub committed_ms: u64,
-    /// When it is forgotten, if the client said so.
+    /// When it expires, if the client set it.
     pub expires_ms: Option<u64>,
-    /// Its place among all commits of the group.
+    /// Its position among all commits of the group.
     order: u64,
 }
 
@@ -33,13 +33,13 @@ type Partitions = BTreeMap<Arc<str>, BTreeMap<u32, Committed>>;
 #[derive(Debug, Default)]
 pub(super) struct Offsets {
     committed: Partitions,
-    /// What a producer's transaction would commit. None of these is empty.
+    /// The offsets of open transactions, by producer. None of the maps is empty.
     pending: BTreeMap<ProducerId, Partitions>,
-    /// Commits so far.
+    /// The number of commits so far.
     order: u64,
-    /// Marks that are held, committed and pending.
+    /// The number of stored marks, committed and pending.
     count: usize,
-    /// Whether any were forgotten: the group is there though it has none.
+    /// True once offsets were deleted: the group then exists even without offsets.
     has_forgotten: bool,
 }
 
@@ -48,17 +48,18 @@ impl Offsets {
         self.count
     }
 
-    /// Whether all that was held was forgotten.
+    /// Returns whether there were offsets and all were deleted.
     pub(super) fn is_emptied(&self) -> bool {
         self.has_forgotten && self.count == 0
     }
 
-    /// Restores what [`Offsets::is_emptied`] says.
+    /// Restores the state that [`Offsets::is_emptied`] returns.
     pub(super) fn emptied(&mut self) {
         self.has_forgotten = true;
     }
 
-    /// Marks that it takes more to hold that one, as committed or in that transaction.
+    /// Returns by how many marks the count grows if this one is stored, as committed or in that
+    /// transaction.
     pub(super) fn growth(
         &self,
         producer: Option<ProducerId>,
@@ -83,13 +84,13 @@ impl Offsets {
         flat(&self.committed)
     }
 
-    /// Whether an open transaction would commit an offset of that partition.
+    /// Returns whether an open transaction would commit an offset of this partition.
     pub(super) fn is_pending(&self, topic: &str, partition: u32) -> bool {
         let mut pending = self.pending.values().filter_map(|it| it.get(topic));
         pending.any(|it| it.contains_key(&partition))
     }
 
-    /// Takes marks in, as committed or in that transaction.
+    /// Stores marks, as committed or in that transaction.
     pub(super) fn commit(&mut self, producer: Option<ProducerId>, marks: &Marks) {
         if marks.marks.is_empty() {
             return;
@@ -113,13 +114,13 @@ impl Offsets {
         }
     }
 
-    /// Whether that producer has anything that its transaction would commit.
+    /// Returns whether that producer's transaction would commit offsets here.
     pub(super) fn has_pending(&self, producer: ProducerId) -> bool {
         self.pending.contains_key(&producer)
     }
 
-    /// A transaction has ended: what it would commit counts, or is forgotten. What was committed
-    /// behind it stays.
+    /// Ends a transaction: its marks become committed or are dropped. Marks that were committed
+    /// later stay.
     pub(super) fn end(&mut self, producer: ProducerId, ending: Ending) {
         let Some(pending) = self.pending.remove(&producer) else {
             return;
@@ -137,7 +138,7 @@ impl Offsets {
         }
     }
 
-    /// Forgets a partition, also in open transactions. Says whether there was anything.
+    /// Deletes the marks of a partition, also in open transactions. Returns whether there were any.
     pub(super) fn forget(&mut self, topic: &str, partition: u32) -> bool {
         let mut found = usize::from(take(&mut self.committed, topic, partition));
         for pending in self.pending.values_mut() {
@@ -149,14 +150,14 @@ impl Offsets {
         found > 0
     }
 
-    /// Partitions of that topic of which anything is held.
+    /// Returns the partitions of a topic that have marks.
     pub(super) fn partitions(&self, topic: &str) -> BTreeSet<u32> {
         let held = self.pending.values().chain([&self.committed]);
         let held = held.filter_map(|it| it.get(topic));
         held.flat_map(|it| it.keys().copied()).collect()
     }
 
-    /// Records that make the same again, in the order of the commits.
+    /// Returns records that restore these offsets, in the order of the commits.
     pub(super) fn records(&self, group: &Arc<str>) -> Vec<Record> {
         let pending = self.pending.iter();
         let pending = pending.flat_map(|(producer, it)| {

@@ -1,37 +1,40 @@
-//! What bounds a group, and how long it waits.
+//! Limits and timeouts of consumer groups.
 
-/// Times and limits of all groups. Times are in milliseconds.
+/// Timeouts, in milliseconds, and limits of all groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Shortest session timeout that a member may ask for (Kafka's `group.min.session.timeout.ms`).
+    /// The shortest session timeout that a member may set (Kafka's `group.min.session.timeout.ms`).
     pub session_timeout_ms_min: u32,
-    /// Longest session timeout that a member may ask for (Kafka's `group.max.session.timeout.ms`).
+    /// The longest session timeout that a member may set (Kafka's `group.max.session.timeout.ms`).
     pub session_timeout_ms_max: u32,
-    /// How long the first rebalance of an empty group waits for more members, again after each that
-    /// comes, up to the rebalance timeout. Kafka waits 3 s
-    /// (`group.initial.rebalance.delay.ms`), which every start of a lone consumer pays; members of
-    /// one deployment come within a fraction of that, and whoever is late costs one more rebalance.
+    /// The time that the first rebalance of an empty group waits for more members, again after each
+    /// that joins, up to the rebalance timeout. Kafka waits 3 s
+    /// (`group.initial.rebalance.delay.ms`), also when a single consumer starts. Members of one
+    /// deployment join within a fraction of that; a late member costs one more rebalance.
     pub initial_rebalance_delay_ms: u32,
-    /// How long a join of a new member waits at most: it has no identity yet under which it could
-    /// send heartbeats, so nothing else shows that it is gone. Kafka's constant is 5 minutes.
+    /// The longest time that the join of a new member waits. It has no member id yet, so it cannot
+    /// send heartbeats, and nothing else shows that its client is gone. Kafka's constant is 5
+    /// minutes.
     pub new_member_timeout_ms: u32,
-    /// How long offsets of a group without members are kept (Kafka's `offsets.retention.minutes`).
+    /// The time for which offsets of a group without members stay, in milliseconds (Kafka's
+    /// `offsets.retention.minutes`).
     pub offsets_retention_ms: u64,
-    /// Most groups.
+    /// The largest number of groups.
     pub groups_max: usize,
-    /// Most members of a group (Kafka's `group.max.size`), and most that were given an identity and
-    /// have not joined with it.
+    /// The largest number of members of a group (Kafka's `group.max.size`), and of member ids that
+    /// were given out and not used yet.
     pub members_max: usize,
-    /// Most protocols that a member may offer.
+    /// The largest number of protocols of a member.
     pub protocols_max: usize,
-    /// Most bytes of all that the members of a group say of themselves, and of what was assigned to
-    /// them: a group's record is not much longer.
+    /// The largest size of the data and assignments of all members of a group, in bytes: a group's
+    /// record is not much larger.
     pub group_size_max: usize,
-    /// Most committed offsets of a group, those of open transactions among them.
+    /// The largest number of offsets of a group, including those of open transactions.
     pub offsets_max: usize,
-    /// Longest text beside an offset (Kafka's `offset.metadata.max.bytes`).
+    /// The largest metadata of an offset, in bytes (Kafka's `offset.metadata.max.bytes`).
     pub offset_metadata_size_max: usize,
-    /// Longest name: of a group, a member, an instance, a client, a protocol, a topic.
+    /// The largest size of a name, in bytes: of a group, a member, an instance, a client, a
+    /// protocol, a topic.
     pub name_size_max: usize,
 }
 

@@ -1,9 +1,9 @@
-//! What stands in a stream of groups, byte by byte.
+//! The records of consumer groups in their stream, byte by byte.
 //!
-//! Six kinds of records, told apart by the tag that the stream keeps beside each. All numbers are
-//! little-endian. A layout is never changed: another one gets another tag. `text` and `bytes` are
-//! their length (u16, u32) and then themselves; `name?` is a u8, 0 for none, and a text if it is 1;
-//! a `list` is its count (u32) and its elements.
+//! There are six kinds of records; the tag of the stream record tells them apart. All numbers are
+//! little-endian. A layout is never changed: a new layout gets a new tag. `text` and `bytes` are a
+//! length (u16, u32) followed by the content; `name?` is a u8, 0 for none, or 1 and a text; a
+//! `list` is its count (u32) and its elements.
 //!
 //! ```text
 //! 1 GROUP      group text | since_ms u64 | generation i32 | protocol_type text | protocol name?
@@ -12,7 +12,7 @@
 //!                | session_timeout_ms u32 | rebalance_timeout_ms u32
 //!                | protocols list of (name text | metadata bytes)
 //!                | topics u8 (0 not known, 1) list of text | assignment bytes)
-//! 2 COMMITTED  group text | committed_ms u64 | expires_ms u64 (its top: when the group's time is
+//! 2 COMMITTED  group text | committed_ms u64 | expires_ms u64 (u64::MAX: when the group's time is
 //!              over) | marks list of
 //!                (topic text | partition u32 | offset i64 | leader_epoch i32 | metadata text)
 //! 3 PENDING    producer i64 | COMMITTED
@@ -21,9 +21,9 @@
 //! 6 GONE       group text
 //! ```
 //!
-//! A later GROUP takes the place of an earlier one, a later mark of a partition that of an earlier
-//! one. A PENDING mark counts from its ENDED on, unless a COMMITTED one of that partition stands
-//! behind it. GONE takes everything of a group along.
+//! A later GROUP replaces an earlier one, a later mark of a partition an earlier one. A PENDING
+//! mark becomes valid at its ENDED, unless a COMMITTED mark of that partition follows it. GONE
+//! removes everything of a group.
 
 use std::sync::Arc;
 
@@ -40,92 +40,92 @@ const ENDED: u8 = 4;
 const FORGOTTEN: u8 = 5;
 const GONE: u8 = 6;
 
-/// Something that was decided about a group.
+/// A change of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// A rebalance is complete, or a member was replaced.
+    /// A rebalance has ended, or a member was replaced.
     Group(Snapshot),
     /// Offsets were committed.
     Committed(Marks),
     /// Offsets were committed in a transaction.
     Pending {
-        /// Whose transaction.
+        /// The transaction's producer.
         producer: ProducerId,
-        /// What counts if it is committed.
+        /// The offsets, valid once it is committed.
         marks: Marks,
     },
     /// A transaction has ended.
     Ended {
-        /// Of which group.
+        /// The group.
         group: Arc<str>,
-        /// Whose transaction.
+        /// The transaction's producer.
         producer: ProducerId,
-        /// How.
+        /// The end of the transaction: commit or abort.
         ending: Ending,
     },
     /// Offsets were deleted or have expired.
     Forgotten {
-        /// Of which group.
+        /// The group.
         group: Arc<str>,
         /// Topics and partitions.
         partitions: Vec<(Box<str>, u32)>,
     },
     /// A group was deleted or has expired.
     Gone {
-        /// Which one.
+        /// The group.
         group: Arc<str>,
     },
 }
 
-/// A group between two rebalances.
+/// The state of a group between two rebalances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// What it is called.
+    /// The name of the group.
     pub group: Arc<str>,
-    /// Since when it is like this, in milliseconds since 1970-01-01 UTC.
+    /// Since when it has this state, in milliseconds since 1970-01-01 UTC.
     pub since_ms: u64,
-    /// Which generation.
+    /// The generation.
     pub generation: i32,
-    /// What all members agree on.
+    /// The protocol type of all members.
     pub protocol_type: Box<str>,
-    /// What was chosen, if there are members.
+    /// The chosen protocol, if there are members.
     pub protocol: Option<Box<str>>,
-    /// Who assigned, if there are members.
+    /// The leader, if there are members.
     pub leader: Option<Arc<str>>,
-    /// Everybody, in the order of their names.
+    /// The members, by id.
     pub members: Vec<(Arc<str>, Profile)>,
 }
 
-/// Offsets that were committed at once.
+/// Offsets that were committed together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marks {
-    /// For which group.
+    /// The group.
     pub group: Arc<str>,
-    /// When, in milliseconds since 1970-01-01 UTC.
+    /// When they were committed, in milliseconds since 1970-01-01 UTC.
     pub committed_ms: u64,
-    /// When they are forgotten, if the client said so.
+    /// When they expire, if the client set it.
     pub expires_ms: Option<u64>,
-    /// One for each partition.
+    /// The marks, one for each partition.
     pub marks: Vec<MarkKept>,
 }
 
-/// As [`super::Mark`], owned.
+/// An owned [`super::Mark`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkKept {
-    /// Which topic.
+    /// The topic.
     pub topic: Box<str>,
-    /// Which partition of it.
+    /// The index of the partition.
     pub partition: u32,
-    /// The next record to read.
+    /// The offset of the next record to read.
     pub offset: i64,
-    /// The leader epoch of the last record that was read, -1 if it is not known.
+    /// The leader epoch of the last record that was read, -1 if unknown.
     pub leader_epoch: i32,
-    /// The client's own.
+    /// The client's own text.
     pub metadata: Box<str>,
 }
 
 impl Record {
-    /// Of which group.
+    /// Returns the group.
     pub fn group(&self) -> &Arc<str> {
         match self {
             Self::Group(Snapshot { group, .. })
@@ -140,7 +140,7 @@ impl Record {
         }
     }
 
-    /// What the stream keeps beside it.
+    /// Returns the tag of the stream record.
     pub fn tag(&self) -> u8 {
         match self {
             Self::Group(_) => GROUP,
@@ -155,7 +155,7 @@ impl Record {
     /// Appends its bytes.
     ///
     /// # Panics
-    /// When a part is longer than its length can say: the engine lets none of these in.
+    /// If a part is longer than its length field allows: the engine checks sizes before.
     pub fn encode(&self, out: &mut Vec<u8>) {
         if let Self::Pending { producer, .. } = self {
             out.put(producer.0.to_le_bytes());
@@ -180,7 +180,7 @@ impl Record {
         }
     }
 
-    /// Reads a record back.
+    /// Decodes a record.
     pub fn decode(tag: u8, bytes: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, what(tag)?);
         let record = match tag {
@@ -221,7 +221,7 @@ fn what(tag: u8) -> Result<&'static str, Malformed> {
         GONE => "end of a consumer group",
         _ => {
             return Err(Malformed {
-                what: "record of another kind of a consumer group",
+                what: "record of an unknown kind of a consumer group",
             });
         }
     })

@@ -1,25 +1,25 @@
-//! Groups, made from what was kept.
+//! Restore of consumer groups from their records.
 
 use std::sync::Arc;
 
 use super::group::Group;
 use super::{Groups, Options, Record};
 
-/// Reads records back, in their order.
+/// Applies records in their order.
 #[derive(Debug)]
 pub struct Restore {
     groups: Groups,
 }
 
 impl Restore {
-    /// Of nothing so far. Limits apply to what comes later, not to what is read.
+    /// Begins without groups. Limits apply to later requests, not to the records.
     pub fn new(options: Options) -> Self {
         Self {
             groups: Groups::new(options),
         }
     }
 
-    /// The next record.
+    /// Applies the next record.
     pub fn record(&mut self, record: Record) {
         let id = Arc::clone(record.group());
         if let Record::Gone { .. } = record {
@@ -45,7 +45,7 @@ impl Restore {
         }
     }
 
-    /// That was all: from now on members have to show that they live.
+    /// Ends the restore: from now on the members need heartbeats.
     pub fn finish(self, now_ms: u64) -> Groups {
         let mut groups = self.groups;
         for id in groups.groups.keys().cloned().collect::<Vec<_>>() {

@@ -1,182 +1,182 @@
-//! What goes into the engine of groups and what comes out.
+//! Inputs and outputs of the consumer group engine.
 
 use std::sync::Arc;
 
 use super::record::Record;
 
-/// What the shell calls a request that waits for its answer. Never used twice.
+/// The shell's id of a request that waits for its answer. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u64);
 
-/// One way of assigning that a member knows, and what it says to whoever assigns.
+/// An assignment protocol that a member supports, with its metadata for the leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Protocol {
-    /// For example `range`.
+    /// The name, for example `range`.
     pub name: Box<str>,
     /// Opaque bytes for the leader.
     pub metadata: Arc<[u8]>,
 }
 
-/// A member wants to be in the next generation.
+/// A request of a member to be in the next generation (JoinGroup).
 #[derive(Clone, Debug)]
 pub struct Join<'a> {
-    /// Which group.
+    /// The group.
     pub group: &'a str,
-    /// Who it is; empty if it was not told yet.
+    /// The member id; empty if it has none yet.
     pub member: &'a str,
     /// Its `group.instance.id`, if it is a static member.
     pub instance: Option<&'a str>,
-    /// What the client calls itself.
+    /// The client id.
     pub client_id: &'a str,
-    /// Where it is, for people.
+    /// The client's address, for descriptions.
     pub client_host: &'a str,
-    /// It is gone when nothing was heard of it for so long.
+    /// The member is removed when it was silent for so long, in milliseconds.
     pub session_timeout_ms: u32,
-    /// How long a rebalance waits for it.
+    /// The time that a rebalance waits for it, in milliseconds.
     pub rebalance_timeout_ms: u32,
-    /// For example `consumer`; the same for all members.
+    /// The protocol type, for example `consumer`; the same for all members.
     pub protocol_type: &'a str,
-    /// What it can do, what it likes best first.
+    /// The protocols that it supports, in its order of preference.
     pub protocols: Vec<Protocol>,
-    /// Topics that it is subscribed to, if its metadata says so.
+    /// The topics that it is subscribed to, if its metadata states them.
     pub topics: Option<Vec<Box<str>>>,
-    /// A random number of the shell's, for the identity of a new member.
+    /// A random number from the shell, for the id of a new member.
     pub random: u128,
-    /// A new member is told its identity first and joins with it (JoinGroup 4 and later): one that
-    /// does not hear the answer and tries again is not two members.
+    /// A new member gets its id first and joins with it (JoinGroup 4 and later). A client that
+    /// misses the answer and tries again is then not counted as two members.
     pub identity_first: bool,
-    /// It knows how to be leader without assigning (JoinGroup 9 and later, KIP-814).
+    /// The client can lead without assigning (JoinGroup 9 and later, KIP-814).
     pub may_skip_assignment: bool,
 }
 
-/// A member is in a generation.
+/// The answer to a join: the member is in a generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joined {
-    /// Who it is.
+    /// The member id.
     pub member: Arc<str>,
-    /// Which generation, from 1.
+    /// The generation, from 1.
     pub generation: i32,
-    /// What all members agree on.
+    /// The protocol type of all members.
     pub protocol_type: Box<str>,
-    /// The one that most members like best of those that all of them know.
+    /// The protocol that most members prefer among those that all support.
     pub protocol: Box<str>,
-    /// Who assigns.
+    /// The leader's member id.
     pub leader: Arc<str>,
-    /// For the leader: everybody, and what they say. For others nothing.
+    /// For the leader: all members and their metadata. For others empty.
     pub members: Vec<Candidate>,
-    /// For the leader: what is assigned stays.
+    /// For the leader: the assignments stay as they are.
     pub skip_assignment: bool,
 }
 
-/// A member as the leader sees it.
+/// A member as the leader gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Who it is.
+    /// The member id.
     pub member: Arc<str>,
     /// Its `group.instance.id`.
     pub instance: Option<Box<str>>,
-    /// What it says in the protocol that was chosen.
+    /// Its metadata for the chosen protocol.
     pub metadata: Arc<[u8]>,
 }
 
-/// Who asks, and of which generation it believes to be.
+/// The sender of a request: group, member and generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller<'a> {
-    /// Which group.
+    /// The group.
     pub group: &'a str,
-    /// Who it is; empty for nobody.
+    /// The member id; empty for a client that is not a member.
     pub member: &'a str,
     /// Its `group.instance.id`.
     pub instance: Option<&'a str>,
-    /// Negative for none: who commits without being a member.
+    /// The generation; negative for a client that commits without being a member.
     pub generation: i32,
 }
 
-/// A member wants to know what is assigned to it; the leader says what is assigned to whom.
+/// A request for the member's assignment (SyncGroup); the leader's contains all assignments.
 #[derive(Clone, Copy, Debug)]
 pub struct Synchronize<'a> {
-    /// Who asks.
+    /// The sender.
     pub caller: Caller<'a>,
-    /// What it believes the type to be, from SyncGroup 5.
+    /// The protocol type that it expects, from SyncGroup 5.
     pub protocol_type: Option<&'a str>,
-    /// What it believes the protocol to be, from SyncGroup 5.
+    /// The protocol that it expects, from SyncGroup 5.
     pub protocol: Option<&'a str>,
-    /// Members and opaque bytes; looked at only if the leader of a new generation asks.
+    /// Assignments by member id, as opaque bytes; used only from the leader of a new generation.
     pub assignments: &'a [(&'a str, &'a [u8])],
 }
 
-/// What is assigned to a member.
+/// The answer to a sync: the member's assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Synced {
-    /// What all members agree on.
+    /// The protocol type of all members.
     pub protocol_type: Box<str>,
-    /// What was chosen.
+    /// The chosen protocol.
     pub protocol: Box<str>,
-    /// Opaque bytes, empty if the leader said nothing.
+    /// The assignment, as opaque bytes; empty if the leader gave none.
     pub assignment: Arc<[u8]>,
 }
 
-/// Who is to leave: by member, by instance, or a member that is checked to be that instance.
+/// A member that is to leave: named by id, by instance, or by both, which are then compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaver<'a> {
-    /// Who it is; empty for whoever is that instance.
+    /// The member id; empty if the instance names the member.
     pub member: &'a str,
     /// Its `group.instance.id`.
     pub instance: Option<&'a str>,
 }
 
-/// How far a group has read in a partition.
+/// A committed offset of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark<'a> {
-    /// Which topic.
+    /// The topic.
     pub topic: &'a str,
-    /// Which partition of it.
+    /// The index of the partition.
     pub partition: u32,
-    /// The next record to read.
+    /// The offset of the next record to read.
     pub offset: i64,
-    /// The leader epoch of the last record that was read, -1 if it is not known.
+    /// The leader epoch of the last record that was read, -1 if unknown.
     pub leader_epoch: i32,
-    /// The client's own.
+    /// The client's own text.
     pub metadata: &'a str,
 }
 
-/// What the shell has to do, in this order.
+/// An action for the shell, to be done in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Append this. What is kept by one call is appended as a whole or not at all, and every answer
-    /// and every read waits until what was kept before it is durable.
+    /// Append this record. The records of one call are appended as a whole or not at all, and every
+    /// answer and every read waits until earlier records are durable.
     Keep(Record),
-    /// A join is answered.
+    /// Answer a join.
     Joined {
-        /// Which request.
+        /// The request.
         token: Token,
-        /// How.
+        /// The result.
         answer: Result<Joined, Refused>,
     },
-    /// A sync is answered.
+    /// Answer a sync.
     Synced {
-        /// Which request.
+        /// The request.
         token: Token,
-        /// How.
+        /// The result.
         answer: Result<Synced, Refused>,
     },
 }
 
-/// Where a group stands. One that is *Dead* is not there any more.
+/// The state of a group. A *Dead* group does not exist any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It has no members; perhaps offsets.
+    /// The group has no members, but may have offsets.
     Empty,
-    /// It waits for everybody to join the next generation.
+    /// The group waits for all members to join the next generation.
     PreparingRebalance,
-    /// It waits for the leader to assign.
+    /// The group waits for the leader's assignments.
     CompletingRebalance,
-    /// Everybody has, or can ask for, what is assigned to it.
+    /// All assignments are known.
     Stable,
 }
 
 impl State {
-    /// As Kafka's tools print it.
+    /// Returns the name that Kafka's tools print.
     pub fn name(self) -> &'static str {
         match self {
             Self::Empty => "Empty",
@@ -187,122 +187,122 @@ impl State {
     }
 }
 
-/// A group, for a list.
+/// A group in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overview<'a> {
-    /// What it is called.
+    /// The name of the group.
     pub group: &'a str,
-    /// What its members agree on; empty if it never had members.
+    /// The protocol type; empty if it never had members.
     pub protocol_type: &'a str,
-    /// Where it stands.
+    /// The state.
     pub state: State,
 }
 
-/// A group, for people.
+/// The description of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// Where it stands.
+    /// The state.
     pub state: State,
-    /// What its members agree on; empty if it never had members.
+    /// The protocol type; empty if it never had members.
     pub protocol_type: Box<str>,
-    /// What was chosen; empty unless it is stable.
+    /// The chosen protocol; empty unless the group is stable.
     pub protocol: Box<str>,
-    /// Everybody.
+    /// The members.
     pub members: Vec<Described>,
 }
 
-/// A member, for people.
+/// The description of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
-    /// Who it is.
+    /// The member id.
     pub member: Arc<str>,
     /// Its `group.instance.id`.
     pub instance: Option<Box<str>>,
-    /// What the client calls itself.
+    /// The client id.
     pub client_id: Box<str>,
-    /// Where it is.
+    /// The client's address.
     pub client_host: Box<str>,
-    /// What it says in the protocol that was chosen; empty unless the group is stable.
+    /// Its metadata for the chosen protocol; empty unless the group is stable.
     pub metadata: Arc<[u8]>,
-    /// What is assigned to it; empty unless the group is stable.
+    /// Its assignment; empty unless the group is stable.
     pub assignment: Arc<[u8]>,
 }
 
-/// Why something is not done. Each stands for one error of Kafka's, whose number is given.
+/// The reason why a request is refused. Each variant is one Kafka error, whose number is given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// `INVALID_GROUP_ID` (24).
-    #[error("a group has a name of 1 to {max} bytes")]
+    #[error("a group name needs 1 to {max} bytes")]
     InvalidGroupId {
-        /// Longest name.
+        /// The longest name, in bytes.
         max: usize,
     },
     /// `INVALID_SESSION_TIMEOUT` (26).
     #[error("a session timeout of {asked} ms is not between {min} and {max}")]
     InvalidSessionTimeout {
-        /// What was asked for.
+        /// The requested timeout.
         asked: u32,
-        /// Shortest.
+        /// The shortest timeout.
         min: u32,
-        /// Longest.
+        /// The longest timeout.
         max: u32,
     },
     /// `INCONSISTENT_GROUP_PROTOCOL` (23).
     #[error("the group has no protocol that all members know")]
     InconsistentProtocol,
-    /// `MEMBER_ID_REQUIRED` (79): join again with this.
+    /// `MEMBER_ID_REQUIRED` (79): join again with this id.
     #[error("join as {member}")]
     MemberIdRequired {
-        /// Who it is from now on.
+        /// The new member id.
         member: Arc<str>,
     },
-    /// `UNKNOWN_MEMBER_ID` (25): join again as nobody.
+    /// `UNKNOWN_MEMBER_ID` (25): join again without a member id.
     #[error("the group does not know that member")]
     UnknownMember,
-    /// `FENCED_INSTANCE_ID` (82): another has taken its place.
-    #[error("another member is that instance now")]
+    /// `FENCED_INSTANCE_ID` (82): another member has this instance id.
+    #[error("another member uses this group.instance.id")]
     FencedInstance,
     /// `ILLEGAL_GENERATION` (22).
     #[error("the group is not in generation {generation}")]
     IllegalGeneration {
-        /// What was asked for.
+        /// The requested generation.
         generation: i32,
     },
     /// `REBALANCE_IN_PROGRESS` (27): join again.
     #[error("the group rebalances")]
     RebalanceInProgress,
     /// `GROUP_MAX_SIZE_REACHED` (81).
-    #[error("the group has {max} members, the limit")]
+    #[error("too many members in the group (limit {max})")]
     MembersMax {
         /// The limit.
         max: usize,
     },
     /// `POLICY_VIOLATION` (44).
-    #[error("there are {max} groups, the limit")]
+    #[error("too many consumer groups (limit {max})")]
     GroupsMax {
         /// The limit.
         max: usize,
     },
-    /// `INVALID_REQUEST` (42): what members say or are assigned.
-    #[error("{what} has {size}, the limit is {max}")]
+    /// `INVALID_REQUEST` (42): the data or assignments of members are too large.
+    #[error("{what} has size {size} (limit {max})")]
     TooLarge {
-        /// What is too long, or too many.
+        /// The part that is too long, or too many.
         what: &'static str,
-        /// How long.
+        /// Its size.
         size: usize,
         /// The limit.
         max: usize,
     },
     /// `OFFSET_METADATA_TOO_LARGE` (12), of one partition.
-    #[error("{size} bytes of metadata, the limit is {max}")]
+    #[error("the metadata has {size} bytes (limit {max})")]
     MetadataTooLarge {
-        /// How long.
+        /// The size of the metadata.
         size: usize,
         /// The limit.
         max: usize,
     },
     /// `INVALID_COMMIT_OFFSET_SIZE` (28), of one partition.
-    #[error("the group has {max} committed offsets, the limit")]
+    #[error("too many committed offsets in the group (limit {max})")]
     OffsetsMax {
         /// The limit.
         max: usize,

@@ -14,7 +14,7 @@ mod transactions;
 
 use script::World;
 
-/// Small enough to be reached.
+/// Limits that are small enough to be reached.
 pub(super) fn options() -> Options {
     Options {
         initial_rebalance_delay_ms: 0,
@@ -33,19 +33,19 @@ pub(super) fn options() -> Options {
 
 /// Runs a script against no groups and compares the transcript.
 ///
-/// An identity `a#1` is what the client `a` was given by the first join of the script. Words may be
-/// followed by options: `group=g`, `gen=1`, `static=i`.
+/// The member id `a#1` is the one that the client `a` got in the first join of the script. Words may
+/// be followed by options: `group=g`, `gen=1`, `static=i`.
 ///
 /// | line | does |
 /// |---|---|
-/// | `at TIME` | everything that is due until then, and that is the time |
+/// | `at TIME` | runs the timers until then, which becomes the time |
 /// | `join CLIENT [as=ID] [static=I] [first] [skip] [session=MS] [rebalance=MS] [type=T] [with=P:META,…] [topics=T,…]` | |
 /// | `sync ID [type=T] [protocol=P] [ID=ASSIGNMENT…]` · `beat ID` · `leave ID[/INSTANCE]…` | |
 /// | `commit ID\|nobody [until=TIME] [note=TEXT] TOPIC/PARTITION=OFFSET…` | |
 /// | `txn PRODUCER ID\|nobody TOPIC/PARTITION=OFFSET…` · `end PRODUCER committed\|aborted` | |
 /// | `forget TOPIC/PARTITION…` · `drop TOPIC` · `delete` · `expire` | |
 /// | `offsets` · `describe` · `list` · `kept` · `next` | shows |
-/// | `restart` | all of it made from the records, which make what [`Groups::records`] makes |
+/// | `restart` | restores all groups from the records, and checks [`Groups::records`] |
 #[track_caller]
 fn check(script: &str, expected: &str) {
     check_with(options(), script, expected);
@@ -74,7 +74,7 @@ fn pretty(got: &[String], expected: &[String]) {
     );
 }
 
-/// As a stream gives it back.
+/// Encodes and decodes a record, as a stream does.
 pub(super) fn again(record: &Record) -> Record {
     let mut bytes = Vec::new();
     record.encode(&mut bytes);

@@ -32,7 +32,7 @@ fn with_too_many_blocks_each_stands_for_twice_the_bytes() {
     assert_eq!(index.bytes(), 10_000);
     let of_blocks: u64 = blocks.iter().map(|it| it.bytes).sum();
     assert_eq!(of_blocks, 10_000);
-    // What is sought is never behind where it is.
+    // The search never starts after the record.
     for (at, timestamp) in (0..).zip(&timestamps) {
         assert!(index.seek(100 + at) <= at);
         assert!(index.seek_time(*timestamp).is_some_and(|it| it <= at));
@@ -64,7 +64,7 @@ fn a_peak_that_was_trimmed_is_looked_for_only_where_it_may_be() {
     let peak = |timestamp, offset| Some(Peak { timestamp, offset });
     assert_eq!(index.peak(100), (peak(9, 100), None));
     assert_eq!(index.peak(101), (peak(5, 103), Some(0..2)));
-    // Nothing in the first block can be above what is known.
+    // No timestamp in the first block can be above the known peak.
     let index = self::index(8, &[4, 3, 9, 1]);
     assert_eq!(index.peak(101), (peak(9, 102), None));
     assert_eq!(Index::new(1, 2).peak(0), (None, None));
@@ -83,13 +83,13 @@ fn what_a_compaction_has_left_takes_the_place_of_what_was_there() {
     left.appended(place, entry(5, 9));
     let mut compacted = whole.clone();
     compacted.replace(104, 1004, 106, left.clone());
-    // Rewriting did not make it younger, nor older: it is as young as what it replaces.
+    // A rewritten block is as old as the one that it replaces.
     let first = compacted.blocks[0];
     assert_eq!((first.appended_ms, first.dated_ms), (3, 9));
     assert_eq!(compacted.bytes(), 25);
     assert_eq!((compacted.seek(100), compacted.seek(103)), (7, 7));
     assert_eq!((compacted.seek(104), compacted.seek_time(2)), (4, Some(7)));
-    // Two blocks have become one since: what is behind is found where it begins.
+    // Two blocks were merged meanwhile: the part after the range begins at the right batch.
     let mut across = whole.clone();
     across.replace(103, 1003, 106, left.clone());
     assert_eq!((across.seek(102), across.seek(103)), (7, 1003));

@@ -1,75 +1,76 @@
-//! What a reader is shown.
+//! Reads from a partition: visibility and search of offsets.
 
 use super::Partition;
 use crate::ProducerId;
 use crate::index::Peak;
 use crate::transactions::Aborted;
 
-/// Which records a reader wants to see.
+/// The isolation level of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// All that may be seen.
+    /// All shown records (`read_uncommitted`).
     Uncommitted,
-    /// Those of transactions that are committed, and of none.
+    /// Records of committed transactions, and those without one (`read_committed`).
     Committed,
 }
 
-/// OFFSET_OUT_OF_RANGE.
+/// The offset is outside of the partition: OFFSET_OUT_OF_RANGE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("offset {offset} is not between {log_start} and {end}")]
 pub struct OutOfRange {
-    /// What was asked for.
+    /// The requested offset.
     pub offset: u64,
-    /// The first one.
+    /// The first offset.
     pub log_start: u64,
-    /// Behind the last one.
+    /// The end offset.
     pub end: u64,
 }
 
-/// Which offset is looked for.
+/// The target of an offset search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Find {
-    /// The first.
+    /// The first offset.
     Earliest,
-    /// The one behind the last that the reader may see.
+    /// The offset after the last record that the reader may see.
     Latest,
-    /// The first record that is not older.
+    /// The first record that is not older than this timestamp.
     Time(i64),
     /// The first record with the highest timestamp.
     MaxTimestamp,
 }
 
-/// Where an offset is.
+/// The result of an offset search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// This is it.
+    /// The offset.
     Offset(u64),
-    /// It is in the first batch that is not before `record` in the stream, has a timestamp of at
-    /// least `timestamp`, and begins before `end`; if there is no such batch, there is no such offset.
+    /// The offset is in the first batch that is not before `record` in the stream, has a timestamp
+    /// of at least `timestamp`, and begins before `end`; without such a batch, no offset is found.
     From {
-        /// Where to begin.
+        /// The batch at which the search begins.
         record: u64,
-        /// What is looked for.
+        /// The timestamp.
         timestamp: i64,
-        /// Up to where the reader may see.
+        /// The offset up to which the reader may read.
         end: u64,
     },
-    /// As `From`, of the highest timestamp among the batches from `record` to before `until`, or of
-    /// the batch at `known` if none of them is above it.
+    /// As `From`, for the highest timestamp among the batches from `record` to before `until`, or
+    /// the batch at `known` if none of them has a higher one.
     Highest {
-        /// Where to begin; nothing is to be looked through if it is not before `until`.
+        /// The batch at which the search begins; nothing is to be searched if it is not before
+        /// `until`.
         record: u64,
-        /// Up to which batch.
+        /// The batch before which the search ends.
         until: u64,
-        /// The highest of those that need no look.
+        /// The highest timestamp among the other batches.
         known: Option<Peak>,
     },
-    /// There is none.
+    /// No record matches.
     Nowhere,
 }
 
 impl Partition {
-    /// Up to where a reader may see.
+    /// Returns the offset before which a reader may read.
     pub fn visible(&self, isolation: Isolation) -> u64 {
         match isolation {
             Isolation::Uncommitted => self.high_watermark(),
@@ -77,8 +78,8 @@ impl Partition {
         }
     }
 
-    /// The batch in the stream from which on a reader at `offset` has to look for the one that holds
-    /// it. What is behind [`Partition::visible`] is in range and nothing to read yet.
+    /// Returns the stream number of the batch from which a reader searches for `offset`. An offset
+    /// beyond [`Partition::visible`] is in range, but has no record to read yet.
     pub fn seek(&self, offset: u64) -> Result<u64, OutOfRange> {
         if !(self.log_start..=self.end).contains(&offset) {
             return Err(OutOfRange {
@@ -90,7 +91,7 @@ impl Partition {
         Ok(self.index.seek(offset))
     }
 
-    /// Where the offset is that somebody looks for.
+    /// Searches an offset.
     pub fn find(&self, what: Find, isolation: Isolation) -> Found {
         let end = self.visible(isolation);
         match what {
@@ -123,9 +124,8 @@ impl Partition {
         }
     }
 
-    /// The transactions that were aborted and of which there is something in what a reader gets:
-    /// from `offset` to before `end`. Whose they were and where they began, in the order of their
-    /// ends.
+    /// Returns the aborted transactions with records from `offset` to before `end`: their producers
+    /// and first offsets, ordered by their ends.
     pub fn aborted(&self, offset: u64, end: u64) -> impl Iterator<Item = (ProducerId, u64)> + '_ {
         let within = self.transactions.aborted(offset, end);
         within.map(|Aborted { id, first, .. }| (*id, *first))

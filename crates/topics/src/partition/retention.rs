@@ -1,4 +1,4 @@
-//! What is kept for how long.
+//! Retention, deletion and compaction of a partition.
 
 use std::ops::Range;
 
@@ -6,28 +6,29 @@ use super::{Change, OutOfRange, Partition};
 use crate::CompactionPolicy;
 use crate::index::Block;
 
-/// How much of a partition is kept.
+/// The retention limits of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Records that are older are deleted, in milliseconds.
+    /// The age from which records are deleted, in milliseconds.
     pub ms: Option<i64>,
     /// Records that were appended less than this ago are not deleted for their age, whatever their
-    /// timestamps say; in milliseconds.
+    /// timestamps are; in milliseconds.
     pub fresh_ms: i64,
-    /// What is not needed for so many bytes goes.
+    /// The size above which the oldest records are deleted, in bytes.
     pub bytes: Option<u64>,
 }
 
 impl Partition {
-    /// Takes note of the time, before it is asked what is old: the clock may have been ahead when records were
-    /// appended.
+    /// Takes the present time before a decision on ages: the clock may have been ahead when records
+    /// were appended.
     pub fn notice_time(&mut self, now_ms: i64) {
         self.index.notice_time(now_ms);
     }
 
-    /// The records to delete now: whole blocks of the index from the beginning on, as Kafka deletes whole
-    /// segments, and nothing that is not durable. The age of a batch counts from its highest timestamp,
-    /// from its append if it has none, and at most from an hour after its append.
+    /// Decides which records to delete now: whole blocks of the index from the beginning, as Kafka
+    /// deletes whole segments, and only durable ones. The age of a batch counts from its highest
+    /// timestamp, but at most from one hour after its append; without a timestamp it counts from
+    /// its append.
     pub fn decide_retention(&self, retention: Retention, now_ms: i64) -> Option<Change> {
         let oldest_ms = retention.ms.map(|ms| now_ms.saturating_sub(ms));
         let fresh_from_ms = now_ms.saturating_sub(retention.fresh_ms);
@@ -48,7 +49,8 @@ impl Partition {
         (log_start > self.log_start).then_some(Change::LogStart(log_start))
     }
 
-    /// What a client wants deleted: everything before `offset`, or all that readers may see.
+    /// Decides a client's deletion (DeleteRecords): everything before `offset`, or all that readers
+    /// may see.
     pub fn decide_delete(&self, offset: Option<u64>) -> Result<Option<Change>, OutOfRange> {
         let offset = offset.unwrap_or(self.shown);
         if offset > self.shown {
@@ -61,15 +63,15 @@ impl Partition {
         Ok((offset > self.log_start).then_some(Change::LogStart(offset)))
     }
 
-    /// The offsets to compact now, and the share of their bytes that is new, from 0 to 1; `None` if the
-    /// policy does not want it yet. Neither what is still being written to (unless it is older than
-    /// `segment.ms`) nor what is not settled or not durable.
+    /// Returns the offsets to compact now and the share of their bytes that is not compacted yet,
+    /// from 0 to 1; `None` if the policy does not require it yet. The last block is excluded until
+    /// it is older than `segment.ms`, and so are records that are not stable or not durable.
     pub fn decide_compaction(
         &self,
         policy: &CompactionPolicy,
         now_ms: i64,
     ) -> Option<(Range<u64>, f64)> {
-        // A block that was appended by a clock that was ahead is new, not younger than that.
+        // A block that was appended by a clock that was ahead has the age 0.
         let is_older = |block: &Block, ms| now_ms.saturating_sub(block.appended_ms).max(0) >= ms;
         let stable = self.last_stable().min(self.durable);
         let (mut total, mut new, mut until) = (0, 0, self.log_start);
@@ -97,7 +99,7 @@ impl Partition {
         is_worth_it.then_some((self.log_start..until, ratio))
     }
 
-    /// Up to where the newest compaction came.
+    /// Returns the end of the latest compaction.
     pub fn cleaned(&self) -> u64 {
         self.cleaned
     }

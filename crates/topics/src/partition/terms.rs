@@ -1,16 +1,16 @@
-//! What a partition is told and what it answers.
+//! Inputs and outputs of a partition.
 
 use crate::ids::ProducerId;
 
-/// What a partition is not larger than.
+/// The size limits of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Producers that are remembered; of more, those without a transaction that were silent for the
-    /// longest time are forgotten.
+    /// The number of producers that are remembered. Beyond it, those without a transaction that
+    /// were silent for longest are forgotten.
     pub producers_max: usize,
-    /// Entries of the index; with more, each stands for twice the bytes.
+    /// The number of index entries. Beyond it, each entry covers twice as many bytes.
     pub blocks_max: usize,
-    /// Bytes that an entry of the index stands for at first.
+    /// The number of bytes that an index entry covers at first.
     pub block_bytes: u64,
 }
 
@@ -24,144 +24,144 @@ impl Default for Limits {
     }
 }
 
-/// Facts of a batch of records.
+/// The facts of a batch of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Offsets that it takes, at least one.
+    /// The number of its offsets, at least one.
     pub offsets: u32,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u32,
-    /// The highest timestamp in it, in milliseconds since 1970-01-01 UTC; -1 for none.
+    /// Its highest timestamp, in milliseconds since 1970-01-01 UTC; -1 for none.
     pub timestamp_max: i64,
-    /// The timestamp that those of its records are relative to: the first record's; -1 for none. Its age
-    /// counts from the later of the two, since the maximum of a compressed batch is what the producer
-    /// says it is.
+    /// The timestamp of its first record, to which the others are relative; -1 for none. The age of
+    /// the batch counts from the later of the two, since the maximum of a compressed batch is only
+    /// what the producer states.
     pub timestamp_base: i64,
-    /// Who produced it, if it is to be known again.
+    /// The producer, if the batch is idempotent.
     pub producer: Option<Sequenced>,
-    /// Whether it belongs to its producer's transaction.
+    /// True if it belongs to its producer's transaction.
     pub is_transactional: bool,
 }
 
-/// A batch's place in what its producer produced.
+/// The producer and sequence of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sequenced {
-    /// Who.
+    /// The producer id.
     pub id: ProducerId,
-    /// From 0.
+    /// The producer epoch, from 0.
     pub epoch: i16,
-    /// Of the first record, from 0.
+    /// The sequence of the first record, from 0.
     pub sequence: i32,
 }
 
-/// Facts of a batch that ends a transaction. It takes one offset.
+/// The facts of a batch that ends a transaction (a control batch). It takes one offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// Whose.
+    /// The producer id.
     pub id: ProducerId,
-    /// In which epoch.
+    /// The producer epoch.
     pub epoch: i16,
-    /// How.
+    /// The end of the transaction: commit or abort.
     pub ending: Ending,
-    /// Of the coordinator that ended it.
+    /// The epoch of the coordinator that ended it.
     pub coordinator_epoch: i32,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u32,
-    /// When.
+    /// Its timestamp, in milliseconds since 1970-01-01 UTC.
     pub timestamp: i64,
 }
 
-/// How a transaction ends.
+/// The end of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It counts.
+    /// Its records become visible to `read_committed`.
     Commit,
-    /// It never happened.
+    /// Its records are skipped by `read_committed`.
     Abort,
 }
 
-/// Where a batch was written.
+/// The position at which a batch was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Of its first record.
+    /// The offset of its first record.
     pub offset: u64,
-    /// Of the batch in the partition's stream, which counts batches.
+    /// The number of the batch in the partition's stream.
     pub record: u64,
-    /// The time, in milliseconds since 1970-01-01 UTC.
+    /// The time of the append, in milliseconds since 1970-01-01 UTC.
     pub now_ms: i64,
 }
 
-/// What becomes of a batch.
+/// The decision on a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It is written; its first record gets this offset.
+    /// The batch is written; its first record gets this offset.
     Append {
         /// The end of the partition.
         offset: u64,
     },
-    /// It was written before. To be answered when the partition is durable up to `end`.
+    /// The batch was written before. To be answered when the partition is durable up to `end`.
     Duplicate {
-        /// Of its first record.
+        /// The offset of its first record.
         offset: u64,
-        /// Behind its last record.
+        /// The offset after its last record.
         end: u64,
-        /// What it was stamped with.
+        /// The timestamp that it was given.
         timestamp: i64,
     },
 }
 
-/// Why a batch is not written, with the error that Kafka has for it.
+/// The reason why a batch is not written, with Kafka's error for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// OUT_OF_ORDER_SEQUENCE_NUMBER.
     #[error("sequence {sequence} of producer {} does not follow {last}", id.0)]
     OutOfOrder {
-        /// Who.
+        /// The producer id.
         id: ProducerId,
-        /// Of the batch.
+        /// The sequence of the batch.
         sequence: i32,
-        /// The newest that is known in its epoch; -1 for none.
+        /// The newest known sequence in the epoch; -1 for none.
         last: i32,
     },
     /// INVALID_PRODUCER_EPOCH.
-    #[error("epoch {epoch} of producer {} is over, it is at {current}", id.0)]
+    #[error("epoch {epoch} of producer {} is fenced by epoch {current}", id.0)]
     Epoch {
-        /// Who.
+        /// The producer id.
         id: ProducerId,
-        /// Of the batch.
+        /// The epoch of the batch.
         epoch: i16,
-        /// The newest that is known.
+        /// The newest known epoch.
         current: i16,
     },
     /// INVALID_TXN_STATE.
-    #[error("producer {} is in a transaction and the batch is not", id.0)]
+    #[error("producer {} has an open transaction, but the batch is not transactional", id.0)]
     Outside {
-        /// Who.
+        /// The producer id.
         id: ProducerId,
     },
     /// TRANSACTION_COORDINATOR_FENCED.
-    #[error("coordinator epoch {epoch} is over, it is at {current}")]
+    #[error("coordinator epoch {epoch} is fenced by epoch {current}")]
     Coordinator {
-        /// Of the marker.
+        /// The epoch of the marker.
         epoch: i32,
-        /// The newest that is known.
+        /// The newest known epoch.
         current: i32,
     },
 }
 
-/// A small change of a partition that is no batch.
+/// A change of a partition other than a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing before this offset is there any more.
+    /// The log start: no record before this offset exists any more.
     LogStart(u64),
-    /// Another leader, and the end of the partition when it began.
+    /// A new leader epoch, and the end of the partition when it began.
     Leader {
-        /// Counted by whoever elects.
+        /// The epoch, counted by the election.
         epoch: i32,
-        /// Where it begins.
+        /// The first offset of the epoch.
         start: u64,
     },
-    /// Everything before this offset was compacted: of each key only the newest record is left, and
+    /// Everything before this offset was compacted: only the newest record of each key is left, and
     /// nothing that was aborted.
     Cleaned(u64),
 }

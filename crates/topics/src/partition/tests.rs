@@ -16,10 +16,10 @@ const LIMITS: Limits = Limits {
     block_bytes: 100,
 };
 
-/// Bytes of every batch.
+/// The size of every batch.
 const SIZE: u32 = 50;
 
-/// What a stream keeps of a script.
+/// A record in the stream of a script.
 #[derive(Clone, Copy, Debug)]
 enum Kept {
     Batch(Place, Batch),
@@ -31,7 +31,7 @@ enum Kept {
 struct World {
     partition: Partition,
     log: Vec<Kept>,
-    /// The newest snapshot, and how much of the log it knows.
+    /// The newest snapshot, and how much of the log it includes.
     snapshot: Option<(Vec<u8>, usize)>,
     now_ms: i64,
     records: u64,
@@ -95,7 +95,7 @@ impl World {
         self.snapshot = Some((bytes, self.log.len()));
     }
 
-    /// Another one from what is kept, which must be the same.
+    /// Restores a partition from the stream; it must be equal.
     fn restart(&mut self) {
         self.sync();
         let before = self.partition.clone();
@@ -103,7 +103,7 @@ impl World {
         assert_eq!(self.partition, before);
     }
 
-    /// Another one from what is kept, all of which is durable.
+    /// Restores a partition from the stream, with everything durable.
     fn rebuild(&mut self) {
         let limits = self.partition.limits;
         let (mut partition, known) = match &self.snapshot {
@@ -133,7 +133,8 @@ impl World {
 ///
 /// | line | does |
 /// |---|---|
-/// | `batch COUNT [MAX [BASE]]` | records of nobody, with that highest timestamp and that base |
+/// | `batch COUNT [MAX [BASE]]` | records without a producer, with that highest timestamp and that
+/// base |
 /// | `send PRODUCER EPOCH SEQUENCE COUNT` | records of a producer |
 /// | `txn PRODUCER EPOCH SEQUENCE COUNT` | the same in a transaction |
 /// | `commit PRODUCER EPOCH [COORDINATOR]` · `abort …` | ends it |
@@ -247,7 +248,7 @@ fn run(world: &mut World, words: &[&str]) -> String {
     }
 }
 
-/// What is about changes and questions.
+/// Runs the commands for changes and queries.
 fn asked(world: &mut World, words: &[&str]) -> String {
     let number = |at: usize| words.get(at).and_then(|it| it.parse::<i64>().ok());
     let offset = |at: usize| number(at).expect("an offset") as u64;

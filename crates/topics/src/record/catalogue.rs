@@ -1,4 +1,4 @@
-//! Topics as they are kept.
+//! The record of a topic.
 
 use super::Malformed;
 use crate::bytes::{Put, Rest};
@@ -22,7 +22,7 @@ impl Topic {
         }
     }
 
-    /// Reads a record back.
+    /// Decodes the record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "topic of a topic");
         let mut topic = Self {

@@ -1,4 +1,4 @@
-//! Transactions and ids of producers as they are kept.
+//! The records of transactions and producer ids.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ impl Transaction {
     /// Appends the record.
     ///
     /// # Panics
-    /// When a name is longer than 65,535 bytes: no request can hold one.
+    /// If a name is longer than 65,535 bytes, which no request can contain.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.text(&self.name);
         out.put(self.producer.0.to_le_bytes());
@@ -44,7 +44,7 @@ impl Transaction {
         }
     }
 
-    /// Reads a record back.
+    /// Decodes the record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "transaction of a topic");
         let mut transaction = Self {
@@ -83,12 +83,12 @@ fn participant(rest: &mut Rest<'_>) -> Result<Participant, Malformed> {
 }
 
 impl Reserved {
-    /// The record.
+    /// Returns the record.
     pub fn encode(self) -> [u8; 8] {
         self.0.to_le_bytes()
     }
 
-    /// Reads a record back.
+    /// Decodes the record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "reservation of producer ids of a topic");
         let reserved = Self(rest.i64()?);

@@ -1,4 +1,4 @@
-//! The state of a partition as it is kept.
+//! The records of a partition: snapshots, changes and compactions.
 //!
 //! ```text
 //! PARTITION  records u64 | log start u64 | end u64 | cleaned u64
@@ -31,37 +31,37 @@ const LEADER: u8 = 2;
 const CLEANED: u8 = 3;
 const NO_TRANSACTION: u64 = u64::MAX;
 
-/// A partition as it was when so many records of its stream had been told to it.
+/// A partition as of a number of records of its stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The first record of the stream that it does not know.
+    /// The first record of the stream that it does not include.
     pub records: u64,
-    /// The partition; all that it knows is durable.
+    /// The partition; everything in it is durable.
     pub partition: Partition,
 }
 
-/// Where the batches are that a compaction has left.
+/// The place of the batches that a compaction left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compacted {
-    /// The first of them in the stream beside.
+    /// The first of them in the second stream.
     pub first: u64,
-    /// Behind the last of them.
+    /// The number after the last of them.
     pub end: u64,
     /// The first record of the partition's stream that was not compacted.
     pub rest: u64,
 }
 
 impl Compacted {
-    /// The record.
+    /// Appends the record.
     pub fn encode(&self, out: &mut Vec<u8>) {
         for number in [self.first, self.end, self.rest] {
             out.put(number.to_le_bytes());
         }
     }
 
-    /// Reads a record back.
+    /// Decodes the record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "place of what is compacted of a topic");
+        let mut rest = Rest::new(bytes, "compaction record of a topic");
         let compacted = Self {
             first: rest.u64()?,
             end: rest.u64()?,
@@ -95,7 +95,7 @@ impl Change {
         }
     }
 
-    /// Reads a record back.
+    /// Decodes the record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "change of a partition of a topic");
         let change = match rest.u8()? {
@@ -113,8 +113,8 @@ impl Change {
 }
 
 impl Partition {
-    /// Appends the record of a snapshot, to be written when the partition is durable up to its end;
-    /// `records` of its stream have been told to it.
+    /// Appends the record of a snapshot, to be written when the partition is durable up to its end.
+    /// It includes the first `records` records of its stream.
     pub fn encode(&self, records: u64, out: &mut Vec<u8>) {
         for number in [records, self.log_start, self.end, self.cleaned] {
             out.put(number.to_le_bytes());
@@ -141,7 +141,7 @@ impl Partition {
         }
     }
 
-    /// Reads a snapshot back.
+    /// Decodes a snapshot.
     pub fn decode(bytes: &[u8], limits: Limits) -> Result<Snapshot, Malformed> {
         let mut rest = Rest::new(bytes, "partition of a topic");
         let mut snapshot = snapshot(&mut rest, limits)?;
@@ -154,8 +154,8 @@ impl Partition {
         Ok(snapshot)
     }
 
-    /// Reads a [`super::PARTITION_UNDATED`] back, which was written at that time: everything in it counts
-    /// as appended then.
+    /// Decodes a [`super::PARTITION_UNDATED`] that was written at `written_ms`: everything in it
+    /// counts as appended then.
     pub fn decode_undated(
         bytes: &[u8],
         limits: Limits,
@@ -173,7 +173,7 @@ impl Partition {
     }
 }
 
-/// What both layouts begin with.
+/// Decodes the part that both layouts have in common.
 fn snapshot(rest: &mut Rest<'_>, limits: Limits) -> Result<Snapshot, Malformed> {
     let records = rest.u64()?;
     let (log_start, end, cleaned) = (rest.u64()?, rest.u64()?, rest.u64()?);
@@ -287,7 +287,7 @@ fn producers(rest: &mut Rest<'_>, end: u64) -> Result<HashMap<ProducerId, Entry>
     Ok(producers)
 }
 
-/// The transactions that go on; `None` if two of them begin at the same place.
+/// Returns the open transactions; `None` if two of them begin at the same offset.
 fn ongoing(producers: &HashMap<ProducerId, Entry>) -> Option<BTreeMap<u64, ProducerId>> {
     let mut ongoing = BTreeMap::new();
     for (id, entry) in producers {

@@ -51,7 +51,7 @@ fn transaction() -> Transaction {
     }
 }
 
-/// One with something of everything.
+/// A partition in which every field is set.
 fn partition() -> Partition {
     let mut partition = Partition::new(Limits::default());
     partition.apply(Change::Leader { epoch: 4, start: 0 });
@@ -96,7 +96,7 @@ fn compacted() -> Compacted {
     }
 }
 
-/// Everything that is read, of any bytes; what is read is what is written again.
+/// Decodes any bytes as every record; a decoded record encodes to the same bytes.
 fn read_all(bytes: &[u8]) {
     if let Ok(change) = Change::decode(bytes) {
         assert_eq!(encoded(|out| change.encode(out)), bytes);

@@ -1,4 +1,4 @@
-//! Users as they are kept.
+//! The record of a user.
 
 use super::Malformed;
 use crate::bytes::{Put, Rest};
@@ -19,7 +19,7 @@ impl User {
         }
     }
 
-    /// Reads a record back.
+    /// Decodes the record.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "user of topics");
         let name = rest.text()?;

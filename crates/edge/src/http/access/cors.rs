@@ -10,13 +10,13 @@ const REQUEST_PRIVATE_NETWORK: HeaderName =
 const ALLOW_PRIVATE_NETWORK: HeaderName =
     HeaderName::from_static("access-control-allow-private-network");
 
-/// Every method of a route.
+/// All methods that routes may have.
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 
 /// Seconds for which a browser may remember the answer to a preflight.
 const MAX_AGE_S: &str = "600";
 
-/// The answer to a preflight request; `None` if it is another request.
+/// Returns the answer to a preflight request; `None` for another request.
 pub(super) fn preflight(origin: &HeaderValue, head: &Parts) -> Option<Response> {
     let is_preflight = head.method == Method::OPTIONS
         && head
@@ -36,7 +36,7 @@ pub(super) fn preflight(origin: &HeaderValue, head: &Parts) -> Option<Response> 
         header::ACCESS_CONTROL_MAX_AGE,
         HeaderValue::from_static(MAX_AGE_S),
     );
-    // Whatever a listed page wants to send, a client that is no browser may send, too.
+    // All requested fields are allowed, since a client other than a browser may send them, too.
     if let Some(asked) = head.headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
     }

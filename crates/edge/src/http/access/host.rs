@@ -1,8 +1,8 @@
-//! Host names as requests carry them.
+//! Host names of requests.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The host of `host` or `host:port`; an IPv6 address keeps its brackets. `None` if it is neither.
+/// Returns the host of `host` or `host:port`, an IPv6 address in brackets; `None` if malformed.
 pub(super) fn of_authority(authority: &str) -> Option<&str> {
     let end = match authority.starts_with('[') {
         true => authority.find(']')? + 1,
@@ -14,7 +14,7 @@ pub(super) fn of_authority(authority: &str) -> Option<&str> {
     (is_whole && !host.is_empty()).then_some(host)
 }
 
-/// Whether a host is an IP address: no name server has a say in those.
+/// Returns true if a host is an IP address, which DNS cannot redirect.
 pub(super) fn is_address(host: &str) -> bool {
     match host
         .strip_prefix('[')
@@ -25,7 +25,7 @@ pub(super) fn is_address(host: &str) -> bool {
     }
 }
 
-/// Whether a pattern of `http.hosts` is for a host. `*.` stands for one label or several.
+/// Returns true if a pattern of `http.hosts` matches a host. `*.` matches one or more labels.
 pub(super) fn matches(pattern: &str, host: &str) -> bool {
     match pattern.strip_prefix('*') {
         None => host.eq_ignore_ascii_case(pattern),

@@ -8,7 +8,7 @@ fn access() -> Access {
     Access::new(hosts, origins, None)
 }
 
-/// The status of a request with these fields: 200 if it is admitted.
+/// Returns the status of a request with these fields: 200 if it is admitted.
 fn status(fields: &[(&str, &str)], is_open: bool) -> u16 {
     let mut request = Request::get("/v1/agents");
     for (name, value) in fields {

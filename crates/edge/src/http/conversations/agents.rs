@@ -1,4 +1,4 @@
-//! Agents that are called when somebody writes: settings, lists, dead letters.
+//! Agents that are called for new messages: settings, lists and dead letters.
 
 mod deliver;
 mod settings;
@@ -28,10 +28,10 @@ use crate::http::time::push_rfc3339;
 use crate::http::{Shared, off_thread};
 use settings::{AgentSettings, BUSY};
 
-/// Bytes of a body, at most.
+/// Largest request body, in bytes.
 const BODY_MAX: usize = 256 << 10;
 
-/// The agent of the path.
+/// The agent named in the path.
 pub(crate) struct AgentName(Name);
 
 impl<S: Send + Sync> FromRequestParts<S> for AgentName {
@@ -43,7 +43,7 @@ impl<S: Send + Sync> FromRequestParts<S> for AgentName {
         let found = params.iter().find(|(name, _)| *name == "name");
         let agent = found.map_or("", |(_, value)| value);
         if agent.contains('/') {
-            return Err(Problem::invalid("an agent's name has no slash"));
+            return Err(Problem::invalid("an agent's name must not contain a slash"));
         }
         let name = Name::parse(&format!("{namespace}/{agent}"));
         let name = name.map_err(|error| Problem::invalid(error.to_string()))?;
@@ -53,21 +53,21 @@ impl<S: Send + Sync> FromRequestParts<S> for AgentName {
 
 fn of(shared: &Shared) -> Result<Webhooks<'_>, Problem> {
     shared.node.webhooks().ok_or_else(|| {
-        let detail = "this node calls no agents";
+        let detail = "this node does not call agents";
         Problem::of(ErrorCode::Unsupported, detail)
     })
 }
 
-/// An agent.
+/// An agent with its settings and state.
 #[derive(ToSchema, Serialize)]
 #[schema(as = Agent)]
 pub(crate) struct AgentDocument<'a> {
     /// `org/namespace/agent`.
     #[schema(example = "default/default/support")]
     name: &'a str,
-    /// Absent for one that is called by its name.
+    /// Absent for an agent that is called by its name.
     url: Option<&'a str>,
-    /// Whether calls are signed. The secret itself is not shown.
+    /// True if calls are signed. The secret itself is not shown.
     signed: bool,
     timeout_ms: u64,
     answer_ms: u64,
@@ -77,13 +77,13 @@ pub(crate) struct AgentDocument<'a> {
     attempts_max: u32,
     pause_ms: u64,
     calls_max: u32,
-    /// The names of the headers that are sent. Their values may be secret: they are not shown.
+    /// Names of the headers sent with each call. Values may be secret and are not shown.
     headers: Vec<&'a str>,
-    /// Conversations that wait for it or that it is called for.
+    /// Conversations that wait for a call, or for which a call is in flight.
     waiting: usize,
     /// Calls in flight.
     calling: u32,
-    /// Dead letters.
+    /// Number of dead letters.
     dead: usize,
 }
 
@@ -135,7 +135,7 @@ pub(crate) struct DeadLettersDocument {
 fn push_agent(out: &mut Vec<u8>, view: &AgentView) {
     push_json(out, &AgentDocument::new(view));
     if let Some(policy) = &view.settings.context {
-        // The end of the object moves behind one more member.
+        // Replaces the closing brace by one more member.
         out.pop();
         push_member(out, "context");
         push_policy(out, policy);
@@ -143,10 +143,10 @@ fn push_agent(out: &mut Vec<u8>, view: &AgentView) {
     }
 }
 
-/// The agents of a namespace that are called when somebody writes.
+/// List the agents of a namespace.
 #[utoipa::path(
     get, path = "/webhooks", tag = "agents", operation_id = "list_agents",
-    responses((status = 200, description = "The agents", body = AgentsDocument<'static>))
+    responses((status = 200, description = "Agents of the namespace", body = AgentsDocument<'static>))
 )]
 pub(super) async fn list(
     State(shared): State<Shared>,
@@ -166,12 +166,12 @@ pub(super) async fn list(
     .await
 }
 
-/// An agent, and how it stands.
+/// Get an agent with its settings and state.
 #[utoipa::path(
     get, path = "/agents/{name}", tag = "agents", operation_id = "get_agent",
-    params(("name" = String, Path, description = "The agent")),
+    params(("name" = String, Path, description = "Name of the agent")),
     responses(
-        (status = 200, description = "It", body = AgentDocument<'static>),
+        (status = 200, description = "The agent", body = AgentDocument<'static>),
         (status = 404, description = "There is no such agent", body = crate::http::openapi::ProblemDocument),
     )
 )]
@@ -187,17 +187,17 @@ pub(super) async fn get(
     .await
 }
 
-/// Make an agent, or have it reached and called otherwise.
+/// Create an agent, or change its settings.
 ///
-/// It is called when somebody else writes in a conversation whose `agent` is its name.
+/// The agent is called when another participant writes in a conversation whose `agent` is its name.
 #[utoipa::path(
     put, path = "/agents/{name}", tag = "agents", operation_id = "put_agent",
-    params(("name" = String, Path, description = "The agent")),
+    params(("name" = String, Path, description = "Name of the agent")),
     request_body = AgentSettings,
     responses(
-        (status = 200, description = "Changed", body = AgentDocument<'static>),
-        (status = 201, description = "Made", body = AgentDocument<'static>),
-        (status = 400, description = "Something in the request is wrong, or calls may not go there", body = crate::http::openapi::ProblemDocument),
+        (status = 200, description = "The agent was changed", body = AgentDocument<'static>),
+        (status = 201, description = "The agent was created", body = AgentDocument<'static>),
+        (status = 400, description = "The request is invalid, or `webhook.allow` does not permit the URL", body = crate::http::openapi::ProblemDocument),
         (status = 403, description = "The token may not use the agent's name", body = crate::http::openapi::ProblemDocument),
     )
 )]
@@ -225,7 +225,7 @@ pub(super) async fn put(
     Ok((status, json_bytes(out)).into_response())
 }
 
-/// What is not said stays as it is.
+/// Applies the settings. Absent fields keep their values.
 fn put_document(
     webhooks: Webhooks<'_>,
     name: &Name,
@@ -242,12 +242,12 @@ fn put_document(
     Ok(webhooks.put(name, settings, schedule)?)
 }
 
-/// Call an agent no more; what it is leaves the disk.
+/// Delete an agent. It is no longer called, and its settings are removed from disk.
 #[utoipa::path(
     delete, path = "/agents/{name}", tag = "agents", operation_id = "delete_agent",
-    params(("name" = String, Path, description = "The agent")),
+    params(("name" = String, Path, description = "Name of the agent")),
     responses(
-        (status = 204, description = "It is no more"),
+        (status = 204, description = "The agent was deleted"),
         (status = 403, description = "The token may not use the agent's name", body = crate::http::openapi::ProblemDocument),
         (status = 404, description = "There is no such agent", body = crate::http::openapi::ProblemDocument),
     )
@@ -263,34 +263,34 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// What an agent was not able to answer.
+/// Messages that an agent failed to answer.
 #[derive(Serialize, ToSchema)]
 #[schema(as = DeadLetter)]
 pub(crate) struct DeadDocument {
     /// `org/namespace/id`.
     #[schema(example = "default/default/support-42")]
     conversation: String,
-    /// The first message that is not answered.
+    /// Sequence number of the first unanswered message.
     from_seq: u64,
-    /// The last one.
+    /// Sequence number of the last unanswered message.
     to_seq: u64,
-    /// Calls that were made.
+    /// Number of calls made.
     attempts: u32,
-    /// The HTTP status of the last answer; 0 for none.
+    /// HTTP status of the last answer; 0 if there was none.
     status: u16,
-    /// Why the last call failed; absent if that was before the node was started.
+    /// Error of the last call; absent if it failed before the node's last start.
     #[serde(skip_serializing_if = "String::is_empty")]
     reason: String,
-    /// When it was given up (RFC 3339).
+    /// Time of the last attempt's failure (RFC 3339).
     at: String,
 }
 
-/// What an agent was not able to answer.
+/// List the dead letters of an agent.
 #[utoipa::path(
     get, path = "/agents/{name}/dead", tag = "agents", operation_id = "list_dead_letters",
-    params(("name" = String, Path, description = "The agent")),
+    params(("name" = String, Path, description = "Name of the agent")),
     responses(
-        (status = 200, description = "Its dead letters", body = DeadLettersDocument),
+        (status = 200, description = "Dead letters of the agent", body = DeadLettersDocument),
         (status = 404, description = "There is no such agent", body = crate::http::openapi::ProblemDocument),
     )
 )]
@@ -326,15 +326,15 @@ fn dead_document(view: DeadView) -> DeadDocument {
     }
 }
 
-/// Call an agent again for what it was not able to answer.
+/// Retry a dead letter: call the agent again.
 #[utoipa::path(
     post, path = "/agents/{name}/dead/{id}/retry", tag = "agents", operation_id = "retry_dead_letter",
     params(
-        ("name" = String, Path, description = "The agent"),
-        ("id" = String, Path, description = "The conversation"),
+        ("name" = String, Path, description = "Name of the agent"),
+        ("id" = String, Path, description = "Id of the conversation"),
     ),
     responses(
-        (status = 202, description = "It waits again"),
+        (status = 202, description = "The call is scheduled again"),
         (status = 403, description = "The token may not use the agent's name", body = crate::http::openapi::ProblemDocument),
         (status = 404, description = "There is no such dead letter", body = crate::http::openapi::ProblemDocument),
     )
@@ -350,15 +350,15 @@ pub(super) async fn retry(
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
-/// List a dead letter no more.
+/// Discard a dead letter.
 #[utoipa::path(
     delete, path = "/agents/{name}/dead/{id}", tag = "agents", operation_id = "drop_dead_letter",
     params(
-        ("name" = String, Path, description = "The agent"),
-        ("id" = String, Path, description = "The conversation"),
+        ("name" = String, Path, description = "Name of the agent"),
+        ("id" = String, Path, description = "Id of the conversation"),
     ),
     responses(
-        (status = 204, description = "It is not listed any more"),
+        (status = 204, description = "The dead letter was discarded"),
         (status = 403, description = "The token may not use the agent's name", body = crate::http::openapi::ProblemDocument),
         (status = 404, description = "There is no such dead letter", body = crate::http::openapi::ProblemDocument),
     )

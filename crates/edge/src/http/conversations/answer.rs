@@ -1,8 +1,8 @@
-//! Streamed answers: chunks in, one message at the end.
+//! Streamed answers: a request body of chunks becomes one message.
 //!
-//! Each chunk is checked, shown to whoever watches, and put together with the others. Whatever ends
-//! the stream, what has come becomes the message: `finish` completes it, `abort` gives it up, somebody
-//! may stop it, and everything else interrupts it.
+//! Each chunk is validated, shown to watchers, and assembled with the others. When the stream ends,
+//! the chunks received so far become the message: `finish` completes it, `abort` aborts it, a
+//! client may stop it, and any other end interrupts it.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -26,24 +26,24 @@ use crate::http::body;
 use crate::http::problem::Problem;
 use crate::http::{Shared, off_thread};
 
-/// Who answers.
+/// The author of the answer, in the query.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Author {
-    /// What the author is in the conversation: `assistant` unless it is said.
+    /// Role of the author in the conversation; default `assistant`.
     role: Option<String>,
-    /// Who it is.
+    /// Name of the author.
     from: Option<String>,
-    /// What the message costs a model, if that is known before.
+    /// Token count of the message, if it is known in advance.
     tokens: Option<u32>,
 }
 
-/// What became of a stream.
+/// The message that a stream became.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Answered)]
 pub(crate) struct AnsweredDocument<'a> {
-    /// The number of the message.
+    /// Sequence number of the message.
     #[schema(example = 43)]
     seq: u64,
     #[schema(example = "a-9")]
@@ -51,11 +51,11 @@ pub(crate) struct AnsweredDocument<'a> {
     /// `complete`, `aborted`, `stopped` or `interrupted`.
     #[schema(example = "complete")]
     status: &'a str,
-    /// The number of the conversation's newest message.
+    /// Sequence number of the conversation's newest message.
     head_seq: u64,
 }
 
-/// The types of body, and what separates chunks in each.
+/// The content types of the body, each with its framing of chunks.
 pub(super) const TYPES: [(&str, Framing); 5] = [
     ("application/jsonl", Framing::Lines),
     ("application/x-ndjson", Framing::Lines),
@@ -66,15 +66,15 @@ pub(super) const TYPES: [(&str, Framing); 5] = [
 
 /// Stream an answer.
 ///
-/// The body is the AI SDK's UI message chunks, as JSON lines or as events, for as long as it takes;
-/// whoever watches the conversation sees each at once. It becomes one message with `finish`, `abort`,
-/// the end of the body or that of the connection, or when somebody stops it.
+/// The body is UI message chunks of the AI SDK, as JSON lines or as server-sent events. Watchers of
+/// the conversation receive each chunk at once. The answer becomes one message with `finish` or
+/// `abort`, at the end of the body or of the connection, or when a client stops it.
 #[utoipa::path(
     post, path = "/conversations/{id}/messages/{message}/stream", tag = "messages",
     operation_id = "stream",
     params(
-        ("id" = String, Path, description = "The conversation"),
-        ("message" = String, Path, description = "The id of the message that it becomes"),
+        ("id" = String, Path, description = "Id of the conversation"),
+        ("message" = String, Path, description = "Id of the message to create"),
         Author,
     ),
     request_body(content(
@@ -85,11 +85,11 @@ pub(super) const TYPES: [(&str, Framing); 5] = [
         (String = "text/event-stream"),
     )),
     responses(
-        (status = 201, description = "It is a message", body = AnsweredDocument),
-        (status = 400, description = "A chunk is wrong; those before it, if any, are a message: `seq`", body = crate::http::openapi::ProblemDocument),
-        (status = 409, description = "The id stands for a message already, or is being streamed", body = crate::http::openapi::ProblemDocument),
-        (status = 413, description = "Too large; what fits is a message: `seq`", body = crate::http::openapi::ProblemDocument),
-        (status = 415, description = "Neither JSON lines nor events", body = crate::http::openapi::ProblemDocument),
+        (status = 201, description = "The message was created", body = AnsweredDocument),
+        (status = 400, description = "A chunk is invalid; the chunks before it became the message `seq`", body = crate::http::openapi::ProblemDocument),
+        (status = 409, description = "The id is used by a message or by another stream", body = crate::http::openapi::ProblemDocument),
+        (status = 413, description = "The answer is too large; the chunks that fit became the message `seq`", body = crate::http::openapi::ProblemDocument),
+        (status = 415, description = "The body is neither JSON lines nor server-sent events", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn stream(
@@ -114,14 +114,15 @@ pub(super) async fn stream(
     let (status, problem) = answer.read(&mut body, splitter).await;
     let rest = match status {
         Status::Complete | Status::Aborted => Some(body),
-        // The author may go on for long: it is answered at once, and may write for a while.
+        // The author may continue for long, so it is answered at once while the body is read for a
+        // short time.
         Status::Interrupted | Status::Stopped => {
             tokio::spawn(drained(body));
             None
         }
     };
     let problem = match problem {
-        // Nothing was said: there is no message to keep.
+        // No chunk was accepted: there is no message to store.
         Some(problem) if answer.chunks == 0 => {
             answer.writer.discard()?;
             return Err(problem);
@@ -154,12 +155,12 @@ pub(super) async fn stream(
     }
 }
 
-/// How long the rest of a body may take behind its last chunk, and how large it may be.
+/// Longest time to read the rest of a body after its last chunk. [`REST_SIZE_MAX`] bounds its size.
 const REST_LIMIT: Duration = Duration::from_secs(5);
 const REST_SIZE_MAX: usize = 1 << 20;
 
-/// Reads the rest of a body, which counts for nothing: `data: [DONE]`, the end of a stream. A client
-/// that still writes when its connection is closed never reads the answer.
+/// Reads and ignores the rest of a body, such as `data: [DONE]`. A client that still writes when
+/// its connection is closed would never read the answer.
 async fn drained(mut body: BodyDataStream) {
     let reading = async {
         let mut size = 0;
@@ -170,11 +171,11 @@ async fn drained(mut body: BodyDataStream) {
             }
         }
     };
-    // Whatever has not come by then is not waited for.
+    // After the limit, the rest is left unread.
     let _ = tokio::time::timeout(REST_LIMIT, reading).await;
 }
 
-/// Opens a draft. Whether its id is taken may stand on the disk.
+/// Opens a draft. Looking up its id may wait for the disk.
 async fn open(
     shared: &Shared,
     name: Name,
@@ -197,16 +198,16 @@ async fn open(
     answered(off_thread(opening).await?).await
 }
 
-/// Ask for a streamed answer to stop; what has come is kept.
+/// Stop a streamed answer. The chunks received so far become the message.
 #[utoipa::path(
     post, path = "/conversations/{id}/messages/{message}/stop", tag = "messages",
     operation_id = "stop",
     params(
-        ("id" = String, Path, description = "The conversation"),
-        ("message" = String, Path, description = "The id of the message that is being streamed"),
+        ("id" = String, Path, description = "Id of the conversation"),
+        ("message" = String, Path, description = "Id of the message that is being streamed"),
     ),
     responses(
-        (status = 202, description = "Its author is told"),
+        (status = 202, description = "The author was asked to stop"),
         (status = 404, description = "No such message is being streamed", body = crate::http::openapi::ProblemDocument),
     )
 )]
@@ -223,28 +224,28 @@ pub(super) async fn stop(
 struct Answer {
     writer: DraftWriter,
     assembly: Assembly,
-    /// Those that were taken.
+    /// Number of accepted chunks.
     chunks: u64,
 }
 
-/// What ends the reading of a stream.
+/// The end of a stream: a regular end, or an error.
 enum End {
     Ended(Ended),
     Wrong(Problem),
 }
 
-/// What comes next.
+/// The next input of a stream.
 enum Next {
     Piece(Bytes),
     End,
     /// The connection is lost, or the client's token was revoked.
     Lost(Problem),
-    /// Somebody wants it to stop.
+    /// A client asked to stop the answer.
     Stopped,
 }
 
 impl Answer {
-    /// Reads to the end, whichever it is: the status of the message, and what went wrong.
+    /// Reads to the end. Returns the status of the message, and the error if there was one.
     async fn read(
         &mut self,
         body: &mut BodyDataStream,
@@ -287,7 +288,7 @@ impl Answer {
         .await
     }
 
-    /// Takes a chunk: an error ends the stream, as it should or not.
+    /// Accepts a chunk. `Err` ends the stream, both for its last chunk and for an error.
     fn take(&mut self, chunk: &[u8]) -> Result<(), End> {
         let Ok(text) = std::str::from_utf8(chunk) else {
             return Err(End::Wrong(Problem::invalid("a chunk is not UTF-8")));

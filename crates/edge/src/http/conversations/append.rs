@@ -1,4 +1,4 @@
-//! Appending messages.
+//! `POST …/messages`: appends messages.
 
 use std::time::Duration;
 
@@ -20,46 +20,46 @@ use crate::http::problem::Problem;
 use crate::http::quotas::Client;
 use crate::http::{Shared, off_thread};
 
-/// What surrounds the messages in a body, at most: names, quotes and spaces.
+/// Bytes allowed in a body in addition to the messages: member names, quotes and spaces.
 pub(super) const AROUND: usize = 1 << 20;
 
-/// How long an answer may wait for the disk.
+/// Longest time that an answer waits for the disk.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// Messages that are appended at once, all or none.
+/// Messages to append, all or none.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Append)]
 pub(crate) struct Append<'a> {
-    /// The number that the newest message must have; the same as `If-Match`.
+    /// Required sequence number of the newest message; same as `If-Match`.
     #[serde(default)]
     #[schema(example = 41)]
     expect: Option<u64>,
-    /// 1 to 256 of them, in order.
+    /// 1 to 256 messages in order.
     #[serde(borrow)]
     messages: Vec<Incoming<'a>>,
 }
 
-/// They are on the disk.
+/// The positions of appended messages.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Appended)]
 pub(crate) struct AppendedDocument<'a> {
-    /// The smallest number of one of these messages.
+    /// Smallest sequence number of these messages.
     #[schema(example = 42)]
     pub(super) first_seq: u64,
-    /// The largest.
+    /// Largest sequence number of these messages.
     #[schema(example = 42)]
     pub(super) last_seq: u64,
-    /// The number of the conversation's newest message.
+    /// Sequence number of the conversation's newest message.
     #[schema(example = 42)]
     pub(super) head_seq: u64,
-    /// How many were there already.
+    /// Number of messages that existed already.
     pub(super) deduplicated: usize,
-    /// Where each of them is.
+    /// Sequence number and id of each message.
     pub(super) messages: Vec<Placed<'a>>,
 }
 
-/// Where a message is.
+/// Sequence number and id of a message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Placed<'a> {
     #[schema(example = 42)]
@@ -74,7 +74,7 @@ impl<'a> AppendedDocument<'a> {
         Self::of_ids(ids, appended)
     }
 
-    /// `ids` are those that the authors gave.
+    /// Builds the document. `ids` are those that the authors gave; the node made the others.
     pub(super) fn of_ids(
         ids: impl Iterator<Item = Option<&'a str>>,
         appended: &'a Appended,
@@ -98,31 +98,32 @@ impl<'a> AppendedDocument<'a> {
 
 /// Append 1 to 256 messages, all or none.
 ///
-/// Answered once they are on the disk. The conversation is made if there is none. A message whose id
-/// is there already is not appended again: the answer is the first one's, 200 if that is so of all.
+/// The answer is sent when the messages are on disk. A conversation that does not exist is created.
+/// A message whose id exists is not appended again; the answer has its existing position. If all
+/// messages exist, the status is 200.
 #[utoipa::path(
     post, path = "/conversations/{id}/messages", tag = "messages",
     operation_id = "append",
     params(
-        ("id" = String, Path, description = "The conversation"),
+        ("id" = String, Path, description = "Id of the conversation"),
         ("If-Match" = Option<String>, Header,
-            description = "The number of the newest message, as in `\"41\"`: else nothing is appended"),
+            description = "Required sequence number of the newest message, as in `\"41\"`"),
         ("Idempotency-Key" = Option<String>, Header,
-            description = "The id of a message that has none"),
+            description = "Id for a message without one"),
     ),
     request_body = Append,
     responses(
-        (status = 201, description = "Appended", body = AppendedDocument,
-            headers(("ETag" = String, description = "The number of the newest message"))),
-        (status = 200, description = "All of them were there already", body = AppendedDocument),
-        (status = 400, description = "Something in the request is wrong", body = crate::http::openapi::ProblemDocument),
-        (status = 409, description = "An id stands for another message", body = crate::http::openapi::ProblemDocument),
+        (status = 201, description = "The messages were appended", body = AppendedDocument,
+            headers(("ETag" = String, description = "Sequence number of the newest message"))),
+        (status = 200, description = "All messages existed already", body = AppendedDocument),
+        (status = 400, description = "The request is invalid", body = crate::http::openapi::ProblemDocument),
+        (status = 409, description = "An id is used by another message", body = crate::http::openapi::ProblemDocument),
         (status = 410, description = "The conversation was erased", body = crate::http::openapi::ProblemDocument),
-        (status = 412, description = "The newest message has another number: `head_seq`", body = crate::http::openapi::ProblemDocument),
-        (status = 413, description = "Too many or too large", body = crate::http::openapi::ProblemDocument),
+        (status = 412, description = "The newest message has another sequence number: `head_seq`", body = crate::http::openapi::ProblemDocument),
+        (status = 413, description = "There are too many messages, or they are too large", body = crate::http::openapi::ProblemDocument),
         (status = 415, description = "The body is not JSON", body = crate::http::openapi::ProblemDocument),
-        (status = 429, description = "The token is over a limit on what is appended: `retry_ms`", body = crate::http::openapi::ProblemDocument),
-        (status = 503, description = "Not on the disk: full, failed, or unknown", body = crate::http::openapi::ProblemDocument),
+        (status = 429, description = "A quota on appended bytes is exceeded; retry after `retry_ms`", body = crate::http::openapi::ProblemDocument),
+        (status = 503, description = "The write failed (disk full or failed), or its outcome is unknown", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn append(
@@ -160,7 +161,7 @@ pub(super) async fn append(
         .into_response())
 }
 
-/// Appends what cannot be decided about before something was read from the disk.
+/// Appends on a blocking thread, after reading from disk what the decision needs.
 async fn elsewhere(
     shared: &Shared,
     name: Name,
@@ -178,12 +179,12 @@ async fn elsewhere(
     .await
 }
 
-/// What is pending, once it may be told.
+/// Waits until a pending result is on disk.
 pub(super) async fn answered<T>(pending: Pending<T>) -> Result<T, Problem> {
     charged_and_answered(None, pending).await
 }
 
-/// The same of what somebody was charged for.
+/// Waits until a pending result and its quota charge are on disk.
 pub(super) async fn charged_and_answered<T>(
     charged: Option<Durable>,
     pending: Pending<T>,
@@ -199,24 +200,25 @@ pub(super) async fn charged_and_answered<T>(
         Ok(outcome) => outcome,
         Err(_) => {
             let limit = ANSWER_LIMIT.as_secs();
-            let detail = format!("not on the disk after {limit} s: it may get there, or not");
+            let detail =
+                format!("the write was not on disk after {limit} s; it may or may not take effect");
             Err(Problem::of(ErrorCode::Unconfirmed, detail))
         }
     }
 }
 
-/// Whether it was charged nobody knows.
+/// Returns the `unconfirmed` problem of a quota charge.
 pub(super) fn unconfirmed(error: Unconfirmed) -> Problem {
     Problem::of(ErrorCode::Unconfirmed, error.to_string())
 }
 
-/// A sequence number or a version as an entity tag.
+/// Formats a sequence number or a version as an entity tag.
 pub(super) fn etag(number: u64) -> HeaderValue {
     let text = format!("\"{number}\"");
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("\"0\""))
 }
 
-/// A JSON body.
+/// Returns a response with a JSON body.
 pub(super) fn json(value: &impl Serialize) -> Response {
     let mut out = Vec::with_capacity(128);
     push_json(&mut out, value);

@@ -1,9 +1,9 @@
-//! Many conversations as JSON lines: what each is, then its messages, one behind the other.
+//! Export and import of many conversations as JSON lines: for each, its state, then its messages.
 //!
-//! What comes out goes in: an import makes each conversation what its first line says, appends the
-//! messages that are not there yet, and moves the read marks. What was trimmed is not in an export, so
-//! numbers begin at 1 again, and the read marks with them. A
-//! summary stands for the same messages as before, and a fork still says where it comes from.
+//! An import accepts the output of an export: it applies the settings in each conversation's first
+//! line, appends the messages that do not exist yet, and moves the read positions. Trimmed messages
+//! are not exported, so sequence numbers and read positions start at 1 again. A summary covers the
+//! same messages as before, and a fork keeps its origin.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -33,10 +33,10 @@ use crate::http::problem::Problem;
 use crate::http::quotas::Client;
 use crate::http::{Shared, body};
 
-/// Conversations that are found at a time.
+/// Number of conversations listed at a time.
 const CHUNK: usize = 100;
 
-/// What of an export's first line is applied, as `PUT` has it.
+/// Settings of an export's first line that are applied as by `PUT`.
 const SETTINGS: [&str; 7] = [
     "metadata",
     "ttl_s",
@@ -49,18 +49,18 @@ const SETTINGS: [&str; 7] = [
 
 /// Export many conversations as JSON lines.
 ///
-/// Those that `metadata.KEY=VALUE` finds, or all of the namespace, archived ones included: for each
-/// the line that says what it is, then a message a line.
+/// Exports the conversations that match `metadata.KEY=VALUE`, or all of the namespace, including
+/// archived ones. Each conversation is a line with its state, then one line per message.
 #[utoipa::path(
     get, path = "/export", tag = "transfer", operation_id = "export_all",
     params(
-        ("metadata.KEY" = Option<String>, Query, description = "What metadata has under that key"),
-        ("archived" = Option<String>, Query, description = "`any`, which is the default, `true` or `false`"),
+        ("metadata.KEY" = Option<String>, Query, description = "Required value of this metadata key"),
+        ("archived" = Option<String>, Query, description = "`any` (default), `true` or `false`"),
     ),
     responses(
-        (status = 200, description = "The conversations", body = String, content_type = "application/jsonl"),
-        (status = 400, description = "Something in the request is wrong", body = crate::http::openapi::ProblemDocument),
-        (status = 503, description = "The views are being made", body = crate::http::openapi::ProblemDocument),
+        (status = 200, description = "The conversations as JSON lines", body = String, content_type = "application/jsonl"),
+        (status = 400, description = "The request is invalid", body = crate::http::openapi::ProblemDocument),
+        (status = 503, description = "The views are being built", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn export_all(
@@ -77,13 +77,13 @@ pub(super) async fn export_all(
         is_last: false,
         lines: None,
     };
-    // What is wrong at the beginning is told with a status.
+    // The first page is read now, so that its error can be answered with a status.
     walk = walk.find().await?;
     let body = stream::unfold(Some(walk), |walk| async {
         match walk?.go_on().await {
             Ok(Some((bytes, walk))) => Some((Ok(bytes), Some(walk))),
             Ok(None) => None,
-            // An export that is not whole must not look whole.
+            // An incomplete export must not look complete.
             Err(error) => Some((Err(error), None)),
         }
     });
@@ -91,21 +91,21 @@ pub(super) async fn export_all(
     Ok((content_type, Body::from_stream(body)).into_response())
 }
 
-/// A walk through a list, from conversation to conversation.
+/// An export in progress: the list, and the conversation being written.
 struct Walk {
     shared: Shared,
     namespace: String,
     paging: Paging,
-    /// Those that come next.
+    /// Names of the next conversations.
     names: VecDeque<String>,
-    /// Behind them there is none.
+    /// True if no conversations follow `names`.
     is_last: bool,
-    /// Of the one that is being written out.
+    /// Remaining lines of the current conversation.
     lines: Option<Lines>,
 }
 
 impl Walk {
-    /// The next bytes; `None` behind the last.
+    /// Returns the next bytes; `None` at the end.
     async fn go_on(mut self) -> io::Result<Option<(Bytes, Self)>> {
         loop {
             if let Some(lines) = &mut self.lines {
@@ -127,7 +127,7 @@ impl Walk {
         }
     }
 
-    /// Finds the next conversations.
+    /// Lists the next conversations.
     async fn find(self) -> Result<Self, Problem> {
         let found = tokio::task::spawn_blocking(move || self.find_here()).await;
         found.map_err(|error| Problem::of(ErrorCode::Internal, error.to_string()))?
@@ -155,7 +155,7 @@ impl Walk {
     }
 }
 
-/// The lines of a conversation; `None` of one that was erased meanwhile.
+/// Returns the lines of a conversation; `None` if it was erased meanwhile.
 async fn lines_of(shared: &Shared, name: &str) -> Result<Option<Lines>, Problem> {
     let name = Name::parse(name).map_err(|error| Problem::invalid(error.to_string()))?;
     match Lines::of(shared, &name).await {
@@ -168,21 +168,22 @@ fn failed(problem: Problem) -> io::Error {
     io::Error::other(problem.detail)
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = ImportedAll)]
 pub(crate) struct ImportAllDocument {
     conversations: usize,
-    /// Messages that were appended.
+    /// Number of appended messages.
     appended: usize,
-    /// Messages that were there already.
+    /// Number of messages that existed already.
     deduplicated: usize,
 }
 
 /// Import many conversations.
 ///
-/// What an export has: each line `{"conversation":{…}}` begins one, and is what it is made. A message
-/// that is there already is not appended again, so an import that was interrupted is simply repeated.
+/// The body has the format of an export. Each line `{"conversation":{…}}` begins a conversation and
+/// sets its state. A message that exists already is not appended again, so an interrupted import
+/// can be repeated.
 #[utoipa::path(
     post, path = "/import", tag = "transfer", operation_id = "import_all",
     request_body(content(
@@ -192,12 +193,12 @@ pub(crate) struct ImportAllDocument {
         (String = "application/x-jsonlines"),
     )),
     responses(
-        (status = 200, description = "All of them are there", body = ImportAllDocument),
-        (status = 400, description = "A line is wrong: `line`; those before its batch are there", body = crate::http::openapi::ProblemDocument),
-        (status = 409, description = "An id stands for another message", body = crate::http::openapi::ProblemDocument),
-        (status = 410, description = "A conversation was erased: its name is not used again", body = crate::http::openapi::ProblemDocument),
-        (status = 415, description = "The body is no JSON lines", body = crate::http::openapi::ProblemDocument),
-        (status = 429, description = "The token is over a limit on what is appended: `retry_ms`, and `line`; those before it are there", body = crate::http::openapi::ProblemDocument),
+        (status = 200, description = "All messages were imported", body = ImportAllDocument),
+        (status = 400, description = "`line` is invalid; the lines before its batch were imported", body = crate::http::openapi::ProblemDocument),
+        (status = 409, description = "An id is used by another message", body = crate::http::openapi::ProblemDocument),
+        (status = 410, description = "A conversation was erased; its name cannot be used again", body = crate::http::openapi::ProblemDocument),
+        (status = 415, description = "The body is not JSON lines", body = crate::http::openapi::ProblemDocument),
+        (status = 429, description = "A quota on appended bytes is exceeded at `line`; the lines before it were imported. Retry after `retry_ms`", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn import_all(
@@ -226,8 +227,7 @@ pub(super) async fn import_all(
         match &mut current {
             Some(importing) => importing.push(&shared, index, body.slice_ref(line)).await?,
             None => {
-                let detail =
-                    "a message stands before the line that says which conversation it is in";
+                let detail = "a message precedes the first `conversation` line";
                 return Err(at_line(Problem::invalid(detail)));
             }
         }
@@ -250,7 +250,7 @@ async fn finish(
     Ok(())
 }
 
-/// A line that says what a conversation is.
+/// The first line of an exported conversation.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Head<'a> {
@@ -258,7 +258,7 @@ pub(super) struct Head<'a> {
     pub(super) conversation: &'a RawValue,
 }
 
-/// What an import looks at itself of what a conversation is.
+/// Members of a conversation's first line that the import itself applies.
 #[derive(Default, Deserialize)]
 struct Known<'a> {
     #[serde(borrow, default)]
@@ -275,7 +275,7 @@ struct Known<'a> {
     forked_from: Option<OriginDocument<'a>>,
 }
 
-/// Where a conversation was copied from.
+/// Conversation and message from which another was copied.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OriginDocument<'a> {
@@ -285,12 +285,14 @@ struct OriginDocument<'a> {
 }
 
 impl Known<'_> {
-    /// The number that a message has here: those that were not in the export are not counted.
+    /// Maps an exported sequence number to the imported one, since trimmed messages are not
+    /// counted.
     fn seq(&self, seq: u64, head: u64) -> u64 {
         (seq + 1).saturating_sub(self.start_seq).min(head)
     }
 
-    /// What is said of the conversation besides its settings, where `head` is its newest message.
+    /// Returns the changes other than settings. `head` is the sequence number of the newest
+    /// message.
     fn changes(&self, head: u64) -> Result<Vec<Change>, Problem> {
         let mut changes = Vec::new();
         if let Some(document) = &self.summary {
@@ -321,7 +323,7 @@ const fn first() -> u64 {
 /// A conversation that is being imported.
 pub(super) struct Importing<'a> {
     name: Name,
-    /// Who is charged.
+    /// The client whose quota is charged.
     client: Client,
     known: Known<'a>,
     batch: Lined,
@@ -329,7 +331,7 @@ pub(super) struct Importing<'a> {
 }
 
 impl<'a> Importing<'a> {
-    /// Messages for a conversation of which nothing else is said.
+    /// Starts an import of messages without a first line.
     pub(super) fn of(name: Name, client: Client) -> Self {
         Self {
             name,
@@ -352,7 +354,7 @@ impl<'a> Importing<'a> {
         Self::of(name, client).made(shared, head).await
     }
 
-    /// Makes the conversation what its line says.
+    /// Applies the settings of the first line.
     pub(super) async fn made(
         mut self,
         shared: &Shared,
@@ -364,7 +366,7 @@ impl<'a> Importing<'a> {
         settings.retain(|key, _| SETTINGS.contains(&&**key));
         let mut document =
             serde_json::to_vec(&settings).map_err(|error| Problem::invalid(error.to_string()))?;
-        // It takes messages until they are there.
+        // The conversation is not archived until all messages are appended.
         document.pop();
         let open: &[u8] = if settings.is_empty() { b"" } else { b"," };
         document.extend_from_slice(open);
@@ -395,7 +397,7 @@ impl<'a> Importing<'a> {
         let conversations = of(shared)?;
         let head = match conversations.get(&self.name) {
             Ok(pending) => answered(pending).await?.head_seq,
-            // Nothing was said of it.
+            // Neither a first line nor a message created the conversation.
             Err(refusal) if refusal.code == ErrorCode::NotFound => 0,
             Err(refusal) => return Err(refusal.into()),
         };

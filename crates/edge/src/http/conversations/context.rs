@@ -1,4 +1,4 @@
-//! The window of a conversation: the messages that go to a model.
+//! The context window of a conversation: the messages to send to a model.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
@@ -18,27 +18,27 @@ use super::window::push_shown;
 use crate::http::problem::Problem;
 use crate::http::{Shared, off_thread};
 
-/// How the window is cut, where that differs from the conversation's own settings.
+/// Query parameters that override the conversation's window policy.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct How {
-    /// Tokens that the window costs at most, together with `reserve`.
+    /// Most tokens of the window and `reserve` together.
     #[param(example = 8000)]
     budget: Option<u32>,
-    /// Tokens of the budget that are left for the answer.
+    /// Tokens of the budget to leave for the answer.
     reserve: Option<u32>,
-    /// `budget`, `last_n`, `skip_parts` or `manual`.
+    /// Strategy: `budget`, `last_n`, `skip_parts` or `manual`.
     policy: Option<String>,
-    /// Of `last_n` and `skip_parts`: messages, at most.
+    /// Most messages, for `last_n` and `skip_parts`.
     n: Option<u32>,
-    /// Roles, with commas between them.
+    /// Roles whose messages always stay, separated by commas.
     keep: Option<String>,
-    /// Kinds of parts, with commas between them.
+    /// Kinds of parts to drop first, separated by commas.
     drop_first: Option<String>,
-    /// The newest turns with tools in them keep the parts that would be dropped.
+    /// Number of newest turns with tool calls whose parts are not dropped.
     keep_tool_turns: Option<u32>,
-    /// How far the cut moves at once, as a part of the budget.
+    /// Step in which the window's beginning moves, as a fraction of the budget.
     step: Option<f64>,
 }
 
@@ -61,35 +61,36 @@ impl How {
     }
 }
 
-/// A window.
+/// A context window.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Context)]
 pub(crate) struct ContextDocument {
-    /// What goes to the model, in order: the summary's message, instructions that are kept, whole
-    /// turns. A part that is left out is not there, or a few words stand for what was in it.
+    /// Messages for the model in order: the summary's message, kept instructions, whole turns. A
+    /// dropped part is missing or replaced by a short text.
     #[schema(schema_with = messages_schema)]
     messages: Vec<MessageDocument>,
-    /// What all of it costs.
+    /// Token count of all messages.
     #[schema(example = 7410)]
     tokens: u64,
     #[schema(example = 8000)]
     budget: u32,
-    /// The message that the window begins with.
+    /// Sequence number of the first message in the window.
     #[schema(example = 310)]
     from_seq: u64,
-    /// The last message that the summary stands for; absent without one. Its message is the first.
+    /// Sequence number of the last message that the summary covers; absent without a summary. The
+    /// summary's message is the first.
     summary_seq: Option<u64>,
-    /// The newest message.
+    /// Sequence number of the newest message.
     #[schema(example = 384)]
     head_seq: u64,
-    /// Parts that are not shown as they are, by kind.
+    /// Number of dropped parts by kind.
     #[schema(value_type = Object)]
     dropped: (),
-    /// Whether `tokens` is an estimate.
+    /// True if `tokens` is an estimate.
     estimated: bool,
 }
 
-/// Messages; the summary's is as it was put.
+/// Returns the schema of messages; the summary's message may be any object.
 fn messages_schema() -> Schema {
     let any = AnyOfBuilder::new()
         .item(Ref::from_schema_name("Message"))
@@ -97,24 +98,25 @@ fn messages_schema() -> Schema {
     Schema::Array(ArrayBuilder::new().items(any).build())
 }
 
-/// The messages to send to a model, within a budget.
+/// Get the messages to send to a model, within a token budget.
 ///
-/// Whole turns; a call of a tool is never parted from its result; never above the budget; the same
-/// beginning for as long as that fits, so that a provider's cache holds.
+/// The window has whole turns, never separates a tool call from its result, and never exceeds the
+/// budget. Its beginning stays the same as long as possible, so that a provider's prompt cache is
+/// effective.
 #[utoipa::path(
     get, path = "/conversations/{id}/context", tag = "context", operation_id = "context",
     params(
-        ("id" = String, Path, description = "The conversation"),
+        ("id" = String, Path, description = "Id of the conversation"),
         How,
-        ("If-None-Match" = Option<String>, Header, description = "The window that is known already"),
+        ("If-None-Match" = Option<String>, Header, description = "Entity tag of a window that the client has"),
     ),
     responses(
         (status = 200, description = "The window", body = ContextDocument,
-            headers(("ETag" = String, description = "Of this window"))),
-        (status = 304, description = "It is the one that is known"),
-        (status = 400, description = "Something in the request is wrong", body = crate::http::openapi::ProblemDocument),
+            headers(("ETag" = String, description = "Entity tag of the window"))),
+        (status = 304, description = "The window has not changed"),
+        (status = 400, description = "The request is invalid", body = crate::http::openapi::ProblemDocument),
         (status = 404, description = "There is no such conversation", body = crate::http::openapi::ProblemDocument),
-        (status = 413, description = "One turn alone is above the budget: `seq`, `tokens`", body = crate::http::openapi::ProblemDocument),
+        (status = 413, description = "A single turn exceeds the budget; `seq` and `tokens` describe it", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn context(
@@ -129,10 +131,10 @@ pub(super) async fn context(
     let policy = policy.map_err(|reason| Problem::invalid(format!("the query: {reason}")))?;
     let budget = policy.budget;
     if budget == 0 && policy.strategy == Strategy::Budget {
-        let detail = "a budget is needed: `?budget=8000`, or `context` in the settings";
+        let detail = "a budget is required: `?budget=8000`, or `context` in the settings";
         return Err(Problem::invalid(detail));
     }
-    // Old messages may have to come from the disk.
+    // Older messages may have to be read from disk.
     let cutting = move || Ok(of(&shared)?.context(&name, Some(&policy))?);
     let pending = off_thread(cutting).await?;
     let out = render(&answered(pending).await?, budget)?;

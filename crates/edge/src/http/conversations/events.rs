@@ -1,4 +1,4 @@
-//! What happens in conversations, as the records of a topic: an object of JSON for each event.
+//! Events of conversations as records of a topic: one JSON object per event.
 
 use node::conversations::feed::{Happened, Row};
 use node::conversations::{Lifecycle, MessageView};
@@ -6,7 +6,7 @@ use node::topics::Tell;
 
 use super::outgoing::{push, push_message, push_metadata, push_number, push_text};
 
-/// Events as `docs/topics.md` has them.
+/// Encodes events in the format of `docs/topics.md`.
 #[derive(Clone, Copy, Debug)]
 pub struct EventJson;
 
@@ -27,7 +27,8 @@ impl Tell for EventJson {
                     push(out, b",\"message\":");
                     push_message(out, *seq, row.at_ms, &view);
                 }
-                // It is named, and whoever wants to know more is told what is wrong with it.
+                // The message is named by its sequence number; reading it returns the decoding
+                // error.
                 Err(_) => {
                     push(out, b",\"seq\":");
                     push_number(out, *seq);

@@ -1,4 +1,4 @@
-//! A copy of a conversation, which goes its own way.
+//! `POST …/fork`: copies a conversation into an independent one.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -15,18 +15,18 @@ use crate::http::body::{self, wrong_at};
 use crate::http::problem::Problem;
 use crate::http::{Shared, off_thread};
 
-/// Bytes of a body, at most.
+/// Largest request body, in bytes.
 const BODY_MAX: usize = 64 << 10;
 
-/// A copy that is to be made.
+/// The copy to make.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Fork)]
 pub(crate) struct ForkDocument {
-    /// The copy's id, in the same namespace.
+    /// Id of the copy, in the same namespace.
     #[schema(example = "support-42-again")]
     id: String,
-    /// The last message that is copied; the newest unless it is said.
+    /// Sequence number of the last message to copy; default the newest.
     #[serde(default)]
     #[schema(example = 41)]
     at_seq: Option<u64>,
@@ -35,14 +35,14 @@ pub(crate) struct ForkDocument {
 /// Copy a conversation up to a message.
 #[utoipa::path(
     post, path = "/conversations/{id}/fork", tag = "conversations", operation_id = "fork",
-    params(("id" = String, Path, description = "The conversation")),
+    params(("id" = String, Path, description = "Id of the conversation")),
     request_body = ForkDocument,
     responses(
         (status = 201, description = "The copy", body = ConversationDocument),
-        (status = 400, description = "Something in the request is wrong", body = crate::http::openapi::ProblemDocument),
+        (status = 400, description = "The request is invalid", body = crate::http::openapi::ProblemDocument),
         (status = 404, description = "There is no such conversation", body = crate::http::openapi::ProblemDocument),
-        (status = 409, description = "There is another conversation of that name", body = crate::http::openapi::ProblemDocument),
-        (status = 410, description = "Erased, or its beginning is not kept any more", body = crate::http::openapi::ProblemDocument),
+        (status = 409, description = "A conversation with the copy's id exists", body = crate::http::openapi::ProblemDocument),
+        (status = 410, description = "The conversation was erased, or its first messages were trimmed", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn fork(
@@ -56,7 +56,12 @@ pub(super) async fn fork(
     let new = Name::parse(&format!("{}/{}/{id}", name.org(), name.namespace()));
     let new = match new {
         Ok(new) if !id.contains('/') => new,
-        Ok(_) => return Err(wrong_at("id", "a conversation's id has no slash")),
+        Ok(_) => {
+            return Err(wrong_at(
+                "id",
+                "a conversation's id must not contain a slash",
+            ));
+        }
         Err(error) => return Err(wrong_at("id", &error.to_string())),
     };
     let at_seq = match at_seq {

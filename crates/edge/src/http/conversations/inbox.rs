@@ -22,10 +22,10 @@ use crate::http::time::push_rfc3339;
 use crate::http::{Shared, off_thread};
 use crate::preview::preview;
 
-/// A conversation comes that often, at most, as an event.
+/// Shortest interval between two events of the same conversation.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Bytes of a participant's name.
+/// Longest name of a participant, in bytes.
 const WHO_LENGTH_MAX: usize = 256;
 
 /// A conversation in an inbox.
@@ -34,17 +34,17 @@ const WHO_LENGTH_MAX: usize = 256;
 pub(crate) struct LineDocument {
     #[schema(example = "support-42")]
     id: String,
-    /// The number of the newest message; 0 for none.
+    /// Sequence number of the newest message; 0 for none.
     head_seq: u64,
-    /// The last message that the participant has read.
+    /// Sequence number of the last message that the participant has read.
     read_seq: u64,
-    /// How many messages of others he has not read.
+    /// Number of unread messages of others.
     unread: u64,
-    /// Absent if there is none, or it is not kept.
+    /// The newest message; absent if there is none or it was trimmed.
     last: Option<LastDocument>,
 }
 
-/// What was said last.
+/// The newest message of a conversation, abridged.
 #[derive(Serialize, ToSchema)]
 #[schema(as = InboxLast)]
 pub(crate) struct LastDocument {
@@ -52,12 +52,12 @@ pub(crate) struct LastDocument {
     id: String,
     #[schema(example = "user")]
     role: String,
-    /// Absent if nobody in particular wrote it.
+    /// Author; absent if unknown.
     from: Option<String>,
-    /// When it was appended (RFC 3339).
+    /// Time of the append (RFC 3339).
     #[schema(example = "2026-11-21T12:00:00.000Z")]
     at: String,
-    /// How its first text begins; absent if it has none.
+    /// Beginning of the first text part; absent if there is none.
     text: Option<String>,
 }
 
@@ -66,31 +66,32 @@ pub(crate) struct LastDocument {
 #[schema(as = Inbox)]
 pub(crate) struct InboxDocument {
     lines: Vec<LineDocument>,
-    /// What `after` has to be for the next page; absent on the last.
+    /// Value of `after` for the next page; absent on the last page.
     next: Option<String>,
 }
 
-/// Read somebody's inbox, or follow it.
+/// Read a participant's inbox, or follow it.
 ///
-/// The conversations in which he takes part, the newest activity first: those whose settings name him,
-/// in which he wrote, or in which he has a read mark. With `Accept: text/event-stream`, an event
-/// `line` for each, then `head`, then a `line` for each that changes, at most one per conversation
-/// and second, and `gone` for one that is erased.
+/// The inbox has the conversations whose settings name the participant, in which the participant
+/// wrote, or in which the participant has a read position; the latest activity comes first. With
+/// `Accept: text/event-stream`, the answer is an event `line` for each conversation, then `head`,
+/// then a `line` for each that changes, at most one per conversation and second, and `gone` for one
+/// that is erased.
 #[utoipa::path(
     get, path = "/inbox/{who}", tag = "conversations",
     operation_id = "inbox",
     params(
-        ("who" = String, Path, description = "The participant"),
-        ("unread" = Option<bool>, Query, description = "Those with something unread, and nothing else"),
+        ("who" = String, Path, description = "Name of the participant"),
+        ("unread" = Option<bool>, Query, description = "List only conversations with unread messages"),
         PagingDocument,
     ),
     responses(
-        (status = 200, description = "A page, or events", content(
+        (status = 200, description = "A page of the inbox, or events", content(
             (InboxDocument = "application/json"),
             (String = "text/event-stream"),
         )),
-        (status = 400, description = "Something in the request is wrong", body = crate::http::openapi::ProblemDocument),
-        (status = 503, description = "The views are being made", body = crate::http::openapi::ProblemDocument),
+        (status = 400, description = "The request is invalid", body = crate::http::openapi::ProblemDocument),
+        (status = 503, description = "The views are being built", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn inbox(
@@ -103,7 +104,7 @@ pub(super) async fn inbox(
     let who = params.into_iter().find(|(name, _)| name == "who");
     let who = who.map_or_else(String::new, |(_, who)| who);
     if who.is_empty() || who.len() > WHO_LENGTH_MAX || who.chars().any(char::is_control) {
-        let detail = "a participant has a name of up to 256 bytes without control characters";
+        let detail = "a participant's name has 1 to 256 bytes and no control characters";
         return Err(Problem::invalid(detail));
     }
     let paging = Paging::read(&uri, Words::Unread)?;
@@ -119,7 +120,7 @@ pub(super) async fn inbox(
     off_thread(move || Ok(json_bytes(render(&asked.page()?)))).await
 }
 
-/// Whose inbox, and which page.
+/// The parsed request: a participant and a page.
 struct Asked {
     shared: Shared,
     namespace: String,
@@ -140,17 +141,17 @@ impl Asked {
     }
 }
 
-/// What a stream of events does next.
+/// The next step of an event stream.
 enum Next {
-    /// Another page of what is there.
+    /// Send another page of the existing inbox.
     Page,
-    /// Whatever changes.
+    /// Wait for changes and send them.
     Change,
-    /// It has ended.
+    /// End the stream.
     Nothing,
 }
 
-/// A stream of events.
+/// The state of an event stream.
 struct Events {
     asked: Asked,
     watch: InboxWatch,
@@ -159,7 +160,7 @@ struct Events {
 
 fn follow(asked: Asked) -> Result<Response, Problem> {
     if asked.paging.unread_only || asked.paging.after.is_some() {
-        let detail = "a stream of events shows the whole inbox, without `after` and `unread`";
+        let detail = "an event stream has the whole inbox: it does not accept `after` and `unread`";
         return Err(Problem::invalid(detail));
     }
     let watch = views(&asked.shared)?.watch_inbox(&asked.namespace, &asked.who)?;
@@ -179,21 +180,21 @@ fn follow(asked: Asked) -> Result<Response, Problem> {
 }
 
 impl Events {
-    /// The next events, when there are any.
+    /// Waits for the next events.
     async fn go_on(self) -> Option<(Vec<u8>, Self)> {
         if matches!(self.next, Next::Change) {
             let changed = std::future::poll_fn(|cx| self.watch.poll_changed(cx));
             if tokio::time::timeout(KEEPALIVE, changed).await.is_err() {
                 return Some((b":\n\n".to_vec(), self));
             }
-            // What changes meanwhile is in it: one event for each conversation.
+            // Changes during this pause are merged into one event per conversation.
             tokio::time::sleep(INTERVAL).await;
         }
-        // Nobody is left to tell that it ended early.
+        // If the task fails, the stream just ends.
         tokio::task::spawn_blocking(|| self.events()).await.ok()
     }
 
-    /// Reads what comes next.
+    /// Reads the next events.
     fn events(mut self) -> (Vec<u8>, Self) {
         let mut out = Vec::new();
         let told = match self.next {

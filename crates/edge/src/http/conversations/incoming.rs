@@ -1,8 +1,8 @@
-//! Messages as clients write them.
+//! Messages as clients write them in requests.
 //!
-//! Parts and metadata are never read into trees: they are checked, and kept as the bytes they came
-//! in. Two shorthands are written out: `content`, and the `tool_calls` and `tool_call_id` of OpenAI's
-//! chat completions.
+//! Parts and metadata are validated and stored as the bytes that arrived, never parsed into trees.
+//! Two short forms are expanded: `content`, and `tool_calls` and `tool_call_id` of OpenAI's chat
+//! completions.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -28,50 +28,50 @@ const STATUSES: [Status; 4] = [
     Status::Stopped,
 ];
 
-/// A message that is to be appended.
+/// A message to append.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewMessage)]
 pub(crate) struct Incoming<'a> {
-    /// What its author calls it, 1 to 128 of `A-Z a-z 0-9 . _ : -`: a message with an id that is there
-    /// already is not appended again. Without one the node makes it.
+    /// Id, 1 to 128 of `A-Z a-z 0-9 . _ : -`. A message whose id exists already is not appended
+    /// again. If absent, the node generates one.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "m-7f3")]
     id: Option<Text<'a>>,
-    /// What its author is in the conversation, 1 to 32 of `a-z 0-9 _ -`.
+    /// Role of the author in the conversation, 1 to 32 of `a-z 0-9 _ -`.
     #[serde(borrow)]
     #[schema(value_type = String, example = "user")]
     role: Text<'a>,
-    /// Who wrote it.
+    /// Name of the author.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "alice")]
     from: Option<Text<'a>>,
-    /// What it says: parts of the AI SDK, of OpenAI or of Anthropic, kept byte for byte.
+    /// Content as parts of the AI SDK, OpenAI or Anthropic; stored byte for byte.
     #[serde(borrow, default)]
     #[schema(value_type = Option<Vec<Object>>)]
     parts: Option<&'a RawValue>,
-    /// Short for one part of text; or parts.
+    /// Short form of `parts`: a string for one text part, or an array of parts.
     #[serde(borrow, default)]
     #[schema(schema_with = content_schema)]
     content: Option<&'a RawValue>,
-    /// As in OpenAI's chat completions: each becomes a part.
+    /// Tool calls as in OpenAI's chat completions; each becomes a part.
     #[serde(borrow, default)]
     #[schema(value_type = Option<Vec<Object>>)]
     tool_calls: Option<Vec<&'a RawValue>>,
-    /// As in OpenAI's chat completions: `content` is the result of that call.
+    /// As in OpenAI's chat completions: `content` is the result of this tool call.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     tool_call_id: Option<Text<'a>>,
-    /// What it costs a model, if its author knows; else a quarter of the bytes of its parts.
+    /// Token count, if the author knows it; else estimated as a quarter of the bytes of the parts.
     #[serde(default)]
     tokens: Option<u32>,
-    /// An object, kept byte for byte.
+    /// A JSON object; stored byte for byte.
     #[serde(borrow, default)]
     #[schema(value_type = Option<Object>)]
     metadata: Option<&'a RawValue>,
 }
 
-/// A text, or parts.
+/// Returns the schema of `content`: a string, or an array of parts.
 fn content_schema() -> Schema {
     let object = |kind| ObjectBuilder::new().schema_type(kind);
     let parts = ArrayBuilder::new().items(object(Type::Object));
@@ -82,7 +82,7 @@ fn content_schema() -> Schema {
     Schema::OneOf(content.build())
 }
 
-/// Messages that are ready for the node.
+/// Validated messages, ready for the node.
 #[derive(Debug, Default)]
 pub(super) struct Ready<'a> {
     messages: Vec<ReadyMessage<'a>>,
@@ -101,8 +101,8 @@ struct ReadyMessage<'a> {
 }
 
 impl<'a> Ready<'a> {
-    /// Checks what the node cannot: everything that is JSON. `key` is the id of a message that has
-    /// none; of several, each gets its place behind it.
+    /// Validates the JSON of messages, which the node does not read. `key` becomes the id of a
+    /// message without one; with several messages, `:INDEX` is added to it.
     pub(super) fn new(incoming: Vec<Incoming<'a>>, key: Option<&str>) -> Result<Self, Problem> {
         let count = incoming.len();
         let mut ready = Self::default();
@@ -120,7 +120,7 @@ impl<'a> Ready<'a> {
         Ok(ready)
     }
 
-    /// The path within the message and what is wrong there, if something is.
+    /// Validates and adds a message. The error is the path within the message and the reason.
     fn push(
         &mut self,
         message: Incoming<'a>,
@@ -143,7 +143,7 @@ impl<'a> Ready<'a> {
         Ok(())
     }
 
-    /// As the node takes them.
+    /// Returns the messages in the node's form.
     pub(super) fn messages(&self) -> Vec<NewMessage<'_>> {
         self.messages
             .iter()
@@ -161,15 +161,15 @@ impl<'a> Ready<'a> {
 }
 
 impl<'a> Incoming<'a> {
-    /// The parts, whatever way they were written.
+    /// Returns the parts, with short forms expanded.
     fn parts(&self) -> Result<Cow<'a, str>, String> {
         let content = self.content.filter(|content| content.get() != "null");
         let calls = self.tool_calls.as_deref().unwrap_or_default();
         match (self.parts, content) {
-            (Some(_), Some(_)) => Err("`parts` and `content` are one too many".to_owned()),
-            (Some(_), None) if !calls.is_empty() || self.tool_call_id.is_some() => Err(
-                "`tool_calls` and `tool_call_id` belong to `content`, not to `parts`".to_owned(),
-            ),
+            (Some(_), Some(_)) => Err("`parts` and `content` cannot be combined".to_owned()),
+            (Some(_), None) if !calls.is_empty() || self.tool_call_id.is_some() => {
+                Err("`tool_calls` and `tool_call_id` require `content`, not `parts`".to_owned())
+            }
             (Some(parts), None) => Ok(Cow::Borrowed(parts.get())),
             (None, None) if calls.is_empty() => Err("`parts` or `content` is missing".to_owned()),
             (None, content) => self.written_out(content.map(RawValue::get), calls),
@@ -202,7 +202,9 @@ impl<'a> Incoming<'a> {
                 }
                 parts.push_str(array[1..array.len() - 1].trim());
             }
-            (Some(_), None) => return Err("`content` is a text or an array of parts".to_owned()),
+            (Some(_), None) => {
+                return Err("`content` must be a string or an array of parts".to_owned());
+            }
         }
         for call in calls {
             if parts.len() > 1 {
@@ -215,7 +217,8 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// A message of an export. What only its place tells of it, its number and its event, is passed over.
+/// A message of an export. Its sequence number and event offset are ignored, since they differ in
+/// each conversation.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Imported<'a> {
@@ -246,7 +249,7 @@ pub(super) struct Imported<'a> {
 }
 
 impl<'a> Imported<'a> {
-    /// How it ended and when it was first appended; or what is wrong there.
+    /// Returns the status and the original time of the message, or an error for an invalid one.
     pub(super) fn original(&self) -> Result<Original, Problem> {
         let status = match &self.status {
             None => Status::Complete,
@@ -260,14 +263,14 @@ impl<'a> Imported<'a> {
             None => None,
             Some(at) => {
                 let at_ms = parse_rfc3339(&at.0);
-                let wrong = || wrong_at("at", "a moment is expected, as 2026-03-21T12:00:00.000Z");
+                let wrong = || wrong_at("at", "must be a time like 2026-03-21T12:00:00.000Z");
                 Some(at_ms.ok_or_else(wrong)?)
             }
         };
         Ok(Original { status, at_ms })
     }
 
-    /// As if its author had just written it.
+    /// Converts to a message as its author would append it.
     pub(super) fn into_incoming(self) -> Incoming<'a> {
         Incoming {
             id: self.id,
@@ -283,7 +286,7 @@ impl<'a> Imported<'a> {
     }
 }
 
-/// Metadata as they are kept: the bytes of an object, or nothing.
+/// Validates metadata; returns the bytes to store: a non-empty object, or nothing.
 pub(super) fn metadata(value: Option<&RawValue>) -> Result<&str, String> {
     let Some(text) = value
         .map(RawValue::get)

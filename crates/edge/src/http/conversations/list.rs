@@ -1,4 +1,4 @@
-//! Lists of conversations, page by page, by what their metadata says.
+//! Lists of conversations by page, filtered by metadata.
 
 use axum::extract::{FromRequestParts, Query, State};
 use axum::http::Uri;
@@ -18,13 +18,13 @@ use crate::http::problem::Problem;
 use crate::http::time::push_rfc3339;
 use crate::http::{Shared, off_thread};
 
-/// Conversations of a page unless it says how many.
+/// Default number of conversations of a page.
 const LIMIT: usize = 50;
 
-/// Conversations of a page, at most.
+/// Most conversations of a page.
 const LIMIT_MAX: usize = 1_000;
 
-/// What stands before the keys of metadata in a query.
+/// Prefix of metadata keys in a query.
 const METADATA: &str = "metadata.";
 
 /// The namespace of the path: `org/namespace`.
@@ -42,59 +42,63 @@ impl<S: Send + Sync> FromRequestParts<S> for InNamespace {
         let namespace = format!("{}/{}", part("org"), part("namespace"));
         match Name::parse(&format!("{namespace}/x")) {
             Ok(name) if name.instance().is_none() => Ok(Self(namespace)),
-            Ok(_) => Err(Problem::invalid(format!("`{namespace}` is no namespace"))),
+            Ok(_) => Err(Problem::invalid(format!(
+                "`{namespace}` is not a namespace"
+            ))),
             Err(error) => Err(Problem::invalid(error.to_string())),
         }
     }
 }
 
-/// The views of the node.
+/// Returns the views of the node, or an error if it has none.
 pub(super) fn views(shared: &Shared) -> Result<Views<'_>, Problem> {
     shared.node.views().ok_or_else(|| {
-        let detail = "this node keeps no views of conversations";
+        let detail = "this node has no views of conversations";
         Problem::of(ErrorCode::Unsupported, detail)
     })
 }
 
-/// A page that is asked for.
+/// Query parameters of a page.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "it says to /openapi.json what `Paging` reads")]
+#[expect(
+    dead_code,
+    reason = "it documents in /openapi.json what `Paging` reads"
+)]
 pub(super) struct PagingDocument {
-    /// `false` for those that are not archived, which is the default, `true` for those that are,
-    /// `any` for all.
+    /// `false` (default) for active conversations, `true` for archived ones, `any` for both.
     archived: Option<String>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// How many, at most: 50, up to 1000.
+    /// Most entries of the page; default 50, at most 1000.
     limit: Option<usize>,
 }
 
-/// What a query says about a page.
+/// The parsed query of a page.
 #[derive(Debug)]
 pub(super) struct Paging {
     pub(super) archived: Archived,
     pub(super) after: Option<Cursor>,
     pub(super) limit: usize,
-    /// What metadata has to say.
+    /// Required metadata as pairs of a key and a value.
     pub(super) labels: Vec<(String, String)>,
-    /// Whether something has to be unread.
+    /// True if only conversations with unread messages are listed.
     pub(super) unread_only: bool,
 }
 
-/// Which words a query takes beside those of every page.
+/// The query parameters that a route accepts in addition to those of every page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Words {
     /// `metadata.KEY`.
     Metadata,
     /// `unread`.
     Unread,
-    /// `metadata.KEY`; and all of them come, so there are no pages.
+    /// `metadata.KEY`. All results are returned, so there are no pages.
     All,
 }
 
 impl Paging {
-    /// Reads a query, of which nothing is passed over.
+    /// Parses a query string; unknown parameters are errors.
     pub(super) fn read(uri: &Uri, words: Words) -> Result<Self, Problem> {
         let Ok(Query(pairs)) = Query::<Vec<(String, String)>>::try_from_uri(uri) else {
             return Err(Problem::invalid("the query is not `KEY=VALUE&...`"));
@@ -125,12 +129,12 @@ impl Paging {
             }
             ("limit", Words::Metadata | Words::Unread) => {
                 let limit = value.parse().ok().filter(|it| (1..=LIMIT_MAX).contains(it));
-                let reason = format!("a page has 1 to {LIMIT_MAX}, not {value}");
+                let reason = format!("must be from 1 to {LIMIT_MAX}, not {value}");
                 self.limit = limit.ok_or_else(|| wrong("limit", &reason))?;
             }
             ("unread", Words::Unread) => {
                 let is = value.parse();
-                self.unread_only = is.map_err(|_| wrong("unread", "it is `true` or `false`"))?;
+                self.unread_only = is.map_err(|_| wrong("unread", "must be `true` or `false`"))?;
             }
             (key, words) => match (key.strip_prefix(METADATA), words) {
                 (Some(key), Words::Metadata | Words::All) if !key.is_empty() => {
@@ -148,7 +152,7 @@ fn archived(value: &str) -> Result<Archived, Problem> {
         "" | "false" => Ok(Archived::No),
         "true" => Ok(Archived::Yes),
         "any" => Ok(Archived::Any),
-        _ => Err(wrong("archived", "it is `true`, `false` or `any`")),
+        _ => Err(wrong("archived", "must be `true`, `false` or `any`")),
     }
 }
 
@@ -175,21 +179,21 @@ pub(crate) struct ListedDocument {
     /// `org/namespace/id`.
     #[schema(example = "default/default/support-42")]
     name: String,
-    /// The number of the newest message; 0 for none.
+    /// Sequence number of the newest message; 0 for none.
     head_seq: u64,
-    /// The number of the oldest that is kept; one above the newest when none is.
+    /// Sequence number of the oldest stored message; `head_seq` + 1 if there is none.
     start_seq: u64,
-    /// When something was said last, or when it was created (RFC 3339).
+    /// Time of the last message, or of the creation (RFC 3339).
     #[schema(example = "2026-11-21T12:00:00.000Z")]
     active_at: String,
     archived: bool,
     #[schema(value_type = Object)]
     metadata: (),
-    /// The webhook that answers it, if there is one.
+    /// Name of the agent that answers, if there is one.
     agent: Option<String>,
-    /// How many seconds after its activity it is erased, if it is.
+    /// Seconds after the last activity until the conversation is erased; absent for never.
     ttl_s: Option<u64>,
-    /// Changes with each change of anything but messages and read marks.
+    /// Number of changes, except messages and read positions.
     version: u64,
 }
 
@@ -198,27 +202,27 @@ pub(crate) struct ListedDocument {
 #[schema(as = Listing)]
 pub(crate) struct ListingDocument {
     conversations: Vec<ListedDocument>,
-    /// What `after` has to be for the next page; absent on the last.
+    /// Value of `after` for the next page; absent on the last page.
     next: Option<String>,
 }
 
 /// List conversations.
 ///
-/// The newest activity first. `metadata.KEY=VALUE` keeps those whose metadata has that value under
-/// that key, `metadata.a.b` looks into objects, and an array has each of its values; several must all
-/// hold. A conversation that is written to during a walk moves to its front: none comes twice, and
-/// none that nobody touches is missed.
+/// The latest activity comes first. `metadata.KEY=VALUE` selects conversations whose metadata has
+/// this value under this key. `metadata.a.b` selects by a nested key, and an array matches each of
+/// its values. Several conditions must all hold. A conversation that receives a message during
+/// paging moves to the front: no conversation is listed twice, and none without activity is missed.
 #[utoipa::path(
     get, path = "/conversations", tag = "conversations",
     operation_id = "list",
     params(
-        ("metadata.KEY" = Option<String>, Query, description = "What metadata has under that key"),
+        ("metadata.KEY" = Option<String>, Query, description = "Required value of this metadata key"),
         PagingDocument,
     ),
     responses(
-        (status = 200, description = "A page", body = ListingDocument),
-        (status = 400, description = "Something in the request is wrong", body = crate::http::openapi::ProblemDocument),
-        (status = 503, description = "The views are being made", body = crate::http::openapi::ProblemDocument),
+        (status = 200, description = "A page of conversations", body = ListingDocument),
+        (status = 400, description = "The request is invalid", body = crate::http::openapi::ProblemDocument),
+        (status = 503, description = "The views are being built", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn list(
@@ -257,7 +261,7 @@ fn render(listing: &Listing) -> Vec<u8> {
     out
 }
 
-/// Appends where the next page begins, if there is one.
+/// Appends the cursor of the next page, if there is one.
 pub(super) fn push_next(out: &mut Vec<u8>, next: Option<Cursor>) {
     if let Some(next) = next {
         push(out, b",\"next\":");
@@ -265,7 +269,7 @@ pub(super) fn push_next(out: &mut Vec<u8>, next: Option<Cursor>) {
     }
 }
 
-/// The last part of a name: what a conversation is called in its namespace.
+/// Returns the last part of a name: the id of a conversation in its namespace.
 pub(super) fn id(name: &str) -> &str {
     name.rsplit_once('/').map_or(name, |(_, id)| id)
 }

@@ -1,27 +1,26 @@
-//! Conversations over HTTP: bytes to words and back.
+//! Conversations over HTTP: routes, request parsing and JSON answers.
 //!
-//! | method and path, behind `/v1` or `/v1/{org}/{namespace}` | |
+//! | method and path, after `/v1` or `/v1/{org}/{namespace}` | purpose |
 //! |---|---|
-//! | `GET /conversations` | a list, by what metadata says |
+//! | `GET /conversations` | list conversations, filtered by metadata |
 //! | `GET /export`, `POST /import` | many conversations as JSON lines |
-//! | `GET /inbox/{who}` | somebody's conversations, and how much he has not read; or as events |
-//! | `POST /conversations/{id}/messages` | append |
-//! | `GET /conversations/{id}/messages` | a page; or all of it and what comes, as events |
-//! | `POST /conversations/{id}/messages/{message}/stream`, `…/stop` | an answer as it is made |
-//! | `GET PUT PATCH DELETE /conversations/{id}` | what it is; erased |
-//! | `POST /conversations/{id}/fork` | a copy |
+//! | `GET /inbox/{who}` | a participant's conversations and unread counts; or events |
+//! | `POST /conversations/{id}/messages` | append messages |
+//! | `GET /conversations/{id}/messages` | a page; or existing and new messages as events |
+//! | `POST /conversations/{id}/messages/{message}/stream`, `…/stop` | stream an answer; stop it |
+//! | `GET PUT PATCH DELETE /conversations/{id}` | show, create, change or erase a conversation |
+//! | `POST /conversations/{id}/fork` | copy a conversation |
 //! | `GET /conversations/{id}/context` | the messages to send to a model |
-//! | `GET PUT DELETE /conversations/{id}/summary` | what stands for older messages there |
-//! | `PUT /conversations/{id}/cursors/{who}` | how far somebody has read |
-//! | `GET /conversations/{id}/export`, `POST …/import` | all of it as JSON lines |
-//! | `GET PUT DELETE /agents/{name}`, `GET /webhooks` | who is called when somebody writes |
-//! | `GET /agents/{name}/dead`, `DELETE …/{id}`, `POST …/{id}/retry` | what was not answered |
+//! | `GET PUT DELETE /conversations/{id}/summary` | the summary of older messages |
+//! | `PUT /conversations/{id}/cursors/{who}` | a participant's read position |
+//! | `GET /conversations/{id}/export`, `POST …/import` | one conversation as JSON lines |
+//! | `GET PUT DELETE /agents/{name}`, `GET /webhooks` | agents that are called for new messages |
+//! | `GET /agents/{name}/dead`, `DELETE …/{id}`, `POST …/{id}/retry` | dead letters |
 //!
-//! and `GET /v1/ws`: both, for many conversations at once.
+//! `GET /v1/ws` appends to and watches many conversations over one WebSocket.
 //!
-//! Parts and metadata of a message come back byte for byte as they were written. Whatever is not
-//! understood is an error that names it: a field that is passed over is a message that says
-//! something else than its author meant.
+//! Parts and metadata of a message are returned byte for byte as they were written. An unknown
+//! field is an error that names it, because ignoring it could change the meaning of a message.
 
 mod agents;
 mod answer;

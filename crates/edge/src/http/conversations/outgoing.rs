@@ -1,4 +1,4 @@
-//! Messages as clients read them: the bytes that their authors wrote, in a frame of JSON.
+//! Messages as clients read them: the bytes that their authors wrote, inside a JSON object.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -14,35 +14,35 @@ use crate::metadata;
 #[derive(Serialize, ToSchema)]
 #[schema(as = Message)]
 pub(crate) struct MessageDocument {
-    /// Its number: 1 for the first of the conversation, one more for each.
+    /// Sequence number: 1 for the first message of the conversation, then consecutive.
     #[schema(example = 42)]
     seq: u64,
     #[schema(example = "m-7f3")]
     id: String,
     #[schema(example = "user")]
     role: String,
-    /// Absent if nobody in particular wrote it.
+    /// Author; absent if unknown.
     from: Option<String>,
-    /// Absent if it is complete.
+    /// Status; absent if the message is complete.
     status: Option<String>,
-    /// What it says, byte for byte as it was written.
+    /// Content parts, byte for byte as they were written.
     #[schema(value_type = Vec<Object>)]
     parts: Vec<()>,
-    /// What it costs a model.
+    /// Token count.
     tokens: u32,
-    /// Present and true if nobody said what it costs.
+    /// True if `tokens` is an estimate; else absent.
     estimated: Option<bool>,
-    /// When it was appended (RFC 3339); of an imported one, when that first was.
+    /// Time of the append (RFC 3339); for an imported message, of its first append.
     #[schema(example = "2026-11-21T12:00:00.000Z")]
     at: String,
-    /// `null` for metadata that an earlier version stored and that are no JSON object.
+    /// `null` for metadata that an earlier version stored and that is not a JSON object.
     #[schema(value_type = Option<Object>)]
     metadata: (),
-    /// Its offset in the event partition of its namespace.
+    /// Offset in the event partition of the namespace.
     event: u64,
 }
 
-/// Appends what a message is called and whose it is: members of an object.
+/// Appends the id, role and author of a message as members of an object.
 pub(super) fn push_author(out: &mut Vec<u8>, message: &MessageView<'_>) {
     push(out, b"\"id\":");
     push_text(out, message.id);
@@ -80,7 +80,7 @@ pub(super) fn push_message(out: &mut Vec<u8>, seq: u64, at_ms: u64, message: &Me
     push(out, b"}");
 }
 
-/// Appends stored metadata: `{}` for none, `null` for bytes that are no JSON object.
+/// Appends stored metadata: `{}` for none, `null` for bytes that are not a JSON object.
 pub(super) fn push_metadata(out: &mut Vec<u8>, stored: &[u8]) {
     push(out, metadata::rendered(stored));
 }
@@ -94,7 +94,7 @@ pub(super) fn push_number(out: &mut Vec<u8>, number: u64) {
 }
 
 pub(super) fn push_display(out: &mut Vec<u8>, value: &impl Display) {
-    // A Vec takes everything that is written to it.
+    // Writing to a Vec does not fail.
     let _ = write!(out, "{value}");
 }
 
@@ -103,9 +103,9 @@ pub(super) fn push_text(out: &mut Vec<u8>, text: &str) {
     push_json(out, text);
 }
 
-/// Appends a value that cannot fail to be JSON: texts, numbers, and structures of them.
+/// Appends a value whose JSON serialization cannot fail: strings, numbers, and structures of them.
 pub(super) fn push_json(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     if let Err(error) = serde_json::to_writer(out, value) {
-        unreachable!("what has only texts for keys can be written as JSON: {error}");
+        unreachable!("a value with string keys can be written as JSON: {error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Which conversation a request is about, and what else stands in its address and head.
+//! Extractors: the conversation, query and preconditions of a request.
 
 use axum::extract::{FromRequestParts, Query, RawPathParams};
 use axum::http::request::Parts;
@@ -18,7 +18,7 @@ pub(crate) struct Conversation(pub(crate) Name);
 impl FromRequestParts<Shared> for Conversation {
     type Rejection = Problem;
 
-    /// One that has to be read from the disk is loaded first, so that no handler has to.
+    /// Loads the conversation from disk if needed, so that handlers do not wait for the disk.
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Problem> {
         let params = params(parts, shared).await?;
         let part = |wanted: &str| {
@@ -28,7 +28,7 @@ impl FromRequestParts<Shared> for Conversation {
         let (org, namespace, id) = (part("org"), part("namespace"), part("id"));
         for text in [org, namespace, id] {
             if text.contains('/') {
-                let detail = format!("`{text}` contains a slash: a name's parts have none");
+                let detail = format!("`{text}` must not contain a slash");
                 return Err(Problem::invalid(detail));
             }
         }
@@ -39,7 +39,7 @@ impl FromRequestParts<Shared> for Conversation {
     }
 }
 
-/// Has the conversation loaded by a thread that may wait for the disk, if that takes the disk.
+/// Loads a conversation on a blocking thread if it has to be read from disk.
 pub(super) async fn loaded(shared: &Shared, name: &Name) -> Result<(), Problem> {
     match shared.node.conversations() {
         Some(conversations) if !conversations.is_at_hand(name).unwrap_or(true) => {
@@ -50,7 +50,7 @@ pub(super) async fn loaded(shared: &Shared, name: &Name) -> Result<(), Problem> 
     }
 }
 
-/// What stands in the path.
+/// Returns the parameters of the path.
 pub(super) async fn params<S: Send + Sync>(
     parts: &mut Parts,
     state: &S,
@@ -59,15 +59,15 @@ pub(super) async fn params<S: Send + Sync>(
     params.map_err(|error| Problem::invalid(error.to_string()))
 }
 
-/// The conversations of the node.
+/// Returns the conversations of the node, or an error if it has none.
 pub(super) fn of(shared: &Shared) -> Result<Conversations<'_>, Problem> {
     shared.node.conversations().ok_or_else(|| {
-        let detail = "this node keeps nothing: it has no conversations";
+        let detail = "this node has no storage, so it has no conversations";
         Problem::of(ErrorCode::Unsupported, detail)
     })
 }
 
-/// The query, of which nothing is passed over.
+/// Parses the query string; unknown parameters are errors.
 pub(in crate::http) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
     match Query::try_from_uri(uri) {
         Ok(Query(query)) => Ok(query),
@@ -83,22 +83,22 @@ pub(in crate::http) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Proble
     }
 }
 
-/// The number that the newest message must have: `If-Match`, or `expect` in the body; 0, which no
-/// message has, for `If-None-Match: *`.
+/// Returns the required sequence number of the newest message, from `If-Match` or `expect` in the
+/// body. `If-None-Match: *` gives 0: the conversation must be empty.
 pub(super) fn expected(headers: &HeaderMap, expect: Option<u64>) -> Result<Option<u64>, Problem> {
     let is_any = |value: &HeaderValue| value.as_bytes().trim_ascii() == b"*";
     let expect = match headers.get(header::IF_NONE_MATCH) {
         None => expect,
         Some(value) if is_any(value) && expect.is_none_or(|seq| seq == 0) => Some(0),
         Some(_) => {
-            let detail = "`if-none-match` is `*` here: the conversation must have no message yet";
+            let detail = "`if-none-match` must be `*`, which requires an empty conversation";
             return Err(Problem::invalid(detail));
         }
     };
     if_match(headers, expect, "the number of the newest message")
 }
 
-/// The version that a conversation must have: `If-Match`.
+/// Returns the version that `If-Match` requires of a conversation.
 pub(super) fn expected_version(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     if_match(headers, None, "the version of the conversation")
 }
@@ -120,16 +120,16 @@ fn if_match(
     });
     match (seq, expect) {
         (None, _) => Err(Problem::invalid(format!(
-            "`if-match` is {meaning}, as in `If-Match: \"41\"`"
+            "`if-match` must be {meaning}, as in `If-Match: \"41\"`"
         ))),
         (Some(seq), Some(expect)) if seq != expect => Err(Problem::invalid(format!(
-            "`if-match` is {seq} and `expect` is {expect}"
+            "`if-match` ({seq}) and `expect` ({expect}) differ"
         ))),
         (seq, _) => Ok(seq),
     }
 }
 
-/// `Idempotency-Key`, with or without its quotes.
+/// Returns `Idempotency-Key`, with or without quotes.
 pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     const NAME: HeaderName = HeaderName::from_static("idempotency-key");
     let Some(value) = headers.get(NAME) else {
@@ -148,7 +148,7 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Probl
     Ok(Some(key))
 }
 
-/// The part of the path behind the conversation's: a message's id, or a participant.
+/// The last parameter of a path after the conversation's: a message id, or a participant.
 pub(crate) struct Behind(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Behind {

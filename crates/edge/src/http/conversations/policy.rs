@@ -1,4 +1,4 @@
-//! How a window is cut, as clients say it.
+//! Window policies in requests and answers.
 
 use node::conversations::{Kinds, PartKind, Policy, Strategy};
 use serde::{Deserialize, Serialize};
@@ -7,35 +7,35 @@ use utoipa::ToSchema;
 use super::outgoing::push_json;
 use crate::http::body;
 
-/// How a window is cut; whatever is not said stays as it is.
+/// Policy of context windows. Absent fields keep their values.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = ContextPolicy)]
 pub(crate) struct PolicyDocument {
-    /// `budget`, `last_n`, `skip_parts` or `manual`.
+    /// Strategy: `budget`, `last_n`, `skip_parts` or `manual`.
     #[schema(example = "budget")]
     pub(super) policy: Option<String>,
-    /// Tokens that the window costs at most, together with `reserve`; 0 for no bound.
+    /// Most tokens of the window and `reserve` together; 0 for no limit.
     #[schema(example = 8000)]
     pub(super) budget: Option<u32>,
-    /// Tokens of the budget that are left for the answer.
+    /// Tokens of the budget to leave for the answer.
     #[schema(example = 1000)]
     pub(super) reserve: Option<u32>,
-    /// Messages of these roles stay, however old they are: `system`, `developer`.
+    /// Roles whose messages always stay, such as `system` and `developer`.
     pub(super) keep: Option<Vec<String>>,
-    /// Parts that are replaced by a few words before a turn is left out: `reasoning`, `tool_call`,
-    /// `tool_output`, `file`, `source`, `data`, `other`.
+    /// Kinds of parts to replace by a short text before whole turns are left out: `reasoning`,
+    /// `tool_call`, `tool_output`, `file`, `source`, `data`, `other`.
     pub(super) drop_first: Option<Vec<String>>,
-    /// The newest turns with tools in them keep the parts that would be dropped.
+    /// Number of newest turns with tool calls whose parts are not dropped.
     pub(super) keep_tool_turns: Option<u32>,
-    /// How far the cut moves at once, as a part of the budget: 0 to 0.5.
+    /// Step in which the window's beginning moves, as a fraction of the budget: 0 to 0.5.
     #[schema(example = 0.25)]
     pub(super) step: Option<f64>,
-    /// Of `last_n` and `skip_parts`: messages, at most.
+    /// Most messages, for `last_n` and `skip_parts`.
     pub(super) n: Option<u32>,
 }
 
-/// The words for kinds of parts.
+/// Names of the kinds of parts.
 const KINDS: [(&str, &[PartKind]); 7] = [
     ("reasoning", &[PartKind::Reasoning]),
     ("tool_call", &[PartKind::ToolCall]),
@@ -46,14 +46,14 @@ const KINDS: [(&str, &[PartKind]); 7] = [
     ("other", &[PartKind::Other]),
 ];
 
-/// The words for strategies.
+/// Names of the strategies.
 const STRATEGIES: [&str; 4] = ["budget", "last_n", "skip_parts", "manual"];
 
-/// Messages of `last_n` and `skip_parts` if nobody says how many.
+/// Default number of messages for `last_n` and `skip_parts`.
 const COUNT: u32 = 50;
 
 impl PolicyDocument {
-    /// The policy with what is said here; what is wrong, if something is.
+    /// Returns the policy with these changes, or the reason why they are invalid.
     pub(super) fn applied_to(&self, before: Policy) -> Result<Policy, String> {
         let mut policy = before;
         policy.strategy = self.strategy(policy.strategy)?;
@@ -68,7 +68,7 @@ impl PolicyDocument {
         policy.keep_tool_turns = self.keep_tool_turns.unwrap_or(policy.keep_tool_turns);
         if let Some(step) = self.step {
             if !(0.0..=1.0).contains(&step) {
-                return Err("`step` is a part of the budget: 0 to 0.5".to_owned());
+                return Err("`step` is a fraction of the budget, from 0 to 0.5".to_owned());
             }
             policy.step_permille = (step * 1000.0).round() as u16;
         }
@@ -86,7 +86,9 @@ impl PolicyDocument {
         match word {
             "last_n" => Ok(Strategy::LastN { count }),
             "skip_parts" => Ok(Strategy::SkipParts { count }),
-            _ if self.n.is_some() => Err("`n` belongs to `last_n` and `skip_parts`".to_owned()),
+            _ if self.n.is_some() => {
+                Err("`n` requires the policy `last_n` or `skip_parts`".to_owned())
+            }
             "budget" => Ok(Strategy::Budget),
             "manual" => Ok(Strategy::Manual),
             word => Err(body::unknown("policy", word, STRATEGIES.into_iter())),
@@ -115,13 +117,13 @@ fn kinds(words: &[String]) -> Result<Kinds, String> {
     Ok(kinds)
 }
 
-/// The word for a kind of part.
+/// Returns the name of a kind of part.
 pub(super) fn kind_word(kind: PartKind) -> &'static str {
     let found = KINDS.iter().find(|(_, kinds)| kinds.contains(&kind));
     found.map_or("text", |(word, _)| word)
 }
 
-/// Appends a policy.
+/// Appends a policy as JSON.
 pub(super) fn push_policy(out: &mut Vec<u8>, policy: &Policy) {
     let named = KINDS
         .iter()

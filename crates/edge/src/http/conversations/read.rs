@@ -1,4 +1,4 @@
-//! Pages of messages; with `Accept: text/event-stream`, all that are there and then what comes.
+//! Pages of messages; with `Accept: text/event-stream`, all existing messages and then new ones.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
@@ -14,28 +14,28 @@ use super::tail;
 use crate::http::problem::Problem;
 use crate::http::{Shared, off_thread};
 
-/// Messages of a page unless it says how many.
+/// Default number of messages of a page.
 const LIMIT: usize = 100;
 
-/// Messages of a page, at most.
+/// Most messages of a page.
 const LIMIT_MAX: usize = 1_000;
 
-/// Bytes of a page, at most; one message comes even if it is larger.
+/// Most bytes of a page. A single larger message is returned nevertheless.
 const BYTES_MAX: usize = 4 << 20;
 
-/// Which messages.
+/// Query parameters of a page.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
-    /// The oldest of those behind this number; 0 for the first ones. With `text/event-stream`,
-    /// `Last-Event-ID` outranks it.
+    /// The oldest messages after this sequence number; 0 for the first ones. With
+    /// `text/event-stream`, `Last-Event-ID` takes precedence.
     after: Option<u64>,
-    /// The newest of those before this number.
+    /// The newest messages before this sequence number.
     before: Option<u64>,
-    /// The newest, that many.
+    /// This number of newest messages.
     last: Option<usize>,
-    /// How many, at most: 100, up to 1000.
+    /// Most messages of the page; default 100, at most 1000.
     limit: Option<usize>,
 }
 
@@ -47,17 +47,15 @@ impl Which {
             self.last.is_some(),
         ];
         if given.into_iter().filter(|is| *is).count() > 1 {
-            let detail = "of `after`, `before` and `last` there is one";
+            let detail = "`after`, `before` and `last` cannot be combined";
             return Err(Problem::invalid(detail));
         }
         if self.last.is_some() && self.limit.is_some() {
-            return Err(Problem::invalid(
-                "`last` says how many already: `limit` is too much",
-            ));
+            return Err(Problem::invalid("`last` and `limit` cannot be combined"));
         }
         let limit = self.last.or(self.limit).unwrap_or(LIMIT);
         if !(1..=LIMIT_MAX).contains(&limit) {
-            let detail = format!("a page has 1 to {LIMIT_MAX} messages, not {limit}");
+            let detail = format!("`limit` must be from 1 to {LIMIT_MAX}, not {limit}");
             return Err(Problem::invalid(detail));
         }
         let side = match (self.before, self.last) {
@@ -77,35 +75,35 @@ impl Which {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Page)]
 pub(crate) struct PageDocument {
-    /// In order, without a gap.
+    /// Consecutive messages in order.
     messages: Vec<MessageDocument>,
-    /// The number of the newest message.
+    /// Sequence number of the newest message.
     head_seq: u64,
-    /// The number of the oldest that is kept; one above the newest when none is.
+    /// Sequence number of the oldest stored message; `head_seq` + 1 if there is none.
     start_seq: u64,
 }
 
-/// Read messages, or follow them.
+/// Read messages, or follow a conversation.
 ///
-/// A page: the oldest behind `after`, the newest before `before`, or the `last` ones. With
-/// `Accept: text/event-stream`, every message behind `after` (or `Last-Event-ID`), then `event: head`,
-/// then whatever is appended, without a gap and nothing twice.
+/// A page has the oldest messages after `after`, the newest before `before`, or the `last` ones.
+/// With `Accept: text/event-stream`, the answer is every message after `after` (or
+/// `Last-Event-ID`), then `event: head`, then new messages, without gaps or duplicates.
 #[utoipa::path(
     get, path = "/conversations/{id}/messages", tag = "messages",
     operation_id = "read",
     params(
-        ("id" = String, Path, description = "The conversation"),
+        ("id" = String, Path, description = "Id of the conversation"),
         Which,
-        ("Last-Event-ID" = Option<String>, Header, description = "Where a stream of events goes on"),
+        ("Last-Event-ID" = Option<String>, Header, description = "Position from which an event stream continues"),
     ),
     responses(
         (status = 200, description = "Messages", content(
             (PageDocument = "application/json"),
             (String = "text/event-stream"),
         )),
-        (status = 400, description = "Something in the request is wrong", body = crate::http::openapi::ProblemDocument),
+        (status = 400, description = "The request is invalid", body = crate::http::openapi::ProblemDocument),
         (status = 404, description = "There is no such conversation", body = crate::http::openapi::ProblemDocument),
-        (status = 410, description = "Erased, or not kept any more: `start_seq`", body = crate::http::openapi::ProblemDocument),
+        (status = 410, description = "The conversation was erased, or the messages were trimmed: `start_seq` is the oldest", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn read(
@@ -117,7 +115,7 @@ pub(super) async fn read(
     let which: Which = query(&uri)?;
     if wants_events(&headers) {
         if which.before.is_some() || which.last.is_some() || which.limit.is_some() {
-            let detail = "a stream of events goes forward from `after`, without an end";
+            let detail = "an event stream accepts `after` only, not `before`, `last` or `limit`";
             return Err(Problem::invalid(detail));
         }
         return tail::follow(&shared, &name, which.after.unwrap_or(0), &headers);

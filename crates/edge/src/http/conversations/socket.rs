@@ -1,10 +1,9 @@
-//! `/v1/ws`: many conversations over one connection.
+//! `/v1/ws`: many conversations over one WebSocket.
 //!
-//! Commands come in and are decided at once, on this task, as they are read: however many are under
-//! way, there is no task and no lock per message. Acknowledgements leave in the order of the
-//! commands, all that are due in one write. Nothing is read from a client that does not read, and
-//! nothing is made for it: what waits is appends that are on their way to the disk, up to a bound,
-//! and the node's own memory of where a watcher is.
+//! This task decides commands as it reads them: there is no task and no lock per message.
+//! Acknowledgements are sent in the order of the commands, all that are due in one write. The node
+//! stops reading from a client that does not read, and buffers nothing for it except a bounded
+//! number of pending appends and the position of each watch.
 
 mod command;
 mod reply;
@@ -37,20 +36,20 @@ use crate::http::Shared;
 use crate::http::problem::Problem;
 use crate::http::quotas::Client;
 
-/// Appends of a connection that are on their way to the disk, at most: above it is not read from.
+/// Most appends of a connection that wait for the disk. Above it, the node stops reading.
 const APPENDS_MAX: usize = 1024;
 
-/// What is done before others get a turn.
+/// Most steps before other tasks get a turn.
 const TURN: usize = 256;
 
-/// Bytes that are read at once.
+/// Size of the read buffer, in bytes.
 const READ_SIZE: usize = 32 << 10;
 
-/// The sub-protocol. A browser that shows its token by a second one, `bearer.TOKEN`, wants one of them
-/// confirmed.
+/// The WebSocket sub-protocol. A browser that sends its token as a second sub-protocol,
+/// `bearer.TOKEN`, requires that one is confirmed.
 const PROTOCOL: &str = "telpher";
 
-/// A client that hears nothing else hears a ping.
+/// Interval of pings on an idle connection.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Follow and append to many conversations over one WebSocket.
@@ -58,19 +57,19 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// Commands are JSON texts: `{"op":"append","ref":"r1","conv":"c1","expect":41,"messages":[…]}`,
 /// `{"op":"watch","conv":"c1","after":41}`, `{"op":"unwatch","conv":"c1"}`,
 /// `{"op":"stop","conv":"c1","message":"a-9"}`. An append is answered by
-/// `{"op":"ack","ref":"r1","first_seq":42,…}` once it is on the disk, whatever is refused by
-/// `{"op":"error","ref":"r1","code":…}`; a watch shows `{"op":"message","conv":"c1","message":{…}}` and
-/// `{"op":"head","conv":"c1","head_seq":42}`. Each of these has a `position`: a watch with it in place of
-/// `after` goes on exactly there, even inside a message that is being streamed.
+/// `{"op":"ack","ref":"r1","first_seq":42,…}` when it is on disk, and a refused command by
+/// `{"op":"error","ref":"r1","code":…}`. A watch sends `{"op":"message","conv":"c1","message":{…}}`
+/// and `{"op":"head","conv":"c1","head_seq":42}`, each with a `position`. A watch with `position`
+/// in place of `after` continues exactly there, even inside a message that is being streamed.
 ///
-/// A browser, which cannot send `Authorization` here, shows its token as a sub-protocol:
-/// `new WebSocket(url, ["telpher", "bearer.TOKEN"])`.
+/// Browsers cannot send `Authorization` here; they send the token as a sub-protocol: `new
+/// WebSocket(url, ["telpher", "bearer.TOKEN"])`.
 #[utoipa::path(
     get, path = "/v1/ws", tag = "messages", operation_id = "socket",
     responses(
-        (status = 101, description = "From here on a WebSocket"),
-        (status = 400, description = "No WebSocket was asked for", body = crate::http::openapi::ProblemDocument),
-        (status = 503, description = "Too many of them", body = crate::http::openapi::ProblemDocument),
+        (status = 101, description = "The connection is a WebSocket now"),
+        (status = 400, description = "The request is not a WebSocket handshake", body = crate::http::openapi::ProblemDocument),
+        (status = 503, description = "Too many event streams and WebSockets are open", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn socket(
@@ -94,13 +93,13 @@ pub(super) async fn socket(
     Ok(upgrade.on_upgrade(move |stream| Socket::new(shared, client, stream, place).run()))
 }
 
-/// An append that is on its way to the disk.
+/// An append that waits for the disk.
 struct Waiting {
-    /// The client's own word for it, as JSON; empty for none.
+    /// The command's `ref` as JSON; empty for none.
     tag: Box<str>,
-    /// The ids of its messages, where their author gave them.
+    /// Ids of the messages; `None` where the node makes one.
     ids: Vec<Option<Box<str>>>,
-    /// What the client was charged must be on disk before.
+    /// The quota charge, which must be on disk before the acknowledgement.
     charged: Option<Durable>,
     pending: Pending<Appended>,
 }
@@ -117,11 +116,11 @@ impl Waiting {
     }
 }
 
-/// A command that waits for the disk. Those behind it are not read before it is done: they stay in
-/// order.
+/// A command that waits for the disk. Later commands are not read before it is done, so order is
+/// preserved.
 struct Elsewhere {
     command: Bytes,
-    /// What the client was charged for it.
+    /// The quota charge of the command.
     charged: Option<Durable>,
     fetching: JoinHandle<Option<Outcome>>,
 }
@@ -139,9 +138,9 @@ struct Socket {
     /// Ends when the node shuts down.
     stop: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_stopping: bool,
-    /// Something was written since the last flush.
+    /// True if something was written since the last flush.
     is_dirty: bool,
-    /// What is in the way of the next one, gathered before it is written.
+    /// The message that is being built.
     out: Vec<u8>,
     _place: OwnedSemaphorePermit,
 }
@@ -152,7 +151,7 @@ const CLOSE_PROTOCOL: u16 = 1002;
 const CLOSE_POLICY: u16 = 1008;
 const CLOSE_TOO_BIG: u16 = 1009;
 
-/// The connection has ended, by whichever side.
+/// The connection has ended.
 struct Ended;
 
 impl Socket {
@@ -179,7 +178,7 @@ impl Socket {
         poll_fn(|cx| self.poll(cx)).await;
     }
 
-    /// One turn: everything that can be done now, and one write at its end.
+    /// Runs one turn: performs everything that can be done now, then flushes once.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let turn = self.turn(cx);
         let flushed = self.flush(cx);
@@ -194,7 +193,7 @@ impl Socket {
         }
     }
 
-    /// Whether everything that could be done is done.
+    /// Returns true if nothing more can be done now.
     fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
         if self.revoked.as_mut().poll(cx).is_ready() {
             self.close(CLOSE_POLICY, "the token was revoked or changed");
@@ -204,7 +203,7 @@ impl Socket {
             if !self.is_writable(cx)? {
                 return Ok(true);
             }
-            // What is oldest first, so that nothing waits for what came later.
+            // The oldest work goes first, so that nothing waits for later work.
             if !(self.acknowledge(cx)? || self.show(cx)? || self.read(cx)?) {
                 self.keep_alive(cx)?;
                 return Ok(true);
@@ -213,7 +212,7 @@ impl Socket {
         Ok(false)
     }
 
-    /// Answers the oldest append, if it is due.
+    /// Acknowledges the oldest append if it is due.
     fn acknowledge(&mut self, cx: &Context<'_>) -> Result<bool, Ended> {
         let Some(oldest) = self.appends.front_mut() else {
             return Ok(false);
@@ -231,7 +230,7 @@ impl Socket {
         self.write().map(|()| true)
     }
 
-    /// Shows the next thing of whatever is watched.
+    /// Sends the next event of the watches.
     fn show(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
         let Poll::Ready(shown) = self.watches.poll_next(cx) else {
             return Ok(false);
@@ -240,7 +239,7 @@ impl Socket {
         self.write().map(|()| true)
     }
 
-    /// Reads and does the next command.
+    /// Reads and executes the next command.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
         if let Some(elsewhere) = &mut self.elsewhere {
             let Poll::Ready(fetched) = Pin::new(&mut elsewhere.fetching).poll(cx) else {
@@ -270,7 +269,7 @@ impl Socket {
             Poll::Ready(Some(Ok(Message::Text(text)))) => self.command(text.into()),
             Poll::Ready(Some(Ok(Message::Binary(bytes)))) => self.command(bytes),
             Poll::Ready(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => {
-                // A pong is written by the next flush.
+                // The next flush sends the pong.
                 self.is_dirty = true;
                 Ok(true)
             }
@@ -288,7 +287,7 @@ impl Socket {
                 Err(Ended)
             }
             Poll::Ready(Some(Ok(Message::Close(_)))) => {
-                // The answer to it is written by the last flush.
+                // The last flush sends the close frame.
                 self.is_dirty = true;
                 Err(Ended)
             }
@@ -335,11 +334,11 @@ impl Socket {
         }
     }
 
-    /// Hands over what was gathered, to be written with the rest.
+    /// Queues the built message for the next flush.
     fn write(&mut self) -> Result<(), Ended> {
         let bytes = std::mem::take(&mut self.out);
         let Ok(text) = String::from_utf8(bytes) else {
-            // A damaged record: this client cannot be told in a text.
+            // A damaged record cannot be sent as text.
             return Err(Ended);
         };
         self.send(Message::Text(Utf8Bytes::from(text)))
@@ -376,7 +375,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Reads no more commands, and closes the connection once those that were read are answered.
+    /// Stops reading commands, and closes the connection when all read commands are answered.
     fn stop(&mut self) -> Result<bool, Ended> {
         self.is_stopping = true;
         if !self.appends.is_empty() {
@@ -386,11 +385,11 @@ impl Socket {
         Err(Ended)
     }
 
-    /// Says why it ends, as far as that still arrives.
+    /// Sends a close frame with the reason, as far as possible.
     fn close(&mut self, code: u16, reason: &str) {
         let frame = CloseFrame {
             code,
-            // A control frame has 125 bytes, two of which are the code.
+            // A control frame has at most 125 bytes, two of which are the code.
             reason: reason
                 .chars()
                 .take(100)
@@ -398,7 +397,7 @@ impl Socket {
                 .collect::<String>()
                 .into(),
         };
-        // It ends in any case.
+        // The connection ends even if the frame cannot be sent.
         let _ = self.send(Message::Close(Some(frame)));
     }
 }

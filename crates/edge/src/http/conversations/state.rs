@@ -1,4 +1,4 @@
-//! What a conversation is besides its messages: created, looked at, changed, erased.
+//! The state of a conversation: create, show, change and erase.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -22,48 +22,48 @@ use crate::http::quotas::Client;
 use crate::http::time::push_rfc3339;
 use crate::json::{self, Text};
 
-/// Bytes of a body, at most: metadata and what is around it.
+/// Largest request body, in bytes: metadata and the other settings.
 const BODY_MAX: usize = 2 << 20;
 
-/// How often a change is tried again when another came in between.
+/// Most attempts of a change when concurrent changes interfere.
 const ATTEMPTS: usize = 16;
 
-/// What is to be so from now on; whatever is not said stays as it is.
+/// New settings of a conversation. Absent fields keep their values.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Settings)]
 pub(crate) struct SettingsDocument<'a> {
-    /// An object, kept byte for byte. `PUT` replaces it, `PATCH` merges into it (RFC 7396).
+    /// A JSON object, stored byte for byte. `PUT` replaces it, `PATCH` merges into it (RFC 7396).
     #[serde(borrow, default)]
     #[schema(value_type = Option<Object>)]
     metadata: Option<&'a RawValue>,
-    /// The conversation is erased so many seconds after its last message; 0 for never.
+    /// Seconds after the last message until the conversation is erased; 0 for never.
     #[serde(default)]
     ttl_s: Option<u64>,
-    /// So many of its newest messages are kept, and not many more; 0 for all of them.
+    /// Number of newest messages to keep; slightly more may be kept. 0 keeps all.
     #[serde(default)]
     keep_last: Option<u64>,
-    /// So many bytes of its newest messages are kept, and not many more; 0 for all of them.
+    /// Bytes of newest messages to keep; slightly more may be kept. 0 keeps all.
     #[serde(default)]
     keep_bytes: Option<u64>,
-    /// The webhook that answers it, empty for none.
+    /// Name of the agent that answers; empty for none.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     agent: Option<Text<'a>>,
-    /// Who takes part, whether he wrote or read anything or not, in place of those named before.
+    /// Explicit participants, in place of earlier ones. Writers and readers participate regardless.
     #[serde(borrow, default)]
     #[schema(value_type = Option<Vec<String>>)]
     participants: Option<Vec<Text<'a>>>,
-    /// How its windows are cut, unless a request says otherwise.
+    /// Default policy of the conversation's windows; a request may override it.
     #[serde(default)]
     context: Option<PolicyDocument>,
-    /// An archived conversation is read only.
+    /// True makes the conversation read-only.
     #[serde(default)]
     archived: Option<bool>,
 }
 
 impl SettingsDocument<'_> {
-    /// The settings with these in place of the old ones; `None` if nothing is said about them.
+    /// Returns the settings with these changes; `None` if nothing changes.
     fn settings(&self, before: Settings) -> Result<Option<Settings>, Problem> {
         let is_kept = self.keep_last.is_none() && self.keep_bytes.is_none();
         let is_nothing = self.ttl_s.is_none() && self.agent.is_none();
@@ -72,7 +72,7 @@ impl SettingsDocument<'_> {
         }
         let mut settings = before;
         if let Some(ttl_s) = self.ttl_s {
-            let too_long = || wrong_at("ttl_s", "that is too long");
+            let too_long = || wrong_at("ttl_s", "too large");
             settings.ttl_ms = ttl_s.checked_mul(1000).ok_or_else(too_long)?;
         }
         settings.keep_last = self.keep_last.unwrap_or(settings.keep_last);
@@ -96,17 +96,17 @@ impl SettingsDocument<'_> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Streaming)]
 pub(crate) struct StreamingDocument<'a> {
-    /// Its number, as in the events of watchers.
+    /// Number of the draft, as in watchers' events.
     draft: u64,
-    /// The id of the message that it becomes.
+    /// Id of the future message.
     #[schema(example = "a-9")]
     mid: &'a str,
-    /// Absent if nobody in particular writes it.
+    /// Author; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<&'a str>,
 }
 
-/// How a conversation stands.
+/// A conversation with its settings and state.
 #[derive(ToSchema)]
 #[schema(as = Conversation)]
 #[expect(
@@ -117,13 +117,13 @@ pub(crate) struct ConversationDocument {
     /// `org/namespace/id`.
     #[schema(example = "default/default/support-42")]
     name: String,
-    /// The number of the newest message; 0 for none.
+    /// Sequence number of the newest message; 0 for none.
     head_seq: u64,
-    /// The number of the oldest that is kept; one above the newest when none is.
+    /// Sequence number of the oldest stored message; `head_seq` + 1 if there is none.
     start_seq: u64,
-    /// Counts the changes of what stands here, but for cursors.
+    /// Number of changes of this state, except cursors.
     version: u64,
-    /// When it was created, if that was before its first message.
+    /// Creation time; absent if the first message created the conversation.
     created_at: Option<String>,
     archived: bool,
     #[schema(value_type = Object)]
@@ -134,35 +134,35 @@ pub(crate) struct ConversationDocument {
     agent: Option<String>,
     participants: Option<Vec<String>>,
     context: PolicyDocument,
-    /// What stands for its older messages in a window.
+    /// Summary that replaces older messages in a window.
     #[schema(value_type = Option<Object>)]
     summary: (),
-    /// How far each participant has read.
+    /// Read position of each participant.
     #[schema(value_type = Object)]
     cursors: (),
-    /// What it was copied from.
+    /// Conversation and message that this one was copied from.
     #[schema(value_type = Option<Object>)]
     forked_from: (),
     /// Answers that are being streamed; absent if there are none.
     streaming: Option<Vec<StreamingDocument<'static>>>,
 }
 
-/// Create a conversation or change what it is.
+/// Create a conversation or change its settings.
 ///
-/// Idempotent; whatever is not said stays as it is.
+/// Idempotent. Absent fields keep their values.
 #[utoipa::path(
     put, path = "/conversations/{id}", tag = "conversations", operation_id = "put_conversation",
     params(
-        ("id" = String, Path, description = "The conversation, 1 to 128 of `A-Z a-z 0-9 . _ : -`"),
-        ("If-Match" = Option<String>, Header, description = "The version that it must have"),
+        ("id" = String, Path, description = "Id of the conversation, 1 to 128 of `A-Z a-z 0-9 . _ : -`"),
+        ("If-Match" = Option<String>, Header, description = "Required version of the conversation"),
     ),
     request_body = SettingsDocument,
     responses(
-        (status = 200, description = "Changed", body = ConversationDocument),
-        (status = 201, description = "Created", body = ConversationDocument),
-        (status = 400, description = "Something in the request is wrong", body = crate::http::openapi::ProblemDocument),
-        (status = 410, description = "It was erased", body = crate::http::openapi::ProblemDocument),
-        (status = 412, description = "It has another version", body = crate::http::openapi::ProblemDocument),
+        (status = 200, description = "The conversation was changed", body = ConversationDocument),
+        (status = 201, description = "The conversation was created", body = ConversationDocument),
+        (status = 400, description = "The request is invalid", body = crate::http::openapi::ProblemDocument),
+        (status = 410, description = "The conversation was erased", body = crate::http::openapi::ProblemDocument),
+        (status = 412, description = "The conversation has another version", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn put(
@@ -174,20 +174,20 @@ pub(super) async fn put(
     change(&shared, &name, &headers, body, Merge::Replaces).await
 }
 
-/// Change what a conversation is; its metadata are merged.
+/// Change a conversation's settings; metadata is merged.
 #[utoipa::path(
     patch, path = "/conversations/{id}", tag = "conversations", operation_id = "patch_conversation",
     params(
-        ("id" = String, Path, description = "The conversation"),
-        ("If-Match" = Option<String>, Header, description = "The version that it must have"),
+        ("id" = String, Path, description = "Id of the conversation"),
+        ("If-Match" = Option<String>, Header, description = "Required version of the conversation"),
     ),
     request_body = SettingsDocument,
     responses(
-        (status = 200, description = "Changed", body = ConversationDocument),
-        (status = 400, description = "Something in the request is wrong", body = crate::http::openapi::ProblemDocument),
+        (status = 200, description = "The conversation was changed", body = ConversationDocument),
+        (status = 400, description = "The request is invalid", body = crate::http::openapi::ProblemDocument),
         (status = 404, description = "There is no such conversation", body = crate::http::openapi::ProblemDocument),
-        (status = 410, description = "It was erased", body = crate::http::openapi::ProblemDocument),
-        (status = 412, description = "It has another version", body = crate::http::openapi::ProblemDocument),
+        (status = 410, description = "The conversation was erased", body = crate::http::openapi::ProblemDocument),
+        (status = 412, description = "The conversation has another version", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn patch(
@@ -199,15 +199,15 @@ pub(super) async fn patch(
     change(&shared, &name, &headers, body, Merge::Merges).await
 }
 
-/// How a conversation stands.
+/// Get a conversation with its settings and state.
 #[utoipa::path(
     get, path = "/conversations/{id}", tag = "conversations", operation_id = "get_conversation",
-    params(("id" = String, Path, description = "The conversation")),
+    params(("id" = String, Path, description = "Id of the conversation")),
     responses(
-        (status = 200, description = "It", body = ConversationDocument,
-            headers(("ETag" = String, description = "Its version"))),
+        (status = 200, description = "The conversation", body = ConversationDocument,
+            headers(("ETag" = String, description = "Version of the conversation"))),
         (status = 404, description = "There is no such conversation", body = crate::http::openapi::ProblemDocument),
-        (status = 410, description = "It was erased", body = crate::http::openapi::ProblemDocument),
+        (status = 410, description = "The conversation was erased", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn get(
@@ -218,15 +218,15 @@ pub(super) async fn get(
     Ok(shown(StatusCode::OK, &view))
 }
 
-/// Erase a conversation: its bytes leave the disk, its name is not used again.
+/// Erase a conversation: its bytes are removed from disk, and its name cannot be used again.
 #[utoipa::path(
     delete, path = "/conversations/{id}", tag = "conversations", operation_id = "delete_conversation",
-    params(("id" = String, Path, description = "The conversation")),
+    params(("id" = String, Path, description = "Id of the conversation")),
     responses(
-        (status = 204, description = "Erased"),
+        (status = 204, description = "The conversation was erased"),
         (status = 403, description = "The token may not use the conversation's name", body = crate::http::openapi::ProblemDocument),
         (status = 404, description = "There is no such conversation", body = crate::http::openapi::ProblemDocument),
-        (status = 410, description = "It was erased before", body = crate::http::openapi::ProblemDocument),
+        (status = 410, description = "The conversation was erased before", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn delete(
@@ -239,12 +239,12 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// What metadata do to those that are there.
+/// The effect of given metadata on stored metadata.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Merge {
-    /// They take their place; and a conversation that is not there is created.
+    /// The metadata is replaced. A conversation that does not exist is created.
     Replaces,
-    /// They are merged into them.
+    /// The metadata is merged.
     Merges,
 }
 
@@ -268,7 +268,7 @@ async fn change(
     Ok(shown(status, &changed.view))
 }
 
-/// Makes a conversation what a document says, in JSON.
+/// Applies a settings document in JSON to a conversation.
 pub(super) async fn apply(
     conversations: Conversations<'_>,
     name: &Name,
@@ -287,7 +287,7 @@ pub(super) async fn apply(
     put_document(conversations, name, expect, &document, metadata, merge).await
 }
 
-/// What is not said is taken from what is there; if that has changed meanwhile, once more.
+/// Fills absent fields from the current state; repeats that if the state has changed meanwhile.
 async fn put_document(
     conversations: Conversations<'_>,
     name: &Name,
@@ -326,7 +326,7 @@ async fn put_document(
             outcome => return outcome,
         }
     }
-    let detail = "others change the conversation all the time";
+    let detail = "other clients keep changing the conversation at the same time: try again";
     Err(Problem::of(ErrorCode::Busy, detail))
 }
 
@@ -337,12 +337,12 @@ fn merged(known: &[u8], change: &str) -> String {
     json::merge(known, change, json::Null::Removes)
 }
 
-/// The answer that shows how a conversation stands.
+/// Returns the answer that shows a conversation.
 pub(super) fn shown(status: StatusCode, view: &View) -> Response {
     let mut out = Vec::new();
     push_view(&mut out, view);
     if !view.streaming.is_empty() {
-        // The end of the object moves behind one more member.
+        // Replaces the closing brace by one more member.
         out.pop();
         push_member(&mut out, "streaming");
         let streaming = view.streaming.iter().map(|it| StreamingDocument {
@@ -357,7 +357,7 @@ pub(super) fn shown(status: StatusCode, view: &View) -> Response {
     (status, tag, json_bytes(out)).into_response()
 }
 
-/// Appends how a conversation stands.
+/// Appends a conversation's state as JSON.
 pub(super) fn push_view(out: &mut Vec<u8>, view: &View) {
     let state = &view.state;
     push(out, b"{\"name\":");
@@ -430,7 +430,7 @@ pub(super) fn push_view(out: &mut Vec<u8>, view: &View) {
     push(out, b"}");
 }
 
-/// Appends the name of a member that is not the first.
+/// Appends the name of a JSON member after an earlier one.
 pub(super) fn push_member(out: &mut Vec<u8>, name: &str) {
     push(out, b",\"");
     push(out, name.as_bytes());

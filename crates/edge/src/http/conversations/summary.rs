@@ -1,4 +1,4 @@
-//! What stands for older messages, and how far somebody has read.
+//! Summaries of older messages, and read positions of participants.
 
 use std::collections::BTreeSet;
 
@@ -22,41 +22,44 @@ use crate::http::body::{self, wrong_at};
 use crate::http::problem::Problem;
 use crate::json as text;
 
-/// Bytes of a body, at most.
+/// Largest request body, in bytes.
 const BODY_MAX: usize = 2 << 20;
 
-/// What stands for everything up to a message, in windows only: the messages stay.
+/// A summary that replaces all messages up to one in windows. The messages stay stored.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewSummary)]
 pub(crate) struct SummaryDocument<'a> {
-    /// The last message that it stands for.
+    /// Sequence number of the last message that the summary covers.
     #[schema(example = 309)]
     through_seq: u64,
-    /// The message that a model is shown instead: an object, kept byte for byte.
+    /// Message to show to a model instead: a JSON object, stored byte for byte.
     #[serde(borrow)]
     #[schema(value_type = Object)]
     message: &'a RawValue,
-    /// What it costs a model; else a quarter of its bytes.
+    /// Token count of the summary; else estimated as a quarter of its bytes.
     #[serde(default)]
     tokens: Option<u32>,
-    /// Whether `tokens` is an estimate.
+    /// True if `tokens` is an estimate.
     #[serde(default)]
     estimated: bool,
 }
 
 impl SummaryDocument<'_> {
-    /// What it says, if it can be said.
+    /// Validates the document and returns the summary.
     pub(super) fn summary(&self) -> Result<Summary, Problem> {
         let message = self.message.get();
         if !message.starts_with('{') {
-            return Err(wrong_at("message", "an object is expected"));
+            return Err(wrong_at("message", "must be an object"));
         }
         if text::depth(message.as_bytes()) > text::DEPTH_MAX {
-            return Err(wrong_at("message", "objects and arrays lie too deep"));
+            return Err(wrong_at(
+                "message",
+                "objects and arrays are nested too deep",
+            ));
         }
         if has_loose_call(message) {
-            let reason = "a call of a tool without its result, or a result without its call";
+            let reason = "contains a tool call without its result, or a result without its call";
             return Err(wrong_at("message", reason));
         }
         Ok(Summary {
@@ -70,7 +73,7 @@ impl SummaryDocument<'_> {
     }
 }
 
-/// Whether a message that stands alone has a call of a tool without its result, or the reverse.
+/// Returns true if a message contains a tool call without its result, or a result without its call.
 fn has_loose_call(message: &str) -> bool {
     #[derive(Deserialize)]
     struct Parts<'a> {
@@ -91,7 +94,7 @@ fn has_loose_call(message: &str) -> bool {
     }
     let mut facts = Vec::new();
     for parts in [message.parts, message.content].into_iter().flatten() {
-        // What is no array of parts has no calls.
+        // A value that is not an array of parts has no calls.
         let _ = facts::extract(parts.get().as_bytes(), &mut facts);
     }
     let calls = |kind| {
@@ -101,29 +104,29 @@ fn has_loose_call(message: &str) -> bool {
     calls(PartKind::ToolCall) != calls(PartKind::ToolResult)
 }
 
-/// How far somebody has read.
+/// Read position of a participant.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Cursor)]
 pub(crate) struct CursorDocument {
-    /// The last message that was read.
+    /// Sequence number of the last message that was read.
     #[schema(example = 42)]
     seq: u64,
 }
 
-/// Say what stands for older messages.
+/// Set the summary of older messages.
 #[utoipa::path(
     put, path = "/conversations/{id}/summary", tag = "context", operation_id = "put_summary",
     params(
-        ("id" = String, Path, description = "The conversation"),
-        ("If-Match" = Option<String>, Header, description = "The version that it must have"),
+        ("id" = String, Path, description = "Id of the conversation"),
+        ("If-Match" = Option<String>, Header, description = "Required version of the conversation"),
     ),
     request_body = SummaryDocument,
     responses(
-        (status = 204, description = "From now on it does"),
-        (status = 400, description = "Something in the request is wrong", body = crate::http::openapi::ProblemDocument),
+        (status = 204, description = "The summary was set"),
+        (status = 400, description = "The request is invalid", body = crate::http::openapi::ProblemDocument),
         (status = 404, description = "There is no such conversation", body = crate::http::openapi::ProblemDocument),
-        (status = 412, description = "It has another version", body = crate::http::openapi::ProblemDocument),
+        (status = 412, description = "The conversation has another version", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn put_summary(
@@ -142,12 +145,12 @@ pub(super) async fn put_summary(
     Ok((StatusCode::NO_CONTENT, tag).into_response())
 }
 
-/// Let nothing stand for older messages any more.
+/// Remove the summary.
 #[utoipa::path(
     delete, path = "/conversations/{id}/summary", tag = "context", operation_id = "delete_summary",
-    params(("id" = String, Path, description = "The conversation")),
+    params(("id" = String, Path, description = "Id of the conversation")),
     responses(
-        (status = 204, description = "There is none now"),
+        (status = 204, description = "The conversation has no summary now"),
         (status = 404, description = "There is no such conversation", body = crate::http::openapi::ProblemDocument),
     )
 )]
@@ -160,12 +163,12 @@ pub(super) async fn delete_summary(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// The summary as it was given.
+/// Get the summary as it was set.
 #[utoipa::path(
     get, path = "/conversations/{id}/summary", tag = "context", operation_id = "get_summary",
-    params(("id" = String, Path, description = "The conversation")),
+    params(("id" = String, Path, description = "Id of the conversation")),
     responses(
-        (status = 200, description = "It", body = SummaryDocument),
+        (status = 200, description = "The summary", body = SummaryDocument),
         (status = 404, description = "There is no such conversation, or no summary", body = crate::http::openapi::ProblemDocument),
     )
 )]
@@ -175,7 +178,7 @@ pub(super) async fn get_summary(
 ) -> Result<Response, Problem> {
     let view = answered(of(&shared)?.get(&name)?).await?;
     let Some(summary) = &view.state.summary else {
-        let detail = format!("nothing stands for messages of `{name}`");
+        let detail = format!("conversation `{name}` has no summary");
         return Err(Problem::of(model::ErrorCode::NotFound, detail));
     };
     let mut out = Vec::new();
@@ -183,7 +186,7 @@ pub(super) async fn get_summary(
     Ok(json_bytes(out))
 }
 
-/// Appends a summary.
+/// Appends a summary as JSON.
 pub(super) fn push_summary(out: &mut Vec<u8>, summary: &Summary) {
     push(out, b"{\"through_seq\":");
     push_number(out, summary.through_seq);
@@ -197,18 +200,18 @@ pub(super) fn push_summary(out: &mut Vec<u8>, summary: &Summary) {
     push(out, b"}");
 }
 
-/// Say how far somebody has read; it only moves forward.
+/// Set a participant's read position. It only moves forward.
 #[utoipa::path(
     put, path = "/conversations/{id}/cursors/{who}", tag = "conversations",
     operation_id = "put_cursor",
     params(
-        ("id" = String, Path, description = "The conversation"),
-        ("who" = String, Path, description = "The participant"),
+        ("id" = String, Path, description = "Id of the conversation"),
+        ("who" = String, Path, description = "Name of the participant"),
     ),
     request_body = CursorDocument,
     responses(
-        (status = 200, description = "Where it is now", body = CursorDocument),
-        (status = 400, description = "Something in the request is wrong", body = crate::http::openapi::ProblemDocument),
+        (status = 200, description = "The read position now", body = CursorDocument),
+        (status = 400, description = "The request is invalid", body = crate::http::openapi::ProblemDocument),
         (status = 404, description = "There is no such conversation", body = crate::http::openapi::ProblemDocument),
         (status = 413, description = "Too many participants", body = crate::http::openapi::ProblemDocument),
     )

@@ -1,7 +1,7 @@
-//! Messages as server-sent events: those that are there, then those that come.
+//! Messages as server-sent events: existing ones, then new ones.
 //!
-//! The body pulls: an event is read from the node when the connection has room for it, so that a
-//! client that does not read costs what one read ahead takes, and nothing more.
+//! Events are read from the node only when the connection has room. A client that does not read
+//! costs one read-ahead of memory.
 
 use std::ops::ControlFlow;
 use std::task::{Context, Poll};
@@ -17,7 +17,7 @@ use crate::http::Shared;
 use crate::http::problem::Problem;
 use crate::http::sse::{FRAME_SIZE, KEEPALIVE, Source, break_lines, last_event_id, pulled};
 
-/// Answers with the events behind `after`, or behind `Last-Event-ID`.
+/// Answers with the events after `after` or `Last-Event-ID`.
 pub(super) fn follow(
     shared: &Shared,
     name: &Name,
@@ -47,7 +47,7 @@ impl Source for Watch {
     }
 }
 
-/// Appends an event; its id is where the watcher has arrived with it.
+/// Appends an event. Its id is the watcher's position after it.
 fn push_item(out: &mut Vec<u8>, position: &Position, item: &Item) -> Result<(), Refusal> {
     push(out, b"id: ");
     push_display(out, position);
@@ -90,11 +90,11 @@ fn push_item(out: &mut Vec<u8>, position: &Position, item: &Item) -> Result<(), 
     Ok(())
 }
 
-/// A piece of a message that is being streamed.
+/// Appends a chunk of a message that is being streamed.
 pub(super) fn push_delta(out: &mut Vec<u8>, draft: u64, id: &str, index: u32, chunk: &[u8]) {
     push(out, b"{\"draft\":");
     push_number(out, draft);
-    // An id is of letters and digits and what needs no escape.
+    // An id has only characters that need no escape.
     push(out, b",\"mid\":\"");
     push(out, id.as_bytes());
     push(out, b"\",\"index\":");
@@ -104,7 +104,7 @@ pub(super) fn push_delta(out: &mut Vec<u8>, draft: u64, id: &str, index: u32, ch
     push(out, b"}");
 }
 
-/// A draft that is to stop.
+/// Appends the request to stop a draft.
 pub(super) fn push_stop(out: &mut Vec<u8>, draft: u64, id: &str) {
     push(out, b"{\"draft\":");
     push_number(out, draft);
@@ -113,7 +113,7 @@ pub(super) fn push_stop(out: &mut Vec<u8>, draft: u64, id: &str) {
     push(out, b"\"}");
 }
 
-/// A draft that is over, with the chunk that ended it.
+/// Appends the end of a draft, with the chunk that ended it.
 pub(super) fn push_closed(out: &mut Vec<u8>, draft: u64, last: Option<&[u8]>) {
     push(out, b"{\"draft\":");
     push_number(out, draft);
@@ -124,7 +124,7 @@ pub(super) fn push_closed(out: &mut Vec<u8>, draft: u64, last: Option<&[u8]>) {
     push(out, b"}");
 }
 
-/// The last event: the client asks again from where it was, or does not.
+/// Appends the `error` event, which is the last of the stream. The client may reconnect.
 fn push_error(out: &mut Vec<u8>, refusal: Refusal) {
     push(out, b"event: error\ndata: ");
     push(

@@ -1,8 +1,8 @@
-//! A conversation as JSON lines: all of it out, and in again.
+//! Export and import of one conversation as JSON lines.
 //!
-//! The first line is what the conversation is (`{"conversation":{…}}`), each other line a message as
-//! it is read. What comes out goes in and comes out the same, how each message ended and when it was
-//! first appended included; only its place (its number, its event) is its own in each conversation.
+//! The first line is the conversation's state (`{"conversation":{…}}`), each further line a
+//! message. An export that is imported and exported again is the same, including each message's
+//! status and original time; only sequence numbers and event offsets differ.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,21 +32,21 @@ use crate::http::problem::Problem;
 use crate::http::quotas::Client;
 use crate::http::{Shared, off_thread};
 
-/// Lines are gathered up to this size before they are written.
+/// Lines are collected up to this size before they are sent.
 const FRAME_SIZE: usize = 64 << 10;
 
-/// Bytes of an import, at most: larger ones are sent in pieces, each of which is one.
+/// Largest import, in bytes. Larger ones are split by the client; each piece is a valid import.
 const IMPORT_MAX: usize = 64 << 20;
 
-/// Bytes that are appended at once, about.
+/// Approximate size of a batch of appended messages, in bytes.
 const BATCH_SIZE: usize = 1 << 20;
 
 /// Export a conversation as JSON lines.
 #[utoipa::path(
     get, path = "/conversations/{id}/export", tag = "transfer", operation_id = "export",
-    params(("id" = String, Path, description = "The conversation")),
+    params(("id" = String, Path, description = "Id of the conversation")),
     responses(
-        (status = 200, description = "What it is, then a message a line", body = String,
+        (status = 200, description = "The conversation's state, then one line per message", body = String,
             content_type = "application/jsonl"),
         (status = 404, description = "There is no such conversation", body = crate::http::openapi::ProblemDocument),
     )
@@ -60,15 +60,15 @@ pub(super) async fn export(
     Ok((content_type, Body::new(lines)).into_response())
 }
 
-/// Reads on as the client reads, to the newest message there is when it arrives.
+/// An export body, read as the client reads, up to the newest message at that time.
 pub(super) struct Lines {
-    /// What comes before the messages.
+    /// The first line, until it is sent.
     first: Vec<u8>,
     watch: Option<Watch>,
 }
 
 impl Lines {
-    /// The lines of a conversation.
+    /// Starts an export of a conversation.
     pub(super) async fn of(shared: &Shared, name: &Name) -> Result<Self, Problem> {
         loaded(shared, name).await?;
         let conversations = of(shared)?;
@@ -106,7 +106,7 @@ impl http_body::Body for Lines {
             match item.and_then(|item| push_line(&mut out, &item)) {
                 Ok(true) => {}
                 Ok(false) => this.watch = None,
-                // An export that is not whole must not look whole.
+                // An incomplete export must not look complete.
                 Err(refusal) => {
                     this.watch = None;
                     let error = std::io::Error::other(refusal.message);
@@ -121,7 +121,7 @@ impl http_body::Body for Lines {
     }
 }
 
-/// Whether more follows.
+/// Appends a line. Returns false after the last one.
 fn push_line(out: &mut Vec<u8>, item: &Item) -> Result<bool, node::conversations::Refusal> {
     let Item::Message(stored) = item else {
         return Ok(!matches!(item, Item::Head { .. }));
@@ -129,7 +129,7 @@ fn push_line(out: &mut Vec<u8>, item: &Item) -> Result<bool, node::conversations
     let view = stored.view()?;
     let begin = out.len();
     push_message(out, stored.seq, stored.at_ms, &view);
-    // Between tokens a line's end is white space like any other.
+    // Line breaks between JSON tokens are replaced by spaces.
     for byte in &mut out[begin..] {
         if matches!(byte, b'\n' | b'\r') {
             *byte = b' ';
@@ -139,27 +139,27 @@ fn push_line(out: &mut Vec<u8>, item: &Item) -> Result<bool, node::conversations
     Ok(true)
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = Imported)]
 pub(crate) struct ImportDocument {
-    /// Messages that were appended.
+    /// Number of appended messages.
     pub(super) appended: usize,
-    /// Messages that were there already.
+    /// Number of messages that existed already.
     pub(super) deduplicated: usize,
-    /// The number of the newest message.
+    /// Sequence number of the newest message.
     pub(super) head_seq: u64,
 }
 
-/// Append the messages of an export.
+/// Import messages into a conversation.
 ///
-/// In order, in batches; a message that is there already is not appended again, so an import that was
-/// interrupted is simply repeated. Each keeps its `status` and its `at`. If the first line is
-/// `{"conversation":{…}}`, its settings take the place of those that are there, as `PUT` does it; its
-/// read marks are set, and it is archived at the end if it was.
+/// Messages are appended in order, in batches. A message that exists already is not appended again,
+/// so an interrupted import can be repeated. Each message keeps its `status` and `at`. If the first
+/// line is `{"conversation":{…}}`, its settings replace the existing ones as by `PUT`, its read
+/// positions are set, and the conversation is archived at the end if the exported one was.
 #[utoipa::path(
     post, path = "/conversations/{id}/import", tag = "transfer", operation_id = "import",
-    params(("id" = String, Path, description = "The conversation")),
+    params(("id" = String, Path, description = "Id of the conversation")),
     request_body(content(
         (String = "application/jsonl"),
         (String = "application/x-ndjson"),
@@ -167,11 +167,11 @@ pub(crate) struct ImportDocument {
         (String = "application/x-jsonlines"),
     )),
     responses(
-        (status = 200, description = "All of them are there", body = ImportDocument),
-        (status = 400, description = "A line is wrong: `line`; those before its batch are there", body = crate::http::openapi::ProblemDocument),
-        (status = 409, description = "An id stands for another message", body = crate::http::openapi::ProblemDocument),
-        (status = 415, description = "The body is no JSON lines", body = crate::http::openapi::ProblemDocument),
-        (status = 429, description = "The token is over a limit on what is appended: `retry_ms`, and `line`; those before it are there", body = crate::http::openapi::ProblemDocument),
+        (status = 200, description = "All messages were imported", body = ImportDocument),
+        (status = 400, description = "`line` is invalid; the lines before its batch were imported", body = crate::http::openapi::ProblemDocument),
+        (status = 409, description = "An id is used by another message", body = crate::http::openapi::ProblemDocument),
+        (status = 415, description = "The body is not JSON lines", body = crate::http::openapi::ProblemDocument),
+        (status = 429, description = "A quota on appended bytes is exceeded at `line`; the lines before it were imported. Retry after `retry_ms`", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn import(
@@ -199,7 +199,7 @@ pub(super) async fn import(
     Ok(json(&importing.end(&shared).await?))
 }
 
-/// Messages that go in together: lines of the body, each with its number.
+/// A batch of messages: lines of the body with their line numbers.
 #[derive(Default)]
 pub(super) struct Lined {
     lines: Vec<(usize, Bytes)>,
@@ -244,7 +244,7 @@ impl Lined {
         Ok(())
     }
 
-    /// What is there already may stand on the disk.
+    /// Appends the batch. May wait for the disk, to look up ids of existing messages.
     fn append_here(
         &self,
         shared: &Shared,
@@ -272,7 +272,7 @@ impl Lined {
     }
 }
 
-/// The line of the message that a problem is about.
+/// Adds the line number of the message that a problem is about.
 fn located(problem: Problem, lines: &[(usize, Bytes)]) -> Problem {
     let index = problem
         .extra

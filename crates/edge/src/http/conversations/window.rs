@@ -1,4 +1,4 @@
-//! Messages of a window: some of their parts are left out, of others a few words are left.
+//! Messages of a context window, with dropped parts omitted or replaced by a short text.
 
 use node::conversations::{Message, MessageView, Treatment};
 use serde_json::value::RawValue;
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::outgoing::push_message;
 use crate::facts::shrunk;
 
-/// Appends a message as it is shown.
+/// Appends a message as the window shows it.
 pub(super) fn push_shown(out: &mut Vec<u8>, message: &Message<'_>, treated: &[(u16, Treatment)]) {
     let Message { seq, at_ms, view } = message;
     let parts = match treated {

@@ -1,33 +1,32 @@
-//! The few requests that are asked again and again, read from the bytes as they came.
+//! Parser of the few frequent requests on the fast path.
 //!
-//! What is taken here is a strict part of HTTP/1 (RFC 9112): one line of request, fields without
-//! folding, a body of a length that is said. Everything else that a client may send, right or wrong, is
-//! [`Read::Other`], and somebody else's to judge: invariant: *what is taken here means the same to
-//! everybody who reads it.*
+//! It accepts a strict subset of HTTP/1 (RFC 9112): a request line, fields without folding, and a
+//! body with `Content-Length`. Everything else, valid or not, is [`Read::Other`] and is left to
+//! hyper. Invariant: *every HTTP parser agrees on the meaning of an accepted request.*
 
 use memchr::memchr;
 
-/// Bytes of a head.
+/// Longest head, in bytes.
 const HEAD_SIZE_MAX: usize = 8 << 10;
-/// Bytes of a body.
+/// Longest body, in bytes.
 pub(super) const BODY_SIZE_MAX: usize = 64 << 10;
 
-/// A request as it lies in the buffer.
+/// A request, borrowed from the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) struct Asked<'a> {
     pub(in crate::http) method: Method,
-    /// Without a query.
+    /// The path without a query.
     pub(in crate::http) path: &'a str,
-    /// Whether another may follow on the connection.
+    /// True if another request may follow on the connection.
     pub(in crate::http) is_kept_alive: bool,
     pub(in crate::http) version: Version,
     /// The `Host` field; empty for none.
     pub(in crate::http) host: &'a str,
-    /// Behind `Bearer`; empty for none.
+    /// The bearer token; empty for none.
     pub(in crate::http) token: &'a str,
     /// `X-Forwarded-For`; empty for none.
     pub(in crate::http) forwarded: &'a str,
-    /// As it is written, without parameters; empty for none.
+    /// The content type as written, without parameters; empty for none.
     pub(in crate::http) content_type: &'a str,
     pub(in crate::http) body: &'a [u8],
 }
@@ -40,24 +39,24 @@ pub(in crate::http) enum Method {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) enum Version {
-    /// A connection is closed unless both want it kept.
+    /// The connection is closed unless both sides ask to keep it.
     Http10,
-    /// A connection is kept unless one wants it closed.
+    /// The connection is kept unless one side asks to close it.
     Http11,
 }
 
-/// What the buffer begins with.
+/// The beginning of the buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Read<'a> {
-    /// A request, and the bytes that it takes.
+    /// A request and its size in bytes.
     Asked(Asked<'a>, usize),
-    /// The beginning of one, perhaps.
+    /// An incomplete request, possibly.
     Part,
-    /// Something that is not read here.
+    /// A request that is not for the fast path.
     Other,
 }
 
-/// Reads what a buffer begins with, if it is of those that are `served`.
+/// Reads the first request in the buffer, if `served` is true for its method and path.
 pub(super) fn read(bytes: &[u8], served: impl Fn(Method, &str) -> bool) -> Read<'_> {
     match read_head(bytes, served) {
         Ok(Some((mut asked, head, length))) => match bytes.get(head..head + length) {
@@ -72,11 +71,11 @@ pub(super) fn read(bytes: &[u8], served: impl Fn(Method, &str) -> bool) -> Read<
     }
 }
 
-/// It is not read here.
+/// Error: the request is not for the fast path.
 #[derive(Debug)]
 struct Strange;
 
-/// The request without its body, the bytes of its head, and those of its body.
+/// Returns the request without its body, the size of its head, and the size of its body.
 fn read_head(
     bytes: &[u8],
     served: impl Fn(Method, &str) -> bool,
@@ -131,7 +130,7 @@ fn read_head(
     Ok(Some((asked, bytes.len() - rest.len(), length)))
 }
 
-/// A line without its end, and what is behind it.
+/// Splits off a line, without its end.
 fn split_line(bytes: &[u8]) -> Result<Option<(&str, &[u8])>, Strange> {
     let Some(end) = memchr(b'\n', bytes) else {
         return Ok(None);
@@ -184,7 +183,7 @@ fn field(line: &str) -> Result<(&str, &str), Strange> {
     }
 }
 
-/// What a field says about how a request is read.
+/// A header field by its meaning for this parser.
 enum Field {
     ContentLength,
     ContentType,
@@ -201,7 +200,7 @@ impl Field {
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         match name.len() {
             14 if is("content-length") => Self::ContentLength,
-            // A browser's requests are judged where all are.
+            // Requests of browsers are left to the full access check.
             14 if is("sec-fetch-site") => Self::Strange,
             4 if is("host") => Self::Host,
             12 if is("content-type") => Self::ContentType,
@@ -231,7 +230,7 @@ fn essence(value: &str) -> &str {
     value[..end].trim_end()
 }
 
-/// A field that is there twice is read by nobody alike.
+/// Sets a field; HTTP parsers treat a duplicate differently, so it is an error.
 fn once<T>(known: &mut Option<T>, value: T) -> Result<(), Strange> {
     match known.replace(value) {
         None => Ok(()),

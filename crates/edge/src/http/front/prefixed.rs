@@ -1,4 +1,4 @@
-//! A stream some of whose bytes have been read already.
+//! A stream with bytes that were read before.
 
 use std::io;
 use std::pin::Pin;
@@ -7,14 +7,14 @@ use std::task::{Context, Poll};
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// See the module's documentation.
+/// A stream that first returns bytes that were read before.
 pub(in crate::http) struct Prefixed<I> {
     before: BytesMut,
     io: I,
 }
 
 impl<I> Prefixed<I> {
-    /// Those bytes, then the stream.
+    /// Creates a stream of `before` followed by `io`.
     pub(super) fn new(before: BytesMut, io: I) -> Self {
         Self { before, io }
     }

@@ -1,4 +1,4 @@
-//! The body of an answer, which keeps its connection from being taken for idle.
+//! The body of an answer. It marks its connection as active until it is sent.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,14 +13,14 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::http::connections::Handle;
 use crate::http::problem::Problem;
 
-/// A body, until it has gone out or its connection has ended.
+/// A body, until it is sent or its connection has ended.
 pub(super) struct Answer {
     body: Body,
     stream: Option<Stream>,
     connection: Handle,
 }
 
-/// What an event stream has beside its events.
+/// Additional state of an event stream.
 struct Stream {
     /// Ends when the node shuts down.
     stop: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -28,8 +28,8 @@ struct Stream {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Makes a response the answer of a connection. An event stream needs a place among the streams; it is
-/// the last answer of its connection.
+/// Makes a response the answer of a connection. An event stream needs a permit; it is the last
+/// answer of its connection.
 pub(super) fn answer(response: Response<Body>, connection: &Handle) -> Response<Answer> {
     let content_type = response.headers().get(header::CONTENT_TYPE);
     let is_events = content_type.is_some_and(|it| it.as_bytes() == b"text/event-stream");
@@ -46,7 +46,7 @@ pub(super) fn answer(response: Response<Body>, connection: &Handle) -> Response<
         let detail =
             format!("too many event streams and WebSockets (limit {max}, http.streams_max)");
         let mut refused = Problem::of(ErrorCode::Busy, detail).into_response();
-        // A page that may read the events may read why there are none.
+        // A page that may read the events may also read the error.
         for name in [header::ACCESS_CONTROL_ALLOW_ORIGIN, header::VARY] {
             if let Some(value) = response.headers().get(&name) {
                 refused.headers_mut().insert(name, value.clone());
@@ -74,7 +74,7 @@ pub(super) fn answer(response: Response<Body>, connection: &Handle) -> Response<
     response
 }
 
-/// The last event of a stream of a node that shuts down.
+/// Returns the last event of a stream when the node shuts down.
 fn last_event() -> Bytes {
     let problem = Problem::of(ErrorCode::Unavailable, "the node is shutting down");
     Bytes::from(format!("event: error\ndata: {}\n\n", problem.document()))

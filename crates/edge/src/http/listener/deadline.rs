@@ -1,4 +1,4 @@
-//! A socket that gives up on a client that does not read.
+//! A write timeout for clients that do not read.
 
 use std::io;
 use std::pin::Pin;
@@ -10,12 +10,12 @@ use tokio::time::Sleep;
 
 use crate::http::connections::Handle;
 
-/// A stream whose writes fail once nothing has been taken for a time.
+/// A stream whose writes fail if the client reads nothing for a time.
 pub(super) struct Deadline<I> {
     io: I,
     connection: Handle,
     limit: Duration,
-    /// Runs while a write waits.
+    /// Runs while a write is pending.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 

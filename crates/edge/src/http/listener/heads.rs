@@ -1,10 +1,11 @@
-//! Looks at the head of every request that is read from a connection, and finds those whose body is
-//! delimited twice, by `Content-Length` and by `Transfer-Encoding`.
+//! Scans the head of every request on a connection for ambiguous body lengths: both
+//! `Content-Length` and `Transfer-Encoding`.
 //!
-//! A proxy in front may see another end of such a request than the node does, so that a part of its
-//! body is taken for the next request (RFC 9112, 6.3: request smuggling). hyper drops the length before
-//! a handler could see it. Invariant: *a request whose end two readers may disagree about is refused,
-//! and so is every request behind it*: what the scanner does not understand it does not vouch for.
+//! A proxy in front of the node may see another end of such a request, so that a part of its body
+//! becomes the next request (RFC 9112, 6.3: request smuggling). hyper drops the length before a
+//! handler could see it. Invariant: *a request whose end two parsers may disagree about is refused,
+//! and so is every later request of the connection*. This includes requests that the scanner cannot
+//! parse.
 
 use std::io;
 use std::pin::Pin;
@@ -15,10 +16,10 @@ use std::task::{Context, Poll};
 use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes of a line that are looked at.
+/// Longest part of a line that is inspected, in bytes.
 const LINE_SIZE_MAX: usize = 256;
 
-/// A stream whose requests are looked at as they are read.
+/// A stream that scans requests as they are read.
 #[derive(Debug)]
 pub(super) struct Heads<I> {
     io: I,
@@ -26,18 +27,18 @@ pub(super) struct Heads<I> {
     findings: Findings,
 }
 
-/// The requests of a connection that are to be refused, for the handler that is called with them in
-/// the order in which they were read.
+/// The requests to refuse on a connection. The handler takes the verdicts in the order of the
+/// requests.
 #[derive(Clone, Debug)]
 pub(super) struct Findings(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// The number of the first request to refuse.
+    /// Number of the first request to refuse.
     refused_from: AtomicU64,
-    /// Requests that the handler was called with.
+    /// Number of requests that the handler was called with.
     handled: AtomicU64,
-    /// The stream is no longer HTTP.
+    /// True if the stream is no longer HTTP.
     is_upgraded: AtomicBool,
 }
 
@@ -50,20 +51,20 @@ impl Findings {
         }))
     }
 
-    /// Whether the next request is to be refused. Called once for each.
+    /// Returns true if the next request must be refused. Called once for each request.
     pub(super) fn is_next_refused(&self) -> bool {
         let number = self.0.handled.fetch_add(1, Ordering::Relaxed);
         number >= self.0.refused_from.load(Ordering::Relaxed)
     }
 
-    /// Ends the scan: what follows is another protocol's.
+    /// Ends the scan: further bytes belong to another protocol.
     pub(super) fn upgrade(&self) {
         self.0.is_upgraded.store(true, Ordering::Relaxed);
     }
 }
 
 impl<I> Heads<I> {
-    /// Looks at what is read from `io`.
+    /// Scans the bytes that are read from `io`.
     pub(super) fn new(io: I) -> (Self, Findings) {
         let findings = Findings::new();
         let heads = Self {
@@ -131,13 +132,13 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Heads<I> {
 #[derive(Debug, Default)]
 struct Scanner {
     state: State,
-    /// The beginning of a line whose end was not read yet.
+    /// Beginning of a line whose end was not read yet.
     line: Vec<u8>,
     is_line_cut: bool,
     head: Head,
-    /// Requests whose heads were read.
+    /// Number of requests whose heads were read.
     count: u64,
-    /// The number of the first request to refuse; nothing is scanned behind it.
+    /// Number of the first request to refuse; nothing after it is scanned.
     refused_from: Option<u64>,
 }
 
@@ -146,16 +147,16 @@ enum State {
     #[default]
     RequestLine,
     Fields,
-    /// So many bytes of a body are left.
+    /// This number of bytes of a body is left.
     Body(u64),
     ChunkSize,
-    /// So many bytes of a chunk are left.
+    /// This number of bytes of a chunk is left.
     Chunk(u64),
     ChunkEnd,
     Trailers,
 }
 
-/// How a head delimits its body.
+/// The fields of a head that delimit its body.
 #[derive(Clone, Copy, Debug, Default)]
 struct Head {
     length: Option<u64>,
@@ -185,7 +186,7 @@ impl Scanner {
         }
     }
 
-    /// Takes bytes up to the end of a line, and returns those behind it.
+    /// Consumes bytes up to the end of a line. Returns the remaining bytes.
     fn scan_line<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let end = memchr(b'\n', bytes);
         let (part, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
@@ -197,7 +198,7 @@ impl Scanner {
             let is_cut = std::mem::take(&mut self.is_line_cut);
             let text = line.strip_suffix(b"\n").unwrap_or(&line);
             self.take_line(text.strip_suffix(b"\r").unwrap_or(text), is_cut);
-            // Its room is used again.
+            // The allocation is reused.
             self.line = line;
             self.line.clear();
         }
@@ -225,7 +226,7 @@ impl Scanner {
             State::ChunkEnd => return self.refuse_from(self.count),
             State::Trailers if line.is_empty() => State::RequestLine,
             State::Trailers => State::Trailers,
-            // They have no lines.
+            // These states have no lines.
             state @ (State::Body(_) | State::Chunk(_)) => state,
         };
     }
@@ -259,7 +260,7 @@ impl Head {
             let length = std::str::from_utf8(value.trim_ascii()).ok();
             let length = length.and_then(|text| text.parse().ok());
             self.is_unreadable |= is_cut || length.is_none();
-            // One that contradicts another is hyper's to refuse.
+            // hyper refuses contradicting lengths.
             self.length = self.length.or(length);
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
             self.has_encoding = true;
@@ -271,7 +272,7 @@ impl Head {
     }
 }
 
-/// The size of the chunk that a line announces; `None` if it announces none.
+/// Returns the size of the chunk that a line announces; `None` if the line is invalid.
 fn chunk_size(line: &[u8], is_cut: bool) -> Option<u64> {
     let is_digit = |byte: &u8| byte.is_ascii_hexdigit();
     let digits = line.iter().take_while(|byte| is_digit(byte)).count();
@@ -288,7 +289,7 @@ fn chunk_size(line: &[u8], is_cut: bool) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// The number of the first request to refuse, whatever pieces the bytes arrive in.
+    /// Returns the number of the first request to refuse, the same for all splits of the bytes.
     fn check(text: &str) -> Option<u64> {
         let whole = {
             let mut scanner = Scanner::default();

@@ -1,6 +1,7 @@
-//! Metrics of work that waits: messages in mailboxes, lag of consumer groups.
+//! Metrics of pending work: messages in mailboxes, and lag of consumer groups.
 //!
-//! Series by name are bounded: the largest are shown, the others are counted.
+//! The number of series is bounded: the largest values have their own series, the others are
+//! counted.
 
 use std::fmt::Error;
 
@@ -9,10 +10,10 @@ use node::topics::Topics;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// Series of one metric at most.
+/// Most series of one metric.
 const SERIES_MAX: usize = 1_000;
 
-/// Encodes the backlog of mailboxes and the lag of consumer groups.
+/// Appends the backlog of mailboxes and the lag of consumer groups.
 pub(super) fn encode(node: &Handle, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     encode_mailboxes(node, encoder)?;
     match node.topics() {

@@ -18,10 +18,10 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Picks the format for the values of the `Accept` header.
+    /// Selects the format by the values of the `Accept` header.
     ///
-    /// OpenMetrics is answered only where it is named and not rated below plain text; a wildcard
-    /// gets plain text, as from other exporters.
+    /// OpenMetrics is used only if it is named and not rated below plain text. A wildcard gets
+    /// plain text, as from other exporters.
     pub(crate) fn of<'a>(accept: impl Iterator<Item = &'a str>) -> Self {
         let (mut open_metrics, mut plain) = (0, 0);
         for range in accept.flat_map(|value| value.split(',')) {
@@ -41,7 +41,7 @@ impl Format {
         }
     }
 
-    /// Value of the `Content-Type` header.
+    /// Returns the value of the `Content-Type` header.
     pub(crate) fn content_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -50,7 +50,7 @@ impl Format {
     }
 }
 
-/// The `q` parameter in thousandths; 1,000 without one, 0 if it is not a number from 0 to 1.
+/// Returns the `q` parameter in thousandths; 1,000 if absent, 0 if it is not a number from 0 to 1.
 fn thousandths<'a>(mut parameters: impl Iterator<Item = &'a str>) -> u32 {
     let quality = parameters.find_map(|it| it.strip_prefix("q=").or_else(|| it.strip_prefix("Q=")));
     let Some(quality) = quality else {
@@ -77,7 +77,7 @@ pub(super) fn prometheus_text(open_metrics: &str) -> String {
             }
             continue;
         };
-        // The line of the type follows, and the name depends on it.
+        // The family's name depends on its type, which is in the next line.
         let next = lines.peek().and_then(|next| next.strip_prefix("# "));
         let kind = next.and_then(|next| words(next, "TYPE"));
         let name = kind.map_or(Cow::Borrowed(name), |(name, kind)| family(name, kind));
@@ -101,7 +101,7 @@ fn push_type(out: &mut String, name: &str, kind: &str) {
     push_line(out, &format!("# TYPE {name} {kind}"));
 }
 
-/// Name of a metric family: the older format names it as its samples are named.
+/// Returns the name of a metric family. Prometheus text names it as its samples.
 fn family<'a>(name: &'a str, kind: &str) -> Cow<'a, str> {
     match kind {
         "counter" => Cow::Owned(format!("{name}_total")),
@@ -110,7 +110,7 @@ fn family<'a>(name: &'a str, kind: &str) -> Cow<'a, str> {
     }
 }
 
-/// The name and the rest of a description line of that kind.
+/// Splits a description line of this kind into the metric's name and the rest.
 fn words<'a>(description: &'a str, kind: &str) -> Option<(&'a str, &'a str)> {
     description
         .strip_prefix(kind)?

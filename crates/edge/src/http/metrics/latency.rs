@@ -20,14 +20,14 @@ const BOUNDS: [f64; 12] = [
     0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0,
 ];
 
-/// Route of requests that no route serves.
+/// Route label of requests without a route.
 const NO_ROUTE: &str = "none";
 
-/// Histograms of latency. Their number is bounded by the routes, their methods and statuses.
+/// Latency histograms. Their number is bounded by the routes, methods and statuses.
 #[derive(Clone, Debug)]
 pub(in crate::http) struct Latencies {
     all: Family<Labels, Histogram>,
-    /// Those of takes that were admitted, and of takes that were denied: found without a look-up.
+    /// Histograms of admitted and denied takes, which need no look-up.
     takes: [(StatusCode, Histogram); 2],
 }
 
@@ -39,7 +39,7 @@ struct Labels {
 }
 
 impl Latencies {
-    /// No requests yet. `take` is the route of takes.
+    /// Creates empty histograms. `take` is the route of takes.
     pub(in crate::http) fn new(take: &'static str) -> Self {
         let all = Family::new_with_constructor((|| Histogram::new(BOUNDS)) as fn() -> Histogram);
         let histogram = |status: StatusCode| {
@@ -62,13 +62,13 @@ impl Labels {
 }
 
 impl Latencies {
-    /// Counts one request.
+    /// Records one request.
     fn observe(&self, method: &str, route: &str, status: StatusCode, took: Duration) {
         let labels = Labels::new(method, route, status);
         self.all.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// Counts a take that was answered in front of the router.
+    /// Records a take that was answered before the router.
     pub(in crate::http) fn observe_take(&self, route: &str, status: StatusCode, took: Duration) {
         match self.takes.iter().find(|(known, _)| *known == status) {
             Some((_, histogram)) => histogram.observe(took.as_secs_f64()),
@@ -92,7 +92,7 @@ pub(in crate::http) async fn measure(
     next: Next,
 ) -> Response {
     let method = match request.method() {
-        // A client may invent methods, and each would be a series.
+        // Clients can invent methods, and each would create a series.
         method if KNOWN_METHODS.contains(&method.as_str()) => method.to_string(),
         _ => "other".to_owned(),
     };

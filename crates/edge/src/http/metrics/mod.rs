@@ -24,7 +24,7 @@ use super::connections::Connections;
 use super::{archive, derived, quotas, storage};
 use crate::kafka;
 
-/// Renders all metrics as they are now. Mailboxes may be read from the disk for it.
+/// Renders the current metrics. May read mailboxes from disk.
 pub(super) fn render(
     node: &Handle,
     latencies: &Latencies,
@@ -42,7 +42,7 @@ pub(super) fn render(
     let mut text = String::new();
     match encode(&mut text, &registry) {
         Ok(()) => {}
-        // A String takes everything that is written to it.
+        // Writing to a String does not fail.
         Err(std::fmt::Error) => unreachable!("formatting into a string failed"),
     }
     match format {
@@ -75,7 +75,7 @@ impl Collector for Snapshot {
         let invalid = ConstCounter::new(crate::metadata::invalid_count());
         let metric = encoder.encode_descriptor(
             "conversation_invalid_metadata",
-            "Stored metadata that are no JSON object and were rendered as null",
+            "Stored metadata that is not a JSON object and was rendered as null",
             None,
             invalid.metric_type(),
         )?;
@@ -103,7 +103,7 @@ impl Collector for Snapshot {
         let gauges: [(&str, &str, i64); 3] = [
             (
                 "connections",
-                "Connections that are open",
+                "Open connections",
                 self.0.connection_count() as i64,
             ),
             (
@@ -143,7 +143,7 @@ impl Snapshot {
 
 /// The build as labels of a gauge that is always 1.
 fn encode_build(encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-    let help = "Version of the software, and of the native protocol it speaks; always 1";
+    let help = "Versions of the software and of its native protocol; always 1";
     let value = ConstGauge::new(1i64);
     let mut family = encoder.encode_descriptor("build_info", help, None, value.metric_type())?;
     let protocol = wire::VERSION.to_string();
@@ -161,14 +161,10 @@ fn encode_sockets(
 ) -> Result<(), std::fmt::Error> {
     let gauge = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
     let gauges = [
-        (
-            "sockets",
-            "Sockets that are open on all listeners",
-            gauge(view.open),
-        ),
+        ("sockets", "Open sockets of all listeners", gauge(view.open)),
         (
             "sockets_max",
-            "Sockets that may be open on all listeners",
+            "Limit of open sockets of all listeners",
             gauge(view.limit),
         ),
     ];

@@ -1,7 +1,7 @@
 //! Metrics of the process, under the names that Prometheus' client libraries use, without a prefix.
 //!
 //! Source of the names: <https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics>.
-//! A value that the kernel does not tell is left out.
+//! A value that the kernel does not report is omitted.
 
 use std::fmt::Error;
 

@@ -1,25 +1,25 @@
-//! The parts of the document that no handler states: they hold for many routes at once.
+//! The parts of the OpenAPI document that hold for many routes.
 
 use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi;
 
-/// Methods that a path may have.
+/// HTTP methods of operations.
 const METHODS: [&str; 5] = ["get", "put", "post", "patch", "delete"];
 
-/// Paths that need no token and refuse nothing.
+/// Paths that need no token.
 const OPEN: [&str; 3] = ["/livez", "/readyz", "/version"];
 
-/// Largest number that every reader of JSON holds exactly (RFC 8259, section 6).
+/// Largest integer that every JSON parser represents exactly (RFC 8259, section 6).
 const INTEGER_MAX: u64 = (1 << 53) - 1;
 
-/// Names of one part: conversations, messages, namespaces, agents, tokens.
+/// Pattern of one part of a name: conversations, messages, namespaces, agents, tokens.
 const NAME: &str = "^[A-Za-z0-9._:-]{1,128}$";
 
-/// The document, complete.
+/// Returns the document with the common parts added.
 pub(super) fn completed(document: OpenApi) -> Value {
     let mut document = match serde_json::to_value(document) {
         Ok(document) => document,
-        Err(error) => unreachable!("a document made of texts can be written as JSON: {error}"),
+        Err(error) => unreachable!("an OpenAPI document can be written as JSON: {error}"),
     };
     bound_integers(&mut document);
     if let Some(paths) = document["paths"].as_object_mut() {
@@ -65,43 +65,40 @@ fn complete(path: &str, operation: &mut Map<String, Value>) {
     };
     expect(
         "403",
-        "A page of a foreign origin, or a token that may not do this",
+        "The page's origin is not allowed, or the token lacks permission",
     );
     expect(
         "421",
-        "The node does not answer for the `Host` of the request",
+        "The `Host` of the request is not a name of this node",
     );
     if is_open {
         return;
     }
-    expect(
-        "401",
-        "A token is needed, or the one that is shown is not valid",
-    );
+    expect("401", "A token is required, or the given one is not valid");
     if is_any || has_body {
-        expect("400", "Something in the request is wrong");
+        expect("400", "The request is invalid");
     }
     if has_body {
         expect("413", "The body is too large");
-        expect("415", "A body of this type is not taken");
+        expect("415", "The content type of the body is not supported");
     }
     if path.contains("{id}") {
         expect("404", "There is no such conversation");
         expect(
             "410",
-            "The conversation was erased, or the messages are not kept any more",
+            "The conversation was erased, or the messages were trimmed",
         );
     }
     if path.starts_with("/v1/") {
         expect(
             "503",
-            "The node cannot do this now, or does not know whether it was done",
+            "The request cannot be executed now, or its outcome is unknown",
         );
     }
     expect("default", "Any other error");
 }
 
-/// An error as every route answers it.
+/// Returns the response of an error.
 fn problem(description: &str) -> Value {
     let schema = json!({"$ref": "#/components/schemas/Problem"});
     json!({
@@ -110,7 +107,7 @@ fn problem(description: &str) -> Value {
     })
 }
 
-/// Errors are problem documents.
+/// Declares error bodies as problem documents.
 fn retype(response: &mut Value) {
     let content = response.get_mut("content").and_then(Value::as_object_mut);
     if let Some(content) = content
@@ -120,7 +117,7 @@ fn retype(response: &mut Value) {
     }
 }
 
-/// A route under a namespace has the namespace's parameters and a name of its own.
+/// Adds the namespace's parameters and a distinct operation id to a route under a namespace.
 fn lengthen(operation: &mut Map<String, Value>) {
     if let Some(Value::String(id)) = operation.get_mut("operationId") {
         id.push_str("_in_namespace");
@@ -140,7 +137,7 @@ fn lengthen(operation: &mut Map<String, Value>) {
     }
 }
 
-/// What may stand in a place of a path.
+/// Restricts a path parameter to the values that it may have.
 fn restrict(parameter: &mut Value) {
     let (min, max, pattern) = match parameter["name"].as_str() {
         Some("who") => (1, 256, "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"),
@@ -161,7 +158,7 @@ fn restrict(parameter: &mut Value) {
     }
 }
 
-/// Gives every integer a maximum: that of its format.
+/// Adds a maximum to every integer: that of its format.
 fn bound_integers(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(bound_integers),
@@ -176,7 +173,7 @@ fn bound_integers(value: &mut Value) {
                     Some("int32") => u64::from(u32::MAX),
                     _ => INTEGER_MAX,
                 };
-                // A number without a sign may be as large as its format allows.
+                // An unsigned integer may use the whole range of its format.
                 let max = match fields.get("minimum").and_then(Value::as_i64) {
                     None if max == u64::from(u32::MAX) => i32::MAX as u64,
                     _ => max,

@@ -1,4 +1,4 @@
-//! Changes beside the limits: a factor, a halt, a new beginning.
+//! Quota administration: factors, halts and resets.
 
 use std::collections::BTreeMap;
 
@@ -22,29 +22,29 @@ use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
 use crate::http::time::{parse_rfc3339, push_rfc3339};
 
-/// Bytes of a body.
+/// Largest request body, in bytes.
 pub(super) const BODY_SIZE_MAX: usize = 16 << 10;
 
-/// Another factor of a limit.
+/// A new factor of a limit.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Factor)]
 pub(crate) struct FactorDocument<'a> {
-    /// `0.5`, `2` or `"1/3"`.
+    /// A positive number or fraction: `0.5`, `2` or `"1/3"`.
     #[serde(borrow)]
     #[schema(schema_with = factor_schema)]
     factor: &'a RawValue,
-    /// For how long; for good if neither this nor `until` is said.
+    /// Duration; permanent if both this and `until` are absent.
     #[serde(rename = "for")]
     #[schema(example = "10m")]
     lasting: Option<String>,
-    /// Until when (RFC 3339).
+    /// End (RFC 3339).
     until: Option<String>,
-    /// Why.
+    /// Reason of the change, for the audit log.
     reason: String,
 }
 
-/// A number, or a text with a number or a fraction.
+/// Returns the schema of a factor: a number, or a string with a number or a fraction.
 fn factor_schema() -> Schema {
     let of = |kind| ObjectBuilder::new().schema_type(kind);
     let either = OneOfBuilder::new()
@@ -53,41 +53,41 @@ fn factor_schema() -> Schema {
     Schema::OneOf(either.build())
 }
 
-/// A prefix that is halted, or is not any more.
+/// A prefix to halt or to resume.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Halt)]
 pub(crate) struct HaltDocument {
-    /// `org`, `org/namespace` or `org/namespace/agent`, with `?run=…` behind it or not.
+    /// `org`, `org/namespace` or `org/namespace/agent`, optionally followed by `?run=…`.
     #[schema(example = "acme/research")]
     prefix: String,
-    /// Why.
+    /// Reason of the change, for the audit log.
     reason: String,
 }
 
-/// What is to be as if nothing had been taken.
+/// The buckets to reset: those of `subject`, or the one of `limit` and `prefix`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Reset)]
 pub(crate) struct ResetDocument {
-    /// What is a subject's own, but not what it shares with others.
+    /// Subject whose own buckets are reset. Buckets that it shares with others are not.
     subject: Option<String>,
-    /// Or one bucket of a limit: of `prefix`.
+    /// Limit of the single bucket to reset.
     limit: Option<String>,
-    /// Whose bucket.
+    /// Prefix of the single bucket to reset.
     prefix: Option<String>,
-    /// Why.
+    /// Reason of the change, for the audit log.
     reason: String,
 }
 
-/// Give more or less of a limit, for a time or for good.
+/// Scale a limit by a factor, for a time or permanently.
 #[utoipa::path(
     put, path = "/v1/factors/{limit}", tag = "quotas", operation_id = "put_factor",
-    params(("limit" = String, Path, description = "Its name")),
+    params(("limit" = String, Path, description = "Name of the limit")),
     request_body = FactorDocument,
     responses(
-        (status = 200, description = "It stands, and is on disk", body = Object),
-        (status = 403, description = "Only an administrator may", body = ProblemDocument),
+        (status = 200, description = "The factor is in effect and on disk", body = Object),
+        (status = 403, description = "An administrator's token is required", body = ProblemDocument),
         (status = 404, description = "There is no such limit", body = ProblemDocument),
     )
 )]
@@ -109,10 +109,10 @@ pub(super) async fn factor(
     applied(quotas.set_factor(&limit, factor, until_ns, by)).await
 }
 
-/// What is halted.
+/// List the halted prefixes.
 #[utoipa::path(
     get, path = "/v1/halts", tag = "quotas", operation_id = "list_halts",
-    responses((status = 200, description = "By prefix", body = Object))
+    responses((status = 200, description = "Halts in the order of their prefixes", body = Object))
 )]
 pub(super) async fn halts(State(shared): State<Shared>) -> Json<Value> {
     let rules = shared.node.quotas().rules();
@@ -130,13 +130,13 @@ pub(super) async fn halts(State(shared): State<Shared>) -> Json<Value> {
     Json(json!({ "halts": halts }))
 }
 
-/// Admit nothing more for a prefix.
+/// Halt a prefix: deny all its takes.
 #[utoipa::path(
     post, path = "/v1/halt", tag = "quotas", operation_id = "halt",
     request_body = HaltDocument,
     responses(
-        (status = 200, description = "It is halted, also after a restart", body = Object),
-        (status = 403, description = "Only an administrator may", body = ProblemDocument),
+        (status = 200, description = "The prefix is halted, also after a restart", body = Object),
+        (status = 403, description = "An administrator's token is required", body = ProblemDocument),
     )
 )]
 pub(super) async fn halt(
@@ -151,14 +151,14 @@ pub(super) async fn halt(
     applied(shared.node.quotas().halt(prefix(&document.prefix)?, by)).await
 }
 
-/// Admit again what was halted.
+/// Resume a halted prefix.
 #[utoipa::path(
     post, path = "/v1/resume", tag = "quotas", operation_id = "resume",
     request_body = HaltDocument,
     responses(
-        (status = 200, description = "It is not halted any more", body = Object),
-        (status = 403, description = "Only an administrator may", body = ProblemDocument),
-        (status = 404, description = "It was not halted", body = ProblemDocument),
+        (status = 200, description = "The prefix is no longer halted", body = Object),
+        (status = 403, description = "An administrator's token is required", body = ProblemDocument),
+        (status = 404, description = "The prefix was not halted", body = ProblemDocument),
     )
 )]
 pub(super) async fn resume(
@@ -173,13 +173,13 @@ pub(super) async fn resume(
     applied(shared.node.quotas().resume(prefix(&document.prefix)?, by)).await
 }
 
-/// Make buckets as if nothing had been taken from them.
+/// Reset buckets to their full capacity.
 #[utoipa::path(
     post, path = "/v1/reset", tag = "quotas", operation_id = "reset",
     request_body = ResetDocument,
     responses(
-        (status = 200, description = "They are", body = Object),
-        (status = 403, description = "Only an administrator may", body = ProblemDocument),
+        (status = 200, description = "The buckets were reset", body = Object),
+        (status = 403, description = "An administrator's token is required", body = ProblemDocument),
         (status = 404, description = "There is no such limit", body = ProblemDocument),
     )
 )]
@@ -207,14 +207,14 @@ pub(super) async fn reset(
             applied(quotas.reset_bucket(limit, prefix, by)).await
         }
         _ => {
-            let detail = "say `subject`, or `limit` and `prefix`";
+            let detail = "either `subject`, or `limit` and `prefix`, is required";
             Err(Problem::invalid(detail))
         }
     }
 }
 
-/// Tells of a change when it is on disk, and whether other nodes that share the buckets know nothing
-/// of it.
+/// Answers a change when it is on disk. `here_alone` says that other nodes which share the buckets
+/// do not get the change.
 pub(super) async fn applied(change: Result<Applied, ChangeError>) -> Result<Json<Value>, Problem> {
     let Applied {
         version,
@@ -230,7 +230,7 @@ pub(super) async fn applied(change: Result<Applied, ChangeError>) -> Result<Json
     }))
 }
 
-/// Why something was not changed.
+/// Maps the error of a change to a problem.
 pub(super) fn refused(error: ChangeError) -> Problem {
     let detail = error.to_string();
     match error {
@@ -257,12 +257,12 @@ pub(super) fn refused(error: ChangeError) -> Problem {
     }
 }
 
-/// A prefix that somebody named.
+/// Parses a prefix of a request.
 pub(super) fn prefix(text: &str) -> Result<Prefix<'_>, Problem> {
     Prefix::parse(text).map_err(|error| wrong_at("prefix", &error.to_string()))
 }
 
-/// When a change ends that is for a time.
+/// Returns the end of a temporary change; `None` for a permanent one.
 pub(super) fn end_ns(
     now_ns: u64,
     lasting: Option<&str>,
@@ -270,7 +270,7 @@ pub(super) fn end_ns(
 ) -> Result<Option<u64>, Problem> {
     match (lasting, until) {
         (None, None) => Ok(None),
-        (Some(_), Some(_)) => Err(wrong_at("until", "of `for` and `until` there is one")),
+        (Some(_), Some(_)) => Err(wrong_at("until", "`for` and `until` cannot be combined")),
         (Some(lasting), None) => {
             let lasting = duration::parse(lasting);
             let lasting = lasting.map_err(|error| wrong_at("for", &error.to_string()))?;
@@ -279,12 +279,15 @@ pub(super) fn end_ns(
         }
         (None, Some(until)) => match parse_rfc3339(until) {
             Some(unix_ms) => Ok(Some(unix_ms.saturating_mul(1_000_000))),
-            None => Err(wrong_at("until", "a moment is like 2026-03-21T12:00:00Z")),
+            None => Err(wrong_at(
+                "until",
+                "must be a time like 2026-03-21T12:00:00Z",
+            )),
         },
     }
 }
 
-/// A moment as JSON has it.
+/// Formats a time as RFC 3339.
 pub(super) fn moment(unix_ns: u64) -> String {
     let mut text = Vec::new();
     push_rfc3339(&mut text, unix_ns / 1_000_000);

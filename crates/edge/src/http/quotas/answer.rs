@@ -1,8 +1,8 @@
-//! What became of a take, as JSON.
+//! JSON of the outcome of a take.
 //!
-//! One that passed says how its limits stand. One that did not is a problem document with the draft's
-//! type for it, and with what a program needs to do better: the limit, what is left, what was wanted,
-//! when it would pass, and what would pass now.
+//! An admitted take returns the state of its limits. A denied one returns a problem document with
+//! the type of the IETF draft and with the limit, the credit left, the credit needed, the retry
+//! time, and the amount that would pass now.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -14,12 +14,12 @@ use node::quotas::{Denial, Desk, HoldId, Outcome, Refused, Standing, Taken};
 use super::fields;
 use crate::http::reply::{JSON, PROBLEM, Reply, push_number};
 
-/// Registered by draft-ietf-httpapi-ratelimit-headers-10.
+/// Problem type of draft-ietf-httpapi-ratelimit-headers-10.
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Answers one take.
+/// Writes the HTTP reply to one take.
 pub(super) fn push_reply(reply: &mut Reply, desk: &Desk, taken: &Taken) {
     let status = status(&taken.outcome);
     let content_type = if status == StatusCode::OK {
@@ -52,7 +52,7 @@ pub(super) fn push_reply(reply: &mut Reply, desk: &Desk, taken: &Taken) {
     push(&mut reply.body, desk, taken);
 }
 
-/// Appends what became of a take.
+/// Appends the JSON of one take.
 pub(super) fn push(out: &mut Vec<u8>, desk: &Desk, taken: &Taken) {
     let status = status(&taken.outcome);
     match &taken.outcome {
@@ -117,7 +117,7 @@ pub(super) fn push(out: &mut Vec<u8>, desk: &Desk, taken: &Taken) {
     out.push(b'}');
 }
 
-/// 429 for what comes back by itself, 403 for what does not, 400 for what can never pass.
+/// Returns 429 if credit returns with time, 403 if it does not, 400 if the take can never pass.
 fn status(outcome: &Outcome) -> StatusCode {
     match outcome {
         Outcome::Admitted { .. } => StatusCode::OK,
@@ -159,7 +159,7 @@ fn push_denial(out: &mut Vec<u8>, denial: &Denial) {
     let (name, unit) = (&denial.limit.name, denial.limit.unit);
     push_detail(
         out,
-        &format!("limit `{name}` has {} left of {unit}", denial.would_pass()),
+        &format!("limit `{name}` has {} {unit} left", denial.would_pass()),
     );
     out.extend_from_slice(br#","violated-policies":["#);
     push_text(out, name);
@@ -171,7 +171,7 @@ fn push_denial(out: &mut Vec<u8>, denial: &Denial) {
         format_args!(r#","unit":"{unit}","have":{have},"need":{need},"retry_ms":"#),
     );
     match denial.retry_after_ns {
-        // Never early: what is left of a millisecond is waited for, too.
+        // Rounds up, so that a client never retries too early.
         Some(retry_ns) => put(out, retry_ns.div_ceil(NS_PER_MS)),
         None => out.extend_from_slice(b"null"),
     }
@@ -217,12 +217,13 @@ pub(super) fn push_standings<'a>(
     out.push(b']');
 }
 
-/// A hold as clients name it: a text, as not every JSON has numbers of 64 bits.
+/// Formats the id of a hold as hexadecimal text, since many JSON parsers cannot represent 128-bit
+/// numbers.
 fn hold_text(HoldId(number): HoldId) -> String {
     format!("{number:032x}")
 }
 
-/// Reads the id of a hold: 32 digits, or 16 of one that an older version took.
+/// Parses the id of a hold: 32 hexadecimal digits, or 16 from an older version.
 pub(super) fn parse_hold(text: &str) -> Option<HoldId> {
     let is_one = matches!(text.len(), 16 | 32) && text.bytes().all(|it| it.is_ascii_hexdigit());
     let number = u128::from_str_radix(text, 16).ok()?;
@@ -230,7 +231,7 @@ pub(super) fn parse_hold(text: &str) -> Option<HoldId> {
 }
 
 fn put(out: &mut Vec<u8>, value: impl Display) {
-    // A Vec takes everything that is written to it.
+    // Writing to a Vec does not fail.
     let _ = write!(out, "{value}");
 }
 

@@ -1,5 +1,5 @@
-//! Takes that are decided while somebody looks at them: those that wait for their limits, and those
-//! that a store is asked about.
+//! Futures of takes that are decided later: waiting takes, and takes that need a request to the
+//! shared store.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -11,20 +11,21 @@ use tokio::time::Instant;
 
 use crate::http::reply::Reply;
 
-/// An answer that is known later, and what must be on disk before it is told.
+/// A future reply, with the writes that must be durable before it is sent.
 pub(in crate::http) type Later = Pin<Box<dyn Future<Output = (Reply, Vec<Durable>)> + Send>>;
 
-/// Waits until a take is decided. Whoever goes away meanwhile takes nothing that was not taken yet.
+/// Waits until a take is decided. If the client disconnects meanwhile, an undecided take is
+/// withdrawn.
 pub(super) async fn decided(parked: Parked, desk: &mut Desk) -> Taken {
     let mut taken = None;
     all_decided(vec![((), parked)], desk, |(), _, it| taken = Some(it)).await;
     match taken {
         Some(taken) => taken,
-        None => unreachable!("every one is told"),
+        None => unreachable!("`all_decided` calls back once for each take"),
     }
 }
 
-/// Waits until all of them are decided; each is told of when it is.
+/// Waits until all takes are decided; calls `each` with every result as it arrives.
 pub(super) async fn all_decided<P: Copy>(
     mut parked: Vec<(P, Parked)>,
     desk: &mut Desk,

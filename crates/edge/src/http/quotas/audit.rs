@@ -1,4 +1,4 @@
-//! Who changed what, when, and why.
+//! `GET /v1/audit`: the changes of limits, with author, time and reason.
 
 use axum::Json;
 use axum::extract::{Query, State};
@@ -13,25 +13,25 @@ use crate::http::Shared;
 use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
 
-/// From where on, and how many.
+/// Query parameters of the audit log.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct AuditQuery {
-    /// The number of the first change.
+    /// Number of the first change.
     #[serde(default)]
     from: u64,
-    /// Changes, at most 1000.
+    /// Most changes; default 100, at most 1000.
     count: Option<usize>,
 }
 
-/// The changes of limits that are kept, oldest first.
+/// List the stored changes of limits, oldest first.
 #[utoipa::path(
     get, path = "/v1/audit", tag = "quotas", operation_id = "audit",
     params(AuditQuery),
     responses(
-        (status = 200, description = "Changes, and the number to go on from", body = Object),
-        (status = 403, description = "Only an administrator may", body = ProblemDocument),
+        (status = 200, description = "Changes, and `next`, the number from which to continue", body = Object),
+        (status = 403, description = "An administrator's token is required", body = ProblemDocument),
     )
 )]
 pub(super) async fn audit(
@@ -40,7 +40,7 @@ pub(super) async fn audit(
     Query(query): Query<AuditQuery>,
 ) -> Result<Json<Value>, Problem> {
     let count = query.count.unwrap_or(100);
-    // It may read from the disk.
+    // The audit log may have to be read from disk.
     let read = crate::http::off_thread(move || {
         let read = shared.node.quotas().audit(query.from, count);
         read.map_err(|error| Problem::of(ErrorCode::Internal, error.to_string()))

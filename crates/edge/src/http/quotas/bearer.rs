@@ -1,4 +1,4 @@
-//! The client of a request, and administrators among them.
+//! Extractors: the authenticated client of a request, and administrators.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -9,14 +9,14 @@ use node::quotas::{By, Durable, HaltNotice, Requester, Unit};
 use crate::gate::{Pass, Role};
 use crate::http::problem::Problem;
 
-/// An administrator.
+/// An authenticated administrator.
 #[derive(Clone, Debug)]
 pub(crate) struct Admin {
     who: String,
 }
 
 impl Admin {
-    /// As changes are noted.
+    /// Returns the author and reason of a change for the audit log.
     pub(super) fn by<'a>(&'a self, reason: &'a str) -> By<'a> {
         let who = &self.who;
         By { who, reason }
@@ -31,7 +31,7 @@ impl Admin {
 #[derive(Clone, Debug)]
 pub(in crate::http) struct Client(Pass);
 
-/// The client as the owner of holds: its token, and whether that is an administrator's.
+/// Returns the client as an owner of holds: its token, and whether it is an administrator.
 pub(super) fn requester(pass: &Pass) -> Requester<'_> {
     Requester {
         principal: pass.token().map(|token| &*token.name),
@@ -40,34 +40,35 @@ pub(super) fn requester(pass: &Pass) -> Requester<'_> {
 }
 
 impl Client {
-    /// The proven identity: the name that is charged and halted, and the names that it may use.
+    /// Returns the authenticated identity: the name that is charged and halted, and the names that
+    /// it may use.
     pub(in crate::http) fn principal(&self) -> &Principal {
         self.0.principal()
     }
 
-    /// The pass by which the request was admitted, and which may be revoked.
+    /// Returns the pass that admitted the request. It may be revoked.
     pub(in crate::http) fn pass(&self) -> &Pass {
         &self.0
     }
 
-    /// Refuses a name that the client may not use.
+    /// Returns an error if the client may not use this name.
     pub(in crate::http) fn check(&self, name: &Name) -> Result<(), Problem> {
         check_subject(self.principal(), name.base())
     }
 
-    /// Refuses a topic, which counts as `default/default/TOPIC`, that the client may not delete or
-    /// change.
+    /// Returns an error if the client may not delete or change this topic, which counts as the name
+    /// `default/default/TOPIC`.
     pub(in crate::http) fn check_topic(&self, topic: &str) -> Result<(), Problem> {
         let checked = crate::topics::check(self.principal(), topic);
         checked.map_err(|forbidden| Problem::of(ErrorCode::Denied, forbidden.to_string()))
     }
 
-    /// The client as the owner of holds.
+    /// Returns the client as an owner of holds.
     pub(super) fn requester(&self) -> Requester<'_> {
         requester(&self.0)
     }
 
-    /// Refuses what is done without being counted, if the client is halted.
+    /// Returns an error if the client is halted. For operations that no limit counts.
     pub(in crate::http) fn check_halt(&self, node: &node::Handle) -> Result<(), Problem> {
         match node.quotas().halt_of(self.principal()) {
             None => Ok(()),
@@ -75,13 +76,14 @@ impl Client {
         }
     }
 
-    /// Whether it may append so many bytes; and what must be on disk before that is told.
+    /// Charges appended bytes to the client. Returns the write that must be durable before the
+    /// answer.
     pub(in crate::http) fn charge_bytes(
         &self,
         node: &node::Handle,
         bytes: u64,
     ) -> Result<Option<Durable>, Problem> {
-        // What is refused for being empty costs nothing.
+        // An empty append is refused later and costs nothing.
         if bytes == 0 {
             return Ok(None);
         }
@@ -97,7 +99,7 @@ impl Client {
     }
 }
 
-/// Refuses takes of a client that has proven who it is and is halted, whichever subject they are for.
+/// Returns an error if the authenticated client is halted, regardless of the subject of its takes.
 pub(super) fn check_halt(node: &node::Handle, principal: &Principal) -> Result<(), Problem> {
     let halted = principal
         .is_proven()
@@ -112,7 +114,7 @@ fn refuse(halt: HaltNotice) -> Problem {
     Problem::of(ErrorCode::Denied, halt.to_string()).with("halted", halt.prefix)
 }
 
-/// Refuses a subject that the principal may not use.
+/// Returns an error if the principal may not use this subject.
 pub(super) fn check_subject(principal: &Principal, subject: &str) -> Result<(), Problem> {
     let checked = principal.check_subject(subject);
     checked.map_err(|forbidden| Problem::of(ErrorCode::Denied, forbidden.to_string()))
@@ -123,7 +125,7 @@ impl<S: Sync> FromRequestParts<S> for Client {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let pass = parts.extensions.get::<Pass>();
-        // Every route that has a client is behind the gate.
+        // Every route with a client is behind the authentication.
         let missing = || Problem::of(ErrorCode::Internal, "the request was not authenticated");
         pass.cloned().map(Self).ok_or_else(missing)
     }
@@ -140,7 +142,8 @@ impl<S: Sync> FromRequestParts<S> for Admin {
                 Ok(Self { who })
             }
             _ => {
-                let detail = "only an administrator may: `telpher token add NAME --role admin`";
+                let detail =
+                    "an administrator's token is required: `telpher token add NAME --role admin`";
                 Err(Problem::of(ErrorCode::Denied, detail))
             }
         }

@@ -1,16 +1,17 @@
-//! The surface of a limiter on Express and Redis, for whoever has programmed against one.
+//! Compatibility API: serves the endpoints of a rate limiter built on Express and Redis to its
+//! clients.
 //!
-//! | method and path | |
+//! | method and path | purpose |
 //! |---|---|
-//! | `GET /` | what there is |
-//! | `GET /health` | whether takes are decided |
-//! | `GET /test-redis` | whether the store answers; 501 without one |
-//! | `POST /api/request` `{agentId, tokens?}` | a take by `default/default/<agentId>` |
-//! | `GET /api/quota/{agentId}` | how an agent stands |
+//! | `GET /` | list of endpoints |
+//! | `GET /health` | health of the quota service |
+//! | `GET /test-redis` | health of the shared store; 501 without one |
+//! | `POST /api/request` `{agentId, tokens?}` | a take for `default/default/<agentId>` |
+//! | `GET /api/quota/{agentId}` | state of an agent's limit |
 //! | `GET /api/test-rate-limit` | 100 per client address and minute, in fixed windows |
 //!
-//! Bodies have the shape and the order of keys of the original. `docs/quotas.md` lists where this differs
-//! from it, and why.
+//! Bodies have the shape and key order of the original. `docs/quotas.md` lists the differences and
+//! their reasons.
 
 mod bodies;
 mod express;
@@ -44,25 +45,25 @@ use crate::http::{Peer, Routes, bearer_of, refuse};
 use express::Endpoint;
 use request::{Ask, Wrong};
 
-/// The limit that stands for agents unless the configuration has one of that name.
+/// Name of the limit that applies to agents; the configuration may redefine it.
 pub const LIMIT: &str = "agent";
 
-/// Bytes of a body, as `express.json` takes them.
+/// Largest request body, in bytes, as in `express.json`.
 const BODY_SIZE_MAX: usize = 100 << 10;
 
-/// What the surface is served with.
+/// State of the compatibility API.
 pub(crate) struct Limiter {
     node: node::Handle,
     gate: Arc<dyn Gate>,
-    /// Those whose `X-Forwarded-For` is believed.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     proxies: Vec<IpAddr>,
     windows: Windows,
 }
 
-/// What must be on disk before it is told; or it is told later.
+/// The write that must be durable before the answer, or a future reply.
 type Told = Result<Option<Durable>, Later>;
 
-/// The routes of the surface. Of those in `proxies` it is believed for whom they ask.
+/// Returns the routes of the compatibility API. `X-Forwarded-For` is trusted from `proxies` only.
 pub fn routes(node: node::Handle, gate: Arc<dyn Gate>, proxies: Vec<IpAddr>) -> Routes {
     let limiter = Arc::new(Limiter {
         node,
@@ -85,7 +86,7 @@ pub fn routes(node: node::Handle, gate: Arc<dyn Gate>, proxies: Vec<IpAddr>) -> 
     Routes::new(router, Surface::Compat(limiter))
 }
 
-/// Whether that is asked so often that it is answered in front of everything else.
+/// Returns true for the frequent requests, which are answered before they reach hyper.
 pub(super) fn is_asked_often(method: Method, path: &str) -> bool {
     match method {
         Method::Post => path == "/api/request",
@@ -95,7 +96,7 @@ pub(super) fn is_asked_often(method: Method, path: &str) -> bool {
     }
 }
 
-/// The agent of a path, if it needs no decoding.
+/// Returns the agent of a path, if it has no percent escapes.
 fn agent_of(path: &str) -> Option<&str> {
     let agent = path.strip_prefix("/api/quota/")?;
     let is_plain = !agent.is_empty() && !agent.contains(['/', '%']);
@@ -103,17 +104,17 @@ fn agent_of(path: &str) -> Option<&str> {
 }
 
 impl Limiter {
-    /// What judges tokens.
+    /// Returns the gate that authenticates tokens.
     pub(super) fn gate(&self) -> &Arc<dyn Gate> {
         &self.gate
     }
 
-    /// Nanoseconds since 1970-01-01 UTC.
+    /// Returns nanoseconds since 1970-01-01 UTC.
     pub(super) fn now_ns(&self) -> u64 {
         self.node.quotas().now_ns()
     }
 
-    /// Answers one of the [paths](is_asked_often) that are.
+    /// Answers one of the [frequent requests](is_asked_often).
     pub(super) fn answer_in_front(
         self: &Arc<Self>,
         desk: &mut Desk,
@@ -155,7 +156,8 @@ impl Limiter {
         }
     }
 
-    /// Whose request it is: the nearest in the chain of forwarders that is no proxy of ours.
+    /// Returns the client's address: the last one in the chain of forwarders that is not a trusted
+    /// proxy.
     fn client(&self, peer: IpAddr, forwarded: &[&str]) -> IpAddr {
         if !self.proxies.contains(&peer) {
             return peer;
@@ -165,7 +167,7 @@ impl Limiter {
         for hop in chain {
             match hop.trim().parse() {
                 Ok(address) => client = address,
-                // What is behind a word that is no address is nobody's.
+                // Addresses before an invalid word cannot be trusted.
                 Err(_) => return client,
             }
             if !self.proxies.contains(&client) {
@@ -267,7 +269,7 @@ impl Limiter {
     }
 }
 
-/// As a take is answered.
+/// Writes the reply to a take.
 fn tell(desk: &Desk, ask: &Ask, taken: &Taken, reply: &mut Reply) {
     let now_ns = desk.now_ns();
     let now_s = now_ns / SECOND_NS;
@@ -279,7 +281,7 @@ fn tell(desk: &Desk, ask: &Ask, taken: &Taken, reply: &mut Reply) {
             fields::push(reply, standing, None, now_ns);
             bodies::admitted(&mut reply.body, ask.tokens, standing);
         }
-        // Nothing says how much there is.
+        // Without a limit there is no capacity to report.
         (Outcome::Admitted { .. }, None) => bodies::no_limit(reply),
         (Outcome::Denied(denial), _) => deny(desk, denial, reply),
         (Outcome::Halted { .. }, _) => bodies::halted(reply),
@@ -316,7 +318,7 @@ fn deny(desk: &Desk, denial: &Denial, reply: &mut Reply) {
     bodies::denied(&mut reply.body, retry_s, Some(denial.would_pass()));
 }
 
-/// Shows how an agent stands.
+/// Writes the reply with the state of an agent's limit.
 fn show(desk: &Desk, agent: &str, reply: &mut Reply) {
     match of_requests(desk) {
         Some(standing) => {
@@ -327,18 +329,18 @@ fn show(desk: &Desk, agent: &str, reply: &mut Reply) {
     }
 }
 
-/// Every page may read it.
+/// Allows pages of any origin to read the reply.
 fn allow_any(reply: &mut Reply) {
     reply.field("Access-Control-Allow-Origin", "*");
 }
 
-/// What was taken may be on disk, or not.
+/// Answers that the take may or may not be on disk.
 pub(super) fn unconfirmed(reply: &mut Reply) {
     bodies::unavailable(reply);
     allow_any(reply);
 }
 
-/// How the tightest limit on requests stands.
+/// Returns the tightest limit on requests.
 fn of_requests(desk: &Desk) -> Option<Standing<'_>> {
     tightest(
         desk.standings()
@@ -353,7 +355,7 @@ fn limits(reply: &mut Reply, limit: u64, remaining: u64, reset_s: u64) {
 }
 
 async fn index() -> Response {
-    // The order of the keys is that of the original.
+    // The keys have the order of the original.
     const BODY: &str = concat!(
         r#"{"name":"IRL - Intelligent Rate Limiter","version":"0.1.0","endpoints":{"#,
         r#""health":"/health","testRedis":"/test-redis","testRateLimit":"/api/test-rate-limit","#,
@@ -404,7 +406,7 @@ async fn request(
     Ok(answered(told, reply).await)
 }
 
-/// Waits until it may be told.
+/// Waits until a reply may be sent.
 async fn answered(told: Told, mut reply: Reply) -> Reply {
     let durables = match told {
         Ok(durable) => durable.into_iter().collect(),
@@ -448,7 +450,7 @@ async fn test_rate_limit(
 ) -> Result<Reply, Problem> {
     limiter.judge(&headers)?;
     let forwarded = headers.get_all("x-forwarded-for").iter();
-    // What is no text is a word that is no address.
+    // A value that is not text counts as an invalid address.
     let forwarded: Vec<_> = forwarded.map(|it| it.to_str().unwrap_or("?")).collect();
     let mut reply = Reply::default();
     limiter.test_rate_limit(limiter.client(peer, &forwarded), &mut reply);
@@ -456,7 +458,7 @@ async fn test_rate_limit(
 }
 
 impl Limiter {
-    /// Once there are tokens, this door asks for one as every other.
+    /// Authenticates a request; a token is required as on every other listener once one exists.
     fn judge(&self, headers: &HeaderMap) -> Result<(), Problem> {
         match self.gate.admit(bearer_of(headers)) {
             Ok(_) => Ok(()),
@@ -469,7 +471,7 @@ impl Limiter {
     }
 }
 
-/// Paths that Express takes for the same: in other cases, and with a slash behind.
+/// Serves paths that Express treats as equal: in another case, or with a trailing slash.
 async fn otherwise(
     limiter: State<Arc<Limiter>>,
     peer: Extension<Peer>,
@@ -508,7 +510,7 @@ async fn not_found(method: HttpMethod, uri: Uri) -> Response {
     (StatusCode::NOT_FOUND, head, body.to_string()).into_response()
 }
 
-/// Every page may ask.
+/// Allows pages of any origin to read the answer.
 async fn allow_origins(mut response: Response) -> Response {
     let headers = response.headers_mut();
     let any = HeaderValue::from_static("*");
@@ -516,7 +518,7 @@ async fn allow_origins(mut response: Response) -> Response {
     response
 }
 
-/// Browsers ask first whether they may.
+/// Answers preflight requests of CORS.
 async fn preflight(request: axum::extract::Request, next: middleware::Next) -> Response {
     if request.method() != HttpMethod::OPTIONS {
         return next.run(request).await;

@@ -1,16 +1,15 @@
-//! `RateLimit` and `RateLimit-Policy`: how limits stand, for programs
-//! (draft-ietf-httpapi-ratelimit-headers-10).
+//! The `RateLimit` and `RateLimit-Policy` header fields (draft-ietf-httpapi-ratelimit-headers-10).
 
 use node::quotas::{Every, Kind, Limit, Standing, Unit};
 
 use crate::http::reply::{Reply, push_number};
 
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
-/// The one of which the smallest share is left.
+/// Returns the limit with the smallest remaining share of its capacity.
 pub(super) fn tightest<'a>(standings: impl Iterator<Item = Standing<'a>>) -> Option<Standing<'a>> {
-    // a of b is less than c of d if a × d < c × b: nothing is divided.
+    // a/b < c/d is compared as a × d < c × b, without a division.
     let share = |one: &Standing<'_>, other: &Standing<'_>| {
         let own = one.have.saturating_mul(i128::from(other.capacity));
         own.cmp(&other.have.saturating_mul(i128::from(one.capacity)))
@@ -18,13 +17,13 @@ pub(super) fn tightest<'a>(standings: impl Iterator<Item = Standing<'a>>) -> Opt
     standings.min_by(share)
 }
 
-/// What is left, as it is shown: debt is nothing left.
+/// Returns the remaining credit to report: 0 for a debt.
 pub(super) fn remaining(standing: &Standing<'_>) -> u64 {
     u64::try_from(standing.have.max(0)).unwrap_or(u64::MAX)
 }
 
-/// Adds both fields. `retry_ns` is when a take that was denied would pass; without it, what is told is
-/// when everything is there again.
+/// Adds both fields. `retry_ns` is the time until a denied take would pass. Without it, the time
+/// until the limit is full again is reported.
 pub(super) fn push(reply: &mut Reply, standing: &Standing<'_>, retry_ns: Option<u64>, now_ns: u64) {
     let limit = standing.limit;
     reply.field_with("RateLimit-Policy", |out| {
@@ -50,7 +49,8 @@ pub(super) fn push(reply: &mut Reply, standing: &Standing<'_>, retry_ns: Option<
     });
 }
 
-/// A string of structured fields (RFC 9651): a name has nothing else that would need an escape.
+/// Appends a string of structured fields (RFC 9651). In a limit's name only the backslash needs an
+/// escape.
 fn push_name(out: &mut Vec<u8>, name: &str) {
     out.push(b'"');
     for byte in name.bytes() {
@@ -62,13 +62,13 @@ fn push_name(out: &mut Vec<u8>, name: &str) {
     out.push(b'"');
 }
 
-/// An integer has at most 15 digits there.
+/// Appends a number, capped at 15 digits as structured fields require.
 fn put(out: &mut Vec<u8>, name: &str, number: u64) {
     out.extend_from_slice(name.as_bytes());
     push_number(out, number.min(999_999_999_999_999));
 }
 
-/// The units that the draft has a word for; requests are what it means without one.
+/// Returns the quota unit that the draft defines for a unit; `None` for requests, its default.
 fn unit(unit: Unit) -> Option<&'static str> {
     match unit {
         Unit::BYTES | Unit::APPENDED_BYTES => Some("content-bytes"),
@@ -77,7 +77,7 @@ fn unit(unit: Unit) -> Option<&'static str> {
     }
 }
 
-/// In how many seconds everything comes back that there is.
+/// Returns the seconds in which the whole capacity refills; `None` if there is no fixed period.
 fn window_s(limit: &Limit) -> Option<u64> {
     match limit.kind {
         Kind::Bucket(bucket) if bucket.amount > 0 => {

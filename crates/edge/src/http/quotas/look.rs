@@ -1,4 +1,4 @@
-//! How a subject stands, and who stands out.
+//! Quota views: the limits of one subject, and the largest consumers.
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
@@ -17,27 +17,27 @@ use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
 use crate::http::reply::{JSON, Reply};
 
-/// Rows of a list that nobody said the length of.
+/// Default number of rows of a list.
 const ROWS: usize = 20;
 
-/// In which run.
+/// Query parameter of a run.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct InRun {
-    /// The run whose limits are looked at, too.
+    /// Run whose limits are shown, too.
     #[serde(default)]
     run: String,
 }
 
-/// How every limit stands that bounds a subject. Takes nothing, and makes nothing.
+/// Get the state of every limit that applies to a subject. Takes nothing and creates nothing.
 #[utoipa::path(
     get, path = "/v1/quota/{org}/{namespace}/{agent}", tag = "quotas", operation_id = "peek",
-    params(("agent" = String, Path, description = "The agent"), InRun),
+    params(("agent" = String, Path, description = "Name of the agent"), InRun),
     responses(
-        (status = 200, description = "Its limits", body = Object),
-        (status = 400, description = "That is no subject", body = ProblemDocument),
-        (status = 503, description = "The store that its limits lie in cannot be asked", body = ProblemDocument),
+        (status = 200, description = "The limits of the subject", body = Object),
+        (status = 400, description = "The subject is invalid", body = ProblemDocument),
+        (status = 503, description = "The shared store of the limits does not answer", body = ProblemDocument),
     )
 )]
 pub(super) async fn peek(
@@ -64,16 +64,16 @@ pub(super) async fn peek(
     Ok(reply)
 }
 
-/// By what, and how many.
+/// Query parameters of the largest consumers.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct TopQuery {
-    /// `taken` (what is used now), `denied` (takes, since the node was started) or `debt`.
+    /// `taken` (credit in use now), `denied` (denied takes since the node's start) or `debt`.
     #[serde(default)]
     #[param(inline)]
     by: By,
-    /// Rows, at most 1000.
+    /// Most rows; default 20, at most 1000.
     count: Option<usize>,
 }
 
@@ -87,11 +87,11 @@ pub(crate) enum By {
     Debt,
 }
 
-/// Who takes most, owes most, or is denied most.
+/// List the subjects that take most, owe most, or are denied most.
 #[utoipa::path(
     get, path = "/v1/top", tag = "quotas", operation_id = "top_quotas",
     params(TopQuery),
-    responses((status = 200, description = "The first ones, in order", body = Object))
+    responses((status = 200, description = "Rows in descending order", body = Object))
 )]
 pub(super) async fn top(
     State(shared): State<Shared>,
@@ -103,7 +103,7 @@ pub(super) async fn top(
         By::Debt => TopBy::Debt,
     };
     let count = query.count.unwrap_or(ROWS);
-    // It looks at every bucket.
+    // The ranking reads every bucket.
     let rows = crate::http::off_thread(move || Ok(shared.node.quotas().top(by, count))).await?;
     let rows: Vec<_> = rows
         .iter()

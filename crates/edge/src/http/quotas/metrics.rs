@@ -1,4 +1,4 @@
-//! What a node counts of quotas, as OpenMetrics text. A limit that does not stand has no label.
+//! Quota metrics as OpenMetrics text. Limits that do not exist any more have no series.
 
 use std::fmt::Error;
 
@@ -8,14 +8,14 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// Everything that is known of quotas.
+/// Appends all quota metrics.
 pub(in crate::http) fn encode(
     quotas: Quotas<'_>,
     encoder: &mut DescriptorEncoder<'_>,
 ) -> Result<(), Error> {
     let counts = quotas.take_counts();
     let kind = ConstCounter::new(0u64).metric_type();
-    let help = "Takes, by what became of them";
+    let help = "Takes by outcome";
     let mut family = encoder.encode_descriptor("quota_takes", help, None, kind)?;
     for (outcome, count) in [
         ("admitted", counts.admitted),
@@ -28,10 +28,10 @@ pub(in crate::http) fn encode(
         ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
     }
     encode_limits(&counts, encoder)?;
-    let help = "Takes that were decided without the store that the buckets lie in";
+    let help = "Takes decided without the shared store because it did not answer";
     let degraded = ConstCounter::new(counts.degraded);
     degraded.encode(encoder.encode_descriptor("quota_degraded", help, None, kind)?)?;
-    let help = "Steps of the wall clock by a second or more that budgets followed";
+    let help = "Steps of the wall clock by one second or more, which budgets follow";
     let clock_steps = ConstCounter::new(counts.clock_steps);
     clock_steps.encode(encoder.encode_descriptor("quota_clock_steps", help, None, kind)?)?;
     encode_store(quotas, encoder)?;
@@ -39,12 +39,12 @@ pub(in crate::http) fn encode(
     for (name, help, count) in [
         (
             "quota_buckets_evicted",
-            "Buckets that were full and made room for others",
+            "Full buckets evicted to make room for others",
             buckets.evicted,
         ),
         (
             "quota_buckets_refused",
-            "Times there was no room for a bucket, and what subjects share was taken from",
+            "Takes from a shared bucket because there was no room for the subject's own",
             buckets.refused,
         ),
     ] {
@@ -53,12 +53,12 @@ pub(in crate::http) fn encode(
     }
     for (name, help, value) in [
         ("quota_buckets", "Buckets in memory", buckets.buckets),
+        ("quota_holds", "Open holds", quotas.hold_count()),
         (
-            "quota_holds",
-            "Holds that have not ended",
-            quotas.hold_count(),
+            "quota_waiting",
+            "Takes that wait for credit",
+            quotas.waiting_count(),
         ),
-        ("quota_waiting", "Takes that wait", quotas.waiting_count()),
     ] {
         let value = ConstGauge::new(value as i64);
         value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
@@ -66,18 +66,16 @@ pub(in crate::http) fn encode(
     Ok(())
 }
 
-/// What each limit did. There are at most as many labels as limits may stand.
+/// Appends the counts per limit. There are at most as many series as limits.
 fn encode_limits(counts: &TakeCounts, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     type Of = fn(&LimitCounts) -> u64;
     let families: [(&str, &str, Of); 2] = [
-        (
-            "quota_admitted",
-            "Takes that were admitted, by each limit that they were taken from",
-            |limit| limit.admitted,
-        ),
+        ("quota_admitted", "Admitted takes, by limit", |limit| {
+            limit.admitted
+        }),
         (
             "quota_denied",
-            "Takes that were denied, by the limit that denied them",
+            "Denied takes, by the limit that denied them",
             |limit| limit.denied,
         ),
     ];
@@ -92,7 +90,7 @@ fn encode_limits(counts: &TakeCounts, encoder: &mut DescriptorEncoder<'_>) -> Re
     Ok(())
 }
 
-/// What was done with the store that cells lie in, if there is one.
+/// Appends the metrics of the shared store, if there is one.
 fn encode_store(quotas: Quotas<'_>, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     let Some(view) = quotas.elsewhere() else {
         return Ok(());
@@ -100,32 +98,32 @@ fn encode_store(quotas: Quotas<'_>, encoder: &mut DescriptorEncoder<'_>) -> Resu
     for (name, help, count) in [
         (
             "quota_store_leased",
-            "Takes that were decided by what this node has leased",
+            "Takes decided from credit that this node has leased",
             view.leased,
         ),
         (
             "quota_store_denied",
-            "Takes that were denied by what the store had said a moment before",
+            "Takes denied from a recent answer of the store",
             view.denied,
         ),
         (
             "quota_store_asked",
-            "Takes that the store was asked about",
+            "Takes decided by a request to the store",
             view.asked,
         ),
         (
             "quota_store_leases",
-            "Leases that the store was asked for and answered",
+            "Lease requests that the store answered",
             view.store.leases,
         ),
         (
             "quota_store_errors",
-            "Attempts to ask the store that failed",
+            "Failed requests to the store",
             view.store.errors,
         ),
         (
             "quota_store_forgotten",
-            "Debits and returns that the store is not told of any more",
+            "Debits and returns dropped before they were sent to the store",
             view.forgotten,
         ),
     ] {
@@ -135,12 +133,12 @@ fn encode_store(quotas: Quotas<'_>, encoder: &mut DescriptorEncoder<'_>) -> Resu
     for (name, help, value) in [
         (
             "quota_store_connected",
-            "Whether the store answered last time",
+            "1 if the last request to the store was answered",
             i64::from(view.store.is_connected),
         ),
         (
             "quota_store_owed",
-            "Cells of which the store is still to be told something",
+            "Cells with changes not yet sent to the store",
             i64::try_from(view.owed).unwrap_or(i64::MAX),
         ),
     ] {

@@ -1,23 +1,23 @@
-//! Quotas over HTTP: what takes and settles, what looks, and what administers.
+//! Quotas over HTTP: takes and settlements, views, and administration.
 //!
-//! | method and path | | who |
+//! | method and path | purpose | token |
 //! |---|---|---|
-//! | `POST /v1/take` | takes, one or several; holds; waits | any token |
-//! | `POST /v1/settle` | ends a hold with what it truly cost | any token |
-//! | `GET /v1/quota/{org}/{namespace}/{agent}` | how every limit of a subject stands | any token |
-//! | `GET /v1/top`, `GET /v1/watch` | who takes most; what happens, as events | any token |
-//! | `GET PUT /v1/policies` | the limits | any token; admin |
-//! | `PUT /v1/factors/{limit}` | more or less of a limit, for a time | admin |
-//! | `GET PUT DELETE /v1/overrides` | another limit for one prefix | any token; admin |
-//! | `GET /v1/halts`, `POST /v1/halt`, `POST /v1/resume` | nothing for a prefix | any token; admin |
-//! | `POST /v1/reset` | as if nothing had been taken | admin |
-//! | `GET /v1/audit` | who changed what, and why | admin |
+//! | `POST /v1/take` | one or several takes, with hold and wait | any |
+//! | `POST /v1/settle` | end a hold with the actual cost | any |
+//! | `GET /v1/quota/{org}/{namespace}/{agent}` | the state of each limit of a subject | any |
+//! | `GET /v1/top`, `GET /v1/watch` | the largest consumers; events | any |
+//! | `GET PUT /v1/policies` | all limits | any; admin to change |
+//! | `PUT /v1/factors/{limit}` | scale a limit, for a time or permanently | admin |
+//! | `GET PUT DELETE /v1/overrides` | another limit for one prefix | any; admin to change |
+//! | `GET /v1/halts`, `POST /v1/halt`, `POST /v1/resume` | deny all takes of a prefix | any; admin to change |
+//! | `POST /v1/reset` | refill buckets | admin |
+//! | `GET /v1/audit` | past changes with author and reason | admin |
 //!
-//! What was denied is 429 if it comes back by itself and 403 if it does not; what can never pass is 400;
-//! what cannot be decided is 503. A change is told when it is on disk, and so is a take of a limit that
-//! is `sync`.
+//! A denied take is 429 if credit returns with time and 403 if it does not. A take that can never
+//! pass is 400, and one that cannot be decided is 503. The answer to a change is sent when the
+//! change is on disk; so is the answer to a take of a `sync` limit.
 //!
-//! [`compat`] is another surface on a door of its own: that of a limiter which Telpher stands in for.
+//! [`compat`] serves the API of a third-party rate limiter on a listener of its own.
 
 mod admin;
 mod answer;
@@ -57,17 +57,17 @@ pub(super) use metrics::encode as encode_metrics;
 pub(crate) use settle::FOREIGN as FOREIGN_HOLD;
 pub(super) use take::PATH as TAKE_PATH;
 
-/// What of a door is answered in front of hyper, too.
+/// The frequent requests of a listener that are answered before they reach hyper.
 #[derive(Clone)]
 pub(super) enum Surface {
-    /// Ours.
+    /// Telpher's own API.
     Own(Shared),
-    /// That of another limiter.
+    /// The API of the rate limiter that `compat` replaces.
     Compat(Arc<Limiter>),
 }
 
 impl Surface {
-    /// Whether a request is one of those.
+    /// Returns true if the fast path answers this method and path.
     pub(super) fn serves(&self, method: Method, path: &str) -> bool {
         match self {
             Self::Own(_) => method == Method::Post && path == take::PATH,
@@ -75,7 +75,7 @@ impl Surface {
         }
     }
 
-    /// Whether clients need no token.
+    /// Returns true if clients need no token.
     pub(super) fn is_open(&self) -> bool {
         let gate = match self {
             Self::Own(shared) => &shared.gate,
@@ -84,7 +84,7 @@ impl Surface {
         gate.admit("").is_ok()
     }
 
-    /// Answers one of those.
+    /// Answers a request for which [`Self::serves`] is true.
     pub(super) fn answer(
         &self,
         desk: &mut Desk,
@@ -98,14 +98,14 @@ impl Surface {
                     let (principal, owner) = (pass.principal(), requester(&pass).principal);
                     take::answer_in_front(&shared.node, principal, desk, asked, owner, reply)
                 }
-                // It is counted and told where every door's are.
+                // The router counts and reports the failed authentication.
                 Err(_) => Verdict::NotHere,
             },
             Self::Compat(limiter) => limiter.answer_in_front(desk, asked, peer, reply),
         }
     }
 
-    /// Counts the time that an answer took.
+    /// Records the latency of an answer.
     pub(super) fn observe(&self, status: StatusCode, took: Duration) {
         match self {
             Self::Own(shared) => shared.latencies.observe_take(take::PATH, status, took),
@@ -113,7 +113,7 @@ impl Surface {
         }
     }
 
-    /// Answers that what was decided may be on disk, or not.
+    /// Answers that the decision may or may not be on disk.
     pub(super) fn unconfirmed(&self, reply: &mut Reply) {
         match self {
             Self::Own(_) => reply.problem(&unconfirmed()),
@@ -121,7 +121,7 @@ impl Surface {
         }
     }
 
-    /// Nanoseconds since 1970-01-01 UTC.
+    /// Returns nanoseconds since 1970-01-01 UTC.
     pub(super) fn now_ns(&self) -> u64 {
         match self {
             Self::Own(shared) => shared.node.quotas().now_ns(),
@@ -148,7 +148,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(audit::audit))
 }
 
-/// What was decided may be on disk, or not.
+/// Returns the `unconfirmed` problem: the decision may or may not be on disk.
 fn unconfirmed() -> Problem {
     let detail = node::quotas::Unconfirmed.to_string();
     Problem::new(

@@ -1,4 +1,5 @@
-//! Another capacity or refill for one prefix, for a time: somebody may have more, and it is known why.
+//! `/v1/overrides`: another capacity or refill of a limit for one prefix, optionally temporary,
+//! with a reason.
 
 use std::time::Duration;
 
@@ -19,51 +20,51 @@ use crate::http::body::{self, wrong_at};
 use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
 
-/// What stands instead of a limit.
+/// An override of a limit for one prefix.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Override)]
 pub(crate) struct OverrideDocument {
-    /// Which limit.
+    /// Name of the limit.
     limit: String,
-    /// For whom: as many parts as the limit's pattern has.
+    /// Prefix with as many parts as the limit's pattern.
     #[schema(example = "acme/research/agent-42")]
     prefix: String,
-    /// What there is at most, instead.
+    /// Capacity in place of the limit's.
     capacity: Option<u64>,
-    /// What comes back, instead.
+    /// Refill rate in place of the limit's.
     #[schema(example = "50/s")]
     refill: Option<String>,
-    /// Given once, now, beyond what there is.
+    /// Extra credit, granted once when the override is set.
     #[serde(default)]
     grant: u64,
-    /// For how long; for good if neither this nor `until` is said.
+    /// Duration; permanent if both this and `until` are absent.
     #[serde(rename = "for")]
     #[schema(example = "2h")]
     lasting: Option<String>,
-    /// Until when (RFC 3339).
+    /// End (RFC 3339).
     until: Option<String>,
-    /// Why.
+    /// Reason of the change, for the audit log.
     reason: String,
 }
 
-/// Which one, and why.
+/// Query parameters that name an override to remove.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
-    /// Which limit.
+    /// Name of the limit.
     limit: String,
-    /// For whom.
+    /// Prefix of the override.
     prefix: String,
-    /// Why.
+    /// Reason of the change, for the audit log.
     reason: String,
 }
 
-/// What stands instead of limits.
+/// List the overrides.
 #[utoipa::path(
     get, path = "/v1/overrides", tag = "quotas", operation_id = "list_overrides",
-    responses((status = 200, description = "By limit and prefix", body = Object))
+    responses((status = 200, description = "Overrides in the order of limit and prefix", body = Object))
 )]
 pub(super) async fn list(State(shared): State<Shared>) -> Json<Value> {
     let quotas = shared.node.quotas();
@@ -76,20 +77,20 @@ pub(super) async fn list(State(shared): State<Shared>) -> Json<Value> {
             Some((name, run)) => format!("{name}?run={run}"),
             None => prefix.to_string(),
         };
-        // One that has ended is forgotten with the next that is made.
+        // Ended overrides are removed when the next one is set, so they are filtered here.
         (now_ns < change.until_ns).then(|| shown(name, &prefix, change))
     });
     Json(json!({ "overrides": shown.collect::<Vec<_>>() }))
 }
 
-/// Have something else stand for one prefix.
+/// Override a limit for one prefix.
 #[utoipa::path(
     put, path = "/v1/overrides", tag = "quotas", operation_id = "put_override",
     request_body = OverrideDocument,
     responses(
-        (status = 200, description = "It stands, and is on disk", body = Object),
-        (status = 400, description = "It makes no sense for that limit", body = ProblemDocument),
-        (status = 403, description = "Only an administrator may", body = ProblemDocument),
+        (status = 200, description = "The override is in effect and on disk", body = Object),
+        (status = 400, description = "The override is invalid for this limit", body = ProblemDocument),
+        (status = 403, description = "An administrator's token is required", body = ProblemDocument),
         (status = 404, description = "There is no such limit", body = ProblemDocument),
     )
 )]
@@ -102,7 +103,7 @@ pub(super) async fn put(
     let body = body::read_json(&headers, body, BODY_SIZE_MAX).await?;
     let document: OverrideDocument = body::parse(&body)?;
     if document.capacity.is_none() && document.refill.is_none() && document.grant == 0 {
-        let detail = "say `capacity`, `refill` or `grant`";
+        let detail = "one of `capacity`, `refill` and `grant` is required";
         return Err(Problem::invalid(detail));
     }
     let refill = document.refill.as_deref().map(parse_refill).transpose();
@@ -124,14 +125,14 @@ pub(super) async fn put(
     applied(quotas.set_override(limit, prefix, change)).await
 }
 
-/// Have the limit stand again.
+/// Remove an override.
 #[utoipa::path(
     delete, path = "/v1/overrides", tag = "quotas", operation_id = "delete_override",
     params(Which),
     responses(
-        (status = 200, description = "It does", body = Object),
-        (status = 403, description = "Only an administrator may", body = ProblemDocument),
-        (status = 404, description = "There was none", body = ProblemDocument),
+        (status = 200, description = "The override was removed", body = Object),
+        (status = 403, description = "An administrator's token is required", body = ProblemDocument),
+        (status = 404, description = "There is no such override", body = ProblemDocument),
     )
 )]
 pub(super) async fn delete(
@@ -144,7 +145,7 @@ pub(super) async fn delete(
     applied(quotas.clear_override(&which.limit, prefix(&which.prefix)?, by)).await
 }
 
-/// A limit that stands instead of another for one prefix, as JSON.
+/// Returns an override as JSON.
 fn shown(limit: &str, prefix: &str, change: &Override) -> Value {
     let refill = change.refill.map(|(amount, period_ns)| {
         let period = Duration::from_nanos(period_ns);

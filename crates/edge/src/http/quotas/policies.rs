@@ -1,4 +1,4 @@
-//! The limits.
+//! `/v1/policies`: all limits of the node.
 
 use axum::Json;
 use axum::body::Body;
@@ -17,27 +17,27 @@ use crate::http::body;
 use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
 
-/// Bytes of a body: 1,024 limits, each as long as they come.
+/// Largest request body, in bytes: 1,024 limits of the largest size.
 const BODY_SIZE_MAX: usize = 1 << 20;
 
-/// All limits from now on.
+/// The new set of limits, which replaces the old one.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Policies)]
 pub(crate) struct PoliciesDocument {
-    /// Each as in the file: `name`, `match`, `unit`, and `capacity` and `refill`, or `budget` and
-    /// `every`, or `capacity` alone for slots.
+    /// Limits with the fields of the configuration file: `name`, `match`, `unit`, and either
+    /// `capacity` and `refill`, or `budget` and `every`, or `capacity` alone for slots.
     #[schema(value_type = Vec<Object>, example = json!([
         {"name": "agent", "match": "*/*/*", "unit": "requests", "capacity": 100, "refill": "10/s"}]))]
     limits: Vec<Written>,
-    /// Why.
+    /// Reason of the change, for the audit log.
     reason: String,
 }
 
-/// The limits that stand, with their version as `ETag`.
+/// Get all limits, with their version as `ETag`.
 #[utoipa::path(
     get, path = "/v1/policies", tag = "quotas", operation_id = "get_policies",
-    responses((status = 200, description = "In the order in which they were written", body = Object))
+    responses((status = 200, description = "Limits in the order in which they were defined", body = Object))
 )]
 pub(super) async fn get(State(shared): State<Shared>) -> Response {
     let quotas = shared.node.quotas();
@@ -47,7 +47,7 @@ pub(super) async fn get(State(shared): State<Shared>) -> Response {
     let limits: Vec<_> = limits
         .map(|(index, (_, limit))| {
             let mut shown = json!(Written::of(limit));
-            // What somebody has turned for a time, or for good.
+            // A factor that an administrator set, temporarily or permanently.
             let factor = rules.dial(index).factor_at(now_ns);
             if factor != limit.factor {
                 let (numerator, denominator) = factor.parts();
@@ -65,18 +65,18 @@ pub(super) async fn get(State(shared): State<Shared>) -> Response {
     response
 }
 
-/// Have other limits stand from now on.
+/// Replace all limits.
 ///
-/// A limit of the same name keeps what was used of it; a raise counts at once.
+/// A limit of an existing name keeps its consumption. A higher capacity applies at once.
 #[utoipa::path(
     put, path = "/v1/policies", tag = "quotas", operation_id = "put_policies",
-    params(("If-Match" = Option<String>, Header, description = "The version that must stand")),
+    params(("If-Match" = Option<String>, Header, description = "The version that must be current")),
     request_body = PoliciesDocument,
     responses(
-        (status = 200, description = "They stand, and are on disk", body = Object),
-        (status = 400, description = "They make no sense: every mistake", body = ProblemDocument),
-        (status = 403, description = "Only an administrator may", body = ProblemDocument),
-        (status = 412, description = "Another version stands", body = ProblemDocument),
+        (status = 200, description = "The limits are in effect and on disk", body = Object),
+        (status = 400, description = "The limits are invalid; `mistakes` lists every error", body = ProblemDocument),
+        (status = 403, description = "An administrator's token is required", body = ProblemDocument),
+        (status = 412, description = "Another version is current", body = ProblemDocument),
     )
 )]
 pub(super) async fn put(
@@ -89,7 +89,7 @@ pub(super) async fn put(
     let document: PoliciesDocument = body::parse(&body)?;
     let expected = expected(&headers)?;
     let limits = read(&document.limits)?;
-    // Every bucket follows.
+    // The change visits every bucket, so it runs off the connection's thread.
     let change = crate::http::off_thread(move || {
         let by: By<'_> = admin.by(&document.reason);
         let changed = shared.node.quotas().set_policies(limits, expected, by);
@@ -127,7 +127,7 @@ fn expected(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     match version {
         Some(version) => Ok(Some(version)),
         None => Err(Problem::invalid(
-            "`if-match` is the version of the limits, as in `If-Match: \"3\"`",
+            "`if-match` must be a version of the limits, as in `If-Match: \"3\"`",
         )),
     }
 }

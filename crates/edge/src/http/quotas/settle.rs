@@ -1,4 +1,4 @@
-//! `POST /v1/settle`: what a hold truly cost.
+//! `POST /v1/settle`: ends a hold with its actual cost.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -21,7 +21,7 @@ use crate::json::Text;
 
 const BODY_SIZE_MAX: usize = 16 << 10;
 
-/// To a client that may not settle a hold.
+/// Error text for a client that does not own the hold.
 pub(crate) const FOREIGN: &str =
     "the hold belongs to another token: only that one and administrators may settle it";
 
@@ -30,28 +30,28 @@ pub(crate) const FOREIGN: &str =
 #[serde(deny_unknown_fields)]
 #[schema(as = Settle)]
 pub(crate) struct SettleDocument<'a> {
-    /// As the take was answered: 32 hexadecimal digits.
+    /// Id of the hold from the answer to the take: 32 hexadecimal digits.
     #[serde(borrow)]
     #[schema(value_type = String)]
     hold: Text<'a>,
-    /// What it truly cost. Of a unit that is not named it cost what was reserved; of none at all, `{}`,
-    /// nothing: the hold is cancelled.
+    /// The actual cost. A unit that is not named costs what was reserved. `{}` cancels the hold: it
+    /// costs nothing.
     #[schema(schema_with = super::take::cost_schema)]
     cost: Costs,
 }
 
-/// End a hold with what it truly cost, or cancel it.
+/// End a hold with its actual cost, or cancel it.
 ///
-/// What is not there becomes debt. One that has ended, by whatever, ends no second time: `settled` is
-/// false then.
+/// A cost above the available credit becomes debt. A hold that has ended already cannot end again;
+/// `settled` is false then.
 #[utoipa::path(
     post, path = "/v1/settle", tag = "quotas", operation_id = "settle",
     request_body = SettleDocument,
     responses(
-        (status = 200, description = "It has ended", body = Object),
-        (status = 400, description = "Something in the request is wrong", body = ProblemDocument),
-        (status = 403, description = "It belongs to another principal", body = ProblemDocument),
-        (status = 503, description = "It has ended, and may be held again after a crash", body = ProblemDocument),
+        (status = 200, description = "The hold has ended", body = Object),
+        (status = 400, description = "The request is invalid", body = ProblemDocument),
+        (status = 403, description = "The hold belongs to another principal", body = ProblemDocument),
+        (status = 503, description = "The hold has ended, but the write is not confirmed: it may be open again after a crash", body = ProblemDocument),
     )
 )]
 pub(super) async fn settle(
@@ -63,7 +63,7 @@ pub(super) async fn settle(
     let body = body::read_json(&headers, body, BODY_SIZE_MAX).await?;
     let document: SettleDocument<'_> = body::parse(&body)?;
     let hold = parse_hold(&document.hold.0);
-    let hold = hold.ok_or_else(|| wrong_at("hold", "a hold is 32 hexadecimal digits"))?;
+    let hold = hold.ok_or_else(|| wrong_at("hold", "must be 32 hexadecimal digits"))?;
     let costs = document.cost.0;
     let settled = match costs.is_empty() {
         true => Settled::Cancelled,

@@ -1,4 +1,4 @@
-//! `POST /v1/take`: one take, or many in one request.
+//! `POST /v1/take`: one take, or several in one request.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -30,13 +30,13 @@ use crate::json::Text;
 
 pub(in crate::http) const PATH: &str = "/v1/take";
 
-/// Takes in one request.
+/// Most takes in one request.
 const TAKES_MAX: usize = 1_024;
-/// Bytes of a body.
+/// Largest request body, in bytes.
 const BODY_SIZE_MAX: usize = 1 << 20;
-/// Units of one take.
+/// Most units of one take.
 const COSTS_MAX: usize = 16;
-/// How long a take may wait.
+/// Longest time that a take may wait.
 const WAIT_MAX: Duration = Duration::from_secs(600);
 
 /// A take.
@@ -44,36 +44,37 @@ const WAIT_MAX: Duration = Duration::from_secs(600);
 #[serde(deny_unknown_fields)]
 #[schema(as = Take)]
 pub(crate) struct TakeDocument<'a> {
-    /// Who: `org/namespace/agent`, with `?run=…` behind it or not.
+    /// The subject: `org/namespace/agent`, optionally followed by `?run=…`.
     #[serde(borrow)]
     #[schema(value_type = String, example = "acme/research/agent-42")]
     subject: Text<'a>,
-    /// How many requests, or how much of each unit; 1 request if nothing is said.
+    /// Number of requests, or an amount for each unit; default 1 request.
     #[serde(default)]
     #[schema(schema_with = cost_schema, required = false)]
     cost: Costs,
-    /// In which run, if the subject does not say.
+    /// The run, if the subject does not name one.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     run: Option<Text<'a>>,
-    /// Reserved for so long at most, until it is settled; up to `quota.hold_max`.
+    /// Reserve the cost for at most this time, until it is settled; at most `quota.hold_max`.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "90s")]
     hold: Option<Text<'a>>,
-    /// How long it may wait until it passes.
+    /// Longest time to wait for credit; at most 10 minutes.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "2s")]
     wait: Option<Text<'a>>,
-    /// Among those who wait higher ones go first.
+    /// Priority among waiting takes; higher values go first.
     #[serde(default)]
     priority: u8,
-    /// A second take of the subject with this id takes nothing, and is answered like the first.
+    /// Idempotency id. Another take of the subject with this id takes nothing and gets the first
+    /// one's answer.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     id: Option<Text<'a>>,
 }
 
-/// Requests, or a count for each unit.
+/// Returns the schema of a cost: a number of requests, or an amount for each unit.
 pub(super) fn cost_schema() -> Schema {
     let count = || {
         ObjectBuilder::new()
@@ -87,7 +88,7 @@ pub(super) fn cost_schema() -> Schema {
     Schema::OneOf(OneOfBuilder::new().item(count()).item(units).build())
 }
 
-/// One take, or several.
+/// One take, or an array of takes.
 #[derive(ToSchema)]
 #[schema(as = Takes)]
 #[serde(untagged)]
@@ -97,7 +98,7 @@ pub(crate) enum TakesDocument<'a> {
     Many(Vec<TakeDocument<'a>>),
 }
 
-/// What a take costs.
+/// The cost of a take by unit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Costs(pub(super) Vec<Cost>);
 
@@ -119,7 +120,7 @@ impl<'de> Visitor<'de> for CostsVisitor {
     type Value = Costs;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a whole number from 0, or one for each unit")
+        f.write_str("a whole number from 0, or an object with one for each unit")
     }
 
     fn visit_u64<E>(self, count: u64) -> Result<Costs, E> {
@@ -133,12 +134,12 @@ impl<'de> Visitor<'de> for CostsVisitor {
                 serde::de::Error::custom(format!("`{unit}`: {}", body::explain(&error.to_string())))
             })?;
             if costs.len() == COSTS_MAX {
-                let message = format!("a take has {COSTS_MAX} units at most");
+                let message = format!("a take may have at most {COSTS_MAX} units");
                 return Err(serde::de::Error::custom(message));
             }
             let unit = Unit::parse(&unit).map_err(serde::de::Error::custom)?;
             if costs.iter().any(|(known, _)| *known == unit) {
-                return Err(serde::de::Error::custom(format!("`{unit}` is there twice")));
+                return Err(serde::de::Error::custom(format!("duplicate unit `{unit}`")));
             }
             costs.push((unit, count));
         }
@@ -146,13 +147,13 @@ impl<'de> Visitor<'de> for CostsVisitor {
     }
 }
 
-/// What a request asks for.
+/// The parsed takes of a request.
 enum Takes<'a> {
     One(Box<Ready<'a>>),
     Many(Vec<Ready<'a>>),
 }
 
-/// A take that was understood.
+/// A parsed and validated take.
 struct Ready<'a> {
     name: Cow<'a, str>,
     run: Cow<'a, str>,
@@ -163,13 +164,15 @@ struct Ready<'a> {
     id: Option<Cow<'a, str>>,
 }
 
-/// The token that takes, which then owns the hold.
+/// The name of the token that takes and will own the hold.
 type Owner<'a> = Option<&'a str>;
 
 impl<'a> TakeDocument<'a> {
     fn ready(self) -> Result<Ready<'a>, Problem> {
         let (name, run) = match (split(self.subject.0), self.run) {
-            ((_, Some(_)), Some(_)) => return Err(wrong_at("run", "the subject has one already")),
+            ((_, Some(_)), Some(_)) => {
+                return Err(wrong_at("run", "the subject already names a run"));
+            }
             ((name, run), None) => (name, run.unwrap_or_default()),
             ((name, None), Some(Text(run))) => (name, run),
         };
@@ -190,9 +193,9 @@ impl<'a> TakeDocument<'a> {
             id: self.id.map(|Text(id)| id),
         };
         if ready.wait > WAIT_MAX {
-            return Err(wrong_at("wait", "a take waits 10m at most"));
+            return Err(wrong_at("wait", "a take may wait at most 10m"));
         }
-        // Everything is looked at before anything is taken.
+        // All takes of a request are validated before any is decided.
         match Subject::new(&ready.name, &ready.run) {
             Ok(_) => Ok(ready),
             Err(error) => Err(wrong_at("subject", &error.to_string())),
@@ -225,17 +228,17 @@ impl<'a> Takes<'a> {
         }
         let documents: Vec<TakeDocument<'_>> = body::parse_array(body)?;
         if documents.is_empty() || documents.len() > TAKES_MAX {
-            let detail = format!("there are 1 to {TAKES_MAX} takes in a request");
+            let detail = format!(
+                "a request must have 1 to {TAKES_MAX} takes, not {}",
+                documents.len()
+            );
             return Err(Problem::invalid(detail));
         }
         let ready = documents.into_iter().enumerate().map(|(index, document)| {
             let ready = document.ready().map_err(|problem| at(problem, index))?;
             match ready.wait.is_zero() {
                 true => Ok(ready),
-                false => Err(at(
-                    wrong_at("wait", "a take among others does not wait"),
-                    index,
-                )),
+                false => Err(at(wrong_at("wait", "only a single take can wait"), index)),
             }
         });
         Ok(Self::Many(ready.collect::<Result<_, _>>()?))
@@ -248,7 +251,8 @@ fn at(problem: Problem, index: usize) -> Problem {
 }
 
 impl Takes<'_> {
-    /// Refuses all of them if the principal is halted, or may not use one of the subjects.
+    /// Returns an error for all takes if the principal is halted or may not use one of the
+    /// subjects.
     fn check(&self, node: &node::Handle, principal: &Principal) -> Result<(), Problem> {
         check_halt(node, principal)?;
         let takes: &[Ready<'_>] = match self {
@@ -272,7 +276,7 @@ impl Ready<'_> {
     }
 }
 
-/// Answers in front of everything else, unless it may have to wait.
+/// Answers before the request reaches hyper, unless a take may have to wait.
 pub(super) fn answer_in_front(
     node: &node::Handle,
     principal: &Principal,
@@ -299,8 +303,8 @@ pub(super) fn answer_in_front(
     }
 }
 
-/// Decides what does not wait: what must be on disk before it is told. Or the answer is known later,
-/// as a store is asked.
+/// Decides takes that do not wait for credit. Returns the writes that must be durable before the
+/// answer, or a future reply if the shared store has to be asked.
 fn decide(
     node: &node::Handle,
     desk: &mut Desk,
@@ -310,7 +314,7 @@ fn decide(
 ) -> Result<Vec<Durable>, Later> {
     match takes {
         Takes::One(one) => {
-            // It was a subject when it was read.
+            // The subject was validated when it was read.
             let Some(take) = one.take(owner) else {
                 return Ok(Vec::new());
             };
@@ -362,7 +366,7 @@ async fn answer_one(parked: Parked) -> (Reply, Vec<Durable>) {
     (reply, taken.durable.into_iter().collect())
 }
 
-/// Fills the gaps of an answer when everything is decided.
+/// Inserts the answers of late takes into `known`, at their positions, when all are decided.
 async fn answer_many(
     known: Vec<u8>,
     asked: Vec<(usize, Parked)>,
@@ -388,19 +392,20 @@ async fn answer_many(
     (reply, durables)
 }
 
-/// Take, if every limit agrees.
+/// Take credit if every limit admits it.
 ///
-/// An array of takes is answered by an array, one answer for each, with their `status`.
+/// An array of takes is answered by an array with one answer for each take; each denied one has its
+/// `status`.
 #[utoipa::path(
     post, path = "/v1/take", tag = "quotas", operation_id = "take",
     request_body = TakesDocument<'static>,
     responses(
-        (status = 200, description = "It was taken, everywhere; or an answer for each of an array", body = serde_json::Value),
-        (status = 400, description = "It makes no sense, or can never pass", body = ProblemDocument),
-        (status = 403, description = "What is spent does not come back by itself, or somebody has halted it, or the token may not use the subject", body = ProblemDocument),
-        (status = 409, description = "The id was used before, for another cost", body = ProblemDocument),
-        (status = 429, description = "It would pass later", body = ProblemDocument),
-        (status = 503, description = "It could not be decided, or not be kept", body = ProblemDocument),
+        (status = 200, description = "Every limit admitted the take; or an array with one answer for each take", body = serde_json::Value),
+        (status = 400, description = "The take is invalid, or can never pass", body = ProblemDocument),
+        (status = 403, description = "A budget that does not refill is spent, the subject is halted, or the token may not use the subject", body = ProblemDocument),
+        (status = 409, description = "The id was used before with another cost", body = ProblemDocument),
+        (status = 429, description = "A limit denied the take; it would pass later", body = ProblemDocument),
+        (status = 503, description = "The take could not be decided, or its write is not confirmed", body = ProblemDocument),
     )
 )]
 pub(super) async fn take(
@@ -432,10 +437,10 @@ pub(super) async fn take(
     Ok(reply)
 }
 
-/// A take that waits until it passes.
+/// Starts a take that waits for credit.
 fn wait(node: &node::Handle, one: &Ready<'_>, owner: Owner<'_>) -> Result<Later, Problem> {
     let take = one.take(owner);
-    let take = take.ok_or_else(|| wrong_at("subject", "it is none"))?;
+    let take = take.ok_or_else(|| wrong_at("subject", "invalid subject"))?;
     let parked = node.quotas().take_waiting(&take, one.wait, one.priority);
     Ok(Box::pin(answer_one(parked)))
 }

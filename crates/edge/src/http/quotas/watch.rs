@@ -1,7 +1,8 @@
-//! `GET /v1/watch`: what happens to quotas, as server-sent events.
+//! `GET /v1/watch`: quota events as server-sent events.
 //!
-//! The body pulls, so that whoever does not read costs nothing, and is told how many events he has
-//! missed. An event's id is its number in this run of the node, from which `Last-Event-ID` goes on.
+//! Events are read only when the connection has room. A client that does not read costs nothing and
+//! is informed of the number of missed events. The id of an event is its number since the node's
+//! start; `Last-Event-ID` continues after it.
 
 use std::ops::ControlFlow;
 use std::task::Context;
@@ -20,14 +21,14 @@ use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
 use crate::http::sse::{FRAME_SIZE, Source, last_event_id, pulled};
 
-/// Watch: denials, thresholds that were crossed, and changes of limits.
+/// Watch denials, crossed thresholds, and changes of limits.
 #[utoipa::path(
     get, path = "/v1/watch", tag = "quotas", operation_id = "watch_quotas",
-    params(("Last-Event-ID" = Option<u64>, Header, description = "Go on behind that event")),
+    params(("Last-Event-ID" = Option<u64>, Header, description = "Id of the last received event; the stream continues after it")),
     responses(
-        (status = 200, description = "Events, for as long as somebody reads", body = String,
+        (status = 200, description = "An endless stream of events", body = String,
             content_type = "text/event-stream"),
-        (status = 503, description = "As many watch as may", body = ProblemDocument),
+        (status = 503, description = "Too many watchers", body = ProblemDocument),
     )
 )]
 pub(super) async fn watch(
@@ -39,8 +40,9 @@ pub(super) async fn watch(
         Some(number) => quotas.watch_from(number.saturating_add(1)),
         None => quotas.watch(),
     };
-    let watch = watch.ok_or_else(|| Problem::of(ErrorCode::Busy, "as many watch as may"))?;
-    // The first comment comes at once: whoever reads it knows that it watches.
+    let watch =
+        watch.ok_or_else(|| Problem::of(ErrorCode::Busy, "too many watchers on this node"))?;
+    // The first comment is sent at once, so that the client knows that the watch is active.
     Ok(pulled(watch, Duration::ZERO))
 }
 
@@ -67,7 +69,7 @@ fn push(out: &mut Vec<u8>, watched: &Watched) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// What happened, in a word, and to whom.
+/// Returns the type and the data of an event.
 fn shown(event: &Event) -> (&'static str, Value) {
     let mut data = json!({"at": moment(event.at_ns), "about": event.about});
     let kind = match &event.kind {

@@ -1,17 +1,17 @@
-//! Requests counted in fixed windows, by client address.
+//! Request counting in fixed windows per client address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
 use parking_lot::Mutex;
 
-/// Requests in a window.
+/// Requests per window.
 pub(super) const COUNT_MAX: u64 = 100;
 const WINDOW_NS: u64 = 60_000_000_000;
-/// Addresses that are known at a time; further ones share a window.
+/// Most addresses tracked at a time; further addresses share one window.
 const ADDRESSES_MAX: usize = 10_000;
 
-/// The windows that are open. A request that is refused does not count.
+/// The open windows. A refused request does not count.
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     open: Mutex<HashMap<Option<IpAddr>, Window>>,
@@ -23,19 +23,19 @@ struct Window {
     count: u64,
 }
 
-/// What became of a request.
+/// The outcome of counting a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Counted {
-    /// Whether it is within the window's.
+    /// True if the request is within the limit of its window.
     pub(super) is_allowed: bool,
-    /// Requests that were, with this one.
+    /// Allowed requests in the window, including this one.
     pub(super) count: u64,
-    /// When the window ends.
+    /// End of the window.
     pub(super) until_ns: u64,
 }
 
 impl Windows {
-    /// Counts a request.
+    /// Counts a request and decides whether it is allowed.
     pub(super) fn count(&self, address: IpAddr, now_ns: u64) -> Counted {
         let mut open = self.open.lock();
         let mut key = Some(address);

@@ -1,4 +1,4 @@
-//! Which topics there are, and what they are.
+//! Topic administration: list, create, show, change and delete.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,13 +25,13 @@ use crate::http::time::push_rfc3339;
 use crate::http::{Shared, listed};
 use crate::topics::Refused;
 
-/// Bytes of a body.
+/// Largest request body, in bytes.
 const BODY_SIZE_MAX: usize = 64 << 10;
 
-/// Topics of a list, at most.
+/// Most topics of a list.
 const LIST_MAX: usize = 10_000;
 
-/// How long an answer may wait for the disk.
+/// Longest time that an answer waits for the disk.
 pub(super) const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 /// A new topic.
@@ -39,26 +39,26 @@ pub(super) const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 #[serde(deny_unknown_fields)]
 #[schema(as = NewTopic)]
 pub(crate) struct NewTopicDocument<'a> {
-    /// Letters, digits and `. _ -`, up to 249.
+    /// 1 to 249 letters, digits, `.`, `_` or `-`.
     #[schema(example = "orders")]
     name: String,
-    /// As many as the node's options say if this is not said.
+    /// Number of partitions; default `topics.partitions` of the node's configuration.
     #[schema(example = 3)]
     partitions: Option<i32>,
-    /// What is configured otherwise than by default, as in Kafka.
+    /// Topic settings that differ from the defaults, named as in Kafka.
     #[serde(borrow, default)]
     #[schema(value_type = Object, example = json!({"retention.ms": 86400000}))]
     configs: BTreeMap<String, &'a RawValue>,
 }
 
-/// What changes of a topic; what is not said stays.
+/// Changes of a topic; absent fields stay as they are.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = TopicChange)]
 pub(crate) struct TopicChange<'a> {
-    /// How many there are in all; never fewer than before.
+    /// New total number of partitions; it cannot decrease.
     partitions: Option<i32>,
-    /// Values to set; `null` is the default again.
+    /// Settings to change; `null` restores the default.
     #[serde(borrow, default)]
     #[schema(value_type = Object, example = json!({"cleanup.policy": "compact", "retention.ms": null}))]
     configs: BTreeMap<String, &'a RawValue>,
@@ -70,39 +70,39 @@ pub(crate) struct TopicChange<'a> {
 pub(crate) struct TopicDocument {
     #[schema(example = "orders")]
     name: String,
-    /// Its own, and never another topic's.
+    /// Unique id; never used for another topic.
     id: String,
     partitions: u32,
     #[schema(example = "2026-11-22T12:00:00.000Z")]
     created_at: String,
-    /// What is set, and not the default.
+    /// Settings that are set on the topic.
     configs: BTreeMap<&'static str, String>,
 }
 
-/// A topic and all that counts for it.
+/// A topic with its effective settings and the state of its partitions.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TopicDetail)]
 pub(crate) struct TopicDetail {
     #[serde(flatten)]
     topic: TopicDocument,
-    /// Every value of the configuration, set or by default.
+    /// All settings, including defaults.
     effective: BTreeMap<&'static str, String>,
-    /// How each partition stands.
+    /// State of each partition.
     state: Vec<PartitionDocument>,
 }
 
-/// How a partition stands.
+/// State of a partition.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TopicPartition)]
 pub(crate) struct PartitionDocument {
     partition: u32,
-    /// The first offset there is.
+    /// The first existing offset.
     start: u64,
-    /// Behind the last one that readers see.
+    /// The offset after the last record that consumers see (high watermark).
     end: u64,
-    /// Behind the last one that readers of what is committed see: this door's are.
+    /// The offset after the last committed record (last stable offset). Reads over HTTP end here.
     committed_end: u64,
-    /// Bytes of its batches.
+    /// Size of the stored batches, in bytes.
     size: u64,
 }
 
@@ -110,32 +110,32 @@ pub(crate) struct PartitionDocument {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Topics)]
 pub(crate) struct TopicsDocument {
-    /// By name.
+    /// Topics in the order of their names.
     topics: Vec<TopicDocument>,
-    /// Give it as `after` for more; absent if there are none.
+    /// Value of `after` for the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// Which topics.
+/// Query parameters of a list of topics.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
-    /// Those whose name begins like this.
+    /// Only topics whose names begin with this.
     #[serde(default)]
     prefix: String,
-    /// Those behind this name.
+    /// Only topics after this name.
     after: Option<String>,
-    /// How many, at most: 1000, up to 10000.
+    /// Most topics; default 1000, at most 10000.
     limit: Option<usize>,
 }
 
-/// Which topics there are.
+/// List topics.
 #[utoipa::path(
     get, path = "/v1/topics", tag = "topics", operation_id = "list_topics",
     params(ListQuery),
-    responses((status = 200, description = "By name", body = TopicsDocument))
+    responses((status = 200, description = "Topics in the order of their names", body = TopicsDocument))
 )]
 pub(super) async fn list(State(shared): State<Shared>, uri: Uri) -> Result<Response, Problem> {
     let ListQuery {
@@ -145,7 +145,7 @@ pub(super) async fn list(State(shared): State<Shared>, uri: Uri) -> Result<Respo
     } = query(&uri)?;
     let limit = limit.unwrap_or(1_000);
     if !(1..=LIST_MAX).contains(&limit) {
-        let detail = format!("a list has 1 to {LIST_MAX} topics, not {limit}");
+        let detail = format!("`limit` must be from 1 to {LIST_MAX}, not {limit}");
         return Err(Problem::invalid(detail));
     }
     listed(move || page(&of(&shared)?, &prefix, after.as_deref(), limit)).await
@@ -168,16 +168,16 @@ fn page(
     Ok(TopicsDocument { topics, next })
 }
 
-/// Make a topic. Answered when it is on disk.
+/// Create a topic. The answer is sent when the topic is on disk.
 #[utoipa::path(
     post, path = "/v1/topics", tag = "topics", operation_id = "create_topic",
     request_body = NewTopicDocument,
     responses(
-        (status = 201, description = "There it is", body = TopicDetail),
-        (status = 400, description = "Something in the request is wrong", body = ProblemDocument),
-        (status = 403, description = "There are as many partitions as there may be", body = ProblemDocument),
-        (status = 409, description = "There is one of that name, or of one that is too like it", body = ProblemDocument),
-        (status = 503, description = "Not on the disk: full, failed, or unknown", body = ProblemDocument),
+        (status = 201, description = "The topic was created", body = TopicDetail),
+        (status = 400, description = "The request is invalid", body = ProblemDocument),
+        (status = 403, description = "The node's limit of partitions is reached", body = ProblemDocument),
+        (status = 409, description = "A topic of this name exists, or of one that differs only in `.` and `_`", body = ProblemDocument),
+        (status = 503, description = "The write failed (disk full or failed), or its outcome is unknown", body = ProblemDocument),
     )
 )]
 pub(super) async fn create(
@@ -202,12 +202,12 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(detail(&topics, &about)?)).into_response())
 }
 
-/// What a topic is, and how its partitions stand.
+/// Get a topic with its settings and the state of its partitions.
 #[utoipa::path(
     get, path = "/v1/topics/{topic}", tag = "topics", operation_id = "get_topic",
-    params(("topic" = String, Path, description = "Its name")),
+    params(("topic" = String, Path, description = "Name of the topic")),
     responses(
-        (status = 200, description = "A topic", body = TopicDetail),
+        (status = 200, description = "The topic", body = TopicDetail),
         (status = 404, description = "There is no such topic", body = ProblemDocument),
     )
 )]
@@ -215,19 +215,20 @@ pub(super) async fn get(Found { topics, topic }: Found) -> Result<Json<TopicDeta
     shown(&topics, &topic).map(Json)
 }
 
-/// Give a topic more partitions, or another configuration. Answered when that is on disk.
+/// Add partitions to a topic, or change its settings. The answer is sent when the change is on
+/// disk.
 ///
-/// Whatever is wrong with it is found before any of it is done.
+/// The settings are validated before anything is changed.
 #[utoipa::path(
     patch, path = "/v1/topics/{topic}", tag = "topics", operation_id = "change_topic",
-    params(("topic" = String, Path, description = "Its name")),
+    params(("topic" = String, Path, description = "Name of the topic")),
     request_body = TopicChange,
     responses(
-        (status = 200, description = "What it is now", body = TopicDetail),
-        (status = 400, description = "Something in the request is wrong", body = ProblemDocument),
-        (status = 403, description = "There are as many partitions as there may be, or the token may not use the topic's name", body = ProblemDocument),
+        (status = 200, description = "The changed topic", body = TopicDetail),
+        (status = 400, description = "The request is invalid", body = ProblemDocument),
+        (status = 403, description = "The node's limit of partitions is reached, or the token may not use the topic's name", body = ProblemDocument),
         (status = 404, description = "There is no such topic", body = ProblemDocument),
-        (status = 503, description = "Not on the disk: full, failed, or unknown", body = ProblemDocument),
+        (status = 503, description = "The write failed (disk full or failed), or its outcome is unknown", body = ProblemDocument),
     )
 )]
 pub(super) async fn patch(
@@ -258,15 +259,15 @@ pub(super) async fn patch(
     detail(&topics, &about).map(Json)
 }
 
-/// Delete a topic and everything in it. Answered when that is on disk.
+/// Delete a topic with all its records. The answer is sent when the deletion is on disk.
 #[utoipa::path(
     delete, path = "/v1/topics/{topic}", tag = "topics", operation_id = "delete_topic",
-    params(("topic" = String, Path, description = "Its name")),
+    params(("topic" = String, Path, description = "Name of the topic")),
     responses(
-        (status = 204, description = "It is gone"),
+        (status = 204, description = "The topic was deleted"),
         (status = 403, description = "The token may not use the topic's name", body = ProblemDocument),
         (status = 404, description = "There is no such topic", body = ProblemDocument),
-        (status = 503, description = "Not on the disk: full, failed, or unknown", body = ProblemDocument),
+        (status = 503, description = "The write failed (disk full or failed), or its outcome is unknown", body = ProblemDocument),
     )
 )]
 pub(super) async fn delete(
@@ -282,7 +283,7 @@ pub(super) async fn delete(
     }
 }
 
-/// What is configured, as texts.
+/// Converts JSON settings to strings; `None` for `null`.
 fn values<'a>(
     configs: &'a BTreeMap<String, &RawValue>,
 ) -> Result<Vec<(&'a str, Option<String>)>, Problem> {
@@ -299,7 +300,10 @@ fn values<'a>(
             }
             Some(b'{' | b'[') => {
                 let path = format!("configs.{key}");
-                return Err(wrong_at(&path, "a text, a number, true, false or null"));
+                return Err(wrong_at(
+                    &path,
+                    "must be a string, a number, true, false or null",
+                ));
             }
             _ => Some(json.to_owned()),
         };
@@ -313,7 +317,7 @@ async fn answered(pending: Pending<Result<About, AdminError>>) -> Result<About, 
     done.map_err(|error| Refused::from(error).into())
 }
 
-/// What the node says when it is on disk.
+/// Waits until a change is on disk, at most [`ANSWER_LIMIT`].
 pub(in crate::http) async fn on_disk<T>(pending: Pending<T>) -> Result<T, Problem> {
     match tokio::time::timeout(ANSWER_LIMIT, pending).await {
         Ok(told) => told.map_err(|unconfirmed| Refused::from(unconfirmed).into()),
@@ -321,10 +325,11 @@ pub(in crate::http) async fn on_disk<T>(pending: Pending<T>) -> Result<T, Proble
     }
 }
 
-/// It has waited for too long.
+/// Returns the `unconfirmed` problem of a write that was not on disk within [`ANSWER_LIMIT`].
 pub(super) fn late() -> Problem {
     let limit = ANSWER_LIMIT.as_secs();
-    let detail = format!("not on the disk after {limit} s: it may get there, or not");
+    let detail =
+        format!("the write was not on disk after {limit} s; it may or may not take effect");
     Problem::of(ErrorCode::Unconfirmed, detail)
 }
 
@@ -356,7 +361,7 @@ fn shown(topics: &Topics, topic: &Topic) -> Result<TopicDetail, Problem> {
     Ok(TopicDetail {
         topic: TopicDocument::of(about),
         effective: effective.collect(),
-        // It has gone meanwhile.
+        // `None` if the topic was deleted in the meantime.
         state: state.ok_or_else(|| Refused::unknown(topics, &about.name))?,
     })
 }

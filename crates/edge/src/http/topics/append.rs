@@ -1,4 +1,4 @@
-//! Appending records.
+//! `POST /v1/topics/{topic}/records`: appends records.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,10 +25,10 @@ use crate::http::problem::Problem;
 use crate::http::quotas::Client;
 use crate::topics::Refused;
 
-/// Bytes of a body.
+/// Largest request body, in bytes.
 const BODY_SIZE_MAX: usize = 16 << 20;
 
-/// Records of a request, at most.
+/// Most records in a request.
 const RECORDS_MAX: usize = 10_000;
 
 /// A record to append.
@@ -36,30 +36,31 @@ const RECORDS_MAX: usize = 10_000;
 #[serde(deny_unknown_fields)]
 #[schema(as = NewRecord)]
 pub(crate) struct Incoming<'a> {
-    /// Records of one key are in one partition, the one that Kafka's clients would choose.
+    /// Selects the partition if `partition` is absent. Kafka clients choose the same partition for
+    /// a key.
     #[serde(borrow, default)]
     #[schema(value_type = Value, required = false, example = "customer-7")]
     key: Option<&'a RawValue>,
-    /// A text, any JSON, `{"base64": "…"}` for other bytes, or `null`.
+    /// A string, any JSON value, `{"base64": "…"}` for bytes that are not UTF-8, or `null`.
     #[serde(borrow)]
     #[schema(value_type = Value, example = json!({"total": 12.5}))]
     value: &'a RawValue,
-    /// An object, or a list of pairs where names repeat.
+    /// An object, or an array of `[name, value]` pairs if names repeat.
     #[serde(borrow, default)]
     #[schema(schema_with = headers_schema, required = false)]
     headers: IncomingHeaders<'a>,
-    /// The partition, whatever the key says.
+    /// The partition to append to; takes precedence over `key`.
     partition: Option<u32>,
 }
 
-/// An object, or a list of pairs.
+/// Returns the schema of headers: an object, or an array of pairs.
 fn headers_schema() -> Schema {
     let object = ObjectBuilder::new().schema_type(Type::Object);
     let pairs = ArrayBuilder::new().items(ObjectBuilder::new().schema_type(Type::Array));
     Schema::OneOf(OneOfBuilder::new().item(object).item(pairs).build())
 }
 
-/// Pairs of a name and a value, however they were written.
+/// Record headers as pairs of a name and a value, read from either JSON form.
 #[derive(Debug, Default)]
 pub(crate) struct IncomingHeaders<'a>(Vec<(String, &'a RawValue)>);
 
@@ -71,7 +72,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for IncomingHeaders<'a> {
             type Value = Vec<(String, &'de RawValue)>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object, or a list of pairs of a name and a value")
+                f.write_str("an object, or an array of pairs of a name and a value")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
@@ -95,14 +96,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for IncomingHeaders<'a> {
     }
 }
 
-/// Where each record is, in the order of the request.
+/// The partition and offset of each record, in the order of the request.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RecordsAppended)]
 pub(crate) struct AppendedDocument {
     records: Vec<PlaceDocument>,
 }
 
-/// Where a record is.
+/// The partition and offset of a record.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RecordPlace)]
 pub(crate) struct PlaceDocument {
@@ -112,7 +113,7 @@ pub(crate) struct PlaceDocument {
     offset: u64,
 }
 
-/// A record as the node takes it.
+/// A parsed record, with its key, value and headers decoded to bytes.
 struct Ready<'a> {
     key: Option<Cow<'a, [u8]>>,
     value: Option<Cow<'a, [u8]>>,
@@ -122,22 +123,23 @@ struct Ready<'a> {
 
 /// Append 1 to 10,000 records.
 ///
-/// Answered once they are as safe as the topic makes them: on the disk, unless its
-/// `telpher.durability` is `memory`. A topic that nobody has made is made. Records of one partition
-/// that fit into one batch are there together or not at all; if some could not be appended the answer is
-/// the problem of the first of them, and `records` says what became of each.
+/// The answer is sent when the records are on disk, or immediately if the topic's
+/// `telpher.durability` is `memory`. A topic that does not exist is created. Records of one
+/// partition that fit into one batch are appended together or not at all. If some records could not
+/// be appended, the answer is the problem of the first of them, and `records` has the outcome of
+/// each record.
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/records", tag = "topics", operation_id = "append_records",
-    params(("topic" = String, Path, description = "Its name")),
+    params(("topic" = String, Path, description = "Name of the topic")),
     request_body = Vec<Incoming>,
     responses(
-        (status = 200, description = "They are there", body = AppendedDocument),
-        (status = 400, description = "Something in the request is wrong: `index`", body = ProblemDocument),
+        (status = 200, description = "The records were appended", body = AppendedDocument),
+        (status = 400, description = "The request is invalid; `index` is the record", body = ProblemDocument),
         (status = 404, description = "There is no such topic or partition", body = ProblemDocument),
-        (status = 413, description = "A record is larger than the topic takes: `index`", body = ProblemDocument),
+        (status = 413, description = "A record exceeds the topic's `max.message.bytes`; `index` is the record", body = ProblemDocument),
         (status = 415, description = "The body is not JSON", body = ProblemDocument),
-        (status = 429, description = "The token is over a limit on what is appended: `retry_ms`", body = ProblemDocument),
-        (status = 503, description = "Not on the disk: full, failed, or unknown", body = ProblemDocument),
+        (status = 429, description = "A quota on appended bytes is exceeded; retry after `retry_ms`", body = ProblemDocument),
+        (status = 503, description = "The write failed (disk full or failed), or its outcome is unknown", body = ProblemDocument),
     )
 )]
 pub(super) async fn append(
@@ -151,7 +153,8 @@ pub(super) async fn append(
     let records = body::parse_array::<Incoming<'_>>(&body)?;
     if !(1..=RECORDS_MAX).contains(&records.len()) {
         let count = records.len();
-        let detail = format!("1 to {RECORDS_MAX} records are appended at once, not {count}");
+        let detail =
+            format!("1 to {RECORDS_MAX} records can be appended in one request, not {count}");
         return Err(Problem::invalid(detail));
     }
     let ready = records.into_iter().enumerate().map(Ready::new);
@@ -200,7 +203,7 @@ fn answer(told: Vec<Told>) -> Result<Response, Problem> {
     Ok((StatusCode::OK, Json(AppendedDocument { records })).into_response())
 }
 
-/// What became of a record where not all is well.
+/// Returns the JSON outcome of one record of a request that failed in part.
 fn outcome(told: Told) -> serde_json::Value {
     let partition = told.partition;
     match told.offset {

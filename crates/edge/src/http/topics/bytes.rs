@@ -1,15 +1,15 @@
-//! The bytes of records as JSON has them.
+//! JSON representation of record bytes.
 //!
-//! | JSON | the bytes |
+//! | JSON | bytes |
 //! |---|---|
-//! | `null` | there are none |
-//! | `"text"` | the text, in UTF-8 |
-//! | `{"base64": "…"}`, and no other member | what that stands for |
-//! | anything else | as it stands there, byte for byte |
+//! | `null` | none |
+//! | `"text"` | the string in UTF-8 |
+//! | `{"base64": "…"}`, without another member | the decoded bytes |
+//! | any other value | its JSON text, byte for byte |
 //!
-//! Bytes are shown as JSON where they are an object or an array, else as text where they are UTF-8, else
-//! as base64. Invariant: *what was shown and is written again is the same bytes.* So a number comes back
-//! as a text: nobody's `0.10` becomes another number, nor a long id a rounded one.
+//! Bytes that are a JSON object or array are shown as JSON, other UTF-8 as a string, all else as
+//! base64. Invariant: *bytes that are read and written again stay identical.* For this reason a
+//! number is shown as a string: `0.10` and long ids keep every digit.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// An object that stands for bytes.
+/// The object that represents base64-encoded bytes.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Base64<'a> {
@@ -26,7 +26,7 @@ struct Base64<'a> {
     base64: Cow<'a, str>,
 }
 
-/// What a value stands for; `None` for no bytes at all.
+/// Decodes a JSON value; `None` for `null`.
 pub(super) fn read(value: &RawValue) -> Result<Option<Cow<'_, [u8]>>, String> {
     let json = value.get();
     match json.as_bytes().first() {
@@ -38,7 +38,7 @@ pub(super) fn read(value: &RawValue) -> Result<Option<Cow<'_, [u8]>>, String> {
         Some(b'{') => match base64_of(json) {
             Some(text) => match STANDARD.decode(text.as_bytes()) {
                 Ok(bytes) => Ok(Some(Cow::Owned(bytes))),
-                Err(error) => Err(format!("no base64: {error}")),
+                Err(error) => Err(format!("invalid base64: {error}")),
             },
             None => Ok(Some(Cow::Borrowed(json.as_bytes()))),
         },
@@ -51,7 +51,7 @@ fn base64_of(json: &str) -> Option<Cow<'_, str>> {
     Some(object.base64)
 }
 
-/// Bytes as they are shown.
+/// Record bytes, serialized as JSON.
 pub(super) struct Shown<'a>(pub(super) Option<&'a [u8]>);
 
 impl Serialize for Shown<'_> {
@@ -70,7 +70,8 @@ impl Serialize for Shown<'_> {
     }
 }
 
-/// The bytes, if they are an object or an array and nothing else, and are read as what they are.
+/// Returns the bytes as JSON if they are an object or array that [`read`] would turn into the same
+/// bytes.
 fn json_of(bytes: &[u8]) -> Option<&RawValue> {
     if !matches!(bytes, [b'{', .., b'}'] | [b'[', .., b']']) {
         return None;
@@ -114,7 +115,7 @@ mod tests {
         assert_eq!(serde_json::to_string(&Shown(None)).unwrap(), "null");
         assert_eq!(read(value("42")).unwrap().as_deref(), Some(&b"42"[..]));
         let refused = read(value(r#"{"base64":"?"}"#)).unwrap_err();
-        assert!(refused.starts_with("no base64: "), "{refused}");
+        assert!(refused.starts_with("invalid base64: "), "{refused}");
         assert!(read(value(r#""\ud800""#)).is_err());
     }
 

@@ -1,7 +1,8 @@
-//! Records as server-sent events: those that are there, then those that come.
+//! `GET /v1/topics/{topic}/partitions/{partition}/follow`: existing and new records as server-sent
+//! events.
 //!
-//! The body pulls: records are read from the node when the connection has room for them, so that a client
-//! that does not read costs one batch, and nothing more.
+//! Records are read from the node only when the connection has room for them. A client that does
+//! not read costs one batch of memory.
 
 use std::ops::ControlFlow;
 use std::task::{Context, Poll};
@@ -22,34 +23,34 @@ use crate::http::problem::Problem;
 use crate::http::sse::{FRAME_SIZE, KEEPALIVE, Source, break_lines, last_event_id, pulled};
 use crate::topics::Refused;
 
-/// From where on.
+/// The start position.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct FollowQuery {
-    /// The first offset, `earliest` or `latest`; `earliest` if it is not said. `Last-Event-ID` outranks
-    /// it.
+    /// The first offset, `earliest` or `latest`; default `earliest`. `Last-Event-ID` takes
+    /// precedence.
     #[serde(default)]
     #[param(value_type = Option<String>)]
     from: From,
 }
 
-/// Follow a partition: the records that are there, then those that come.
+/// Follow a partition: the existing records, then new ones.
 ///
-/// Every event is a `record` whose id is its offset; whoever comes back with that as `Last-Event-ID` goes
-/// on behind it. What goes wrong is an `error`, the last event.
+/// Each event is a `record`, and its id is the offset. A client that reconnects with that id as
+/// `Last-Event-ID` continues with the next record. On a failure, the last event is an `error`.
 #[utoipa::path(
     get, path = "/v1/topics/{topic}/partitions/{partition}/follow", tag = "topics",
     operation_id = "follow_records",
     params(
-        ("topic" = String, Path, description = "Its name"),
-        ("partition" = u32, Path, description = "Which one, from 0"),
+        ("topic" = String, Path, description = "Name of the topic"),
+        ("partition" = u32, Path, description = "Index of the partition, from 0"),
         FollowQuery,
-        ("Last-Event-ID" = Option<String>, Header, description = "Behind which offset it goes on"),
+        ("Last-Event-ID" = Option<String>, Header, description = "Offset of the last received record; the stream continues after it"),
     ),
     responses(
-        (status = 200, description = "Events", content((String = "text/event-stream"))),
-        (status = 400, description = "Something in the request is wrong", body = ProblemDocument),
+        (status = 200, description = "A stream of events", content((String = "text/event-stream"))),
+        (status = 400, description = "The request is invalid", body = ProblemDocument),
         (status = 404, description = "There is no such topic or partition", body = ProblemDocument),
     )
 )]
@@ -80,13 +81,13 @@ impl Source for Reader {
     }
 }
 
-/// Appends events until there are enough, or none is left for now.
+/// Appends events until `out` has [`FRAME_SIZE`] bytes or no record is available.
 fn gather(reader: &mut Reader, cx: &Context<'_>, out: &mut Vec<u8>) -> Result<(), NotRead> {
     while out.len() < FRAME_SIZE {
         let Poll::Ready(ready) = reader.poll_ready(cx.waker()) else {
             return Ok(());
         };
-        // Nobody is in a hurry: what is ready is there.
+        // The stream has no deadline, so it never asks the reader to hurry.
         ready?;
         reader.each(|record| {
             out.extend_from_slice(
@@ -105,7 +106,7 @@ fn gather(reader: &mut Reader, cx: &Context<'_>, out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-/// The last event: the client asks again from where it was, or does not.
+/// Appends the `error` event, which is the last of the stream. The client may reconnect.
 fn push_error(out: &mut Vec<u8>, error: NotRead) {
     let problem = Problem::from(Refused::from(error));
     out.extend_from_slice(b"event: error\ndata: ");

@@ -1,15 +1,15 @@
-//! Topics over HTTP: records as JSON, with the offsets that Kafka's clients see.
+//! Topics over HTTP: records as JSON, with the offsets that Kafka clients see.
 //!
 //! | method and path | |
 //! |---|---|
-//! | `GET POST /v1/topics` | which there are; a new one |
-//! | `GET PATCH DELETE /v1/topics/{topic}` | what it is; more partitions, another configuration; gone |
-//! | `POST /v1/topics/{topic}/records` | append |
-//! | `GET /v1/topics/{topic}/partitions/{partition}/records` | a page |
-//! | `GET /v1/topics/{topic}/partitions/{partition}/follow` | what is there and what comes, as events |
+//! | `GET POST /v1/topics` | list topics; create a topic |
+//! | `GET PATCH DELETE /v1/topics/{topic}` | show, change or delete a topic |
+//! | `POST /v1/topics/{topic}/records` | append records |
+//! | `GET /v1/topics/{topic}/partitions/{partition}/records` | a page of records |
+//! | `GET /v1/topics/{topic}/partitions/{partition}/follow` | existing and new records, as events |
 //!
-//! What records hold are bytes; [`bytes`] says how they stand in JSON. What a transaction has not
-//! committed is not shown.
+//! Keys, values and headers of records are bytes; [`bytes`] defines how JSON represents them.
+//! Readers see committed records only (Kafka's `read_committed`).
 
 mod admin;
 mod append;

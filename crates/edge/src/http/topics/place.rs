@@ -1,4 +1,4 @@
-//! Which topic and which partition a request is about.
+//! Extractors: the topic and the partition that a request names.
 
 use std::sync::Arc;
 
@@ -10,49 +10,49 @@ use crate::http::Shared;
 use crate::http::problem::Problem;
 use crate::topics::Refused;
 
-/// The name of a topic, which may be there or not, and the topics of the node.
+/// The topic name of a request, which may not exist, and the node's topics.
 pub(crate) struct Named {
     pub(super) topics: Topics,
     pub(super) name: String,
 }
 
-/// A topic that is there.
+/// The existing topic that a request names.
 pub(crate) struct Found {
     pub(super) topics: Topics,
     pub(super) topic: Arc<Topic>,
 }
 
-/// A partition of a topic that is there.
+/// The existing partition that a request names.
 pub(crate) struct Partition {
     pub(super) topics: Topics,
     pub(super) topic: Arc<Topic>,
     pub(super) partition: u32,
 }
 
-/// What a partition holds, as far as this door's readers may see.
+/// The range of offsets that HTTP readers may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
-    /// The first offset there is.
+    /// The first existing offset.
     pub(super) start: u64,
-    /// Behind the last one that is committed.
+    /// The offset after the last committed record (Kafka's last stable offset).
     pub(super) end: u64,
 }
 
 impl Partition {
-    /// How it stands.
+    /// Returns the readable range.
     pub(super) fn standing(&self) -> Result<Standing, Problem> {
         match self.topics.view(&self.topic, self.partition) {
             Ok(view) => Ok(Standing {
                 start: view.log_start,
                 end: view.last_stable,
             }),
-            // It has gone meanwhile.
+            // The topic was deleted in the meantime.
             Err(_) => Err(Refused::unknown(&self.topics, &self.topic.about().name).into()),
         }
     }
 }
 
-/// The topics of the node.
+/// Returns the topics of the node, or an error if it has none.
 pub(in crate::http) fn of(shared: &Shared) -> Result<Topics, Problem> {
     let topics = shared.node.topics();
     topics.ok_or_else(|| Refused::no_topics().into())

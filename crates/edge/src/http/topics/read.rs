@@ -1,4 +1,4 @@
-//! Pages of records.
+//! `GET /v1/topics/{topic}/partitions/{partition}/records`: pages of records.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -18,44 +18,44 @@ use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
 use crate::topics::Refused;
 
-/// Records of a page unless it says how many.
+/// Default number of records of a page.
 const LIMIT: usize = 100;
 
-/// Records of a page, at most.
+/// Most records of a page.
 const LIMIT_MAX: usize = 10_000;
 
-/// Bytes of a page, at most; one record comes even if it is larger.
+/// Most bytes of a page. A single larger record is returned nevertheless.
 const BYTES_MAX: usize = 4 << 20;
 
-/// The longest that anybody waits for a record.
+/// Longest time that a request may wait for its first record.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Which records.
+/// Query parameters of a page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
-    /// The first offset, `earliest` or `latest`; `earliest` if it is not said.
+    /// The first offset, `earliest` or `latest`; default `earliest`.
     #[serde(default)]
     #[param(value_type = Option<String>)]
     from: From,
-    /// How many, at most: 100, up to 10,000.
+    /// Most records of the page; default 100, at most 10,000.
     limit: Option<usize>,
-    /// How long to wait if there is none yet: 0, up to 60,000.
+    /// Milliseconds to wait if there is no record yet; default 0, at most 60,000.
     #[serde(default)]
     #[param(value_type = Option<u64>)]
     max_wait_ms: u64,
 }
 
-/// Where reading begins.
+/// The start position of a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum From {
-    /// With the first record there is.
+    /// The first existing record.
     #[default]
     Earliest,
-    /// Behind the last one.
+    /// The end: only records that are appended later.
     Latest,
-    /// With that one.
+    /// The record with this offset, or the next existing one.
     Offset(u64),
 }
 
@@ -67,7 +67,7 @@ impl<'de> Deserialize<'de> for From {
             ("earliest", _) => Ok(Self::Earliest),
             ("latest", _) => Ok(Self::Latest),
             _ => Err(serde::de::Error::custom(format!(
-                "`from` is an offset, `earliest` or `latest`, not `{text}`"
+                "`from` must be an offset, `earliest` or `latest`, not `{text}`"
             ))),
         }
     }
@@ -77,13 +77,14 @@ impl<'de> Deserialize<'de> for From {
 #[derive(Serialize, ToSchema)]
 #[schema(as = RecordsPage)]
 pub(crate) struct PageDocument {
-    /// In order. Offsets may be missing: of what was compacted, of markers, of what was taken back.
+    /// Records in the order of their offsets. Offsets of compacted records, transaction markers and
+    /// aborted records are missing.
     records: Vec<RecordDocument>,
-    /// The offset to go on from.
+    /// The offset of the next page.
     next: u64,
-    /// The first offset there is.
+    /// The first existing offset.
     start: u64,
-    /// Behind the last one that can be read.
+    /// The offset after the last readable record.
     end: u64,
 }
 
@@ -93,38 +94,39 @@ pub(crate) struct PageDocument {
 pub(crate) struct RecordDocument {
     #[schema(example = 42)]
     offset: u64,
-    /// Since 1970-01-01 UTC; the producer's or the node's, as `message.timestamp.type` says.
+    /// Milliseconds since 1970-01-01 UTC, set by the producer or the node according to the topic's
+    /// `message.timestamp.type`.
     timestamp_ms: i64,
-    /// A text, JSON if it is an object or an array, or `{"base64": "…"}`; absent if there is none.
+    /// A JSON object or array, a string, or `{"base64": "…"}`; absent if the record has no key.
     #[schema(value_type = Value, required = false)]
     key: Option<()>,
-    /// As the key; `null` if there is none.
+    /// Encoded like `key`; `null` if the record has no value.
     #[schema(value_type = Value)]
     value: Option<()>,
-    /// Pairs of a name and a value; absent if there are none.
+    /// Pairs of a name and a value; absent if the record has no headers.
     #[schema(value_type = Option<Vec<Vec<Value>>>)]
     headers: Option<()>,
 }
 
-/// Read records, and wait for the first one if there is none.
+/// Read records; optionally wait for the first one.
 ///
-/// Whatever producers sent is read, however it is compressed. What a transaction has not committed is
-/// not shown.
+/// The node decompresses records of every compression type. Records of an open or aborted
+/// transaction are not returned.
 #[utoipa::path(
     get, path = "/v1/topics/{topic}/partitions/{partition}/records", tag = "topics",
     operation_id = "read_records",
     params(
-        ("topic" = String, Path, description = "Its name"),
-        ("partition" = u32, Path, description = "Which one, from 0"),
+        ("topic" = String, Path, description = "Name of the topic"),
+        ("partition" = u32, Path, description = "Index of the partition, from 0"),
         Which,
     ),
     responses(
         (status = 200, description = "Records", body = PageDocument),
-        (status = 400, description = "`from` is behind the end: `start`, `end`", body = ProblemDocument),
+        (status = 400, description = "`from` is greater than `end`; the answer has `start` and `end`", body = ProblemDocument),
         (status = 404, description = "There is no such topic or partition", body = ProblemDocument),
-        (status = 410, description = "Not kept any more: `start`, `end`", body = ProblemDocument),
-        (status = 413, description = "A batch holds too much: `next` is behind it", body = ProblemDocument),
-        (status = 500, description = "A batch cannot be read: `next` is behind it", body = ProblemDocument),
+        (status = 410, description = "The records at `from` were deleted; the answer has `start` and `end`", body = ProblemDocument),
+        (status = 413, description = "A batch is too large when decompressed; `next` is the offset after it", body = ProblemDocument),
+        (status = 500, description = "A batch cannot be read; `next` is the offset after it", body = ProblemDocument),
     )
 )]
 pub(super) async fn read(
@@ -139,14 +141,14 @@ pub(super) async fn read(
     } = query(&uri)?;
     let limit = limit.unwrap_or(LIMIT);
     if !(1..=LIMIT_MAX).contains(&limit) {
-        let detail = format!("a page has 1 to {LIMIT_MAX} records, not {limit}");
+        let detail = format!("`limit` must be from 1 to {LIMIT_MAX}, not {limit}");
         return Err(Problem::invalid(detail));
     }
     let wait = Duration::from_millis(max_wait_ms);
     if wait > WAIT_MAX {
         let limit = WAIT_MAX.as_millis();
         return Err(Problem::invalid(format!(
-            "`max_wait_ms` is at most {limit}"
+            "`max_wait_ms` must be at most {limit}, not {max_wait_ms}"
         )));
     }
     let mut page = Page {
@@ -164,7 +166,7 @@ pub(super) async fn read(
     Ok(page.answer(place.standing()?))
 }
 
-/// Reads a partition from there on.
+/// Opens a reader of the partition at `from`.
 pub(super) fn reader(shared: &Shared, place: &Partition, from: From) -> Result<Reader, Problem> {
     let offset = match from {
         From::Offset(offset) => offset,
@@ -175,31 +177,32 @@ pub(super) fn reader(shared: &Shared, place: &Partition, from: From) -> Result<R
     reader.ok_or_else(|| Refused::no_topics().into())
 }
 
-/// A page while it is filled.
+/// A page while it is being filled.
 struct Page {
     reader: Reader,
     rows: Vec<u8>,
-    /// Where the next page begins.
+    /// The offset of the next page.
     next: u64,
     count: usize,
     limit: usize,
 }
 
 impl Page {
-    /// Takes the first records, when they are there.
+    /// Waits for the first records and adds them.
     async fn begin(&mut self) -> Result<(), Problem> {
         while self.count == 0 && self.more().await? {}
         Ok(())
     }
 
-    /// Takes what is there.
+    /// Adds records that are available without waiting, until the page is full.
     async fn fill(&mut self) -> Result<(), Problem> {
         self.reader.hurry();
         while !self.is_full() {
             match self.more().await {
                 Ok(true) => {}
                 Ok(false) => break,
-                // What was read is told; whoever goes on from there is told the error.
+                // Records that were read are returned first; the request for the next page gets the
+                // error.
                 Err(_) if self.count > 0 => break,
                 Err(problem) => return Err(problem),
             }
@@ -211,7 +214,7 @@ impl Page {
         self.count >= self.limit || self.rows.len() >= BYTES_MAX
     }
 
-    /// Takes some records; whether there may be more.
+    /// Adds some records. Returns false if no more are available.
     async fn more(&mut self) -> Result<bool, Problem> {
         let ready = poll_fn(|cx| self.reader.poll_ready(cx.waker())).await;
         if !ready.map_err(Refused::from)? {
@@ -250,7 +253,7 @@ impl Page {
     }
 }
 
-/// A record as it is written.
+/// A record as it is serialized.
 #[derive(Serialize)]
 struct Row<'a> {
     offset: u64,
@@ -262,7 +265,7 @@ struct Row<'a> {
     headers: Pairs<'a>,
 }
 
-/// Headers, with names that may repeat.
+/// Record headers as an array of pairs, since names may repeat.
 struct Pairs<'a>(Headers<'a>);
 
 impl Pairs<'_> {

@@ -1,4 +1,4 @@
-//! AddOffsetsToTxn: a transaction is going to commit offsets of a group.
+//! AddOffsetsToTxn: adds a group's offsets to a transaction.
 
 use kafka::ErrorCode;
 use kafka::add_offsets_to_txn::{Request, Response};
@@ -9,7 +9,7 @@ use crate::kafka::deadline::Deadline;
 use crate::kafka::errors::{before_fencing, code_of};
 use crate::kafka::reply::{Answer, Tag};
 
-/// From this version on producers know what it is to be fenced (KIP-588).
+/// From this version producers know PRODUCER_FENCED (KIP-588).
 const FENCING_FROM: i16 = 2;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {

@@ -1,7 +1,7 @@
-//! AddPartitionsToTxn: what a transaction is going to write to: all of it is added, or nothing.
+//! AddPartitionsToTxn: adds partitions to a transaction, either all or none.
 //!
-//! From version 4 on brokers ask each other, for many transactions at once, and may only want to know
-//! whether a partition was added.
+//! From version 4 brokers ask each other about many transactions at once, and may only verify that
+//! a partition was added.
 
 use std::sync::Arc;
 
@@ -19,16 +19,16 @@ use crate::kafka::deadline::Deadline;
 use crate::kafka::errors::{Coded, before_fencing};
 use crate::kafka::reply::{Answer, Tag};
 
-/// From this version on many transactions are asked of at once (KIP-890).
+/// From this version a request contains many transactions (KIP-890).
 const BATCHED_FROM: i16 = 4;
-/// From this version on producers know what it is to be fenced (KIP-588).
+/// From this version producers know PRODUCER_FENCED (KIP-588).
 const FENCING_FROM: i16 = 2;
 
-/// What becomes of a transaction's partitions.
+/// The outcome for a transaction's partitions.
 enum Adding {
-    /// All wait for the same.
+    /// All wait for one result.
     Together(Pending<Result<(), TransactionError>>),
-    /// Each has its own answer.
+    /// Each has its own result.
     Each(Vec<ErrorCode>),
 }
 
@@ -113,7 +113,7 @@ fn look_up(topic: Option<&Arc<Known>>, index: i32) -> Result<(Arc<Known>, u32), 
 }
 
 impl Adding {
-    /// A code for each partition.
+    /// Returns a code for each partition.
     async fn codes(
         self,
         transaction: &Transaction,

@@ -1,4 +1,4 @@
-//! AlterConfigs: what of a topic's configuration is not named becomes the default again.
+//! AlterConfigs: replaces a topic's configuration; keys that are not named get their default.
 
 use kafka::alter_configs::{Request, ResourceResponse, Response};
 

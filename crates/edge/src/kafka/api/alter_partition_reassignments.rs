@@ -1,4 +1,4 @@
-//! AlterPartitionReassignments: partitions lie on the only broker, and stay there.
+//! AlterPartitionReassignments: all partitions are on the only broker, and stay there.
 
 use kafka::ErrorCode;
 use kafka::alter_partition_reassignments::{
@@ -40,7 +40,7 @@ fn topic(topics: &Topics, asked: Asked) -> TopicResponse {
     }
 }
 
-/// A move to the only broker is done already; there is no other move, and none to cancel.
+/// A move to the only broker is done already. No other move is possible, and none is in progress.
 fn check(topic: Option<&Topic>, asked: &Partition) -> Result<(), Failed> {
     let unknown = |code| Failed::new(code, "there is no such topic or partition");
     let topic = topic.ok_or_else(|| unknown(ErrorCode::UnknownTopicOrPartition))?;

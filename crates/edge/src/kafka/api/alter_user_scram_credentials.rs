@@ -1,6 +1,6 @@
-//! AlterUserScramCredentials: what users' passwords are known by; an administrator's affair.
+//! AlterUserScramCredentials: changes users' credentials; only for administrators.
 //!
-//! Each user is changed whole or not at all, and answered when that is on disk.
+//! Each user is changed completely or not at all, and answered when that is durable.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,11 @@ use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
 use crate::kafka::users::credential_of_salted;
 
-/// What is asked of one user.
+/// The requested changes of one user.
 type Asked = Result<Vec<(Hash, UserChange)>, Failed>;
 
-/// A change that was begun, or why it was not. A user that changes itself is answered before it goes.
+/// A change in progress, or its error. A user that changes itself is answered before it is
+/// disconnected.
 type Changing = Result<(Pending<Result<(), UserChangeError>>, Option<Farewell>), Failed>;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
@@ -73,7 +74,7 @@ fn add(
     };
     match asked {
         Ok((hash, _)) if changes.iter().any(|(other, _)| *other == hash) => {
-            let message = "a credential is changed once in a request";
+            let message = "a credential may be changed only once in a request";
             *all = Err(Failed::new(ErrorCode::DuplicateResource, message));
         }
         Ok(change) => changes.push(change),
@@ -81,7 +82,7 @@ fn add(
     }
 }
 
-/// What is not there is said before anything else is found out about the user, as with Kafka.
+/// A missing credential is reported before any other error of the user, as in Kafka.
 fn deletion(topics: &Topics, asked: &Deletion) -> Result<(Hash, UserChange), Failed> {
     let hash = hash(asked.mechanism)?;
     let user = topics.user(&asked.name);

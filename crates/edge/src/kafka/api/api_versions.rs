@@ -1,4 +1,4 @@
-//! ApiVersions: what is served.
+//! ApiVersions: the supported APIs and versions.
 
 use kafka::ErrorCode;
 use kafka::api_versions::{Request, Response};
@@ -15,7 +15,7 @@ pub(in crate::kafka) fn answer(request: &Request, version: i16) -> Response {
     response
 }
 
-/// What a client may call itself (KIP-511).
+/// Returns whether a client may use this as its software name (KIP-511).
 fn is_name(name: &str) -> bool {
     let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
     let is_edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);

@@ -1,5 +1,6 @@
-//! Authorized operations: bits of the operations that a client may do to a resource. These are all that
-//! Kafka knows for the type of the resource, but for changes of a topic that the client may not make.
+//! Authorized operations: bit sets of the operations that a client may do on a resource. They are
+//! all operations that Kafka has for the type of the resource, except changes of a topic that the
+//! client may not make.
 
 use crate::kafka::client::Client;
 
@@ -44,7 +45,7 @@ const CLUSTER: i32 = bits(&[
 /// Operations on a consumer group.
 const GROUP: i32 = bits(&[READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS]);
 
-/// The operations were not asked for.
+/// The request did not ask for the operations.
 const NOT_ASKED: i32 = i32::MIN;
 
 const fn bits(operations: &[u32]) -> i32 {
@@ -56,7 +57,7 @@ const fn bits(operations: &[u32]) -> i32 {
     bits
 }
 
-/// Operations on a topic, if they were asked for.
+/// Returns the operations on a topic, if the request asks for them.
 pub(super) fn on_topic(client: &Client, topic: &str, is_asked: bool) -> i32 {
     match (is_asked, client.check_topic(topic)) {
         (false, _) => NOT_ASKED,
@@ -65,12 +66,12 @@ pub(super) fn on_topic(client: &Client, topic: &str, is_asked: bool) -> i32 {
     }
 }
 
-/// Operations on the cluster, if they were asked for.
+/// Returns the operations on the cluster, if the request asks for them.
 pub(super) fn on_cluster(is_asked: bool) -> i32 {
     if is_asked { CLUSTER } else { NOT_ASKED }
 }
 
-/// Operations on a consumer group, if they were asked for.
+/// Returns the operations on a consumer group, if the request asks for them.
 pub(super) fn on_group(is_asked: bool) -> i32 {
     if is_asked { GROUP } else { NOT_ASKED }
 }

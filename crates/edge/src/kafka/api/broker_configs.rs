@@ -1,4 +1,4 @@
-//! The configuration of the broker: what the node was started with, under Kafka's names.
+//! The configuration of the broker: the node's options, under Kafka's names.
 
 use kafka::describe_configs::{Config, Synonym};
 use node::topics::{Key, Kind};
@@ -17,7 +17,7 @@ struct Setting {
     documentation: &'static str,
 }
 
-/// The configuration of the broker, by name.
+/// Returns the configuration of the broker, by name.
 pub(super) fn described(client: &Client, has_synonyms: bool, is_documented: bool) -> Vec<Config> {
     let mut settings = of_topics(client);
     settings.extend(of_node(client));
@@ -57,7 +57,7 @@ impl Setting {
     }
 }
 
-/// The defaults of topics.
+/// Returns the defaults of topics.
 fn of_topics(client: &Client) -> Vec<Setting> {
     let defaults = &client.topics().options().defaults;
     let settings = Key::ALL.iter().filter_map(|key| {
@@ -94,7 +94,7 @@ fn of_node(client: &Client) -> [Setting; 16] {
             Kind::List,
             listener(&client.place.host),
             None,
-            "Where clients are told to find the broker (kafka.advertised).",
+            "The address at which clients are told to find the broker (kafka.advertised).",
         ),
         setting(
             "authorizer.class.name",
@@ -143,7 +143,7 @@ fn of_node(client: &Client) -> [Setting; 16] {
             Kind::List,
             listener(&client.place.host),
             None,
-            "Where clients reach the broker (kafka.listen).",
+            "The address at which clients reach the broker (kafka.listen).",
         ),
         setting(
             "log.dirs",
@@ -213,7 +213,7 @@ fn of_groups(client: &Client) -> [Setting; 8] {
             Kind::List,
             "classic",
             Some("classic,consumer,streams"),
-            "The classic group protocol is served, that of KIP-848 is not.",
+            "The classic group protocol is supported, that of KIP-848 is not.",
         ),
         setting(
             "group.initial.rebalance.delay.ms",
@@ -235,7 +235,7 @@ fn of_groups(client: &Client) -> [Setting; 8] {
             Kind::Int,
             groups.members_max,
             Some("2147483647"),
-            "Members of a group, at most.",
+            "The largest number of members of a group.",
         ),
         setting(
             "group.min.session.timeout.ms",
@@ -249,7 +249,7 @@ fn of_groups(client: &Client) -> [Setting; 8] {
             Kind::Int,
             groups.offset_metadata_size_max,
             Some("4096"),
-            "The longest text beside a committed offset, in bytes.",
+            "The largest metadata of a committed offset, in bytes.",
         ),
         setting(
             "offsets.retention.minutes",

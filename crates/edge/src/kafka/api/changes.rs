@@ -1,4 +1,4 @@
-//! Changes of topics: each is answered when it is on disk, or was only tried.
+//! Changes of topics: each is answered when it is durable, or was validated.
 
 use std::collections::HashMap;
 
@@ -8,18 +8,18 @@ use node::topics::{About, AdminError, Execution, Pending};
 use crate::kafka::deadline::Deadline;
 use crate::kafka::errors::Failed;
 
-/// A change that was begun, or why it was not.
+/// A change in progress, or its error.
 pub(super) type Changing = Result<Pending<Result<About, AdminError>>, Failed>;
 
-/// What is asked about a name in one request.
+/// The entries of a request for one name.
 pub(super) enum Once<T> {
-    /// One thing.
+    /// A single entry.
     One(T),
-    /// More than one, of which this is the first: nobody can say which is meant.
+    /// More than one entry, of which this is the first: the request is ambiguous.
     Many(T),
 }
 
-/// Each name once, in the order in which they are asked about.
+/// Groups the entries by name, in the order of their first appearance.
 pub(super) fn once<T>(asked: Vec<T>, name: impl Fn(&T) -> &str) -> Vec<Once<T>> {
     let mut counts = HashMap::new();
     for one in &asked {
@@ -33,14 +33,14 @@ pub(super) fn once<T>(asked: Vec<T>, name: impl Fn(&T) -> &str) -> Vec<Once<T>> 
     each.collect()
 }
 
-/// Begins a change of each topic that is named once, and says of others that they stand there twice.
+/// Begins a change of each topic that is named once; the others get an error.
 pub(super) fn begun<T>(
     asked: Vec<T>,
     name: impl Fn(&T) -> &str,
     begin: impl Fn(&T) -> Changing,
 ) -> Vec<(String, Changing)> {
     let twice = || {
-        let message = "the topic stands twice in the request";
+        let message = "the request names the topic more than once";
         Failed::new(ErrorCode::InvalidRequest, message)
     };
     let each = once(asked, &name).into_iter().map(|one| match one {
@@ -50,7 +50,7 @@ pub(super) fn begun<T>(
     each.collect()
 }
 
-/// Whether it is done, or only tried.
+/// Returns whether a change is done or only validated.
 pub(super) fn execution(validate_only: bool) -> Execution {
     match validate_only {
         true => Execution::Try,
@@ -58,12 +58,12 @@ pub(super) fn execution(validate_only: bool) -> Execution {
     }
 }
 
-/// What came of it by then.
+/// Waits for a change until the deadline.
 pub(super) async fn changed(changing: Changing, deadline: Deadline) -> Result<About, Failed> {
     deadline.told(changing?).await
 }
 
-/// What came of it, where no more is told than whether it failed.
+/// Waits for a change until the deadline, and returns only its error.
 pub(super) async fn outcome(changing: Changing, deadline: Deadline) -> (ErrorCode, Option<String>) {
     match changed(changing, deadline).await {
         Ok(_) => (ErrorCode::None, None),

@@ -1,23 +1,23 @@
-//! The configuration of a topic as tools are shown it.
+//! The configuration of topics as Kafka's tools show it.
 
 use kafka::ErrorCode;
 use node::topics::{Config, Key, Kind};
 
 use crate::kafka::errors::Failed;
 
-/// What is configured: a topic.
+/// The resource type of a topic.
 pub(super) const TOPIC: i8 = 2;
-/// What is configured: a broker.
+/// The resource type of a broker.
 pub(super) const BROKER: i8 = 4;
 
-/// Where a value comes from, in Kafka's numbers.
+/// The source of a value, in Kafka's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// Somebody has set it for the topic.
+    /// The value is set for the topic.
     Topic,
-    /// It was given to the node when it was started.
+    /// The value was set when the node was started.
     Start,
-    /// Nobody has said anything.
+    /// The value is Kafka's default.
     Default,
 }
 
@@ -31,8 +31,9 @@ impl Source {
     }
 }
 
-/// All keys of a topic with their values and where those come from. `defaults` is the configuration of
-/// topics of which nothing is set. Keys that Kafka 4 does not have stand there only where they are set.
+/// Returns all keys of a topic with their values and sources. `defaults` is the configuration of
+/// topics without values of their own. Keys that Kafka 4 does not have are included only if they
+/// are set.
 pub(super) fn each<'a>(
     config: &'a Config,
     defaults: &'a Config,
@@ -48,7 +49,7 @@ pub(super) fn each<'a>(
     })
 }
 
-/// What kind of value it is, in Kafka's numbers.
+/// Returns the type of a value, in Kafka's numbers.
 pub(super) fn kind_code(kind: Kind) -> i8 {
     match kind {
         Kind::Flag => 1,
@@ -60,10 +61,10 @@ pub(super) fn kind_code(kind: Kind) -> i8 {
     }
 }
 
-/// Only topics can be configured while the node runs.
+/// Returns the error for a resource that cannot be configured while the node runs.
 pub(super) fn not_alterable(resource_type: i8) -> Failed {
     let message = match resource_type {
-        BROKER => "the node is configured where it is started: telpher config show",
+        BROKER => "the broker's configuration is set when the node is started: telpher config show",
         _ => "only topics have a configuration that can be changed",
     };
     Failed::new(ErrorCode::InvalidRequest, message)

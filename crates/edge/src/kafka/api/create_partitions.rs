@@ -1,4 +1,4 @@
-//! CreatePartitions: more partitions for topics.
+//! CreatePartitions: adds partitions to topics.
 
 use kafka::ErrorCode;
 use kafka::create_partitions::{Request, Response, Topic, TopicResponse};
@@ -41,7 +41,7 @@ fn make(topics: &Topics, topic: &Topic, execution: Execution) -> Changing {
         let new = i64::from(topic.count) - i64::from(now);
         let is_counted = i64::try_from(assignments.len()) == Ok(new);
         if !is_counted || assignments.iter().any(|it| it.broker_ids != [NODE_ID]) {
-            let message = format!("each new partition lies on broker {NODE_ID} alone");
+            let message = format!("each new partition needs broker {NODE_ID} as its only replica");
             return Err(Failed::new(ErrorCode::InvalidReplicaAssignment, message));
         }
     }

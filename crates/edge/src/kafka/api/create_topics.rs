@@ -1,4 +1,4 @@
-//! CreateTopics: new topics, each answered when it is on disk.
+//! CreateTopics: creates topics; each is answered when it is durable.
 
 use kafka::ErrorCode;
 use kafka::create_topics::{Assignment, ConfigResponse, Request, Response, Topic, TopicResponse};
@@ -12,7 +12,7 @@ use crate::kafka::deadline::Deadline;
 use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
 
-/// Stands for "as the broker likes it".
+/// The value for the broker's default.
 const DEFAULT: i32 = -1;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
@@ -58,21 +58,21 @@ fn make(topics: &Topics, topic: &Topic, execution: Execution) -> Changing {
     Ok(topics.create(&new, execution))
 }
 
-/// There is one broker, and so one replica.
+/// Checks the number of replicas: with one broker there is one replica.
 fn replicas(replication_factor: i16) -> Result<(), Failed> {
     match i32::from(replication_factor) {
         DEFAULT | 1 => Ok(()),
         count => {
-            let message = format!("{count} replicas are asked for, and there is one broker");
+            let message = format!("replication factor {count} is not possible with one broker");
             Err(Failed::new(ErrorCode::InvalidReplicationFactor, message))
         }
     }
 }
 
-/// How many partitions there are if each is where it is wanted.
+/// Returns the number of partitions of an explicit assignment.
 fn assigned(topic: &Topic, assignments: &[Assignment]) -> Result<i32, Failed> {
     if topic.num_partitions != DEFAULT || i32::from(topic.replication_factor) != DEFAULT {
-        let message = "both an assignment and a number of partitions or replicas are given";
+        let message = "an assignment excludes a number of partitions or replicas";
         return Err(Failed::new(ErrorCode::InvalidRequest, message));
     }
     let mut indexes: Vec<_> = assignments.iter().map(|it| it.partition_index).collect();
@@ -80,7 +80,9 @@ fn assigned(topic: &Topic, assignments: &[Assignment]) -> Result<i32, Failed> {
     let is_dense = indexes.iter().copied().eq(0..assignments.len() as i32);
     let is_here = assignments.iter().all(|it| it.broker_ids == [NODE_ID]);
     if !is_dense || !is_here {
-        let message = format!("partitions count from 0, and each lies on broker {NODE_ID} alone");
+        let message = format!(
+            "an assignment counts partitions from 0, each with broker {NODE_ID} as its only replica"
+        );
         return Err(Failed::new(ErrorCode::InvalidReplicaAssignment, message));
     }
     Ok(assignments.len() as i32)
@@ -98,7 +100,7 @@ fn shown(
     };
     match made {
         Ok(about) => TopicResponse {
-            // What is only tried has no id yet.
+            // A topic that was only validated has no id.
             topic_id: match execution {
                 Execution::Do => uuid(about.id),
                 Execution::Try => kafka::Uuid::ZERO,

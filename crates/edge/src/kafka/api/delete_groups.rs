@@ -1,4 +1,4 @@
-//! DeleteGroups: groups without members, and what they have committed.
+//! DeleteGroups: deletes groups without members, and their committed offsets.
 
 use kafka::delete_groups::{GroupResponse, Request, Response};
 

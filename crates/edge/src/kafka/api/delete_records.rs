@@ -1,4 +1,4 @@
-//! DeleteRecords: what is before an offset goes.
+//! DeleteRecords: deletes the records before an offset.
 
 use kafka::ErrorCode;
 use kafka::delete_records::{Partition, PartitionResponse, Request, Response, TopicResponse};
@@ -9,9 +9,9 @@ use crate::kafka::client::Client;
 use crate::kafka::deadline::Deadline;
 use crate::kafka::reply::{Answer, Tag};
 
-/// Stands for the end of what is durable.
+/// The value for the end of the durable records.
 const END: i64 = -1;
-/// Where a partition begins that nobody knows.
+/// The log start of an unknown partition.
 const NOWHERE: i64 = -1;
 
 type Deleting = Result<Pending<Result<u64, FetchError>>, ErrorCode>;
@@ -56,7 +56,7 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
 fn delete(topics: &Topics, topic: Option<&Topic>, asked: &Partition) -> Deleting {
     let topic = topic.ok_or(ErrorCode::UnknownTopicOrPartition)?;
     let index = partition_in(topic, asked.partition_index)?;
-    // What is compacted alone is kept until something newer takes its place.
+    // In a topic that is only compacted, a record stays until a newer one replaces it.
     if !topic.about().config.cleanup().deletes {
         return Err(ErrorCode::PolicyViolation);
     }

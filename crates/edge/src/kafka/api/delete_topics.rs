@@ -1,4 +1,4 @@
-//! DeleteTopics: topics and everything in them, by name or by id.
+//! DeleteTopics: deletes topics with all their records, by name or by id.
 
 use kafka::ErrorCode;
 use kafka::delete_topics::{Request, Response, Topic, TopicResponse};
@@ -10,10 +10,10 @@ use crate::kafka::deadline::Deadline;
 use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
 
-/// From this version on topics may be named by id.
+/// From this version topics may be named by id.
 const IDS_FROM: i16 = 6;
 
-/// Said of what was asked for by name; of an id there is another.
+/// The error for an unknown name; an unknown id has another one.
 const UNKNOWN: ErrorCode = ErrorCode::UnknownTopicOrPartition;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
@@ -39,7 +39,7 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
                 _ => None,
             };
             let missing = || {
-                let message = "a topic is named by its name or by its id";
+                let message = "a topic needs either a name or an id";
                 Failed::new(ErrorCode::InvalidRequest, message)
             };
             let deleting = deleting.ok_or_else(missing).and_then(|topic| {
@@ -64,8 +64,8 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
     })
 }
 
-/// Whether the client may delete the topic. One that is not there may be deleted by every client, who
-/// is told so.
+/// Checks that the client may delete the topic. A missing topic passes, so that the client learns
+/// that it does not exist.
 fn check(client: &Client, topic: TopicRef<'_>) -> Result<(), Failed> {
     match client.topics().find(topic) {
         Some(found) => client.check_topic(&found.about().name),

@@ -1,4 +1,4 @@
-//! DescribeAcls: there are no access rules, and it is said as a broker without them says it.
+//! DescribeAcls: answers like a broker without access rules.
 
 use kafka::ErrorCode;
 use kafka::describe_acls::Response;

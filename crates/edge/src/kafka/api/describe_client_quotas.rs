@@ -1,4 +1,4 @@
-//! DescribeClientQuotas: nothing is kept from anybody. Kafka's tools ask before they show users.
+//! DescribeClientQuotas: the list is always empty. Kafka's tools ask for it before they show users.
 
 use kafka::describe_client_quotas::Response;
 

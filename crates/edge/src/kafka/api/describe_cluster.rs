@@ -1,4 +1,4 @@
-//! DescribeCluster: the broker.
+//! DescribeCluster: describes the only broker.
 
 use kafka::ErrorCode;
 use kafka::describe_cluster::{Broker, Request, Response};
@@ -6,14 +6,15 @@ use kafka::describe_cluster::{Broker, Request, Response};
 use super::{NODE_ID, authorized, cluster_id};
 use crate::kafka::client::Client;
 
-/// What is asked for: brokers. The other are controllers, whom nobody reaches here (KIP-919).
+/// The endpoint type of brokers. The other type is controllers, which clients do not reach here
+/// (KIP-919).
 const BROKERS: i8 = 1;
 
 pub(in crate::kafka) fn answer(client: &Client, request: &Request) -> Response {
     if request.endpoint_type != BROKERS {
         return Response {
             error_code: ErrorCode::MismatchedEndpointType,
-            error_message: Some("there are brokers here, and no controllers".to_owned()),
+            error_message: Some("only brokers are supported, not controllers".to_owned()),
             ..Response::default()
         };
     }

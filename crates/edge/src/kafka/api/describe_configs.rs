@@ -1,4 +1,5 @@
-//! DescribeConfigs: what is configured of topics, and of this node as far as Kafka has words for it.
+//! DescribeConfigs: describes the configuration of topics, and of this node as far as Kafka has
+//! keys for it.
 
 use kafka::ErrorCode;
 use kafka::describe_configs::{Config, Request, Resource, ResourceResponse, Response, Synonym};
@@ -9,7 +10,7 @@ use super::{NODE_ID, broker_configs};
 use crate::kafka::client::Client;
 use crate::kafka::errors::Failed;
 
-/// What is to be said beside each value.
+/// The details that the request asks for.
 #[derive(Clone, Copy)]
 struct Ask {
     has_synonyms: bool,
@@ -47,7 +48,7 @@ fn shown(resource: Resource, described: Result<Vec<Config>, Failed>) -> Resource
     };
     match described {
         Ok(mut configs) => {
-            // No names mean all of them.
+            // An empty list means all keys.
             if let Some(wanted) = resource.configuration_keys.filter(|it| !it.is_empty()) {
                 configs.retain(|config| wanted.contains(&config.name));
             }
@@ -93,8 +94,8 @@ fn topic(client: &Client, name: &str, ask: Ask) -> Result<Vec<Config>, Failed> {
     Ok(configs.collect())
 }
 
-/// Where a value comes from, the strongest first: the topic, then the broker's configuration of the same
-/// meaning, then Kafka's default of that.
+/// Returns the sources of a value, the strongest first: the topic, the broker configuration of the
+/// same meaning, Kafka's default.
 fn synonyms(key: Key, value: &str, source: Source, defaults: &Defaults) -> Vec<Synonym> {
     let synonym = |name: &str, value: &str, source: Source| Synonym {
         name: name.to_owned(),
@@ -113,7 +114,7 @@ fn synonyms(key: Key, value: &str, source: Source, defaults: &Defaults) -> Vec<S
 }
 
 fn broker(client: &Client, name: &str, ask: Ask) -> Result<Vec<Config>, Failed> {
-    // The empty name stands for the defaults of all brokers, of which none can be set.
+    // The empty name means the defaults of all brokers, of which none can be set.
     if name.is_empty() {
         return Ok(Vec::new());
     }

@@ -1,4 +1,4 @@
-//! DescribeGroups: groups with their members.
+//! DescribeGroups: describes groups and their members.
 
 use kafka::ErrorCode;
 use kafka::describe_groups::{Group, Member, Request, Response};
@@ -10,9 +10,9 @@ use crate::kafka::deadline::Deadline;
 use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
 
-/// What a group that is not there is called.
+/// The state of a missing group.
 const DEAD: &str = "Dead";
-/// From this version on a group that is not there is an error (KIP-1043).
+/// From this version a missing group is an error (KIP-1043).
 const NOT_FOUND_FROM: i16 = 6;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {

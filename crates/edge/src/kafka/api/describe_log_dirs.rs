@@ -1,4 +1,4 @@
-//! DescribeLogDirs: how much partitions take of the disk. All lie in one directory.
+//! DescribeLogDirs: the disk usage of partitions. All are in one directory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::kafka::client::Client;
 
 pub(in crate::kafka) fn answer(client: &Client, request: Request) -> Response {
     let topics = client.topics();
-    // Nothing asked for is everything; what is not there is left out.
+    // No list means all topics; missing ones are left out.
     let wanted: Option<HashMap<String, Vec<i32>>> = request.topics.map(|asked| {
         let asked = asked.into_iter();
         asked.map(|it| (it.topic, it.partitions)).collect()

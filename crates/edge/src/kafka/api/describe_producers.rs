@@ -1,4 +1,4 @@
-//! DescribeProducers: the producers that partitions know again.
+//! DescribeProducers: lists the producers that partitions remember.
 
 use kafka::ErrorCode;
 use kafka::describe_producers::{PartitionResponse, Producer, Request, Response, TopicResponse};

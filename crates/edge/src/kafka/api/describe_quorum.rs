@@ -1,4 +1,4 @@
-//! DescribeQuorum: the only broker keeps the metadata, alone.
+//! DescribeQuorum: the only broker is the only voter.
 
 use kafka::ErrorCode;
 use kafka::describe_quorum::{
@@ -36,7 +36,7 @@ pub(in crate::kafka) fn answer(client: &Client, request: Request) -> Response {
     }
 }
 
-/// The metadata is no log that others could follow: its offsets are not shown.
+/// The metadata is not a log that other nodes could follow, so its offsets are not shown.
 fn described(topic: &str, asked: &Partition) -> PartitionResponse {
     let partition_index = asked.partition_index;
     if topic != METADATA || partition_index != PARTITION {

@@ -1,4 +1,4 @@
-//! DescribeTopicPartitions: topics with their partitions, a page at a time, by name.
+//! DescribeTopicPartitions: describes topics and their partitions, in pages, by name.
 
 use kafka::ErrorCode;
 use kafka::describe_topic_partitions::{Cursor, Partition, Request, Response, Topic as Shown};
@@ -8,7 +8,7 @@ use super::metadata::leader_epoch;
 use super::{NODE_ID, authorized, uuid};
 use crate::kafka::client::Client;
 
-/// Partitions of a page, at most, whatever is asked for: as Kafka's own limit.
+/// The most partitions of a page, even if more are requested: Kafka's own limit.
 const PAGE_MAX: usize = 2_000;
 
 pub(in crate::kafka) fn answer(client: &Client, request: Request) -> Response {
@@ -34,7 +34,7 @@ pub(in crate::kafka) fn answer(client: &Client, request: Request) -> Response {
         ),
     };
     for name in names.into_iter().skip_while(|name| *name < after) {
-        // Only the topic at which the page begins begins in its middle.
+        // Only the first topic of the page may begin at a later partition.
         let first = match name == after {
             true => std::mem::take(&mut from),
             false => 0,

@@ -1,4 +1,4 @@
-//! DescribeTransactions: transactions with what they have written to.
+//! DescribeTransactions: describes transactions and their partitions.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(in crate::kafka) fn answer(client: &Client, request: Request) -> Response {
 }
 
 fn shown(topics: &Topics, transaction: Transaction) -> Shown {
-    // Groups take part too; Kafka shows them as partitions of a topic that is not there.
+    // Groups are left out: Kafka shows them as partitions of a topic that does not exist here.
     let mut partitions: BTreeMap<String, Vec<i32>> = BTreeMap::new();
     for participant in &transaction.participants {
         let Participant::Partition { topic, index } = participant else {

@@ -1,4 +1,4 @@
-//! DescribeUserScramCredentials: which users there are; an administrator's affair.
+//! DescribeUserScramCredentials: lists users; only for administrators.
 
 use kafka::ErrorCode;
 use kafka::describe_user_scram_credentials::{

@@ -7,7 +7,7 @@ use node::topics::{TopicRef, Topics};
 use super::partition_in;
 use crate::kafka::client::Client;
 
-/// Election types in Kafka's numbers: the preferred leader, or any replica that is alive.
+/// Election types in Kafka's numbers: the preferred leader, or any live replica.
 const TYPES: std::ops::RangeInclusive<i8> = 0..=1;
 
 pub(in crate::kafka) fn answer(client: &Client, request: Request) -> Response {
@@ -17,7 +17,7 @@ pub(in crate::kafka) fn answer(client: &Client, request: Request) -> Response {
             ..Response::default()
         };
     }
-    // Of all partitions, those that need no election are left out: these are all.
+    // A request for all partitions returns only those that need an election: none.
     let asked = request.topic_partitions.unwrap_or_default();
     let results = asked.into_iter().map(|it| topic(client.topics(), it));
     Response {

@@ -1,4 +1,4 @@
-//! EndTxn: a transaction is committed or aborted; answered when that is for good.
+//! EndTxn: commits or aborts a transaction; answered when the decision is durable.
 
 use kafka::end_txn::{Request, Response};
 use node::topics::{Claim, Ending, ProducerId};
@@ -8,7 +8,7 @@ use crate::kafka::deadline::Deadline;
 use crate::kafka::errors::{before_fencing, code_of};
 use crate::kafka::reply::{Answer, Tag};
 
-/// From this version on producers know what it is to be fenced (KIP-588).
+/// From this version producers know PRODUCER_FENCED (KIP-588).
 const FENCING_FROM: i16 = 2;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {

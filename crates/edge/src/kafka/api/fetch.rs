@@ -1,8 +1,8 @@
-//! Fetch: record batches from partitions, waiting for them if there are too few.
+//! Fetch: reads record batches from partitions, and waits if there are fewer than `min.bytes`.
 //!
-//! Batches go out as they are stored. What is to be read is read when the answer is the next to go
-//! out; if the disk does not read in time, it is refused. There are no fetch sessions (KIP-227):
-//! session 0 says so, and every request is a whole one.
+//! Batches are sent as they are stored. They are read when their answer is the next to be sent; if
+//! the disk does not deliver them in time, the answer is an error. There are no fetch sessions
+//! (KIP-227): session 0 says so, and every request is a full one.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -21,25 +21,26 @@ use crate::kafka::deadline::Deadline;
 use crate::kafka::errors::Coded;
 use crate::kafka::reply::{Answer, Tag};
 
-/// From this version on topics are asked for by id.
+/// From this version topics are named by id.
 const IDS_FROM: i16 = 13;
 
-/// Bytes of an answer, at most, whatever the client would take: as Kafka's `fetch.max.bytes`.
+/// The largest answer, in bytes, even if the client accepts more: Kafka's `fetch.max.bytes`.
 const SIZE_MAX: usize = 55 << 20;
 
-/// The longest that anybody waits.
+/// The longest wait.
 const WAIT_MAX: Duration = Duration::from_secs(300);
 
-/// What the answer is made of.
+/// The answer in preparation.
 struct Making {
     response: Response,
-    /// Places of the partitions that were asked of the node: topic and partition, in its order.
+    /// The positions of the fetched partitions in the response (topic, partition), in the order of
+    /// the fetches.
     places: Vec<(usize, usize)>,
     isolation: Isolation,
 }
 
 pub(in crate::kafka) fn answer(client: &mut Client, tag: Tag, request: Request) -> Answer {
-    // There is no session that could be gone on with; -1 and 0 ask for none.
+    // No session can be continued; only the session id 0 is accepted.
     if request.session_id != 0 {
         return tag.now(Response {
             error_code: ErrorCode::FetchSessionIdNotFound,
@@ -60,7 +61,7 @@ pub(in crate::kafka) fn answer(client: &mut Client, tag: Tag, request: Request) 
     };
     let halt = client.halt_check();
     let (asks, is_refused) = making.look_up(client, tag.version, request, halt.is_halted());
-    // Whoever asks for something that cannot be had is told at once.
+    // An error is answered at once.
     let bytes_min = if is_refused { 0 } else { bytes_min };
     let limits = FetchLimits {
         isolation,
@@ -77,13 +78,13 @@ pub(in crate::kafka) fn answer(client: &mut Client, tag: Tag, request: Request) 
     };
     Answer::Later(Box::pin(async move {
         let response = match waiting.await {
-            // It may have been halted while it waited.
+            // The client may have been halted while it waited.
             _ if halt.is_halted() => making.refuse(ErrorCode::TopicAuthorizationFailed),
             Some(fetched) => making.fill(fetched),
             None => making.refuse(ErrorCode::KafkaStorageError),
         };
         let size = records_size(&response);
-        // Records are most of it; what else there is would make it grow, and be copied, once more.
+        // Records are most of the answer; the reserve avoids another copy for the rest.
         tag.reply_of_size(response, size + size / 8)
     }))
 }
@@ -92,14 +93,14 @@ pub(in crate::kafka) fn answer(client: &mut Client, tag: Tag, request: Request) 
 struct Waiting {
     fetching: Fetching,
     timer: Pin<Box<Sleep>>,
-    /// The client does not wait any longer for something new, and is told what there is; the timer is
-    /// for the disk now, from which that may have to be read.
+    /// The wait for new records is over, and the client gets the present ones; the timer is now the
+    /// deadline for reading them from the disk.
     is_over: bool,
     departure: Departure,
 }
 
 impl Future for Waiting {
-    /// Nothing if the disk does not say it in time.
+    /// `None` if the disk does not deliver in time.
     type Output = Option<Vec<Result<Fetched, FetchError>>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -120,7 +121,7 @@ impl Future for Waiting {
 }
 
 impl Making {
-    /// Makes places for all answers, and questions for the node; says whether something was refused.
+    /// Prepares all answers and fetches; returns whether any was refused.
     fn look_up(
         &mut self,
         client: &Client,
@@ -201,7 +202,7 @@ fn ask(
     })
 }
 
-/// Bytes of all records of an answer.
+/// The size of all records of an answer, in bytes.
 fn records_size(response: &Response) -> usize {
     let topics = response.responses.iter();
     let partitions = topics.flat_map(|topic| &topic.partitions);
@@ -209,7 +210,7 @@ fn records_size(response: &Response) -> usize {
     records.map(Records::size).sum()
 }
 
-/// An answer without records: they are there, and empty.
+/// Returns an answer without records: the field is present and empty.
 fn empty(index: i32) -> PartitionResponse {
     PartitionResponse {
         partition_index: index,

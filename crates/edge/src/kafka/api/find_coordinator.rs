@@ -1,4 +1,4 @@
-//! FindCoordinator: who looks after groups and transactions. It is this node.
+//! FindCoordinator: this node coordinates all groups and transactions.
 
 use kafka::ErrorCode;
 use kafka::find_coordinator::{Coordinator, Request, Response};
@@ -6,7 +6,7 @@ use kafka::find_coordinator::{Coordinator, Request, Response};
 use super::NODE_ID;
 use crate::kafka::client::Client;
 
-/// From this version on many keys are asked for at once.
+/// From this version a request contains many keys.
 const BATCHED_FROM: i16 = 4;
 
 const GROUP: i8 = 0;
@@ -14,7 +14,7 @@ const TRANSACTION: i8 = 1;
 
 pub(in crate::kafka) fn answer(client: &Client, version: i16, request: Request) -> Response {
     let (host, port) = (client.place.host.clone(), i32::from(client.place.port));
-    // Others coordinate share groups (KIP-932), which are not served.
+    // Other key types are share groups (KIP-932), which are not supported.
     let error_code = match request.key_type {
         GROUP | TRANSACTION => ErrorCode::None,
         _ => ErrorCode::InvalidRequest,

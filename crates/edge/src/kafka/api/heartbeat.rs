@@ -1,4 +1,4 @@
-//! Heartbeat: a member lives, and hears whether its group rebalances.
+//! Heartbeat: keeps a member alive, and tells it whether its group rebalances.
 
 use kafka::heartbeat::{Request, Response};
 use node::topics::Caller;

@@ -1,4 +1,4 @@
-//! IncrementalAlterConfigs: some values of a topic's configuration change, the others stay.
+//! IncrementalAlterConfigs: changes single values of a topic's configuration.
 
 use kafka::ErrorCode;
 use kafka::incremental_alter_configs::{Config, Request, Resource, ResourceResponse, Response};
@@ -56,13 +56,13 @@ fn alter(client: &Client, topics: &Topics, resource: &Resource, execution: Execu
 fn change(config: &Config) -> Result<(&str, Alter<'_>), Failed> {
     let invalid = |message: String| Failed::new(ErrorCode::InvalidRequest, message);
     let value = config.value.as_deref();
-    let value = value.ok_or_else(|| invalid(format!("{} is given no value", config.name)));
+    let value = value.ok_or_else(|| invalid(format!("{} has no value", config.name)));
     let change = match config.config_operation {
         SET => Alter::Set(value?),
         DELETE => Alter::Reset,
         APPEND => Alter::Append(value?),
         SUBTRACT => Alter::Subtract(value?),
-        other => return Err(invalid(format!("operation {other} is not known"))),
+        other => return Err(invalid(format!("unknown operation {other}"))),
     };
     Ok((&config.name, change))
 }

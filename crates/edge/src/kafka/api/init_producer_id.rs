@@ -1,4 +1,4 @@
-//! InitProducerId: a number for a producer; with a transactional id, the end of whoever had that.
+//! InitProducerId: returns a producer id; with a transactional id, it fences the previous producer.
 
 use kafka::ErrorCode;
 use kafka::init_producer_id::{Request, Response};
@@ -9,7 +9,7 @@ use crate::kafka::deadline::Deadline;
 use crate::kafka::errors::before_fencing;
 use crate::kafka::reply::{Answer, Tag};
 
-/// From this version on producers know what it is to be fenced (KIP-588).
+/// From this version producers know PRODUCER_FENCED (KIP-588).
 const FENCING_FROM: i16 = 4;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {

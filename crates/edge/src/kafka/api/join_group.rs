@@ -1,4 +1,4 @@
-//! JoinGroup: a member joins a consumer group, or joins again; answered when all have.
+//! JoinGroup: a member joins a consumer group; answered when all members have joined.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::kafka::deadline::Deadline;
 use crate::kafka::errors::{Coded, Failed};
 use crate::kafka::reply::{Answer, Tag};
 
-/// From this version on a new member is told who it is first (KIP-394).
+/// From this version a new member gets its id first (KIP-394).
 const IDENTITY_FIRST_FROM: i16 = 4;
-/// From this version on a leader can be told that what is assigned stays (KIP-814).
+/// From this version a leader can be told to keep the assignments (KIP-814).
 const SKIP_ASSIGNMENT_FROM: i16 = 9;
-/// From this version on there may be no protocol (KIP-559).
+/// From this version the protocol may be null (KIP-559).
 const NO_PROTOCOL_FROM: i16 = 7;
-/// The protocol type of consumers, whose metadata says which topics they read.
+/// The protocol type of consumers, whose metadata contains their topics.
 const CONSUMER: &str = "consumer";
 
 pub(in crate::kafka) fn answer(
@@ -64,7 +64,7 @@ fn protocol(offered: &Offered) -> Protocol {
     }
 }
 
-/// The topics that a consumer reads, as far as it says so.
+/// Returns the topics that a consumer is subscribed to, if it states them.
 fn topics(protocol_type: &str, protocols: &[Offered]) -> Option<Vec<Box<str>>> {
     if protocol_type != CONSUMER {
         return None;
@@ -81,7 +81,7 @@ fn response(
 ) -> Response {
     match told {
         Ok(Ok(joined)) => joined_as(joined),
-        // With this error comes who the member is from now on.
+        // This error contains the new member id.
         Ok(Err(GroupError::Refused(Refused::MemberIdRequired { member }))) => {
             refused(ErrorCode::MemberIdRequired, member.to_string(), version)
         }
@@ -93,7 +93,7 @@ fn response(
 fn refused(error_code: ErrorCode, member_id: String, version: i16) -> Response {
     Response {
         error_code,
-        // Before it may be null it is empty.
+        // In versions where it may not be null, it is empty.
         protocol_name: (version < NO_PROTOCOL_FROM).then(String::new),
         member_id,
         ..Response::default()

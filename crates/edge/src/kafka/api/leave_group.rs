@@ -1,4 +1,4 @@
-//! LeaveGroup: members leave; from version 3 on many at once, each with an answer of its own.
+//! LeaveGroup: removes members; from version 3 many at once, each with its own result.
 
 use kafka::ErrorCode;
 use kafka::leave_group::{Member, MemberResponse, Request, Response};
@@ -9,7 +9,7 @@ use crate::kafka::deadline::Deadline;
 use crate::kafka::errors::of_refused;
 use crate::kafka::reply::{Answer, Tag};
 
-/// From this version on many leave at once (KIP-345).
+/// From this version a request contains many members (KIP-345).
 const BATCHED_FROM: i16 = 3;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {

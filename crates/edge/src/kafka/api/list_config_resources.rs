@@ -1,4 +1,4 @@
-//! ListConfigResources: topics and the broker have a configuration.
+//! ListConfigResources: lists the resources with a configuration: topics and the broker.
 
 use kafka::ErrorCode;
 use kafka::list_config_resources::{ConfigResource, Request, Response};
@@ -7,10 +7,10 @@ use super::NODE_ID;
 use super::configs::{BROKER, TOPIC};
 use crate::kafka::client::Client;
 
-/// Types of resources that Kafka knows and that are not there: loggers of brokers, client metrics, groups.
+/// Resource types of Kafka that do not exist here: broker loggers, client metrics, groups.
 const ABSENT: [i8; 3] = [8, 16, 32];
 
-/// From this version on a request says which types it asks for.
+/// From this version a request states the types.
 const TYPES_FROM: i16 = 1;
 
 pub(in crate::kafka) fn answer(client: &Client, version: i16, request: &Request) -> Response {

@@ -1,4 +1,4 @@
-//! ListGroups: all groups, or those in certain states. All are of the classic type.
+//! ListGroups: lists all groups, or those in given states. All are of the classic type.
 
 use kafka::list_groups::{Group, Request, Response};
 use node::topics::GroupView;
@@ -30,7 +30,7 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
     })
 }
 
-/// No words mean all; words are the same in any case.
+/// An empty filter matches all groups; case is ignored.
 fn is_wanted(group: &GroupView, request: &Request) -> bool {
     let among = |words: &[String], word: &str| {
         words.is_empty() || words.iter().any(|it| it.eq_ignore_ascii_case(word))

@@ -1,4 +1,4 @@
-//! ListOffsets: where a partition begins and ends, and where it was at a time.
+//! ListOffsets: the start and the end of partitions, and offsets by timestamp.
 
 use kafka::ErrorCode;
 use kafka::list_offsets::{Partition, PartitionResponse, Request, Response, TopicResponse};
@@ -9,18 +9,18 @@ use crate::kafka::client::Client;
 use crate::kafka::deadline::Deadline;
 use crate::kafka::reply::{Answer, Tag};
 
-/// From this version on a request says how long it may take (KIP-1075).
+/// From this version a request states a timeout (KIP-1075).
 const TIMEOUT_FROM: i16 = 10;
 
-/// Stands for the end of a partition, as far as the reader may see.
+/// The value for the end that the reader may see.
 const LATEST: i64 = -1;
-/// Stands for its start.
+/// The value for the log start.
 const EARLIEST: i64 = -2;
-/// Stands for its highest timestamp (KIP-734).
+/// The value for the highest timestamp (KIP-734).
 const MAX_TIMESTAMP: i64 = -3;
-/// Stands for the first offset on the broker's own disk (KIP-405): there is no other.
+/// The value for the first offset on the broker's own disk (KIP-405), which is the log start.
 const EARLIEST_LOCAL: i64 = -4;
-/// Stands for the last offset that lies elsewhere (KIP-1005): there is none.
+/// The value for the last offset in remote storage (KIP-1005), which does not exist.
 const LATEST_TIERED: i64 = -5;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
@@ -75,7 +75,7 @@ async fn locate(
     located.map_err(|failed| failed.code)
 }
 
-/// Whether the partition is there, and led as the client knows it.
+/// Checks that the partition exists and that the client knows its leader epoch.
 fn check(topics: &Topics, topic: &Topic, asked: &Partition) -> Result<u32, ErrorCode> {
     let index = partition_in(topic, asked.partition_index)?;
     let current = super::metadata::leader_epoch(topics, topic, index);

@@ -1,4 +1,4 @@
-//! ListPartitionReassignments: no partition is being moved, as there is one broker.
+//! ListPartitionReassignments: the list is always empty, as there is one broker.
 
 use kafka::list_partition_reassignments::Response;
 

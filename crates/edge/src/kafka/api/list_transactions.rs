@@ -1,11 +1,11 @@
-//! ListTransactions: transactions that are known, or those in certain states.
+//! ListTransactions: lists transactions, or those that match the filters.
 
 use kafka::list_transactions::{Request, Response, Transaction as Shown};
 use node::topics::{Transaction, TransactionState};
 
 use crate::kafka::client::Client;
 
-/// States there are, as they are asked for.
+/// All states, for the filter.
 const STATES: [TransactionState; 6] = [
     TransactionState::Empty,
     TransactionState::Ongoing,

@@ -1,4 +1,4 @@
-//! Offsets to commit: those of partitions that there are, and what is told of the others.
+//! Offsets to commit: those of existing partitions, and error codes for the others.
 
 use kafka::ErrorCode;
 use node::topics::{Mark, Refused, TopicRef, Topics};
@@ -6,7 +6,7 @@ use node::topics::{Mark, Refused, TopicRef, Topics};
 use super::partition_in;
 use crate::kafka::errors::{Failed, of_refused};
 
-/// What is asked of a partition, as it came.
+/// A requested commit for one partition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
     pub(super) topic: &'a str,
@@ -16,16 +16,16 @@ pub(super) struct Asked<'a> {
     pub(super) metadata: &'a str,
 }
 
-/// All that is asked, in its order.
+/// All commits of a request, in their order.
 #[derive(Debug)]
 pub(super) struct Marks<'a>(Vec<Result<Mark<'a>, ErrorCode>>);
 
-/// What is known before the node has answered.
+/// The codes that are known before the node answers.
 #[derive(Debug)]
 pub(super) struct Codes(Vec<Option<ErrorCode>>);
 
 impl<'a> Marks<'a> {
-    /// Looks up what is asked of.
+    /// Looks up the partitions of the requested commits.
     pub(super) fn of(topics: &Topics, asked: impl Iterator<Item = Asked<'a>>) -> Self {
         let mark = |asked: Asked<'a>| {
             let topic = topics.find(TopicRef::Name(asked.topic));
@@ -41,7 +41,7 @@ impl<'a> Marks<'a> {
         Self(asked.map(mark).collect())
     }
 
-    /// What the node is asked for.
+    /// Returns the commits for existing partitions.
     pub(super) fn known(&self) -> impl Iterator<Item = Mark<'a>> {
         self.0.iter().filter_map(|mark| mark.as_ref().ok().copied())
     }
@@ -52,7 +52,7 @@ impl<'a> Marks<'a> {
 }
 
 impl Codes {
-    /// A code for each, in the order of the questions.
+    /// Returns a code for each commit, in the order of the request.
     pub(super) fn with(self, told: Result<Vec<Result<(), Refused>>, Failed>) -> Vec<ErrorCode> {
         let (mut each, all) = match told {
             Ok(each) => (each.into_iter(), None),

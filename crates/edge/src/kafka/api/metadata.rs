@@ -1,5 +1,5 @@
-//! Metadata: the broker, and topics with their partitions. A topic that nobody has made is made here
-//! when a client asks for it and may have it made, as clients are used to.
+//! Metadata: the broker, and topics with their partitions. A missing topic is created when a client
+//! asks for it and allows that (`auto.create.topics.enable`).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::kafka::errors::Coded;
 pub(in crate::kafka) fn answer(client: &Client, version: i16, request: &Request) -> Response {
     let topics = client.topics();
     let asked = request.topics.as_deref();
-    // Version 0 knows no null, and says it by nothing.
+    // Version 0 has no null: an empty list means all topics.
     let asked = asked.filter(|asked| version > 0 || !asked.is_empty());
     let may_create = version < 4 || request.allow_auto_topic_creation;
     let mut found: Vec<_> = match asked {
@@ -73,7 +73,7 @@ fn look_up(topics: &Topics, asked: &TopicRequest, may_create: bool) -> TopicResp
     }
 }
 
-/// What is no name is told apart from what is not there.
+/// Returns the error for a missing topic, or for an invalid name.
 fn unknown(name: &str) -> AdminError {
     match node::topics::check_name(name) {
         Err(bad) => AdminError::Topic(TopicError::Name(bad)),
@@ -84,7 +84,7 @@ fn unknown(name: &str) -> AdminError {
 fn missing(name: Option<String>, topic_id: Uuid, error_code: ErrorCode) -> TopicResponse {
     TopicResponse {
         error_code,
-        // Where it may not be null a topic without a name has an empty one.
+        // In versions where it may not be null, the name of a topic without one is empty.
         name,
         topic_id,
         ..TopicResponse::default()
@@ -109,7 +109,7 @@ fn shown(topics: &Topics, topic: &Arc<Topic>) -> TopicResponse {
     }
 }
 
-/// The epoch of a partition's leader; unknown of one that is gone meanwhile.
+/// Returns the leader epoch of a partition; -1 if it was deleted meanwhile.
 pub(super) fn leader_epoch(topics: &Topics, topic: &Topic, partition: u32) -> i32 {
     let view = topics.view(topic, partition);
     view.map_or(-1, |view| view.leader_epoch)

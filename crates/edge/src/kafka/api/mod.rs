@@ -1,4 +1,5 @@
-//! A file for each API: from Kafka's words to the node's, and back.
+//! The Kafka APIs, one file each: they translate requests to calls of the node, and results to
+//! answers.
 
 pub(super) mod add_offsets_to_txn;
 pub(super) mod add_partitions_to_txn;
@@ -62,20 +63,20 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kafka::{ErrorCode, Uuid};
 use node::topics::{Topic, TopicId, TopicRef, Topics};
 
-/// The only broker that there is.
+/// The id of the only broker.
 const NODE_ID: i32 = 1;
 
-/// What clients call all brokers together: another one for each data directory.
+/// Returns the cluster id, which is different for each data directory.
 fn cluster_id(topics: &Topics) -> String {
     URL_SAFE_NO_PAD.encode(topics.cluster_id().to_be_bytes())
 }
 
-/// What an id is on the wire.
+/// Returns a topic id as it is encoded.
 fn uuid(id: TopicId) -> Uuid {
     Uuid(id.0)
 }
 
-/// A topic that is asked for by name, or by id where a version has ids.
+/// Finds a topic by name, or by id in versions with ids.
 fn find(topics: &Topics, name: &str, id: Uuid, has_ids: bool) -> Result<Arc<Topic>, ErrorCode> {
     let (asked, missing) = match has_ids {
         true => (TopicRef::Id(TopicId(id.0)), ErrorCode::UnknownTopicId),
@@ -84,12 +85,12 @@ fn find(topics: &Topics, name: &str, id: Uuid, has_ids: bool) -> Result<Arc<Topi
     topics.find(asked).ok_or(missing)
 }
 
-/// A partition's number, if there can be one of that number.
+/// Returns a partition index, if it is not negative.
 fn partition_of(index: i32) -> Result<u32, ErrorCode> {
     u32::try_from(index).map_err(|_| ErrorCode::UnknownTopicOrPartition)
 }
 
-/// The number of a partition that a topic has.
+/// Returns a partition index, if the topic has this partition.
 fn partition_in(topic: &Topic, index: i32) -> Result<u32, ErrorCode> {
     let index = partition_of(index)?;
     match index < topic.about().partitions {
@@ -98,7 +99,7 @@ fn partition_in(topic: &Topic, index: i32) -> Result<u32, ErrorCode> {
     }
 }
 
-/// An offset as Kafka writes it.
+/// Returns an offset as Kafka encodes it.
 fn offset(offset: u64) -> i64 {
     i64::try_from(offset).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! OffsetCommit: how far a group has read.
+//! OffsetCommit: commits offsets of a group.
 
 use kafka::ErrorCode;
 use kafka::offset_commit::{PartitionResponse, Request, Response, Topic, TopicResponse};
@@ -27,7 +27,7 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
         instance: request.group_instance_id.as_deref(),
         generation: request.generation_id_or_member_epoch,
     };
-    // Since version 5 it is the broker that knows how long offsets are kept.
+    // From version 5 the broker decides how long offsets stay.
     let kept_ms = u64::try_from(request.retention_time_ms).ok();
     let expires_ms = kept_ms.map(|kept_ms| client.node().ports().clock.unix_ms() + kept_ms);
     let known: Vec<Mark<'_>> = marks.known().collect();

@@ -1,4 +1,4 @@
-//! OffsetDelete: what a group has committed of topics that it reads no more.
+//! OffsetDelete: deletes a group's offsets of topics to which it is not subscribed.
 
 use kafka::ErrorCode;
 use kafka::offset_delete::{PartitionResponse, Request, Response, TopicResponse};

@@ -1,4 +1,4 @@
-//! OffsetFetch: how far groups have read.
+//! OffsetFetch: returns committed offsets of groups.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::kafka::client::Client;
 use crate::kafka::deadline::Deadline;
 use crate::kafka::reply::{Answer, Tag};
 
-/// From this version on many groups are asked for at once (KIP-709).
+/// From this version a request contains many groups (KIP-709).
 const BATCHED_FROM: i16 = 8;
-/// Below this version an error of the group stands at each of its partitions.
+/// Below this version a group's error is repeated for each of its partitions.
 const GROUP_ERROR_FROM: i16 = 2;
 
-/// Stands for no committed offset.
+/// The value for no committed offset.
 const NO_OFFSET: i64 = -1;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
@@ -66,7 +66,7 @@ async fn fetch(
             .flat_map(|topic| topic.partition_indexes.iter().map(|it| (&*topic.name, *it)))
             .collect::<Vec<_>>()
     });
-    // What has a negative number has nothing committed.
+    // A negative partition index has no committed offset.
     let known = asked.as_ref().map(|asked| {
         let known = asked.iter();
         known
@@ -93,7 +93,7 @@ async fn fetch(
     response
 }
 
-/// Everything that is committed.
+/// Returns all committed offsets.
 fn by_topic(committed: &[Committed], is_stable: bool) -> Vec<TopicResponse> {
     let mut topics: BTreeMap<&str, Vec<PartitionResponse>> = BTreeMap::new();
     for it in committed {
@@ -107,7 +107,7 @@ fn by_topic(committed: &[Committed], is_stable: bool) -> Vec<TopicResponse> {
     topics.collect()
 }
 
-/// What was asked for, in the order in which it was.
+/// Returns the requested offsets, in the order of the request.
 fn in_order(
     asked: Vec<kafka::offset_fetch::Topic>,
     committed: &[Committed],

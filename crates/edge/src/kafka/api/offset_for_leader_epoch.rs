@@ -1,4 +1,4 @@
-//! OffsetForLeaderEpoch: where an epoch of a partition's leader ended.
+//! OffsetForLeaderEpoch: returns the end offset of a leader epoch.
 
 use kafka::ErrorCode;
 use kafka::offset_for_leader_epoch::{EpochEnd, Partition, Request, Response, TopicResponse};

@@ -1,10 +1,11 @@
-//! Produce: record batches for partitions, answered when they are as durable as their topic says.
+//! Produce: appends record batches to partitions, answered when their topic's durability is
+//! reached.
 //!
-//! The batches of one read share one sync with what other connections bring meanwhile. Who wants no
-//! answer (`acks=0`) learns of an error by the end of the connection, as with Kafka. Where too much
-//! waits for the disk already, or a batch has to be unpacked, the request waits ([`Stalled`]). Nobody
-//! waits longer than it says: what is appended and not on disk by then is answered with
-//! REQUEST_TIMED_OUT, and may be kept.
+//! The batches of one read share one sync with those of other connections. A client without
+//! acknowledgements (`acks=0`) learns of an error by the end of the connection, as in Kafka. When
+//! too much waits for the disk, or a batch has to be decompressed, the request waits ([`Stalled`]).
+//! It waits no longer than its timeout: a batch that is appended and not durable by then is
+//! answered with REQUEST_TIMED_OUT, and may still become durable.
 
 mod queued;
 mod stalled;
@@ -33,31 +34,31 @@ use crate::kafka::dispatch::{Fatal, Handled};
 use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
 
-/// From this version on a request may name topics by id.
+/// From this version a request may name topics by id.
 const IDS_FROM: i16 = 13;
 
 /// Below this version a client does not know zstd (KIP-110).
 const ZSTD_FROM: i16 = 7;
 
-/// How many times as large as they came all batches of a request may be when they are unpacked, and what
-/// they may have in any case.
+/// The largest decompressed size of all batches of a request, as a multiple of their size, and the
+/// size that is always allowed.
 const UNPACKED_RATIO_MAX: usize = 64;
 const UNPACKED_SIZE_MIN: usize = 64 << 20;
 
-/// Where a batch says how it is compressed, and what it says there.
+/// The position of the compression in the bytes of a batch, and its values.
 const ATTRIBUTES_AT: usize = 22;
 const COMPRESSION_MASK: u8 = 0b111;
 const ZSTD: u8 = 4;
 
-/// What of the request all its batches share.
+/// The context that all batches of a request share.
 struct Context<'a> {
     producing: &'a mut Producing,
-    /// Batches that may be unpacked at the same time.
+    /// Permits for decompression.
     unpackings: Arc<Semaphore>,
     transactional_id: Option<&'a str>,
     version: i16,
     acks: i16,
-    /// Why nothing of the request is appended.
+    /// The reason why nothing of the request is appended.
     refused: Option<Failed>,
 }
 
@@ -65,22 +66,23 @@ struct Context<'a> {
 #[derive(Default)]
 struct Waiting {
     response: Response,
-    /// Of which topic and partition, by their place in the response, what.
+    /// The pending writes, each with the index of its topic and partition in the response.
     durables: Vec<(usize, usize, Durable)>,
-    /// The batches that are not appended yet: the first waits for something, the others for the first.
+    /// The batches that are not appended yet: the first waits for something, the others for the
+    /// first.
     queued: Vec<QueuedBatch>,
-    /// That the request was charged, where that must be on disk before the answer.
+    /// The record of the charge, if it has to be durable before the answer.
     charged: Option<Durable>,
-    /// Bytes that compressed batches of the request may still have when they are unpacked.
+    /// The number of bytes to which compressed batches of the request may still expand.
     unpacked_left: usize,
 }
 
-/// What became of a batch.
+/// The outcome of appending a batch.
 enum Appended {
     Placed(Placed),
-    /// There was no room for it, or it has to be unpacked before.
+    /// There is no room for it, or it has to be decompressed first.
     Queued,
-    /// It is not as it should be; where its partition begins, as far as that is said beside it.
+    /// The batch is invalid. The log start of its partition is included where Kafka returns it.
     Refused(ProduceError, Option<u64>),
 }
 
@@ -132,7 +134,7 @@ pub(in crate::kafka) fn handle(
     Ok(Handled::Stalled(Box::new(stalled)))
 }
 
-/// Bytes of all records of a request.
+/// Returns the size of all records of a request, in bytes.
 fn records_size(topics: &[TopicRequest]) -> u64 {
     let partitions = topics.iter().flat_map(|topic| &topic.partition_data);
     let records = partitions.filter_map(|partition| partition.records.as_ref());
@@ -162,7 +164,7 @@ impl Waiting {
         });
     }
 
-    /// Appends a batch, unless it has to wait for something or for a batch before it.
+    /// Appends a batch, unless it has to wait for something or for an earlier batch.
     fn append_one(
         &mut self,
         context: &mut Context<'_>,
@@ -192,7 +194,7 @@ impl Waiting {
         response
     }
 
-    /// The answer, now that all is appended or refused.
+    /// Returns the answer, after all batches were appended or refused.
     fn into_answer(self, tag: Tag, acks: i16, deadline: Deadline) -> Result<Answer, Fatal> {
         match acks {
             0 => self.into_silence(),
@@ -201,7 +203,7 @@ impl Waiting {
         }
     }
 
-    /// The answer, when it is known of all batches whether they are durable, or it is too late.
+    /// Returns the response when all batches are durable, or the deadline is over.
     async fn told(mut self, deadline: Deadline) -> Response {
         if let Some(charged) = self.charged.take()
             && let Err(failed) = deadline.known::<_, ProduceError>(charged).await
@@ -221,7 +223,7 @@ impl Waiting {
         self.response
     }
 
-    /// No answer; an error ends the connection, since it cannot be said.
+    /// Returns no answer; an error ends the connection, since it cannot be answered.
     fn into_silence(self) -> Result<Answer, Fatal> {
         let topics = self.response.responses.iter();
         let mut partitions = topics.flat_map(|topic| &topic.partition_responses);
@@ -238,7 +240,7 @@ impl Waiting {
 }
 
 impl Context<'_> {
-    /// Whether that may be appended at all: where, and what.
+    /// Checks that a batch may be appended; returns its topic and its bytes.
     fn check<'t>(
         &self,
         topic: &'t Result<Arc<Topic>, ErrorCode>,
@@ -247,11 +249,11 @@ impl Context<'_> {
     ) -> Result<(&'t Arc<Topic>, Bytes), Failed> {
         let failed = |code: ErrorCode, message: &str| Failed::new(code, message);
         if self.version < VERSION_MIN {
-            let message = "only record batches of format 2 are taken (Produce 3 and later)";
+            let message = "only record batches of format 2 are supported (Produce 3 and later)";
             return Err(failed(ErrorCode::UnsupportedVersion, message));
         }
         if !matches!(self.acks, -1..=1) {
-            let message = "acks is 0, 1 or -1 (all)";
+            let message = "acks must be 0, 1 or -1 (all)";
             return Err(failed(ErrorCode::InvalidRequiredAcks, message));
         }
         let unknown = |code| failed(code, "there is no such topic or partition");
@@ -274,7 +276,7 @@ impl Context<'_> {
         Ok((topic, batch))
     }
 
-    /// Appends a batch, or says why that is not done. The waker is woken once it is prepared.
+    /// Appends a batch, or returns why not. The waker is woken once the batch is prepared.
     fn append(
         &mut self,
         queued: &mut QueuedBatch,
@@ -310,8 +312,8 @@ impl Context<'_> {
     }
 }
 
-/// Bytes that the batches of a request may have in all when they are unpacked: so much that what producers
-/// send is never above it, and no more than is done in a second or two for a request of usual size.
+/// Returns the largest decompressed size of all batches of a request: above what producers send,
+/// and within what a second or two of work can do for a request of usual size.
 fn unpacked_size_max(topics: &[TopicRequest]) -> usize {
     let partitions = topics.iter().flat_map(|topic| &topic.partition_data);
     let sizes = partitions.filter_map(|it| it.records.as_ref().map(Records::size));
@@ -320,8 +322,8 @@ fn unpacked_size_max(topics: &[TopicRequest]) -> usize {
         .max(UNPACKED_SIZE_MIN)
 }
 
-/// Whether Kafka says where the partition begins beside that error: it does once it has looked into the
-/// batch.
+/// Returns whether Kafka includes the log start in the answer with this error: it does once it has
+/// looked into the batch.
 fn is_told_with_its_start(error: &ProduceError) -> bool {
     match error {
         ProduceError::Rejected(
@@ -350,12 +352,12 @@ fn placed_at(index: i32, placed: &Placed) -> PartitionResponse {
     }
 }
 
-/// The records that are known to be the reason are named (KIP-467): clients tell the producer of each of
-/// them why, and of the others that they were in the same batch.
+/// Names the invalid records, where they are known (KIP-467): clients report the error for those,
+/// and for the others that they were in the same batch.
 fn refused_as(index: i32, error: ProduceError, log_start: Option<u64>) -> PartitionResponse {
     let (indexes, message) = match &error {
         ProduceError::NoKey { indexes } => {
-            (&indexes[..], "a record of a compacted topic has a key")
+            (&indexes[..], "a record of a compacted topic needs a key")
         }
         _ => (&[][..], ""),
     };

@@ -1,7 +1,7 @@
-//! SaslAuthenticate: a step of the mechanism's exchange, the last of which lets the client in.
+//! SaslAuthenticate: a message of the SASL exchange, the last of which admits the client.
 //!
-//! A password is checked apart from the threads that serve connections, a few at a time: it takes some
-//! milliseconds, and up to a second for users with many rounds.
+//! Passwords are checked outside of the threads that serve connections, a few at a time: a check
+//! takes some milliseconds, and up to a second for users with many iterations.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::kafka::sasl::{Denied, Exchange, Identity, PasswordCheck, Said, of_use
 use crate::kafka::scram::Failed;
 use crate::kafka::stall::Stall;
 
-/// As Kafka says it, whatever the reason.
+/// Kafka's text for all reasons.
 const REFUSED: &str = "Authentication failed: invalid credentials";
 
 pub(in crate::kafka) fn handle(client: &mut Client, tag: Tag, request: &Request) -> Handled {
@@ -61,7 +61,7 @@ impl Stall for Login {
     }
 }
 
-/// The user whose password it is, if it is a user's.
+/// Checks the password; returns the user if it is correct.
 async fn checked(room: Arc<Semaphore>, check: PasswordCheck) -> Option<Arc<User>> {
     let _permit = room.acquire_owned().await.ok()?;
     let checked = tokio::task::spawn_blocking(move || check.run()).await;
@@ -69,7 +69,7 @@ async fn checked(room: Arc<Semaphore>, check: PasswordCheck) -> Option<Arc<User>
 }
 
 fn admit(client: &mut Client, message: String, identity: Identity) -> Response {
-    // A client that is in already stays who it was: the exchange was for nothing.
+    // A client that is admitted already keeps its identity.
     if !client.is_admitted()
         && let Err(unadmitted) = client.admit(identity)
     {
@@ -81,13 +81,13 @@ fn admit(client: &mut Client, message: String, identity: Identity) -> Response {
 
 fn refuse(client: &Client, denied: Denied) -> Response {
     if denied == Denied::State {
-        let message = "there was no SaslHandshake before".to_owned();
+        let message = "SaslHandshake has to be sent first".to_owned();
         return failure(ErrorCode::IllegalSaslState, message);
     }
     client.count_refusal();
     tracing::info!(remote = client.remote(), %denied, "kafka client refused");
     let message = match denied {
-        // The credentials are right: the client may know what is wrong with the name.
+        // The credentials are valid, so the client may know what is wrong with the name.
         Denied::Forbidden(forbidden) => format!("Authentication failed: {forbidden}"),
         _ => REFUSED.to_owned(),
     };

@@ -1,4 +1,4 @@
-//! SaslHandshake: which mechanism a client is going to use.
+//! SaslHandshake: selects the SASL mechanism.
 
 use kafka::ErrorCode;
 use kafka::sasl_handshake::{Request, Response};
@@ -6,7 +6,7 @@ use kafka::sasl_handshake::{Request, Response};
 use crate::kafka::client::Client;
 use crate::kafka::sasl::{Exchange, Mechanism};
 
-/// Behind a handshake of this version bare bytes would follow, in no frame: it leads nowhere.
+/// After a handshake of this version, unframed bytes would follow, which is not supported.
 const UNFRAMED: i16 = 0;
 
 pub(in crate::kafka) fn answer(client: &mut Client, version: i16, request: &Request) -> Response {

@@ -1,25 +1,25 @@
-//! What DescribeUserScramCredentials and AlterUserScramCredentials share.
+//! The parts that DescribeUserScramCredentials and AlterUserScramCredentials share.
 
 use kafka::ErrorCode;
 use node::topics::Hash;
 
 use crate::kafka::errors::Failed;
 
-/// To whoever is none.
+/// The error for other clients than administrators.
 pub(super) const NOT_ADMIN: &str =
-    "only an administrator looks after users: telpher token add NAME --role admin";
+    "only an administrator may manage users: telpher token add NAME --role admin";
 
-/// Of a user that is not there.
+/// The error for a missing user.
 pub(super) const UNKNOWN: &str = "there is no such user";
 
-/// Of a user that is asked about more than once.
-pub(super) const TWICE: &str = "the user stands twice in the request";
+/// The error for a user that is named more than once.
+pub(super) const TWICE: &str = "the request names the user more than once";
 
-/// A mechanism of Kafka's numbers.
+/// Returns the mechanism of a number in Kafka.
 pub(super) fn hash(mechanism: i8) -> Result<Hash, Failed> {
     let hash = u8::try_from(mechanism).ok().and_then(Hash::from_u8);
     hash.ok_or_else(|| {
-        let message = "1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512";
+        let message = "unknown SCRAM mechanism: 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512";
         Failed::new(ErrorCode::UnsupportedSaslMechanism, message)
     })
 }

@@ -1,4 +1,4 @@
-//! SyncGroup: a member asks what it gets; the leader says what everybody gets.
+//! SyncGroup: returns a member's assignment; the leader sends the assignments of all.
 
 use kafka::sync_group::{Request, Response};
 use node::topics::{Caller, Synchronize};

@@ -1,4 +1,4 @@
-//! TxnOffsetCommit: how far a group has read, if a transaction is committed.
+//! TxnOffsetCommit: commits offsets of a group as a part of a transaction.
 
 use kafka::ErrorCode;
 use kafka::txn_offset_commit::{PartitionResponse, Request, Response, Topic, TopicResponse};
@@ -43,7 +43,7 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
 }
 
 fn response(topics: Vec<Topic>, codes: Vec<ErrorCode>) -> Response {
-    // Clients know that they are fenced here by the older number.
+    // For this API, clients handle fencing by the older error code.
     let mut codes = codes.into_iter().map(before_fencing);
     let topics = topics.into_iter().map(|topic| TopicResponse {
         name: topic.name,

@@ -1,4 +1,4 @@
-//! WriteTxnMarkers: ends of transactions, written by an administrator who clears one away by hand.
+//! WriteTxnMarkers: writes transaction markers for an administrator who ends a transaction by hand.
 
 use kafka::ErrorCode;
 use kafka::write_txn_markers::{
@@ -68,7 +68,7 @@ fn write(topics: &Topics, marker: &Marker) -> Vec<Writing> {
     writing
 }
 
-/// An answer for each partition: a client without the role may not end others' transactions.
+/// Returns an error for each partition: without the role, a client may not end other transactions.
 fn refuse(marker: &Marker) -> Vec<Writing> {
     let count = marker
         .topics

@@ -1,4 +1,4 @@
-//! What became of takes, as it goes out.
+//! Encoding of the outcomes of takes.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use model::ErrorCode;
 use node::quotas::{Denial, Desk, Outcome, Refused, Standing, Taken, Unit};
 use wire::{Admitted, Correlation, Denied, Hold, Outcomes};
 
-/// The answer that is being made; its memory is used again.
+/// The answer in preparation; its memory is reused.
 #[derive(Default)]
 pub(super) struct Answer {
-    /// Each limit that the outcomes speak of.
+    /// The limits that the outcomes refer to.
     limits: Vec<(Arc<str>, Unit)>,
     pub(super) outcomes: Vec<u8>,
-    /// The answer, when it is finished.
+    /// The finished answer.
     pub(super) frame: Vec<u8>,
 }
 
@@ -23,7 +23,7 @@ impl Answer {
         self.frame.clear();
     }
 
-    /// Adds what became of a take; the desk knows how its limits stand.
+    /// Adds the outcome of a take; the desk has the standings of its limits.
     pub(super) fn put(&mut self, desk: &Desk, taken: &Taken) {
         match &taken.outcome {
             Outcome::Admitted { hold, is_repeat } => {
@@ -49,7 +49,7 @@ impl Answer {
         }
     }
 
-    /// Adds how limits stand of which nothing was taken.
+    /// Adds the standings of limits, without a take.
     pub(super) fn put_standings(&mut self, desk: &Desk) {
         self.put_admitted(desk, Admitted::new(None, false, false));
     }
@@ -58,7 +58,7 @@ impl Answer {
         wire::Outcome::encode_refused(code, message, &mut self.outcomes);
     }
 
-    /// Makes the frame.
+    /// Encodes the frame.
     pub(super) fn finish(&mut self, at: Correlation) {
         let limits = self.limits.iter();
         let limits = limits.map(|(name, unit)| (&**name, unit.as_str()));
@@ -88,8 +88,8 @@ impl Answer {
     }
 }
 
-/// Where the answer names that limit. There are no more than 1,024 of one version; an answer in which
-/// more than 65,535 of several versions meet does not fit into a frame.
+/// Returns the index of a limit in the answer. One version has at most 1,024 limits; an answer with
+/// more than 65,535 limits of several versions does not fit into a frame.
 fn place(limits: &mut Vec<(Arc<str>, Unit)>, name: &Arc<str>, unit: Unit) -> u16 {
     let known = limits
         .iter()
@@ -112,7 +112,7 @@ fn encoded(limit: u16, standing: &Standing<'_>, now_ns: u64) -> wire::Standing {
     }
 }
 
-/// Debt without end is as good as debt that nobody can pay.
+/// Narrows a balance: a debt beyond the range is shown as the largest.
 fn narrow(have: i128) -> i64 {
     have.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
 }

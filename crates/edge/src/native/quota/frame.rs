@@ -1,7 +1,7 @@
-//! The answer to a TAKE of which something is decided later.
+//! The answer to a TAKE of which some outcomes are known later.
 //!
-//! What is known stands in the answer already; where something is missing there is a gap, which is
-//! filled in any order.
+//! Known outcomes are in the answer already; each missing one is a gap, and gaps are filled in any
+//! order.
 
 use std::ops::Range;
 use std::task::Waker;
@@ -12,23 +12,23 @@ use wire::Correlation;
 
 use super::answer::Answer;
 
-/// Behind how many bytes of outcomes it is, and behind how many gaps.
+/// The position of a gap: the number of outcome bytes before it, and the number of gaps before it.
 type Gap = (usize, usize);
 
-/// See the module's documentation.
+/// An answer with gaps.
 pub(super) struct Frame {
     pub(super) answer: Answer,
     gaps: Vec<(Gap, Parked)>,
-    /// What fills gaps: bytes behind those that were known at first.
+    /// The outcomes for gaps: ranges of bytes after those that were known at first.
     filled: Vec<(Gap, Range<usize>)>,
-    /// Bytes that were known at first.
+    /// The number of bytes that were known at first.
     known: usize,
-    /// What has to be on disk before it is told.
+    /// The record that has to be durable before the answer.
     pub(super) durable: Option<Durable>,
 }
 
 impl Frame {
-    /// What was known at first.
+    /// Creates an answer from the outcomes that are known at first.
     pub(super) fn new(
         answer: Answer,
         durable: Option<Durable>,
@@ -46,12 +46,12 @@ impl Frame {
         }
     }
 
-    /// How much is missing.
+    /// Returns the number of missing outcomes.
     pub(super) fn gap_count(&self) -> usize {
         self.gaps.len()
     }
 
-    /// Fills what can be; says when to look again, if anything is missing then.
+    /// Fills the gaps whose outcomes are known. If any is missing, returns when to poll again.
     pub(super) fn poll(&mut self, desk: &mut Desk, waker: &Waker) -> Option<Duration> {
         let mut pause: Option<Duration> = None;
         let gaps = std::mem::take(&mut self.gaps);
@@ -65,8 +65,8 @@ impl Frame {
                     let from = self.answer.outcomes.len();
                     self.answer.put(desk, &taken);
                     self.filled.push((gap, from..self.answer.outcomes.len()));
-                    // All of them go to one shard of the journal, in order: the newest is durable
-                    // last.
+                    // All of them are written to one shard of the journal, in order: the newest
+                    // becomes durable last.
                     self.durable = taken.durable.or(self.durable.take());
                 }
             }
@@ -74,7 +74,7 @@ impl Frame {
         pause
     }
 
-    /// Makes the frame of what is whole.
+    /// Encodes the frame from all outcomes.
     pub(super) fn finish(&mut self, at: Correlation) {
         if !self.filled.is_empty() {
             self.filled.sort_by_key(|(gap, _)| *gap);

@@ -1,4 +1,4 @@
-//! Answers of one connection that wait: for the disk, for a store, or until a limit lets a take pass.
+//! Waiting answers of one connection: for the disk, for the shared store, or for credit.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -14,55 +14,55 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::frame::Frame;
 use crate::native::outlet::{correlation, encode_failure};
 
-/// Answers that may wait for the disk, and their bytes; above either nothing is read.
+/// The limits on answers that wait for the disk, and on their bytes; above either nothing is read.
 const WAITING_MAX: usize = 8_192;
 const WAITING_SIZE_MAX: usize = 8 << 20;
-/// Takes that may wait for a limit.
+/// The largest number of takes that wait for credit.
 const PARKED_MAX: usize = 1_024;
 
-/// See the module's documentation.
+/// The waiting answers of one connection.
 #[derive(Default)]
 pub(super) struct Waits {
-    /// In the order of the questions.
+    /// Answers that wait for the disk, in the order of the requests.
     durable: VecDeque<Waiting>,
     durable_size: usize,
-    /// In no order: the queues are the node's.
+    /// Takes that wait for credit or for a store, in no order: the queues belong to the node.
     parked: Vec<Place>,
-    /// Takes that a store is asked about.
+    /// The number of takes that a store is asked about.
     asked: usize,
     bell: Arc<Bell>,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// What waits for the disk.
+/// An answer that waits for the disk.
 struct Waiting {
     tag: Ticket,
     durable: Durable,
     frame: Box<[u8]>,
 }
 
-/// What waits for a limit, or for the store that limits lie in.
+/// An answer that waits for credit, or for the store of the limits.
 struct Place {
     tag: Ticket,
     frame: Frame,
-    /// Whether a store is asked: that ends by itself, and soon.
+    /// True if it waits for a store, which ends soon and without a client's action.
     is_asking: bool,
-    /// When to look again, unless it is woken before.
+    /// When to poll again, unless it is woken before.
     again: Instant,
     woken: Arc<Woken>,
 }
 
-/// What became of takes that may wait.
+/// The outcome of parking takes.
 pub(super) enum Parking {
     /// They are decided.
     Done(Frame),
     /// They wait here.
     Waits,
-    /// It would have to wait, and there is no room for it.
+    /// They would have to wait, and there is no room.
     Full,
 }
 
-/// Whether one of them was woken.
+/// The waker of one waiting answer.
 struct Woken {
     is_woken: AtomicBool,
     bell: Arc<Bell>,
@@ -83,13 +83,13 @@ impl Wake for Woken {
 }
 
 impl Waits {
-    /// Whether so much waits that nothing more should be read.
+    /// Returns whether the limit on waiting answers is reached.
     pub(super) fn is_full(&self) -> bool {
         let is_asking = self.asked >= WAITING_MAX;
         is_asking || self.durable.len() >= WAITING_MAX || self.durable_size >= WAITING_SIZE_MAX
     }
 
-    /// Keeps an answer until what it rests on is on disk.
+    /// Stores an answer until the record that it depends on is durable.
     pub(super) fn push(&mut self, tag: Ticket, durable: Durable, frame: Box<[u8]>) {
         self.durable_size += frame.len();
         self.durable.push_back(Waiting {
@@ -99,7 +99,8 @@ impl Waits {
         });
     }
 
-    /// Hands out the frames that are due, in order; the task is woken for the oldest of the others.
+    /// Sends the answers whose records are durable, in order; the task is woken for the oldest of
+    /// the others.
     pub(super) fn poll_durable(&mut self, cx: &Context<'_>, mut send: impl FnMut(&[u8])) {
         while let Some(oldest) = self.durable.front() {
             let Poll::Ready(known) = oldest.durable.poll_durable(cx.waker()) else {
@@ -120,7 +121,7 @@ impl Waits {
         }
     }
 
-    /// Looks at takes for the first time.
+    /// Polls takes for the first time.
     pub(super) fn park(
         &mut self,
         tag: Ticket,
@@ -144,13 +145,13 @@ impl Waits {
             again,
             woken,
         });
-        // The timer may have to ring earlier.
+        // The timer may have to be set earlier.
         self.bell.note();
         Parking::Waits
     }
 
-    /// Takes that have waited and are decided now. Until there are none, the task is not woken for
-    /// the others.
+    /// Returns takes that have waited and are decided now. The task is woken for the others only
+    /// after this has returned `None`.
     pub(super) fn poll_parked(
         &mut self,
         cx: &mut Context<'_>,
@@ -177,7 +178,7 @@ impl Waits {
         }
     }
 
-    /// Looks at those that were woken and those whose time has come, until one is decided.
+    /// Polls the answers that were woken or are due, until one is decided.
     fn look(&mut self, desk: &mut Desk) -> Option<(Ticket, Frame)> {
         let now = Instant::now();
         for index in 0..self.parked.len() {
@@ -202,7 +203,7 @@ impl Waits {
         None
     }
 
-    /// The takes with that tag wait no more; false if there is none.
+    /// Cancels the takes of this tag; returns false if there are none.
     pub(super) fn cancel(&mut self, tag: Ticket) -> bool {
         let found = self.parked.iter().position(|place| place.tag == tag);
         let cancelled = found.map(|index| self.parked.swap_remove(index));

@@ -1,4 +1,4 @@
-//! What a connection has appended to topics, until that is as safe as it is to be.
+//! Appends of one connection to topics, which wait for the durability of their topic.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
@@ -13,11 +13,11 @@ use super::answer_refusal;
 use crate::native::outlet::{NativeOutlet, correlation};
 use crate::topics::Refused;
 
-/// Appends that may wait, and their bytes; above either nothing is read.
+/// The limits on waiting appends, and on their bytes; above either nothing is read.
 const WAITING_MAX: usize = 8_192;
 const WAITING_SIZE_MAX: usize = 8 << 20;
 
-/// In the order of the questions.
+/// The waiting appends, in the order of the requests.
 #[derive(Default)]
 pub(super) struct Appends {
     waiting: VecDeque<Waiting>,
@@ -26,7 +26,7 @@ pub(super) struct Appends {
 
 struct Waiting {
     tag: Ticket,
-    /// What the client was charged.
+    /// The record of the charge.
     charged: Durable,
     appending: Appending,
     size: usize,
@@ -53,7 +53,7 @@ impl Appends {
         self.waiting.len() >= WAITING_MAX || self.size >= WAITING_SIZE_MAX
     }
 
-    /// Answers what is known, in order; whether anything was.
+    /// Sends the answers that are known, in order; returns whether there were any.
     pub(super) fn poll(&mut self, cx: &Context<'_>, outlet: &NativeOutlet) -> bool {
         let mut has_answered = false;
         while let Some(oldest) = self.waiting.front_mut() {
@@ -80,7 +80,7 @@ impl Appends {
     }
 }
 
-/// The partition and the offset of each record, if all of them are there.
+/// Returns the partition and the offset of each record, if all were appended.
 fn places(told: Vec<Told>) -> Result<Vec<(u32, u64)>, Refused> {
     let failed = told.iter().find_map(|it| it.offset.as_ref().err());
     let Some(failed) = failed else {
@@ -91,10 +91,13 @@ fn places(told: Vec<Told>) -> Result<Vec<(u32, u64)>, Refused> {
     let there = told.iter().filter(|it| it.offset.is_ok()).count();
     match there {
         0 => Err(refused),
-        // To try again may double those.
+        // A retry may append those again.
         there => {
             let count = told.len();
-            let message = format!("{there} of {count} records are there; {}", refused.message);
+            let message = format!(
+                "{there} of {count} records were appended; {}",
+                refused.message
+            );
             Err(Refused::new(ErrorCode::Unconfirmed, message))
         }
     }

@@ -1,6 +1,7 @@
-//! Who reads partitions over a connection: once, or for as long as records come.
+//! The readers of partitions on one connection: for a READ once, for a FOLLOW until it is
+//! cancelled.
 //!
-//! One bell serves all of them: a reader that may go on rings it.
+//! All share one bell, which a reader that can continue rings.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -15,36 +16,36 @@ use super::{Place, answer_refusal};
 use crate::native::outlet::{NativeOutlet, correlation};
 use crate::topics::Refused;
 
-/// Items that go out ahead of the credit that comes back.
+/// The number of items that are sent before the client returns credit.
 const WINDOW: u32 = 64;
 
-/// Readers of one connection, at most.
+/// The most readers of one connection.
 const READERS_MAX: usize = 1_024;
 
-/// A client that leaves that much unread gets no more items until it has read.
+/// A client that leaves this many bytes unread gets no more items until it has read.
 const UNREAD_SIZE_MAX: usize = 1 << 20;
 
-/// What stands around records in an answer, and around a record there.
+/// The bytes around the records of an answer, and around each record.
 const AROUND: usize = 16;
 const RECORD_AROUND: usize = 20;
 
-/// Until when somebody reads.
+/// The end of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// What is there now.
+    /// After the present records.
     Read,
-    /// What comes, too.
+    /// When it is cancelled.
     Follow,
 }
 
-/// See the module's documentation.
+/// The readers of one connection.
 #[derive(Default)]
 pub(super) struct Readers {
     list: Vec<Reading>,
     bell: Option<Arc<Bell>>,
 }
 
-/// What a look after the readers came to.
+/// The result of polling the readers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Looked {
     pub(super) has_answered: bool,
@@ -62,12 +63,12 @@ struct Reading {
     item: Item,
 }
 
-/// An answer while it is filled.
+/// An item in preparation.
 #[derive(Default)]
 struct Item {
     records: Vec<u8>,
     count: u32,
-    /// Nothing more goes into it.
+    /// True if it is complete.
     is_full: bool,
 }
 
@@ -81,7 +82,7 @@ impl Readers {
         limit: Read,
     ) -> Result<(), Refused> {
         if self.list.len() >= READERS_MAX {
-            let message = format!("this connection reads {READERS_MAX} partitions, its limit");
+            let message = format!("too many readers on this connection (limit {READERS_MAX})");
             return Err(Refused::new(ErrorCode::Busy, message));
         }
         if kind == Kind::Read {
@@ -100,7 +101,7 @@ impl Readers {
         Ok(())
     }
 
-    /// Forgets who reads with that tag; false if nobody does.
+    /// Removes the reader of this tag; returns false if there is none.
     pub(super) fn end(&mut self, tag: Ticket) -> bool {
         let found = self.list.iter().position(|reading| reading.tag == tag);
         found.map(|at| self.list.swap_remove(at)).is_some()
@@ -122,7 +123,7 @@ impl Readers {
         }
     }
 
-    /// Sends every reader what is there for it, if anything has changed since the last time.
+    /// Sends the available records of every reader, if anything has changed since the last poll.
     pub(super) fn poll(&mut self, cx: &Context<'_>, outlet: &NativeOutlet) -> Looked {
         let mut looked = Looked::default();
         if self.list.is_empty() {
@@ -144,7 +145,7 @@ impl Readers {
     }
 }
 
-/// Whether somebody reads on.
+/// The state of a reader after a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
     Rests,
@@ -152,7 +153,7 @@ enum Look {
 }
 
 impl Reading {
-    /// Sends what is there, as far as there is credit.
+    /// Sends the available records, as far as there is credit.
     fn look(&mut self, waker: &Waker, outlet: &NativeOutlet, looked: &mut Looked) -> Look {
         while self.credit > 0 {
             if outlet.outbox.queued_size() > UNREAD_SIZE_MAX {
@@ -162,7 +163,7 @@ impl Reading {
             let is_whole = match self.fill(waker) {
                 Ok(is_whole) => is_whole,
                 Err(refused) => {
-                    // What was read goes out before.
+                    // Records that were read before the error are sent first.
                     if self.item.count > 0 {
                         self.send(outlet, looked);
                         if self.kind == Kind::Read {
@@ -185,13 +186,13 @@ impl Reading {
         Look::Rests
     }
 
-    /// Takes what is there into the item; whether it is to go out.
+    /// Reads available records into the item; returns whether it is to be sent.
     fn fill(&mut self, waker: &Waker) -> Result<bool, Refused> {
         while !self.item.is_full {
             match self.reader.poll_ready(waker) {
                 Poll::Pending => return Ok(self.item.count > 0),
                 Poll::Ready(ready) => match ready? {
-                    // Whoever reads what is there has seen it.
+                    // A READ has got all present records.
                     false => return Ok(self.kind == Kind::Read || self.item.count > 0),
                     true => self.take()?,
                 },
@@ -223,9 +224,9 @@ impl Reading {
     }
 
     fn send(&mut self, outlet: &NativeOutlet, looked: &mut Looked) {
-        // A topic that has gone meanwhile is told by the next look.
+        // If the topic was deleted meanwhile, the next poll reports it.
         let (start, end) = self.place.standing().unwrap_or_default();
-        // More may have come since: without records it says how far there are none.
+        // More records may have been appended since: an empty item ends where the reader is.
         let end = match self.item.count {
             0 => self.reader.next(),
             _ => end.max(self.reader.next()),
@@ -244,7 +245,8 @@ impl Reading {
 }
 
 impl Item {
-    /// Takes a record if it fits, or if it is the first; its size, if no frame holds it.
+    /// Adds a record if it fits, or if it is the first; the error is its size, if no frame can hold
+    /// it.
     fn take(&mut self, record: &Record<'_>, limit: &Read) -> Result<Wanted, usize> {
         let before = self.records.len();
         let mut headers = Vec::new();

@@ -21,15 +21,15 @@ fn with_secret(secret: &[u8]) -> impl FnOnce(&[u8]) -> Vec<u8> {
     move |bytes| hmac::sign(&key, bytes).as_ref().to_vec()
 }
 
-/// Milliseconds since 1970, when all of this happens.
+/// The time of the tests, in milliseconds since 1970.
 const NOW_MS: u64 = 1_700_000_000_500;
 
-/// Who shows a token, now.
+/// Returns the bearer of a token at that time.
 fn subject(jwt: &Jwt, token: &str) -> Result<String> {
     Ok(jwt.bearer(token, NOW_MS)?.subject)
 }
 
-/// Good for a minute.
+/// Claims that are valid for a minute.
 fn claims() -> Value {
     json!({ "sub": "billing", "exp": 1_700_000_060_u64, "iss": "us", "aud": ["slim"] })
 }
@@ -51,7 +51,7 @@ fn a_token_of_the_secret_has_its_subject() {
     let good = token("HS256", &claims(), with_secret(SECRET));
     assert!(is_jwt(&good));
     assert_eq!(subject(&jwt, &good).unwrap(), "billing");
-    // A file ends its last line.
+    // A file ends its last line with a newline.
     let jwt = Jwt::new(&[SECRET, b"\n"].concat(), None, None).unwrap();
     assert_eq!(subject(&jwt, &good).unwrap(), "billing");
 }
@@ -118,7 +118,7 @@ fn public_keys_verify_what_their_own_have_signed() {
     let sign = |bytes: &[u8]| pair.sign(bytes).as_ref().to_vec();
     let good = token("EdDSA", &claims(), sign);
     assert_eq!(subject(&jwt, &good).unwrap(), "billing");
-    // The public key is no secret that somebody may sign with.
+    // A public key must not be accepted as a secret.
     let confused = token("HS256", &claims(), with_secret(&public_key));
     assert!(subject(&jwt, &confused).is_err());
 

@@ -1,10 +1,10 @@
-//! The request for a WebSocket, and its answer (RFC 6455, 4.2).
+//! The WebSocket handshake (RFC 6455, 4.2).
 //!
-//! The path is not looked at: the port serves one thing. No sub-protocol is spoken and no extension
-//! agreed on. Whoever cannot write the head of a request shows his token as `?token=`.
+//! Any path is accepted: the port serves one protocol. There is no sub-protocol and no extension. A
+//! client that cannot set headers sends its token as `?token=`.
 //!
-//! A page in somebody's browser reaches what his machine reaches. So where nobody has to show a token,
-//! pages come in only from the machine itself.
+//! A web page can reach every address that its browser's machine reaches. So where no token is
+//! required, only pages from this machine are accepted.
 
 use std::convert::Infallible;
 use std::future::{poll_fn, ready};
@@ -30,22 +30,22 @@ use crate::slim::transport::Strange;
 
 const HEAD_SIZE_MAX: usize = 16 << 10;
 
-/// What every key is hashed with (RFC 6455, 1.3).
+/// The text that is hashed with every key (RFC 6455, 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// Bytes of a key.
+/// The size of a key, in bytes.
 const KEY_SIZE: usize = 16;
 
-/// What became of a request.
+/// The result of a request.
 enum Answered {
-    /// Who has come in by it.
+    /// The client is admitted.
     In(Box<Entered>),
-    /// He was told why not, and it is counted already.
+    /// The client is refused, and the refusal is counted already.
     Denied,
     Refused(StatusCode),
 }
 
-/// Answers the first request; who has come in and what he sends next, if he has.
+/// Answers the first request. Returns the admitted client and its connection, if it was admitted.
 pub(super) async fn answer(
     door: &Door,
     io: Io,
@@ -74,7 +74,7 @@ pub(super) async fn answer(
             finish(io, by).await;
             Err(Strange::Refused(status))
         }
-        // Whoever has sent no request at all has not asked for anything.
+        // A client without a request needs no answer.
         Some(Answered::Denied) | None => {
             finish(io, by).await;
             Ok(None)
@@ -82,7 +82,7 @@ pub(super) async fn answer(
     }
 }
 
-/// Lets the answer be read; the client may have gone.
+/// Lets the client read the response; it may have disconnected.
 async fn finish(mut io: Io, by: Instant) {
     let _ = timeout_at(by, io.shutdown()).await;
 }
@@ -98,7 +98,7 @@ fn judge(door: &Door, remote: &str, request: &Request<Incoming>) -> (Answered, R
     };
     if is_from_elsewhere(headers) && is_open(door) {
         let status = StatusCode::FORBIDDEN;
-        let why = "nobody has to show a token here: pages of other machines stay out";
+        let why = "web pages of other machines are refused while no token is required";
         return (Answered::Refused(status), refusal(status, why));
     }
     let mut shown = Shown::in_headers(headers);
@@ -121,7 +121,7 @@ fn judge(door: &Door, remote: &str, request: &Request<Incoming>) -> (Answered, R
     }
 }
 
-/// The key, if this asks for a WebSocket.
+/// Returns the key, if the request asks for a WebSocket.
 fn asked_with(headers: &HeaderMap) -> Option<&HeaderValue> {
     let has = |name: HeaderName, word: &str| {
         let values = headers.get_all(name).into_iter();
@@ -141,7 +141,7 @@ fn asked_with(headers: &HeaderMap) -> Option<&HeaderValue> {
     key.filter(|_| is_asked).filter(is_key)
 }
 
-/// Whether a page asks that comes from another machine.
+/// Returns whether a web page from another machine sends the request.
 fn is_from_elsewhere(headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(header::ORIGIN) else {
         return false;
@@ -172,7 +172,7 @@ fn refusal(status: StatusCode, why: &str) -> Response<String> {
 }
 
 fn set(response: &mut Response<String>, name: HeaderName, value: &str) {
-    // Ours are ASCII.
+    // Our own values are ASCII.
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
     }

@@ -1,7 +1,5 @@
-//! One batch of a compaction: its keys, and which of its records stay.
-//!
-//! A batch whose records cannot be read (it was produced before they were checked, or holds more than is
-//! unpacked) stays as it is: its keys do not count, and nothing of it goes.
+//! A batch whose records cannot be read (it was produced before records were checked, or exceeds
+//! the unpacking limit) is kept unchanged, and its keys do not supersede others.
 
 use ::topics::compaction::{Facts, Gather, Seen, Sweep, Verdict};
 use ::topics::{Ending, ProducerId};
@@ -14,20 +12,20 @@ use crate::topics::reader::Stored;
 /// The outcome of gathering the keys of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gathered {
-    /// All of them are gathered, or none of them counts.
+    /// All keys are gathered, or none of them counts.
     Whole,
-    /// There was no room for all of them.
+    /// The memory limit was reached before all keys were gathered.
     Full,
     /// The records cannot be read.
     Unreadable,
 }
 
-/// How much memory the keys of a batch may take.
+/// The memory limit for the keys of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
-    /// What the limit leaves.
+    /// The rest of the compaction's limit.
     Limited,
-    /// As much as they need: the first batch of a compaction, which would never be compacted otherwise.
+    /// Unlimited: for the first batch of a compaction, which could never be compacted otherwise.
     AsNeeded,
 }
 
@@ -39,7 +37,7 @@ pub(super) fn gather_keys(gather: &mut Gather, stored: &Stored, memory: Memory) 
     if !gather.wants(&seen) {
         return Gathered::Whole;
     }
-    // A batch that turns out to be unreadable half-way has no say about the keys before that either.
+    // A batch that turns out to be unreadable halfway must not supersede earlier keys either.
     let Some(payload) = readable(stored) else {
         return Gathered::Unreadable;
     };
@@ -60,7 +58,7 @@ pub(super) fn gather_keys(gather: &mut Gather, stored: &Stored, memory: Memory) 
     Gathered::Whole
 }
 
-/// The records of a batch, unpacked; `None` if not all of them can be read.
+/// Unpacks the records of a batch; `None` if not all of them can be read.
 fn readable(stored: &Stored) -> Option<Vec<u8>> {
     let (batch, _) = Batch::split(&stored.bytes).ok()?;
     let payload = unpack(&batch, UNPACKED_SIZE_MAX).ok()?;
@@ -68,18 +66,18 @@ fn readable(stored: &Stored) -> Option<Vec<u8>> {
     records.all(|record| record.is_ok()).then_some(payload)
 }
 
-/// What a compaction leaves of a batch.
+/// The result of compacting a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// Nothing.
+    /// No record is left.
     Nothing,
-    /// The batch as it is.
+    /// The batch is unchanged.
     Unchanged,
-    /// The batch with fewer records, or with a delete horizon.
+    /// The batch has fewer records, or a delete horizon.
     Rewritten(Vec<u8>),
 }
 
-/// Judges a batch.
+/// Compacts one batch.
 pub(super) fn judge(sweep: &mut Sweep, stored: &Stored) -> Left {
     let Some(seen) = seen(stored) else {
         return Left::Unchanged;
@@ -99,7 +97,7 @@ pub(super) fn judge(sweep: &mut Sweep, stored: &Stored) -> Left {
     }
 }
 
-/// The batch with those of its records that stay.
+/// Rewrites a batch with only the records for which `keep` is true.
 fn thin(stored: &Stored, delete_horizon_ms: i64, keep: impl Fn(&Record<'_>) -> bool) -> Left {
     let Some(payload) = readable(stored) else {
         return Left::Unchanged;
@@ -128,7 +126,8 @@ fn thin(stored: &Stored, delete_horizon_ms: i64, keep: impl Fn(&Record<'_>) -> b
     Left::Rewritten(bytes)
 }
 
-/// The facts that the engine judges a batch by; `None` for a control batch that holds no marker.
+/// Returns the facts by which the engine judges a batch; `None` for a control batch without a
+/// marker.
 fn seen(stored: &Stored) -> Option<Seen> {
     let header: &Header = &stored.header;
     let attributes = header.attributes;

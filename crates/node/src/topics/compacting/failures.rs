@@ -1,4 +1,4 @@
-//! Compactions that failed: which partitions wait for how long, and what is to be said about it.
+//! Failed compactions: the pause of each partition, and warnings for the log.
 
 use std::collections::HashMap;
 
@@ -7,15 +7,16 @@ use parking_lot::MutexGuard;
 use crate::store::Location;
 use crate::topics::Topics;
 
-/// How long a partition waits after the first failure; twice as long after each further one.
+/// The pause of a partition after its first failure, in nanoseconds; it doubles after each further
+/// one.
 const PAUSE_NS_MIN: u64 = 60 * NS_PER_S;
-/// How long it waits at most.
+/// The maximum pause, in nanoseconds.
 const PAUSE_NS_MAX: u64 = 24 * 3600 * NS_PER_S;
 const NS_PER_S: u64 = 1_000_000_000;
-/// Warnings that wait for somebody to log them.
+/// Maximum number of warnings that wait to be logged.
 const WARNINGS_MAX: usize = 64;
 
-/// See the module's documentation.
+/// Failed compactions; see the module docs.
 #[derive(Debug, Default)]
 pub(in crate::topics) struct Failures {
     pauses: HashMap<(u32, u64), Pause>,
@@ -29,13 +30,13 @@ struct Pause {
 }
 
 impl Failures {
-    /// Whether a partition is not to be compacted now.
+    /// Returns whether compaction of a partition is paused.
     pub(in crate::topics) fn is_paused(&self, at: Location, now_ns: u64) -> bool {
         let pause = self.pauses.get(&key(at));
         pause.is_some_and(|pause| now_ns < pause.until_ns)
     }
 
-    /// A compaction of that partition has failed.
+    /// Records a failed compaction of a partition.
     pub(super) fn add(&mut self, at: Location, now_ns: u64, reason: String) {
         let pause = self.pauses.entry(key(at)).or_insert(Pause {
             failures: 0,
@@ -51,12 +52,12 @@ impl Failures {
         ));
     }
 
-    /// A compaction of that partition has succeeded, or the partition is gone.
+    /// Forgets a partition's failures, after a success or when it was deleted.
     pub(super) fn forget(&mut self, at: Location) {
         self.pauses.remove(&key(at));
     }
 
-    /// Something about a topic is to be logged.
+    /// Queues a warning about a topic.
     pub(super) fn warn(&mut self, topic: &str, reason: String) {
         self.push(format!("compaction of topic {topic}: {reason}"));
     }
@@ -73,7 +74,7 @@ impl Topics {
         self.state.compaction_failures.lock()
     }
 
-    /// The warnings about compactions since the last call, each for one line of the log.
+    /// Returns the warnings about compactions since the last call, one per log line.
     pub fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.compaction_failures().warnings)
     }

@@ -1,4 +1,4 @@
-//! Producers that take each other's names, go on after errors, and are too slow.
+//! Producers that acquire each other's names, continue after errors, and exceed timeouts.
 
 use proptest::prelude::*;
 
@@ -8,9 +8,9 @@ const PRODUCERS: usize = 3;
 
 #[derive(Clone, Debug)]
 enum Doing {
-    /// Takes the name anew.
+    /// Acquires the name.
     Init(usize),
-    /// Goes on as what it is.
+    /// Continues with its present id and epoch.
     Bump(usize),
     Add(usize, u32),
     End(usize, bool),
@@ -35,9 +35,9 @@ const NAME: &str = "a";
 
 #[derive(Default)]
 struct Model {
-    /// What each producer believes to be.
+    /// The identity that each producer believes to have.
     held: [Option<Answer>; PRODUCERS],
-    /// How the transaction was said to end, as long as it is prepared.
+    /// The promised end of the transaction, while it is prepared.
     promised: Option<Ending>,
     newest: Option<Answer>,
 }

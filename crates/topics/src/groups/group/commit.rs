@@ -1,4 +1,4 @@
-//! Offsets: who may commit them, when they are forgotten.
+//! Commits of offsets: permission, expiry and deletion.
 
 use std::sync::Arc;
 
@@ -9,12 +9,13 @@ use super::super::record::{Marks, Record};
 use super::super::terms::{Caller, Mark, Refused};
 use super::{Group, Phase, Step};
 
-/// The type of those whose members are subscribed to topics.
+/// The protocol type of groups whose members are subscribed to topics.
 const CONSUMER: &str = "consumer";
 
 impl Group {
-    /// Whether somebody may commit, and that it lives. Without a generation it is no member, and may
-    /// if nobody is; in a transaction older clients do not say who they are.
+    /// Checks that the caller may commit, and counts the commit as a heartbeat. A caller without a
+    /// generation is not a member: it may commit if the group has no members. In a transaction,
+    /// older clients do not state their member id.
     pub(in super::super) fn check_commit(
         &mut self,
         caller: Caller<'_>,
@@ -31,7 +32,7 @@ impl Group {
         }
         self.check_caller(caller)?;
         if producer.is_none() {
-            // A member of this generation that has not been told what is assigned to it.
+            // A member of this generation that has not got its assignment yet.
             if matches!(self.phase, Phase::Completing { .. }) {
                 return Err(Refused::RebalanceInProgress);
             }
@@ -40,7 +41,7 @@ impl Group {
         Ok(())
     }
 
-    /// Commits, at once or when the transaction does.
+    /// Commits offsets, at once or with the transaction.
     pub(in super::super) fn commit(
         &mut self,
         producer: Option<ProducerId>,
@@ -66,7 +67,7 @@ impl Group {
         let marks = Marks {
             group: self.id.clone(),
             committed_ms: step.unix_ms,
-            // The top of the range stands for none.
+            // The largest value means none.
             expires_ms: expires_ms.filter(|it| *it < u64::MAX),
             marks: taken,
         };
@@ -80,7 +81,7 @@ impl Group {
         answers
     }
 
-    /// A transaction has ended. Nothing happens if it has committed nothing here, or has ended.
+    /// Ends a transaction. Does nothing if it has committed no offsets here, or has ended already.
     pub(in super::super) fn end_transaction(
         &mut self,
         producer: ProducerId,
@@ -97,7 +98,7 @@ impl Group {
         }
     }
 
-    /// Deletes offsets, but not of topics that the group is subscribed to.
+    /// Deletes offsets, except those of topics that the group is subscribed to.
     pub(in super::super) fn delete_offsets(
         &mut self,
         partitions: &[(&str, u32)],
@@ -119,7 +120,8 @@ impl Group {
         Ok(answers)
     }
 
-    /// A topic is gone: an offset says nothing about another one of that name.
+    /// Removes the offsets of a deleted topic, so that they do not apply to a new topic of its
+    /// name.
     pub(in super::super) fn forget_topic(&mut self, topic: &str, step: &mut Step<'_>) {
         let partitions = self.offsets.partitions(topic).into_iter();
         let gone = partitions.map(|it| (Box::from(topic), it)).collect();
@@ -137,7 +139,8 @@ impl Group {
         }
     }
 
-    /// Whether any member is subscribed to it, or may be: it does not say.
+    /// Returns whether any member is subscribed to the topic, or may be because it does not state
+    /// its topics.
     fn subscribes(&self, topic: &str) -> bool {
         self.members.values().any(|it| {
             let topics = it.profile.topics.as_ref();
@@ -145,8 +148,8 @@ impl Group {
         })
     }
 
-    /// Forgets what was not committed for too long: of a group without members everything, some time
-    /// after they left; of one with members what nobody is subscribed to any more.
+    /// Removes expired offsets: in a group without members all, some time after the last member
+    /// left; in a group with members those of topics without a subscriber.
     pub(in super::super) fn expire_offsets(&mut self, step: &mut Step<'_>) {
         let had_members = self.generation > 0;
         let may_forget = match self.phase {
@@ -173,7 +176,7 @@ impl Group {
         self.forget(over, step);
     }
 
-    /// It is no more.
+    /// The record of the group's deletion.
     pub(in super::super) fn gone_record(&self) -> Record {
         Record::Gone {
             group: Arc::clone(&self.id),

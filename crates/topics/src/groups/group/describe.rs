@@ -1,4 +1,4 @@
-//! A group, for people.
+//! Descriptions of a group for Kafka's tools.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ impl Group {
         }
     }
 
-    /// What was chosen and assigned is shown only while it holds.
+    /// Describes the group. Protocol and assignments are shown only while the group is stable.
     pub(in super::super) fn describe(&self) -> Description {
         let state = self.state();
         let is_stable = state == State::Stable;

@@ -1,4 +1,4 @@
-//! Joining: who may, as whom, and whether everybody has to join again for it.
+//! Joins: admission, member ids, and whether a rebalance is needed.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use super::super::member::{Member, Profile, after};
 use super::super::terms::{Join, Protocol, Refused, Token};
 use super::{Group, Phase, Step, end};
 
-/// Bytes that a member's name is longer than the name it is made from.
+/// The bytes that a member id has in addition to the name from which it is made.
 pub(in super::super) const ID_SIZE: usize = 37;
 
 impl Group {
-    /// Somebody joins. The answer is a decision, now or later.
+    /// Handles a join. A decision answers it, now or later.
     pub(in super::super) fn join(&mut self, token: Token, join: Join<'_>, step: &mut Step<'_>) {
         if let Err(refused) = self.let_in(token, join, step) {
             step.joined(token, Err(refused));
@@ -45,8 +45,8 @@ impl Group {
         Ok(())
     }
 
-    /// A generation has at most so many members, and they say at most so much. Who is in already
-    /// may stay, also if the limit was lowered, as long as not too many others have come again.
+    /// Checks the limits on members and on the size of their data. A present member may stay even
+    /// if the limit was lowered, unless too many others have joined before it.
     fn check_room(&self, join: &Join<'_>, step: &Step<'_>) -> Result<(), Refused> {
         let max = step.options.members_max;
         let place = join.instance.and_then(|it| self.instances.get(it));
@@ -74,14 +74,14 @@ impl Group {
         match size <= max {
             true => Ok(()),
             false => Err(Refused::TooLarge {
-                what: "what the members of the group say",
+                what: "the data of the group's members",
                 size,
                 max,
             }),
         }
     }
 
-    /// Whether there is a protocol that it and all members know.
+    /// Returns whether there is a protocol that the joining client and all members support.
     fn can_agree(&self, join: &Join<'_>) -> bool {
         if self.members.is_empty() {
             return !join.protocol_type.is_empty() && !join.protocols.is_empty();
@@ -91,7 +91,7 @@ impl Group {
             && names.any(|name| self.members.values().all(|it| it.profile.knows(name)))
     }
 
-    /// It is told who it is, and has to join as that within its session timeout.
+    /// Returns a new member id, with which the client has to join within its session timeout.
     fn expect(&mut self, id: Arc<str>, join: &Join<'_>, step: &Step<'_>) -> Result<(), Refused> {
         let max = step.options.members_max;
         if self.expected.len() >= max {
@@ -124,7 +124,7 @@ impl Group {
         self.prepare(step);
     }
 
-    /// A member that is known joins again.
+    /// Handles a join of a known member.
     fn rejoin(&mut self, token: Token, join: Join<'_>, step: &mut Step<'_>) {
         let Some((id, member)) = self.members.get_key_value(join.member) else {
             return step.joined(token, Err(Refused::UnknownMember));
@@ -133,7 +133,7 @@ impl Group {
         let is_same = member.profile.protocols == join.protocols;
         let leads = self.leader.as_ref() == Some(&id);
         match self.phase {
-            // It did not hear what it was told.
+            // The member did not receive the answer.
             Phase::Completing { .. } if is_same => {
                 let mut joined = self.joined(&id);
                 if leads {
@@ -142,7 +142,7 @@ impl Group {
                 self.heard(&id, step.now_ms);
                 step.joined(token, Ok(joined));
             }
-            // A leader that joins again has seen that something changed.
+            // A leader that joins again has seen a change.
             Phase::Stable { .. } if is_same && !leads => {
                 let joined = self.joined(&id);
                 self.heard(&id, step.now_ms);
@@ -155,7 +155,7 @@ impl Group {
         }
     }
 
-    /// What it said counts from now on, and it waits for the next generation.
+    /// Replaces the member's data; it waits for the next generation.
     fn update(&mut self, id: &str, token: Token, join: Join<'_>, step: &mut Step<'_>) {
         self.remember();
         let Some(member) = self.members.get_mut(id) else {
@@ -166,14 +166,14 @@ impl Group {
             assignment,
             ..Profile::of(join)
         };
-        // Whoever asks again has given up the question before.
+        // A new request of the member ends its previous one.
         if let Some(before) = member.joining.replace(token) {
             step.joined(before, Err(Refused::RebalanceInProgress));
         }
     }
 
-    /// A static member was restarted: it gets another identity, and the one before is nobody. If it
-    /// still wants what it wanted, nobody else notices.
+    /// Replaces a restarted static member: it gets a new member id, and the old one becomes
+    /// invalid. If its data is unchanged, no rebalance is needed.
     fn take_the_place_of(
         &mut self,
         old: &Arc<str>,
@@ -215,14 +215,15 @@ impl Group {
             joined.members = self.candidates();
             joined.skip_assignment = true;
         } else if let Some(leader) = leader_before {
-            // One that leads and does not know how to skip is told that another does.
+            // A leader that does not support skipping gets the old leader's id, so that it does not
+            // assign.
             joined.leader = leader;
         }
         step.joined(token, Ok(joined));
     }
 }
 
-/// Bytes of what it says, its identity to be made among them.
+/// Bytes of the member's data, including a member id that is still to be made.
 fn size(join: &Join<'_>) -> usize {
     let id = match join.member {
         "" => join.instance.unwrap_or(join.client_id).len() + ID_SIZE,
@@ -239,7 +240,7 @@ fn size(join: &Join<'_>) -> usize {
         + topics.sum::<usize>()
 }
 
-/// As Kafka makes them: a name, and a number in the form of a UUID.
+/// Returns a new member id as Kafka makes them: a name, and a number in the form of a UUID.
 fn new_id(name: &str, random: u128) -> Arc<str> {
     let hex = format!("{random:032x}");
     let parts = [

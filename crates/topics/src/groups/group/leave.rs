@@ -1,10 +1,10 @@
-//! Leaving.
+//! LeaveGroup: members leave the group.
 
 use super::super::terms::{Leaver, Refused};
 use super::{Group, Phase, Step};
 
 impl Group {
-    /// Several leave at once, each for itself; then the others join again.
+    /// Removes members, each for itself; then the others join again.
     pub(in super::super) fn leave(
         &mut self,
         leavers: &[Leaver<'_>],
@@ -30,7 +30,7 @@ impl Group {
         Ok(())
     }
 
-    /// Somebody is gone: a member, or only one that was expected.
+    /// Handles the removal of members, or of ids that were given out and not used.
     pub(super) fn gone(&mut self, were_members: bool, step: &mut Step<'_>) {
         match self.phase {
             Phase::Empty => {}

@@ -1,11 +1,11 @@
-//! What of a group is kept, and how it is made from that again.
+//! Records of a group, and its restore from them.
 
 use super::super::member::Member;
 use super::super::record::{Record, Snapshot};
 use super::{Group, Phase};
 
 impl Group {
-    /// As it stands.
+    /// The present state of the group.
     pub(super) fn snapshot(&self) -> Snapshot {
         let members = self.members.iter();
         Snapshot {
@@ -21,14 +21,14 @@ impl Group {
         }
     }
 
-    /// Its members are about to change: a restart would still bring back what was kept.
+    /// Remembers the recorded state before the members change: a restart would still restore it.
     pub(super) fn remember(&mut self) {
         if self.before.is_none() {
             self.before = self.kept().map(Box::new);
         }
     }
 
-    /// As it was kept last, if it was.
+    /// The state that was recorded last, if any.
     fn kept(&self) -> Option<Snapshot> {
         match (&self.before, &self.phase) {
             (Some(before), _) => Some(Snapshot::clone(before)),
@@ -39,16 +39,16 @@ impl Group {
         }
     }
 
-    /// Records that make it again.
+    /// Returns the records that restore the group.
     pub(in super::super) fn records(&self) -> impl Iterator<Item = Record> {
         let kept = self.kept().map(Record::Group);
         kept.into_iter().chain(self.offsets.records(&self.id))
     }
 
-    /// It was kept like this. Members are made when all is read.
+    /// Applies a recorded state. Its members get their deadlines when all records are read.
     pub(in super::super) fn restore(&mut self, snapshot: Snapshot) {
         let members = snapshot.members.into_iter();
-        // Without a generation a group is kept only because its offsets were deleted.
+        // A group without a generation is recorded only because its offsets were deleted.
         if snapshot.generation == 0 {
             self.offsets.emptied();
         }
@@ -69,7 +69,7 @@ impl Group {
         };
     }
 
-    /// All is read: from now on its members have to show that they live.
+    /// Ends the restore: from now on the members need heartbeats.
     pub(in super::super) fn resume(&mut self, now_ms: u64) {
         for member in self.members.values_mut() {
             member.heard(now_ms);

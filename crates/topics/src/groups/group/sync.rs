@@ -1,4 +1,4 @@
-//! What is assigned to whom.
+//! SyncGroup: assignments.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::super::terms::{Refused, Synced, Synchronize, Token};
 use super::{Group, Phase, Step};
 
 impl Group {
-    /// A member asks what is assigned to it. The answer is a decision, now or later.
+    /// Handles a sync. A decision answers it, now or later.
     pub(in super::super) fn sync(
         &mut self,
         token: Token,
@@ -51,14 +51,14 @@ impl Group {
     fn wait_for_assignment(&mut self, member: &str, token: Token, step: &mut Step<'_>) {
         if let Some(member) = self.members.get_mut(member) {
             member.has_synced = true;
-            // Whoever asks again has given up the question before.
+            // A new request of the member ends its previous one.
             if let Some(before) = member.syncing.replace(token) {
                 step.synced(before, Err(Refused::RebalanceInProgress));
             }
         }
     }
 
-    /// The leader has assigned: that is kept, then everybody who waits is told.
+    /// Stores the leader's assignments, records them, and answers all waiting syncs.
     fn assign(
         &mut self,
         assignments: &[(&str, &[u8])],
@@ -86,7 +86,8 @@ impl Group {
         Ok(())
     }
 
-    /// It cannot be kept: everybody who waits is told, and joins again.
+    /// Refuses assignments that exceed the size limit: all waiting syncs fail, and the members join
+    /// again.
     fn refuse_assignment(
         &mut self,
         size: usize,
@@ -94,7 +95,7 @@ impl Group {
         step: &mut Step<'_>,
     ) -> Result<(), Refused> {
         let refused = Refused::TooLarge {
-            what: "what the members of the group say and are assigned",
+            what: "the data and assignments of the group's members",
             size,
             max,
         };

@@ -1,10 +1,11 @@
-//! What happens because nothing happened.
+//! Timers of a group: sessions, rebalances and syncs.
 
 use super::super::member::after;
 use super::{Group, Patience, Phase, Step};
 
 impl Group {
-    /// When there is something to do, if nothing happens before. Never now, once it was done.
+    /// Returns when the next timer is due, if no event comes earlier. After [`Group::tick`] it is
+    /// never now.
     pub(in super::super) fn next_ms(&self) -> Option<u64> {
         let due_ms = match self.phase {
             Phase::Empty => None,
@@ -16,7 +17,7 @@ impl Group {
         members.chain(expected).chain(due_ms).min()
     }
 
-    /// Does what is due.
+    /// Handles all timers that are due.
     pub(in super::super) fn tick(&mut self, step: &mut Step<'_>) {
         let now_ms = step.now_ms;
         let expected = self.expected.len();
@@ -57,7 +58,7 @@ impl Group {
         }
     }
 
-    /// Who has joined and did not ask what is assigned to it is gone.
+    /// Removes members that have joined and not synced.
     fn remove_those_that_did_not_sync(&mut self, step: &mut Step<'_>) {
         let members = self.members.iter();
         let missing = members.filter(|(_, it)| !it.has_synced);

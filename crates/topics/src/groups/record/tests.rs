@@ -1,6 +1,6 @@
 use super::*;
 
-/// A record, and the bytes that it has been since the layout was made.
+/// Checks a record against its bytes, which never change.
 #[track_caller]
 fn golden(record: &Record, tag: u8, bytes: &[&[u8]]) {
     let bytes = bytes.concat();

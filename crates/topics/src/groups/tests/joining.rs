@@ -1,4 +1,4 @@
-//! Who gets into a generation, and when it begins.
+//! Joins, and the begin of generations.
 
 use super::*;
 

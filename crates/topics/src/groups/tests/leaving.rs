@@ -1,4 +1,4 @@
-//! Who goes, and what stays.
+//! Members that leave, and the state that stays.
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn several_leave_at_once_each_for_itself() {
          sync i#1: nothing of consumer range
          leave nobody/i: ok
          leave who: the group does not know that member
-         leave i#1/j: another member is that instance now
+         leave i#1/j: another member uses this group.instance.id
          leave nobody/k: the group does not know that member
          leave nobody: the group does not know that member
          leave j#2/j: ok

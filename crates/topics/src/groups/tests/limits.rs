@@ -1,4 +1,4 @@
-//! What is not let in.
+//! Requests above the limits.
 
 use super::*;
 
@@ -17,10 +17,10 @@ fn a_group_has_so_many_members_and_no_more() {
         ",
         "
          join a: a#1 in 1 of consumer range, a#1 leads a#1:m
-         join a: the group has 3 members, the limit
-         join d: the group has 3 members, the limit
+         join a: too many members in the group (limit 3)
+         join d: too many members in the group (limit 3)
          join b: the group rebalances
-         join d: the group has 3 members, the limit
+         join d: too many members in the group (limit 3)
         ",
     );
 }
@@ -38,7 +38,7 @@ fn so_many_are_told_an_identity_and_no_more() {
          join a: join as a#1
          join b: join as b#2
          join c: join as c#3
-         join d: the group has 3 members, the limit
+         join d: too many members in the group (limit 3)
         ",
     );
 }
@@ -82,8 +82,8 @@ fn there_are_so_many_groups_and_no_more() {
         r##"
          join a: a#1 in 1 of consumer range, a#1 leads a#1:m
          join a: a#2 in 1 of consumer range, a#2 leads a#2:m
-         join a: there are 2 groups, the limit
-         commit: there are 2 groups, the limit
+         join a: too many consumer groups (limit 2)
+         commit: too many consumer groups (limit 2)
          list: one "consumer" CompletingRebalance, two "consumer" CompletingRebalance
         "##,
     );
@@ -114,8 +114,8 @@ fn a_group_has_a_name() {
          list
         ",
         "
-         join a: a group has a name of 1 to 64 bytes
-         join a: a group has a name of 1 to 64 bytes
+         join a: a group name needs 1 to 64 bytes
+         join a: a group name needs 1 to 64 bytes
          list:
         ",
     );
@@ -132,10 +132,10 @@ fn names_and_protocols_are_bounded() {
          list
         ",
         "
-         join 0123456789012345678901234567890123456789012345678901234567890123456789: the longest name has 70, the limit is 64
-         join a: the longest name has 70, the limit is 64
-         join a: the list of protocols has 4, the limit is 3
-         commit 0123456789012345678901234567890123456789012345678901234567890123456789/0: the name of a topic has 70, the limit is 64
+         join 0123456789012345678901234567890123456789012345678901234567890123456789: the longest name has size 70 (limit 64)
+         join a: the longest name has size 70 (limit 64)
+         join a: the list of protocols has size 4 (limit 3)
+         commit 0123456789012345678901234567890123456789012345678901234567890123456789/0: the name of a topic has size 70 (limit 64)
          list:
         ",
     );
@@ -155,7 +155,7 @@ fn committed_offsets_are_bounded_but_one_of_them_can_be_committed_again() {
          commit: ok
          txn: ok
          commit t/0: ok
-         commit t/3: the group has 4 committed offsets, the limit
+         commit t/3: too many committed offsets in the group (limit 4)
          txn: ok
          offsets: t/0=2 (unstable) t/1=1 t/2=1
         ",
@@ -172,7 +172,7 @@ fn metadata_of_an_offset_is_bounded() {
         ",
         r##"
          commit: ok
-         commit t/0: 11 bytes of metadata, the limit is 10
+         commit t/0: the metadata has 11 bytes (limit 10)
          offsets: t/0=1 "0123456789"
         "##,
     );
@@ -194,7 +194,7 @@ fn a_member_may_be_called_longer_than_its_client_by_what_it_was_given() {
             "
              join {client}: join as {client}#1
              join {client}: {client}#1 in 1 of consumer range, {client}#1 leads {client}#1:m
-             join {client}: the member's name has 102, the limit is 101
+             join {client}: the member's name has size 102 (limit 101)
             "
         ),
     );
@@ -215,10 +215,10 @@ fn what_the_members_of_a_group_say_is_bounded() {
         ),
         &format!(
             "
-             join a: what the members of the group say has 1048, the limit is 1000
+             join a: the data of the group's members has size 1048 (limit 1000)
              join a: a#2 in 1 of consumer range, a#2 leads a#2:{long}
-             join b: what the members of the group say has 1096, the limit is 1000
-             join a: what the members of the group say has 1048, the limit is 1000
+             join b: the data of the group's members has size 1096 (limit 1000)
+             join a: the data of the group's members has size 1048 (limit 1000)
              sync a#2: nothing of consumer range
             "
         ),
@@ -245,8 +245,8 @@ fn an_assignment_that_is_too_long_to_be_kept_is_refused_and_everybody_joins_agai
          join a: a#1 in 1 of consumer range, a#1 leads a#1:m
          join a: a#1 in 2 of consumer range, a#1 leads a#1:m b#2:m
          join b: b#2 in 2 of consumer range, a#1 leads
-         sync a#1: what the members of the group say and are assigned has 1049, the limit is 1000
-         sync b#2: what the members of the group say and are assigned has 1049, the limit is 1000
+         sync a#1: the data and assignments of the group's members has size 1049 (limit 1000)
+         sync b#2: the data and assignments of the group's members has size 1049 (limit 1000)
          beat a#1: the group rebalances
          join a: a#1 in 3 of consumer range, a#1 leads a#1:m b#2:m
          join b: b#2 in 3 of consumer range, a#1 leads

@@ -1,4 +1,4 @@
-//! Who may commit, and what is forgotten.
+//! Commits and expiry of offsets.
 
 use super::*;
 

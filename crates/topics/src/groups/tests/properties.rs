@@ -1,4 +1,4 @@
-//! Several clients, a shell that loses what it has not synced, and any order of events.
+//! Several clients, a shell that loses unsynced records, and any order of events.
 
 mod shell;
 
@@ -11,17 +11,17 @@ const CLIENTS: usize = 4;
 
 #[derive(Clone, Debug)]
 enum Event {
-    /// A client does what a client would do next.
+    /// A client does the next usual step.
     Act {
         client: usize,
     },
-    /// A client commits, of its generation or of one before.
+    /// A client commits, in its generation or in an earlier one.
     Commit {
         client: usize,
         partition: u32,
         ago: i32,
     },
-    /// The same in a transaction.
+    /// A commit in a transaction.
     CommitInTransaction {
         client: usize,
         partition: u32,
@@ -31,29 +31,29 @@ enum Event {
         producer: ProducerId,
         committed: bool,
     },
-    /// Somebody who is no member.
+    /// A commit of a client that is not a member.
     CommitAsNobody {
         partition: u32,
     },
     Leave {
         client: usize,
     },
-    /// A client is killed, and is started again when it acts.
+    /// A client is killed, and is started again at its next step.
     Kill {
         client: usize,
     },
-    /// A client's connection is lost: it does not hear what it waits for, and may ask again.
+    /// A client loses its connection: it does not get its answer, and may ask again.
     Disconnect {
         client: usize,
     },
     Elapse {
         ms: u64,
     },
-    /// All go on in peace for a while.
+    /// All clients continue without faults for a while.
     Settle,
-    /// What was kept is durable, and what rests on it is answered.
+    /// All records are durable, and the answers that wait for them are sent.
     Flush,
-    /// The node is killed, and started again.
+    /// The node is killed and restarted.
     Crash,
 }
 

@@ -1,4 +1,4 @@
-//! What is there after a restart.
+//! Groups after a restart.
 
 use super::*;
 
@@ -103,7 +103,7 @@ fn a_static_member_has_its_place_after_a_restart() {
          join a: i#1 in 1 of consumer range, i#1 leads i#1(i):m
          sync i#1: x of consumer range
          join a: i#2 in 1 of consumer range, i#2 leads i#2(i):m, assigned already
-         beat i#1: another member is that instance now
+         beat i#1: another member uses this group.instance.id
         ",
     );
 }

@@ -1,4 +1,4 @@
-//! What runs a script of [`check`](super::check) and writes its transcript.
+//! Runs a script of [`check`](super::check) and writes its transcript.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,13 +11,13 @@ pub(super) struct World {
     now_ms: u64,
     log: Vec<Record>,
     joins: u128,
-    /// Who waits, by token.
+    /// The waiting clients, by token.
     waiting: BTreeMap<Token, String>,
     next_token: u64,
     pub(super) out: String,
 }
 
-/// The words of a line that are options, and the others.
+/// Splits the words of a line into options and others.
 struct Words<'a> {
     plain: Vec<&'a str>,
     options: BTreeMap<&'a str, &'a str>,
@@ -69,7 +69,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// `a#1` as the engine makes it.
+/// Converts `a#1` to the engine's member id.
 fn long(id: &str) -> String {
     match id.split_once('#') {
         Some((client, number)) => format!("{client}-00000000-0000-0000-0000-{number:0>12}"),
@@ -78,7 +78,7 @@ fn long(id: &str) -> String {
     }
 }
 
-/// And back.
+/// Converts a member id to the form `a#1`.
 fn short(text: &str) -> String {
     let mut parts = text.split("-00000000-0000-0000-0000-");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -312,7 +312,7 @@ impl World {
         self.take(out);
     }
 
-    /// One line if all is as it should be, or refused; else one for each.
+    /// Writes one line if all succeeded or the request was refused, or else one for each.
     fn each(
         &mut self,
         what: &str,

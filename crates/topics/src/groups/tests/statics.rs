@@ -1,4 +1,4 @@
-//! Static members: who is the same after a restart.
+//! Static members, which keep their place over restarts.
 
 use super::*;
 
@@ -56,12 +56,12 @@ fn who_lost_its_place_is_fenced_whatever_it_asks() {
          join a: i#1 in 1 of consumer range, i#1 leads i#1(i):m
          sync i#1: nothing of consumer range
          join a: i#2 in 1 of consumer range, i#1 leads
-         beat i#1: another member is that instance now
-         sync i#1: another member is that instance now
-         commit: another member is that instance now
-         txn: another member is that instance now
-         join a: another member is that instance now
-         leave i#1/i: another member is that instance now
+         beat i#1: another member uses this group.instance.id
+         sync i#1: another member uses this group.instance.id
+         commit: another member uses this group.instance.id
+         txn: another member uses this group.instance.id
+         join a: another member uses this group.instance.id
+         leave i#1/i: another member uses this group.instance.id
          beat i#1: the group does not know that member
          commit: ok
         ",
@@ -93,7 +93,7 @@ fn who_lost_its_place_while_it_waits_is_told_at_once() {
          sync b#2: the group rebalances
          sync i#4: the group rebalances
          join a: the group rebalances
-         join a: another member is that instance now
+         join a: another member uses this group.instance.id
          join b: b#2 in 3 of consumer range, i#7 leads
          join c: c#5 in 3 of consumer range, i#7 leads
          join a: i#7 in 3 of consumer range, i#7 leads b#2:m c#5:m i#7(i):m
@@ -193,7 +193,7 @@ fn a_static_member_that_comes_back_before_the_leader_has_assigned_makes_everybod
          sync i#1: x of consumer range
          join a: i#1 in 3 of consumer range, i#1 leads i#1(i):m j#2(j):other
          join b: j#2 in 3 of consumer range, i#1 leads
-         sync j#2: another member is that instance now
+         sync j#2: another member uses this group.instance.id
          join a: i#1 in 4 of consumer range, i#1 leads i#1(i):m j#6(j):m
          join b: j#6 in 4 of consumer range, i#1 leads
         ",

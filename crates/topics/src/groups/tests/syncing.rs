@@ -1,4 +1,4 @@
-//! What is assigned to whom, and what a heartbeat says.
+//! Assignments, and the answers to heartbeats.
 
 use super::*;
 

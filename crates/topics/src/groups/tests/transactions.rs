@@ -1,4 +1,4 @@
-//! Offsets that count when a transaction does.
+//! Offsets that are committed by transactions.
 
 use super::*;
 

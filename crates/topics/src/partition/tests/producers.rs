@@ -1,4 +1,4 @@
-//! Idempotence: what a producer sends twice is there once.
+//! Idempotence: a batch that a producer sends twice is stored once.
 
 use super::check;
 
@@ -82,8 +82,8 @@ fn a_new_epoch_begins_at_0_and_ends_the_one_before() {
         "send 7 0 0 1: 0
          send 7 1 1 1: sequence 1 of producer 7 does not follow -1
          send 7 1 0 1: 1
-         send 7 0 1 1: epoch 0 of producer 7 is over, it is at 1
-         send 7 0 0 1: epoch 0 of producer 7 is over, it is at 1
+         send 7 0 1 1: epoch 0 of producer 7 is fenced by epoch 1
+         send 7 0 0 1: epoch 0 of producer 7 is fenced by epoch 1
          producers: 7 at 1.0",
     );
 }

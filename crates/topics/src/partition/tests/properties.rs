@@ -1,4 +1,4 @@
-//! Random lives of a partition, against a bystander that keeps every record.
+//! Random histories of a partition, compared with a model that keeps every record.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,21 +10,21 @@ const PRODUCERS: i64 = 4;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Records of nobody.
+    /// Records without a producer.
     Plain {
         count: u32,
     },
-    /// What the producer sends next.
+    /// The producer's next batch.
     Send {
         producer: i64,
         count: u32,
     },
-    /// What it sent before, by how many batches ago.
+    /// A batch that it sent before, by how many batches ago.
     Again {
         producer: i64,
         back: usize,
     },
-    /// A sequence that is not next.
+    /// A sequence that is not the next one.
     Gap {
         producer: i64,
         by: i32,
@@ -46,7 +46,7 @@ enum Step {
     },
     Snapshot,
     Restart,
-    /// What is not durable is lost.
+    /// A crash: records that are not durable are lost.
     Crash,
 }
 
@@ -69,17 +69,17 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a producer knows of itself.
+/// A producer's own state.
 #[derive(Clone, Debug, Default)]
 struct Sender {
     epoch: i16,
     next: i32,
     in_transaction: bool,
-    /// Of its epoch: what it sent and which offset it was given.
+    /// The batches of its epoch, and their offsets.
     sent: Vec<(Batch, u64)>,
 }
 
-/// What became of a record.
+/// The fate of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Plain,
@@ -92,9 +92,9 @@ enum Fate {
 struct Bystander {
     world: World,
     senders: HashMap<i64, Sender>,
-    /// Each record, whose it is and what became of it.
+    /// Each record, its producer and its fate.
     records: Vec<(i64, Fate)>,
-    /// Where the marker of each that has one is.
+    /// The offset of the marker of each record that has one.
     ends: BTreeMap<usize, u64>,
 }
 
@@ -143,7 +143,7 @@ impl Bystander {
         sender.sent.push((batch, offset));
     }
 
-    /// A duplicate gets the offset it has or, above five, none.
+    /// A duplicate gets its earlier offset or, beyond five batches, none.
     fn again(&mut self, producer: i64, back: usize) {
         let sent = &self.senders[&producer].sent;
         let Some(at) = sent.len().checked_sub(back) else {
@@ -198,8 +198,8 @@ impl Bystander {
         self.records.push((producer, Fate::Marker));
     }
 
-    /// What is left is what was durable. Then a coordinator aborts what its producers were in, each in
-    /// its next epoch.
+    /// After a crash only durable records are left. Then a coordinator aborts the open
+    /// transactions, each in its next epoch.
     fn crash(&mut self) {
         let durable = self.world.partition.high_watermark();
         let is_durable = |kept: &Kept| match kept {
@@ -247,7 +247,7 @@ impl Bystander {
             Step::Again { producer, back } => self.again(producer, back),
             Step::Gap { producer, by } => self.gap(producer, by),
             Step::Epoch { producer } => {
-                // As a coordinator does it: what was open is aborted in the new epoch.
+                // As a coordinator does: an open transaction is aborted in the new epoch.
                 let sender = self.senders.get_mut(&producer).expect("a sender");
                 let before = std::mem::take(sender);
                 sender.epoch = before.epoch + 1;
@@ -308,7 +308,7 @@ impl Bystander {
                 "{at} is below {stable} and not settled"
             );
         }
-        // Nothing else holds it back.
+        // Nothing else holds the last stable offset back.
         if stable < durable {
             let fate = self.records[stable as usize];
             let is_open = fate.1 == Fate::Open;
@@ -320,8 +320,8 @@ impl Bystander {
         self.read(start, start.midpoint(stable));
     }
 
-    /// Reads as a consumer does: a producer's records are skipped from the first offset that it is
-    /// told of to the producer's next marker.
+    /// Reads as a consumer does: a producer's records are skipped from the reported first offset to
+    /// the producer's next marker.
     fn read(&self, from: u64, end: u64) {
         let partition = &self.world.partition;
         let mut told: Vec<_> = partition.aborted(from, end).collect();

@@ -1,4 +1,4 @@
-//! What readers are shown, and what is kept for them.
+//! Visibility for readers, and retention.
 
 use super::check;
 

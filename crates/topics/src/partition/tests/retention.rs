@@ -1,4 +1,4 @@
-//! Which records retention by time deletes, and from when on.
+//! Retention by time: the deleted records, and from when on.
 
 use super::*;
 

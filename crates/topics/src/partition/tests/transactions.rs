@@ -105,8 +105,8 @@ fn a_marker_of_a_newer_epoch_fences_and_one_of_an_older_is_refused() {
          producers",
         "txn 7 0 0 1: 0
          abort 7 1: 1
-         txn 7 0 1 1: epoch 0 of producer 7 is over, it is at 1
-         abort 7 0: epoch 0 of producer 7 is over, it is at 1
+         txn 7 0 1 1: epoch 0 of producer 7 is fenced by epoch 1
+         abort 7 0: epoch 0 of producer 7 is fenced by epoch 1
          txn 7 1 0 1: 2
          producers: 7 at 1.0 since 2",
     );
@@ -123,7 +123,7 @@ fn a_coordinator_of_an_older_epoch_is_refused() {
         "txn 7 0 0 1: 0
          commit 7 0 5: 1
          txn 7 0 1 1: 2
-         commit 7 0 4: coordinator epoch 4 is over, it is at 5
+         commit 7 0 4: coordinator epoch 4 is fenced by epoch 5
          commit 7 0 5: 3",
     );
 }
@@ -136,7 +136,7 @@ fn in_a_transaction_nothing_is_sent_outside_of_it() {
          commit 7 0
          send 7 0 1 1",
         "txn 7 0 0 1: 0
-         send 7 0 1 1: producer 7 is in a transaction and the batch is not
+         send 7 0 1 1: producer 7 has an open transaction, but the batch is not transactional
          commit 7 0: 1
          send 7 0 1 1: 2",
     );

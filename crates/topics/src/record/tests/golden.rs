@@ -1,4 +1,4 @@
-//! The layouts as they stand on disks: never regenerated.
+//! The layouts on disk: never regenerated.
 
 use super::*;
 use crate::index::Block;
@@ -78,7 +78,7 @@ fn a_partition_without_append_times_counts_from_when_it_was_written() {
     let bytes = UNDATED.concat();
     Partition::decode(&bytes, Limits::default()).unwrap_err();
     let read = Partition::decode_undated(&bytes, Limits::default(), 9).unwrap();
-    // The marker's time is not in it.
+    // The record does not contain the marker's time.
     let mut expected = partition();
     let date = |block: &mut Block| {
         block.dated_ms = 8;
@@ -88,7 +88,7 @@ fn a_partition_without_append_times_counts_from_when_it_was_written() {
     assert_eq!((read.records, read.partition), (3, expected));
 }
 
-/// The layout before append times were kept.
+/// The layout before append times were stored.
 const UNDATED: &[&[u8]] = &[
     b"\x03\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
     b"\x01\0\0\0\x04\0\0\0\x01\0\0\0\0\0\0\0",

@@ -1,8 +1,8 @@
-//! Calls of agents: what a node says is due, as a request; what comes back, as a message.
+//! Calls of agents: turns due work of the node into requests, and answers into messages.
 //!
-//! An answer of one piece is appended ([`whole`]). One that is streamed is shown to whoever watches
-//! while it comes ([`streamed`]). 202 and 204 promise an answer by a message of the agent's own.
-//! Whatever may wait for the disk is done apart from the threads that serve connections.
+//! A complete answer is appended ([`whole`]). A streamed one is shown to watchers while it arrives
+//! ([`streamed`]). Status 202 or 204 promises an answer as a message of the agent's own. Work that
+//! may wait for the disk runs off the threads that serve connections.
 
 mod streamed;
 mod whole;
@@ -27,22 +27,22 @@ use crate::http::conversations::context::render;
 use crate::http::conversations::outgoing::{push, push_number, push_text};
 use crate::http::conversations::state::push_member;
 
-/// How long the whole of an answer may take.
+/// Longest time for a complete answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(3600);
 
-/// Bytes of an answer that is no success that a dead letter shows, at most.
+/// Bytes of a failed answer's body that a dead letter shows.
 const REASON_SIZE_MAX: usize = 300;
 
-/// How long the disk may take.
+/// Longest wait for the disk.
 const DISK_LIMIT: Duration = Duration::from_secs(30);
 
-/// Parts of earlier answers that are passed over.
+/// Most parts of earlier answers to skip when choosing an answer's id.
 const PARTS_MAX: u32 = 16;
 
-/// How soon a failure to tend is tried again.
+/// Pause before due work is looked for again after a failure.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Calls the agents of `node` for ever.
+/// Calls the agents of `node` until the node has no webhooks.
 pub async fn call_agents(node: Handle, caller: Arc<dyn Caller>) {
     let mut calls = JoinSet::new();
     loop {
@@ -52,11 +52,11 @@ pub async fn call_agents(node: Handle, caller: Arc<dyn Caller>) {
             Ok(Some(Ok(tended))) => Some(tended),
             Ok(None) => return,
             Ok(Some(Err(refusal))) => {
-                tracing::warn!(reason = refusal.message, "agents are not called now");
+                tracing::warn!(reason = refusal.message, "calls of agents are suspended");
                 None
             }
             Err(error) => {
-                tracing::error!(%error, "looking after agents ended early");
+                tracing::error!(%error, "the task that schedules agent calls failed");
                 None
             }
         };
@@ -73,7 +73,7 @@ pub async fn call_agents(node: Handle, caller: Arc<dyn Caller>) {
     }
 }
 
-/// Waits for something to do.
+/// Waits until work may be due, or a pause has passed.
 async fn wait(node: &Handle, calls: &mut JoinSet<()>, again_in: Option<Duration>) {
     let mut pause = again_in.map(|pause| Box::pin(tokio::time::sleep(pause)));
     poll_fn(|cx| {
@@ -90,11 +90,11 @@ async fn wait(node: &Handle, calls: &mut JoinSet<()>, again_in: Option<Duration>
     .await;
 }
 
-/// What became of a call.
+/// The outcome of a call.
 enum Outcome {
     Answered,
     Later,
-    /// Nobody waits for it any more.
+    /// The answer is no longer wanted.
     Ended,
     Failed {
         status: u16,
@@ -112,7 +112,7 @@ impl Outcome {
         }
     }
 
-    /// What the agent said makes no sense.
+    /// A failure that another call would not repair: the answer is invalid.
     fn wrong(status: u16, reason: impl Into<String>) -> Self {
         Self::failed(status, Retry::Never, reason)
     }
@@ -139,24 +139,24 @@ impl From<Refusal> for Outcome {
     }
 }
 
-/// Makes a call and says what became of it.
+/// Makes a call and reports its outcome to the node.
 async fn make(call: Call, node: Handle, caller: Arc<dyn Caller>) {
     let answering = tokio::time::timeout(ANSWER_LIMIT, ask(&call, &node, &*caller));
     let outcome = match answering.await {
         Ok(Ok(outcome) | Err(outcome)) => outcome,
-        Err(_) => Outcome::failed(0, Retry::Later, "the answer has no end"),
+        Err(_) => Outcome::failed(0, Retry::Later, "the answer took longer than an hour"),
     };
     match outcome {
         Outcome::Answered => call.answered(),
         Outcome::Later => call.later(),
-        Outcome::Ended => call.failed(0, Retry::Later, "nobody waits for it any more"),
+        Outcome::Ended => call.failed(0, Retry::Later, "the answer is no longer wanted"),
         Outcome::Failed {
             status,
             again,
             reason,
         } => {
             let (agent, attempt) = (call.agent(), call.attempt());
-            tracing::warn!(agent, attempt, status, reason, "an agent has not answered");
+            tracing::warn!(agent, attempt, status, reason, "a call of an agent failed");
             call.failed(status, again, &reason);
         }
     }
@@ -208,7 +208,7 @@ async fn hear(call: &Call, node: &Handle, mut response: Response) -> Result<Outc
     }
 }
 
-/// What an answer that is no success says: its status, and how its body begins.
+/// Describes a failed answer: its status and the beginning of its body.
 async fn reason(call: &Call, response: &mut Response) -> Result<String, Outcome> {
     let status = response.status;
     let piece = match next(call, &mut response.body).await {
@@ -228,7 +228,7 @@ async fn reason(call: &Call, response: &mut Response) -> Result<String, Outcome>
     })
 }
 
-/// What is asked: `{delivery_id, conversation, from_seq, to_seq, attempt, context}`.
+/// Builds the request body: `{delivery_id, conversation, from_seq, to_seq, attempt, context}`.
 fn body(call: &Call, context: &ContextRead) -> Result<Vec<u8>, Outcome> {
     let mut out = Vec::new();
     push(&mut out, b"{\"delivery_id\":");
@@ -252,20 +252,20 @@ fn body(call: &Call, context: &ContextRead) -> Result<Vec<u8>, Outcome> {
     Ok(out)
 }
 
-/// Has something done that may wait for the disk.
+/// Runs work that may wait for the disk on a blocking thread.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => {
-            let message = format!("it ended early: {error}");
+            let message = format!("the task failed: {error}");
             Err((ErrorCode::Internal, message).into())
         }
     }
 }
 
-/// The same of something that is told when it is on the disk.
+/// Runs such work and waits until its result is on disk.
 async fn kept<T: Send + 'static>(
     work: impl FnOnce() -> Result<Pending<T>, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
@@ -275,11 +275,15 @@ async fn kept<T: Send + 'static>(
 async fn durable<T>(pending: Pending<T>) -> Result<T, Refusal> {
     match tokio::time::timeout(DISK_LIMIT, pending).await {
         Ok(outcome) => outcome,
-        Err(_) => Err((ErrorCode::Unconfirmed, "not on the disk in time".to_owned()).into()),
+        Err(_) => Err((
+            ErrorCode::Unconfirmed,
+            "the write was not on disk in time".to_owned(),
+        )
+            .into()),
     }
 }
 
-/// The next piece of an answer; `Ok(None)` at its end.
+/// Returns the next piece of an answer; `Ok(None)` at its end.
 async fn next(call: &Call, body: &mut Pin<Box<dyn Body>>) -> Result<Option<Bytes>, Outcome> {
     let next = poll_fn(|cx| match call.poll_ended(cx) {
         Poll::Ready(()) => Poll::Ready(Err(Outcome::Ended)),
@@ -288,20 +292,21 @@ async fn next(call: &Call, body: &mut Pin<Box<dyn Body>>) -> Result<Option<Bytes
     Ok(next.await??)
 }
 
-/// What it means that the id of an answer is taken: `None` if only a part of one has it.
+/// Interprets the refusal of an answer's id: the outcome of the call, or `None` if only a part of
+/// an answer has this id.
 async fn taken(call: &Call, refusal: Refusal) -> Result<Option<Outcome>, Outcome> {
     match (refusal.code, refusal.details.seq) {
         (ErrorCode::IdReused, Some(seq)) => match aside(call.is_answer(seq)).await? {
-            // The agent has answered by a message of its own.
+            // The agent has answered with a message of its own.
             true => Ok(Some(Outcome::Answered)),
             false => Ok(None),
         },
-        // It is being streamed by the agent itself.
+        // The agent is streaming the answer itself.
         (ErrorCode::IdReused, None) => Ok(Some(Outcome::Later)),
         _ => Err(refusal.into()),
     }
 }
 
 fn nothing() -> Refusal {
-    (ErrorCode::Unavailable, "the node keeps nothing".to_owned()).into()
+    (ErrorCode::Unavailable, "the node has no storage".to_owned()).into()
 }

@@ -1,4 +1,4 @@
-//! How an agent is reached and called, as it is written.
+//! Agent settings in requests.
 
 use model::Name;
 use node::conversations::Policy;
@@ -10,56 +10,56 @@ use crate::http::body::{self, wrong_at};
 use crate::http::conversations::policy::PolicyDocument;
 use crate::http::problem::Problem;
 
-/// Headers that are sent with a call, at most.
+/// Most headers sent with a call.
 const HEADERS_MAX: usize = 32;
 
-/// Longest text of the settings.
+/// Longest text of the settings, in bytes.
 const TEXT_MAX: usize = 8 << 10;
 
-/// Longest waiting that can be asked for: a day.
+/// Longest configurable wait: a day.
 const WAIT_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
 
-/// The budget of the window that an agent is sent, in tokens, when nobody says otherwise.
+/// Default budget, in tokens, of the window sent to an agent.
 const BUDGET: u32 = 8_000;
 
-/// How an agent is reached and called; what is not said stays as it is.
+/// Settings of an agent. Absent fields keep their values.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = AgentSettings)]
 pub(crate) struct AgentSettings {
-    /// Where it is called by HTTP, if the configuration lets it: `webhook.allow`. Without one, or
-    /// with an empty one, it is called by its name, `conversation` being the method.
+    /// URL to call; `webhook.allow` must permit it. If absent or empty, the agent is called by its
+    /// name with the RPC method `conversation`.
     #[schema(example = "https://bots.example.com/support")]
     url: Option<String>,
-    /// What calls are signed with, as Standard Webhooks has it: `whsec_` and 24 to 64 bytes in Base64.
-    /// Empty for no signature.
+    /// Secret that signs calls (Standard Webhooks): `whsec_` and 24 to 64 bytes in Base64. Empty
+    /// for unsigned calls.
     secret: Option<String>,
-    /// How long the beginning of an answer may take, and each piece of it.
+    /// Longest wait for the beginning of an answer, and for each further piece.
     #[schema(example = 30000)]
     timeout_ms: Option<u64>,
-    /// How long an answer may take that was promised with 202.
+    /// Longest wait for an answer that was promised with status 202.
     #[schema(example = 600000)]
     answer_ms: Option<u64>,
-    /// It is called when nobody has said anything for so long.
+    /// The agent is called after this time without a new message.
     #[schema(example = 200)]
     debounce_ms: Option<u64>,
-    /// But no longer than this after the first message.
+    /// The agent is called at the latest this long after the first message.
     #[schema(example = 2000)]
     max_wait_ms: Option<u64>,
-    /// What a message does while it answers: `queue` (the default), `interrupt` or `reject`.
+    /// Effect of a message while the agent answers: `queue` (the default), `interrupt` or `reject`.
     on_busy: Option<String>,
-    /// Calls for the same messages; then they are a dead letter.
+    /// Most calls for the same messages before they become a dead letter.
     #[schema(example = 10)]
     attempts_max: Option<u32>,
-    /// The pause after the first call that failed; it doubles.
+    /// Pause after the first failed call; it doubles with each further failure.
     #[schema(example = 1000)]
     pause_ms: Option<u64>,
-    /// Calls in flight.
+    /// Most calls in flight.
     #[schema(example = 64)]
     calls_max: Option<u32>,
-    /// Sent with each call.
+    /// Headers sent with each call.
     headers: Option<std::collections::BTreeMap<String, String>>,
-    /// How the window is cut that it is sent; a budget of 8000 tokens unless it says otherwise.
+    /// Policy of the window sent to the agent; default budget 8000 tokens.
     context: Option<PolicyDocument>,
 }
 
@@ -97,7 +97,7 @@ impl AgentSettings {
             check_ms(path, ms, least)?;
         }
         if schedule.attempts_max == 0 || schedule.calls_max == 0 {
-            let detail = "`attempts_max` and `calls_max` are at least 1";
+            let detail = "`attempts_max` and `calls_max` must be at least 1";
             return Err(Problem::invalid(detail));
         }
         Ok(schedule)
@@ -151,13 +151,19 @@ fn policy() -> Policy {
 fn check_ms(path: &str, ms: u64, least: u64) -> Result<(), Problem> {
     match (least..=WAIT_MS_MAX).contains(&ms) {
         true => Ok(()),
-        false => Err(wrong_at(path, &format!("{least} to {WAIT_MS_MAX}"))),
+        false => Err(wrong_at(
+            path,
+            &format!("must be from {least} to {WAIT_MS_MAX}, not {ms}"),
+        )),
     }
 }
 
 fn check_sizes(settings: &WebhookSettings) -> Result<(), Problem> {
     if settings.headers.len() > HEADERS_MAX {
-        return Err(wrong_at("headers", &format!("at most {HEADERS_MAX}")));
+        return Err(wrong_at(
+            "headers",
+            &format!("at most {HEADERS_MAX} headers are allowed"),
+        ));
     }
     let target = match &settings.target {
         WebhookTarget::Url(it) | WebhookTarget::Name(it) => it,
@@ -170,7 +176,7 @@ fn check_sizes(settings: &WebhookSettings) -> Result<(), Problem> {
     match texts.all(|text| text.len() <= TEXT_MAX) {
         true => Ok(()),
         false => Err(Problem::invalid(format!(
-            "a text is longer than {TEXT_MAX} bytes"
+            "a setting is longer than {TEXT_MAX} bytes"
         ))),
     }
 }

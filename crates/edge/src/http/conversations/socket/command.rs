@@ -1,4 +1,4 @@
-//! What a client asks for.
+//! Parsing and execution of WebSocket commands.
 
 use model::Name;
 use node::conversations::{Batch, Position};
@@ -16,10 +16,10 @@ use crate::http::problem::Problem;
 use crate::http::quotas::Client;
 use crate::json::Text;
 
-/// Bytes of a client's word for a command, at most.
+/// Longest `ref` of a command, in bytes.
 const TAG_SIZE_MAX: usize = 256;
 
-/// All fields of all commands.
+/// The fields of all commands.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Command<'a> {
@@ -43,15 +43,15 @@ struct Command<'a> {
 
 const OPS: [&str; 4] = ["append", "watch", "unwatch", "stop"];
 
-/// What comes of a command.
+/// The outcome of a command.
 pub(super) enum Outcome {
     Append(Waiting),
-    /// A thread that may wait for the disk has to [`fetch`] first.
+    /// A blocking thread has to [`fetch`] first.
     Elsewhere {
-        /// What the client was charged for it, once and for all, must be on disk before it is told.
+        /// The quota charge, made once, which must be on disk before the acknowledgement.
         charged: Option<Durable>,
     },
-    /// What was asked for speaks for itself.
+    /// The command needs no reply.
     Silent,
     Done {
         tag: Box<str>,
@@ -63,7 +63,7 @@ pub(super) enum Outcome {
     },
 }
 
-/// Does what `json` says.
+/// Parses and executes a command.
 pub(super) fn run(shared: &Shared, client: &Client, watches: &mut Watches, json: &[u8]) -> Outcome {
     let command: Command<'_> = match body::parse(json) {
         Ok(command) => command,
@@ -76,17 +76,17 @@ pub(super) fn run(shared: &Shared, client: &Client, watches: &mut Watches, json:
     }
 }
 
-/// Where something is done.
+/// The thread that executes an append.
 #[derive(Clone, Copy)]
 enum Thread<'a> {
-    /// It serves connections, and waits for nothing: who is charged there.
+    /// A thread that serves connections and never waits; the client is charged here.
     OfConnections(&'a Client),
-    /// It may wait for the disk. Whoever sent it was charged before.
+    /// A blocking thread, which may wait for the disk. The client was charged before.
     OfDisk,
 }
 
-/// Does what has to wait for the disk: an append, of which the outcome is; for every other command it
-/// loads the conversation, so that it can be run.
+/// Does the part of a command that waits for the disk. Executes an append and returns its outcome;
+/// for other commands, loads the conversation, so that the command can be run.
 pub(super) fn fetch(shared: &Shared, json: &[u8]) -> Option<Outcome> {
     let command: Command<'_> = body::parse(json).ok()?;
     let name = Name::parse(&command.conv.0).ok()?;
@@ -94,7 +94,7 @@ pub(super) fn fetch(shared: &Shared, json: &[u8]) -> Option<Outcome> {
     let word: Box<str> = tag.map_or("", RawValue::get).into();
     let done = match &*command.op.0 {
         "append" => append(shared, &name, word, command, Thread::OfDisk),
-        // What is wrong with it is told to whoever runs it.
+        // Errors of the command itself are reported when it is run.
         _ => {
             return of(shared)
                 .ok()?
@@ -125,7 +125,7 @@ fn perform(
     let tag: Box<str> = command.tag.map_or("", RawValue::get).into();
     if tag.len() > TAG_SIZE_MAX {
         return Err(Problem::invalid(format!(
-            "`ref` has at most {TAG_SIZE_MAX} bytes"
+            "`ref` may have at most {TAG_SIZE_MAX} bytes"
         )));
     }
     let name = Name::parse(&command.conv.0);
@@ -154,7 +154,9 @@ fn perform(
         }
         "stop" => {
             let Some(message) = &command.message else {
-                return Err(Problem::invalid("`stop` needs `message`, its id"));
+                return Err(Problem::invalid(
+                    "`stop` requires `message`, the id of the streamed message",
+                ));
             };
             of(shared)?.draft_stop(&name, &message.0)?;
             let conversation = command.conv.0.as_ref().into();
@@ -166,15 +168,19 @@ fn perform(
 
 fn needs_no(op: &str, field: &str, is_there: bool) -> Result<(), Problem> {
     if is_there {
-        return Err(Problem::invalid(format!("`{op}` has no `{field}`")));
+        return Err(Problem::invalid(format!(
+            "`{op}` does not accept `{field}`"
+        )));
     }
     Ok(())
 }
 
-/// Where a watch begins: behind a message, or where an earlier one had arrived.
+/// Returns the start of a watch: after a message, or at the position of an earlier watch.
 fn position(after: Option<u64>, position: Option<&Text<'_>>) -> Result<Position, Problem> {
     match (after, position) {
-        (Some(_), Some(_)) => Err(Problem::invalid("`after` and `position` are one too many")),
+        (Some(_), Some(_)) => Err(Problem::invalid(
+            "`after` and `position` cannot be combined",
+        )),
         (None, Some(text)) => text
             .0
             .parse()
@@ -194,7 +200,7 @@ fn append(
     thread: Thread<'_>,
 ) -> Result<Outcome, Problem> {
     let Some(messages) = command.messages else {
-        return Err(Problem::invalid("`append` needs `messages`"));
+        return Err(Problem::invalid("`append` requires `messages`"));
     };
     let ready = Ready::new(messages, None)?;
     let messages = ready.messages();
@@ -222,7 +228,7 @@ fn append(
     }))
 }
 
-/// The client's word for a command that cannot be understood otherwise.
+/// Returns the `ref` of a command that is otherwise invalid.
 fn tag_of_any(json: &[u8]) -> Option<&RawValue> {
     #[derive(Deserialize)]
     struct Any<'a> {

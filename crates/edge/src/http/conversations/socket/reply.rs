@@ -1,4 +1,4 @@
-//! What a client is told.
+//! Replies and events of the WebSocket as JSON.
 
 use model::ErrorCode;
 use node::conversations::{Appended, Item, Position, Refusal};
@@ -27,7 +27,7 @@ fn conversation(out: &mut Vec<u8>, name: &str) {
     push_text(out, name);
 }
 
-/// Appends the members of a JSON object behind what is there.
+/// Appends the members of a JSON object to the object that is being written.
 fn members(out: &mut Vec<u8>, object: &impl serde::Serialize) {
     let at = out.len();
     push_json(out, object);
@@ -59,7 +59,7 @@ pub(super) fn push_error(out: &mut Vec<u8>, tag: &str, name: Option<&str>, probl
     members(out, &problem.document());
 }
 
-/// Appends something that a watcher is shown, or why nothing more is.
+/// Appends an event of a watch, or the error that ended it.
 pub(super) fn push_shown(out: &mut Vec<u8>, shown: &Shown) {
     let name = &shown.word;
     let pushed = match &shown.item {
@@ -118,8 +118,8 @@ fn push_item(
     Ok(())
 }
 
-/// That a connection watches as many conversations as it may.
+/// Returns the error of a connection that has the maximum of watches.
 pub(super) fn too_many(max: usize) -> Problem {
-    let detail = format!("a connection watches {max} conversations at most");
+    let detail = format!("a connection may watch at most {max} conversations");
     Problem::of(ErrorCode::Busy, detail)
 }

@@ -1,4 +1,4 @@
-//! What a connection watches.
+//! The watches of a WebSocket connection.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -15,36 +15,37 @@ use crate::http::Shared;
 use crate::http::conversations::place::of;
 use crate::http::problem::Problem;
 
-/// Conversations that a connection watches, at most.
+/// Most conversations that a connection watches.
 const WATCHES_MAX: usize = 1024;
 
-/// Each is woken by itself: what happens in one conversation costs nothing for the others.
+/// The watches of a connection. Each has its own waker, so an event in one conversation costs
+/// nothing for the others.
 #[derive(Default)]
 pub(super) struct Watches {
     streams: SelectAll<Abortable<Watched>>,
     handles: HashMap<Name, AbortHandle>,
 }
 
-/// One conversation.
+/// A watched conversation.
 struct Watched {
     name: Name,
-    /// What the client calls it.
+    /// Name of the conversation as the client wrote it.
     word: Arc<str>,
-    /// Until it has ended.
+    /// `None` after the watch has ended.
     watch: Option<Watch>,
 }
 
-/// Something to show of a conversation.
+/// An event of a watched conversation.
 pub(super) struct Shown {
     name: Name,
-    /// What the client calls it.
+    /// Name of the conversation as the client wrote it.
     pub(super) word: Arc<str>,
-    /// The item, and where the watcher has arrived with it.
+    /// The item, and the watcher's position after it.
     pub(super) item: Result<(Item, Position), Refusal>,
 }
 
 impl Watches {
-    /// Begins to watch from a position on.
+    /// Starts a watch from a position.
     pub(super) fn add(
         &mut self,
         shared: &Shared,
@@ -53,7 +54,7 @@ impl Watches {
         position: Position,
     ) -> Result<(), Problem> {
         if self.handles.contains_key(name) {
-            let detail = format!("`{word}` is watched already");
+            let detail = format!("`{word}` is already watched on this connection");
             return Err(Problem::of(ErrorCode::Conflict, detail));
         }
         if self.handles.len() >= WATCHES_MAX {
@@ -70,7 +71,7 @@ impl Watches {
         Ok(())
     }
 
-    /// Watches it no more.
+    /// Ends a watch.
     pub(super) fn remove(&mut self, name: &Name) -> Result<(), Problem> {
         match self.handles.remove(name) {
             Some(handle) => {
@@ -78,13 +79,13 @@ impl Watches {
                 Ok(())
             }
             None => {
-                let detail = format!("`{name}` is not watched");
+                let detail = format!("`{name}` is not watched on this connection");
                 Err(Problem::of(ErrorCode::NotFound, detail))
             }
         }
     }
 
-    /// The next thing to show, and of which conversation.
+    /// Returns the next event of any watch.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Shown> {
         match self.streams.poll_next_unpin(cx) {
             Poll::Ready(Some(shown)) => {
@@ -93,7 +94,7 @@ impl Watches {
                 }
                 Poll::Ready(shown)
             }
-            // None of them is left; the next one is polled when it is added.
+            // No watch is left; `add` polls the next one.
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
     }

@@ -1,4 +1,4 @@
-//! Bodies, key by key in the order of the original.
+//! Answer bodies, with keys in the order of the original.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use crate::http::reply::{JSON, Reply, push_number};
 use crate::http::time::push_rfc3339;
 
 pub(super) fn health(out: &mut Vec<u8>, status: &str, now_ms: u64, redis: &str) {
-    // A Vec takes everything that is written to it, here and below.
+    // Writing to a Vec does not fail, here and below.
     let _ = write!(out, r#"{{"status":"{status}","timestamp":""#);
     push_rfc3339(out, now_ms);
     let _ = write!(out, r#"","redis":"{redis}"}}"#);
@@ -34,7 +34,7 @@ pub(super) fn redis_away(reply: &mut Reply) {
 }
 
 pub(super) fn no_redis(reply: &mut Reply) {
-    let message = "No Redis is used: what is kept is kept by this node";
+    let message = "No Redis is used: this node stores the quotas";
     error(reply, StatusCode::NOT_IMPLEMENTED, message);
 }
 
@@ -80,7 +80,7 @@ pub(super) fn quota(out: &mut Vec<u8>, agent: &str, standing: &Standing<'_>) {
     }
 }
 
-/// Per second; what does not come back bit by bit has no rate.
+/// Appends the refill per second; 0 for a limit that does not refill continuously.
 fn push_rate(out: &mut Vec<u8>, kind: &Kind) {
     let Kind::Bucket(bucket) = kind else {
         return out.push(b'0');
@@ -110,16 +110,16 @@ pub(super) fn halted(reply: &mut Reply) {
 }
 
 pub(super) fn unavailable(reply: &mut Reply) {
-    let message = "It cannot be decided, or not be kept";
+    let message = "The request cannot be decided or stored now";
     error(reply, StatusCode::SERVICE_UNAVAILABLE, message);
 }
 
 pub(super) fn no_limit(reply: &mut Reply) {
-    let message = "No limit on requests stands for agents";
+    let message = "There is no limit on requests of agents";
     error(reply, StatusCode::SERVICE_UNAVAILABLE, message);
 }
 
-/// A body that could not be read: too large, or too slow.
+/// Answers a body that could not be read: too large, or too slow.
 pub(super) fn unread(reply: &mut Reply, status: StatusCode, detail: &str) {
     error(reply, status, detail);
 }
@@ -132,7 +132,7 @@ pub(super) fn unsupported_encoding(reply: &mut Reply) {
 fn error(reply: &mut Reply, status: StatusCode, message: &str) {
     reply.clear(status, JSON);
     let error = status.canonical_reason().unwrap_or("Error");
-    // The keys of such an object are sorted, and these are in order.
+    // serde_json sorts the keys of such an object, which gives the order of the original.
     let _ = write!(
         reply.body,
         "{}",

@@ -1,15 +1,15 @@
-//! What Express makes of a request before a handler sees it.
+//! Request preprocessing as in Express.
 
 use axum::http::{HeaderMap, header};
 
-/// An endpoint by its path: whatever the case of its words, with a slash behind it or not.
+/// An endpoint by its path, in any case, with or without a trailing slash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Endpoint<'a> {
     Index,
     Health,
     TestRedis,
     Request,
-    /// Of that agent, percent-encoded.
+    /// The quota of this agent, percent-encoded.
     Quota(&'a str),
     TestRateLimit,
 }
@@ -17,7 +17,7 @@ pub(super) enum Endpoint<'a> {
 const QUOTA: &str = "/api/quota/";
 
 impl<'a> Endpoint<'a> {
-    /// The endpoint of a path.
+    /// Returns the endpoint of a path.
     pub(super) fn of(path: &'a str) -> Option<Self> {
         let path = path.strip_suffix('/').unwrap_or(path);
         if let Some((words, agent)) = path.split_at_checked(QUOTA.len())
@@ -37,7 +37,7 @@ impl<'a> Endpoint<'a> {
     }
 }
 
-/// A path segment without its percent-encoding; `None` if that is malformed, or not UTF-8.
+/// Decodes the percent escapes of a path segment; `None` if they are malformed or not UTF-8.
 pub(super) fn decoded(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.as_bytes();
@@ -55,7 +55,8 @@ pub(super) fn decoded(segment: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The body as `express.json` reads it: one of another type than `application/json` is passed over.
+/// Returns the body as `express.json` reads it: empty for a content type other than
+/// `application/json`.
 pub(super) fn body_of<'a>(content_type: &str, body: &'a [u8]) -> &'a [u8] {
     match content_type.eq_ignore_ascii_case("application/json") {
         true => body,
@@ -63,7 +64,7 @@ pub(super) fn body_of<'a>(content_type: &str, body: &'a [u8]) -> &'a [u8] {
     }
 }
 
-/// Whether the body is compressed.
+/// Returns true if the body is compressed.
 pub(super) fn is_encoded(headers: &HeaderMap) -> bool {
     let encoding = headers.get(header::CONTENT_ENCODING);
     encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))

@@ -1,4 +1,4 @@
-//! What a client asks to take.
+//! Parsing of takes in the compatibility API.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -7,14 +7,14 @@ use node::quotas::AMOUNT_MAX;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// A take.
+/// A parsed take.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ask {
     pub(super) subject: String,
     pub(super) tokens: u64,
 }
 
-/// What is wrong with one.
+/// An error in a take.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Wrong {
     #[error("The body is not valid JSON")]
@@ -43,17 +43,17 @@ struct Document<'a> {
     tokens: Option<&'a RawValue>,
 }
 
-/// `null` is a value, and none is none.
+/// Distinguishes `null`, which is a value, from an absent field.
 fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl Ask {
-    /// Reads the body. What is neither the agent nor the tokens is passed over, as the original does.
+    /// Parses the body. Other fields are ignored, as in the original.
     pub(super) fn read(body: &[u8]) -> Result<Self, Wrong> {
         let is_object = body.trim_ascii_start().first() == Some(&b'{');
         if !is_object {
-            // Any other value has no agent; no body is an empty object.
+            // Any other JSON value has no agent. An empty body counts as an empty object.
             let is_json = body.is_empty() || serde_json::from_slice::<&RawValue>(body).is_ok();
             return Err(if is_json {
                 Wrong::Agent
@@ -83,15 +83,15 @@ fn string(json: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The subject of an agent: what no part of a name has is escaped as in addresses, so that no two
-/// agents are the same subject.
+/// Returns the subject of an agent. Characters that a name cannot have are percent-encoded, so that
+/// different agents are different subjects.
 pub(super) fn subject_of(agent: &str) -> String {
     let mut subject = String::with_capacity(16 + agent.len());
     subject.push_str("default/default/");
     let is_escaped = |it: char| it <= ' ' || matches!(it, '/' | '?' | '*' | '%' | '\x7f');
     for character in agent.chars() {
         if is_escaped(character) {
-            // A String takes everything that is written to it.
+            // Writing to a String does not fail.
             let _ = write!(subject, "%{:02X}", u32::from(character));
         } else {
             subject.push(character);
@@ -100,8 +100,8 @@ pub(super) fn subject_of(agent: &str) -> String {
     subject
 }
 
-/// What JavaScript's `Number` makes of it, if that is a whole positive number. What is more than can be
-/// counted is above every capacity.
+/// Converts a value as JavaScript's `Number` does, if the result is a positive whole number. Larger
+/// numbers than can be counted become [`AMOUNT_MAX`], which exceeds every capacity.
 fn count(json: &str) -> Result<u64, Wrong> {
     if let Ok(count) = json.parse::<u64>()
         && count > 0

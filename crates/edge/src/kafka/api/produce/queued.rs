@@ -1,5 +1,5 @@
-//! A batch of a request that is not appended yet. It waits for room; or it has to be unpacked before,
-//! because the topic has another codec, or because each of its records needs a key.
+//! A batch of a request that is not appended yet. It waits for room, or for its decompression,
+//! which is needed if the topic has another codec or if each of its records needs a key.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use bytes::Bytes;
 use node::topics::{NotPrepared, Pending, PreparedBatch, ProduceError, Storage, Topic, Topics};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// A permit to unpack a batch, once fewer batches are being unpacked.
+/// A pending permit for a decompression.
 type PendingPermit =
     Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
 
-/// See the module's documentation.
+/// A batch that waits to be appended.
 pub(super) struct QueuedBatch {
-    /// The place of its answer: the topic and the partition in the response.
+    /// The position of its answer: the topic and the partition in the response.
     pub(super) place: (usize, usize),
     pub(super) topic: Arc<Topic>,
     pub(super) index: i32,
@@ -23,10 +23,10 @@ pub(super) struct QueuedBatch {
     preparation: Preparation,
 }
 
-/// Whether the batch is as its topic stores it.
+/// The progress of bringing the batch into the form in which its topic stores it.
 enum Preparation {
     Unknown,
-    /// Enough other batches are being unpacked.
+    /// Too many other batches are being decompressed.
     Waiting(PendingPermit),
     UnderWay(Pending<Result<PreparedBatch, NotPrepared>>),
     Done,
@@ -43,7 +43,8 @@ impl QueuedBatch {
         }
     }
 
-    /// Ready once the batch is as its topic stores it; until then the waker is woken.
+    /// Returns ready once the batch has the form in which its topic stores it; until then the waker
+    /// is woken.
     pub(super) fn poll_prepared(
         &mut self,
         topics: &Topics,
@@ -79,7 +80,8 @@ impl QueuedBatch {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether it is unpacked or waits for that, and does not wait for room.
+    /// Returns whether the batch is being decompressed or waits for that, instead of waiting for
+    /// room.
     pub(super) fn is_being_prepared(&self) -> bool {
         matches!(
             self.preparation,

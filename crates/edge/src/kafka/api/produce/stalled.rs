@@ -1,9 +1,9 @@
-//! A request that waits for room, as too much waits for the disk already, or for batches that are
-//! unpacked.
+//! A Produce request that waits for room, because too much waits for the disk, or for the
+//! decompression of its batches.
 //!
-//! Its connection takes in nothing behind it, so that batches keep their order and what waits is
-//! bounded; other connections go on. It waits for as long as the request says. What has found no room
-//! by then is answered with REQUEST_TIMED_OUT, after which producers try again.
+//! Its connection handles no later request, so that batches keep their order and waiting data is
+//! bounded; other connections continue. It waits for its timeout at most. A batch without room by
+//! then is answered with REQUEST_TIMED_OUT, after which producers retry.
 
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll, Waker};
@@ -18,7 +18,7 @@ use crate::kafka::dispatch::Fatal;
 use crate::kafka::reply::{Answer, Tag};
 use crate::kafka::stall::Stall;
 
-/// See the module's documentation.
+/// A waiting Produce request.
 pub(super) struct Stalled {
     waiting: Waiting,
     tag: Tag,
@@ -50,7 +50,7 @@ impl Stalled {
         departure.has_come() || self.timer.as_mut().poll(cx).is_ready()
     }
 
-    /// Appends the batches that are ready and for which there is room, in their order.
+    /// Appends batches in their order, as far as they are prepared and there is room.
     fn append(&mut self, client: &mut Client, waker: &Waker) {
         let unpackings = client.door.unpackings.clone();
         let mut context = Context {
@@ -80,8 +80,7 @@ impl Stalled {
 }
 
 impl Stall for Stalled {
-    /// Goes on as far as there is room; the answer, once all is appended or nothing is waited for any
-    /// more.
+    /// Appends further batches. Returns the answer once all are appended, or the wait is over.
     fn poll(
         &mut self,
         client: &mut Client,
@@ -93,7 +92,8 @@ impl Stall for Stalled {
             let waiting = std::mem::take(&mut self.waiting);
             return Poll::Ready(waiting.into_answer(self.tag, self.acks, self.deadline));
         }
-        // What this connection has appended itself may be all that is waited for.
+        // The request may be waiting for appends of this connection itself, so let them go to the
+        // disk.
         client.end_round();
         let first = self.waiting.queued.first();
         let waits_for_room = !first.is_some_and(QueuedBatch::is_being_prepared);

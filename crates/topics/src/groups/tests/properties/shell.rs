@@ -8,21 +8,21 @@ use super::{CLIENTS, Event};
 const REBALANCE_MS: u32 = 3_000;
 const SESSION_MS: u32 = 6_000;
 
-/// What a client believes.
+/// A client's own state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Client {
-    /// Empty if it was not told.
+    /// Its member id; empty if it has none.
     member: String,
     pub(super) generation: i32,
-    /// What it has to assign, if it leads and has not.
+    /// The members to assign, if it leads and has not assigned.
     candidates: Vec<String>,
     pub(super) has_assignment: bool,
-    /// It is in that generation, or waits to be.
+    /// Its generation, or the one that it waits for.
     is_in: bool,
     waits: Option<Token>,
 }
 
-/// A commit that was taken, at its place in the log.
+/// An accepted commit, at its position in the log.
 #[derive(Clone, Copy, Debug)]
 enum Taken {
     Plain(u32, i64),
@@ -30,7 +30,7 @@ enum Taken {
     End(ProducerId, bool),
 }
 
-/// An answer, on its way.
+/// An answer in transit.
 enum Answer {
     Joined(Result<Joined, Refused>),
     Synced(Result<Synced, Refused>),
@@ -43,14 +43,14 @@ pub(super) struct Shell {
     log: Vec<Record>,
     durable: usize,
     pub(super) clients: Vec<Client>,
-    /// Who waits, and since when.
+    /// The waiting clients, and since when.
     waiting: BTreeMap<Token, (usize, u64)>,
-    /// Answers, and how much of the log they rest on.
+    /// The answers, and how much of the log they depend on.
     answers: Vec<(usize, Token, usize, Answer)>,
     last: u64,
-    /// The newest generation that anybody was to be told of.
+    /// The newest generation of any answer.
     pub(super) generation: i32,
-    /// What the leader of each generation has assigned, as far as anybody was told.
+    /// The assignments of each generation's leader, as far as members got them.
     views: BTreeMap<i32, String>,
     taken: Vec<(usize, Taken)>,
     offset: i64,
@@ -66,7 +66,7 @@ fn options() -> Options {
     }
 }
 
-/// Half of them are static members, and half of each are told their identity first.
+/// Half of the clients are static members, and half of each get their id first.
 fn instance(client: usize) -> Option<&'static str> {
     [None, Some("i"), None, Some("j")][client]
 }
@@ -112,7 +112,7 @@ impl Shell {
             Event::CommitAsNobody { partition } => self.commit_as_nobody(partition),
             Event::Leave { client } => self.leave(client),
             Event::Kill { client } => {
-                // Nobody hears what it waits for.
+                // All clients lose their answers.
                 self.clients[client] = Client::default();
             }
             Event::Disconnect { client } => self.clients[client].waits = None,
@@ -157,7 +157,7 @@ impl Shell {
             (true, true) => {
                 let caller = caller(client, &it.member, it.generation);
                 let answer = self.groups.heartbeat(caller, self.now_ms);
-                // As with any answer that was given before a crash, nothing rests on it.
+                // As with any answer before a crash, nothing depends on it.
                 if let Err(refused) = answer {
                     self.heard_refusal(client, &refused);
                 }
@@ -190,7 +190,7 @@ impl Shell {
         self.take(out);
     }
 
-    /// Every leader assigns something else, and in it to everybody what names them.
+    /// Every leader makes a different assignment, and each member's part names the member.
     fn sync(&mut self, client: usize, it: &Client) {
         let token = self.token(client);
         let assigned = |member: &String| format!("{}:{member}", token.0);
@@ -336,7 +336,7 @@ impl Shell {
     fn flush(&mut self) {
         self.durable = self.log.len();
         for (_, token, client, answer) in std::mem::take(&mut self.answers) {
-            // Not if it was killed, or has left, since it asked.
+            // Not if it was killed, or has left, since its request.
             if self.clients[client].waits == Some(token) {
                 self.clients[client].waits = None;
                 self.hear(client, answer);
@@ -389,7 +389,7 @@ impl Shell {
         it.has_assignment = false;
     }
 
-    /// What was not durable is gone, and nobody hears what it waits for.
+    /// Records that were not durable are lost, and all clients lose their answers.
     fn crash(&mut self) {
         self.log.truncate(self.durable);
         self.taken.retain(|(place, _)| *place <= self.durable);
@@ -422,7 +422,7 @@ impl Shell {
         assert_eq!(committed, self.expected());
     }
 
-    /// What was kept makes the same again, and so does what is written anew.
+    /// The records restore the same groups, and so do rewritten ones.
     pub(super) fn check_records(&self) {
         let records: Vec<_> = self.groups.records().collect();
         let again = restored(&self.options, &self.log, self.now_ms);
@@ -431,7 +431,7 @@ impl Shell {
         assert_eq!(anew.records().collect::<Vec<_>>(), records);
     }
 
-    /// Of each partition the newest commit that counts.
+    /// Returns the newest valid commit of each partition.
     fn expected(&self) -> BTreeMap<u32, i64> {
         let mut counts = Vec::new();
         for (index, (_, taken)) in self.taken.iter().enumerate() {

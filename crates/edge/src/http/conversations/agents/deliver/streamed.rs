@@ -1,6 +1,6 @@
-//! An answer that is streamed: whoever watches sees each chunk as it comes.
+//! Streamed answers of agents: watchers see each chunk as it arrives.
 //!
-//! If nothing of it is right there is no message, and the next attempt begins anew.
+//! If the first chunk is invalid, no message is created, and the next attempt starts over.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -50,7 +50,7 @@ pub(super) async fn hear(
     }
 }
 
-/// Opens the draft of the answer; if there is an answer already, says what that means.
+/// Opens the draft of the answer. If an answer exists already, returns the outcome.
 async fn open(call: &Call, node: &Handle) -> Result<Result<DraftWriter, Outcome>, Outcome> {
     for parts in 0..PARTS_MAX {
         let (node, conversation) = (node.clone(), call.conversation().clone());
@@ -74,10 +74,10 @@ async fn open(call: &Call, node: &Handle) -> Result<Result<DraftWriter, Outcome>
             }
         }
     }
-    Err(Outcome::wrong(0, "too many parts of answers are there"))
+    Err(Outcome::wrong(0, "too many parts of earlier answers exist"))
 }
 
-/// What ends the reading of a stream.
+/// The end of a stream: a final status, or an error.
 enum End {
     Is(Status),
     Wrong(String),
@@ -88,12 +88,12 @@ type Broken = (Status, Outcome);
 struct Answer {
     writer: DraftWriter,
     assembly: Assembly,
-    /// Whether anything of it was right.
+    /// True after the first valid chunk.
     has_begun: bool,
 }
 
 impl Answer {
-    /// Reads to the end: the status of the message, and what went wrong.
+    /// Reads to the end. Returns the status of the message, with the outcome on an error.
     async fn read(
         &mut self,
         call: &Call,
@@ -111,7 +111,7 @@ impl Answer {
                 response.body.as_mut().poll_piece(cx).map(|it| Ok(Some(it)))
             });
             let Some(piece) = next.await? else {
-                // Somebody who watches wants no more of it: that is an answer.
+                // A watcher stopped the answer, which counts as an answer.
                 return Ok(Status::Stopped);
             };
             let mut take = |chunk: &[u8]| self.take(chunk);
@@ -124,7 +124,7 @@ impl Answer {
                 Err(End::Is(status)) => return Ok(status),
                 Err(End::Wrong(reason)) => Outcome::wrong(response.status, reason),
                 Ok(()) if is_over => {
-                    let reason = "its stream has no `finish`";
+                    let reason = "the answer's stream ended without `finish`";
                     Outcome::failed(response.status, Retry::Later, reason)
                 }
                 Ok(()) => continue,

@@ -1,4 +1,4 @@
-//! An answer of one piece: it is appended.
+//! Complete answers of agents, appended as one message.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::http::conversations::incoming::{Incoming, Ready};
 use crate::http::problem::Problem;
 use crate::json;
 
-/// Bytes of an answer around those of its message.
+/// Bytes allowed in an answer in addition to those of its message.
 const AROUND: usize = 64 << 10;
 
 pub(super) async fn hear(
@@ -31,7 +31,7 @@ pub(super) async fn hear(
     let mut whole = Vec::new();
     while let Some(piece) = next(call, &mut response.body).await? {
         if whole.len() + piece.len() > size_max {
-            let reason = format!("its answer is larger than {size_max} bytes");
+            let reason = format!("the answer is larger than {size_max} bytes");
             return Err(Outcome::wrong(status, reason));
         }
         whole.extend_from_slice(&piece);
@@ -60,22 +60,22 @@ pub(super) async fn hear(
             }
         }
     }
-    let reason = "too many parts of answers are there";
+    let reason = "too many parts of earlier answers exist";
     Err(Outcome::wrong(status, reason))
 }
 
-/// A message that is to be appended.
+/// The answer of an agent, to be appended as a message.
 struct Answer {
     node: Handle,
     conversation: Name,
     id: String,
     author: String,
-    /// What is known to be a message.
+    /// JSON of a valid message.
     json: Arc<str>,
 }
 
 impl Answer {
-    /// It may wait for the disk.
+    /// Appends the message. May wait for the disk.
     fn append(&self) -> Result<Pending<Appended>, Refusal> {
         let conversations = self.node.conversations().ok_or_else(nothing)?;
         let ready = ready(&self.json);
@@ -98,7 +98,7 @@ fn ready(json: &str) -> Result<Ready<'_>, Problem> {
     Ready::new(vec![message], None)
 }
 
-/// What a body says, as a message in JSON; or what is wrong with it.
+/// Converts an answer's body to a message in JSON, or returns the error.
 fn message(essence: &str, whole: &[u8]) -> Result<String, String> {
     match (essence, whole.trim_ascii()) {
         ("application/json", json) => match json.first() {
@@ -111,24 +111,26 @@ fn message(essence: &str, whole: &[u8]) -> Result<String, String> {
             json::push_string(&mut quoted, &text);
             text_message(quoted.as_bytes())
         }
-        _ => Err(format!("its answer is of the type `{essence}`")),
+        _ => Err(format!(
+            "unsupported `content-type: {essence}` of the answer"
+        )),
     }
 }
 
-/// A message that says a JSON text.
+/// Returns an assistant's message with a JSON string as its content.
 fn text_message(quoted: &[u8]) -> Result<String, String> {
-    let text = std::str::from_utf8(quoted).map_err(|_| "its answer is not UTF-8".to_owned())?;
+    let text = std::str::from_utf8(quoted).map_err(|_| "the answer is not UTF-8".to_owned())?;
     Ok(format!(r#"{{"role":"assistant","content":{text}}}"#))
 }
 
-/// Whether a message says who its author is in the conversation.
+/// Detects if a message has a role.
 #[derive(Deserialize)]
 struct HasRole {
     #[serde(default)]
     role: Option<IgnoredAny>,
 }
 
-/// A message that does not say it is of an assistant.
+/// Adds the role `assistant` to a message without a role.
 fn with_role(json: String) -> Result<String, Problem> {
     let found: HasRole = parse(json.as_bytes())?;
     if found.role.is_some() {
