@@ -1,17 +1,15 @@
-//! Conversations: messages in order, what is derived from them, and who watches.
+//! Conversations: ordered messages, the state derived from them, and watchers.
 //!
-//! The engine (`conversations`) decides, the journal keeps. A conversation that somebody uses is
-//! *loaded*: its engine is made from its state, and let go when nobody has used it for a while. An
-//! idle one costs its entries in the journal and the directory.
+//! The engine (`conversations`) decides, the journal stores. A conversation in use is *loaded*: its
+//! engine is built from the stored state, and unloaded after it was unused for a while. An idle
+//! conversation costs only its entries in the journal and the directory.
 //!
-//! The messages of conversation number `k` are stream `k` of its shard, one record each; what there
-//! is besides is stream `k` with the top bit set; every message and every change of the state is
-//! referred to by a record of the event partition of its namespace and shard, appended under the
-//! same guard, so there is never one without the other. Nothing is told to anybody before the
-//! journal says that it is durable.
+//! The messages of conversation number `k` are stream `k` of its shard, one record each; its state
+//! is stream `k` with the top bit set. Every message and every change of state has an event record
+//! in the event partition of its namespace and shard, appended under the same guard, so one never
+//! exists without the other. Nothing is acknowledged or shown before it is durable.
 //!
-//! Locks, in the order in which they may be held together: the loaded conversations, a
-//! conversation, the directory, the journal's.
+//! Lock order: the map of loaded conversations, a conversation, the directory, the journal's locks.
 
 mod append;
 mod behind;
@@ -74,12 +72,12 @@ use crate::turn::SYSTEM_ORG;
 /// The state of conversation `k` is stream `k` with this bit.
 const STATE_BIT: u64 = 1 << 63;
 
-/// What is let in.
+/// Limits of conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Of messages, state and drafts.
+    /// Limits of messages, state and drafts.
     pub limits: Limits,
-    /// Those who watch, over all conversations.
+    /// Maximum number of watchers, over all conversations.
     pub watchers_max: usize,
 }
 
@@ -93,7 +91,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The same, for a journal whose records may be smaller than what they would let in.
+    /// Returns the options with limits lowered to the journal's maximum record size.
     pub(crate) fn fitting(self, journal: &Journal) -> Self {
         Self {
             limits: self.limits.fitting(journal.record_size_max()),
@@ -102,16 +100,16 @@ impl Options {
     }
 }
 
-/// The conversations of a node. See the module's documentation.
+/// The conversations of a node. See the module docs.
 #[derive(Clone, Copy)]
 pub struct Conversations<'a> {
     inner: &'a Arc<Inner>,
     store: &'a Store,
-    /// What time it is, where that was looked at for many of them.
+    /// The current time, if it was read once for many conversations.
     moment: Option<Moment>,
 }
 
-/// What time it is.
+/// A reading of the clocks.
 #[derive(Clone, Copy)]
 struct Moment {
     now_ns: u64,
@@ -119,7 +117,7 @@ struct Moment {
 }
 
 impl Handle {
-    /// The conversations; `None` for a node that keeps nothing.
+    /// Returns the conversations; `None` for a node without storage.
     pub fn conversations(&self) -> Option<Conversations<'_>> {
         let store = self.inner.store.as_ref()?;
         Some(Conversations {
@@ -131,7 +129,7 @@ impl Handle {
 }
 
 impl Conversations<'_> {
-    /// What is let in.
+    /// Returns the limits.
     pub fn options(&self) -> &Options {
         &self.store.rooms.options
     }
@@ -141,14 +139,14 @@ impl Conversations<'_> {
         moment.unwrap_or_else(|| self.inner.ports.clock.now_ns())
     }
 
-    /// Milliseconds since 1970.
+    /// Returns the wall-clock time in milliseconds since 1970-01-01 UTC.
     fn unix_ms(&self) -> u64 {
         let moment = self.moment.map(|it| it.unix_ms);
         moment.unwrap_or_else(|| self.inner.ports.clock.unix_ms())
     }
 }
 
-/// Whether a name can be a conversation's.
+/// Checks whether a name is valid for a conversation.
 pub(crate) fn check_name(name: &Name) -> Result<(), Refusal> {
     let message = if name.org() == SYSTEM_ORG {
         format!("names of `{SYSTEM_ORG}/` belong to the node itself")
@@ -160,7 +158,7 @@ pub(crate) fn check_name(name: &Name) -> Result<(), Refusal> {
     Err(Refusal::new(ErrorCode::InvalidArgument, message))
 }
 
-/// The stream of a conversation's state.
+/// Returns the stream of a conversation's state.
 pub(crate) fn state_of(messages: StreamId) -> StreamId {
     StreamId(messages.0 | STATE_BIT)
 }

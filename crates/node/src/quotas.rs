@@ -1,15 +1,14 @@
-//! Quotas: the engine's cells behind locks, decided on the thread that asks.
+//! Quotas: the quota engine's cells behind locks, decided on the caller's thread.
 //!
-//! Cells lie in 64 shards, each behind a mutex; a take locks those it needs in ascending order,
-//! decides and lets go. Nothing is handed to anybody. What a take changed is written to the journal a
-//! moment later with everything else that changed, or before its answer if its limit is `sync`
-//! (`kept`). Rules are a value that is replaced as a whole (`admin`): whoever decides holds the
-//! read lock meanwhile, so a change meets no take half way.
+//! Cells are spread over 64 shards, each behind a mutex; a take locks the shards it needs in
+//! ascending order, decides, and unlocks them. Changes of a take are written to the journal a
+//! moment later in a batch, or before its answer if its limit is `sync` (`kept`). The rules are an
+//! immutable value that is replaced as a whole (`admin`); a decision holds their read lock, so a
+//! take never sees a change half applied.
 //!
-//! Locks, in the order in which they may be held together: the rules, the shards by number, the
-//! queues, those of the journal.
+//! Lock order: the rules, the shards by number, the queues, the journal's locks.
 //!
-//! Without any limit a door asks one atomic.
+//! Without any limit, a listener's check costs one atomic read.
 
 mod admin;
 mod clock;
@@ -56,29 +55,29 @@ pub use top::{TopBy, TopRow};
 pub use written::{Written, parse_factor, parse_refill};
 
 pub use crate::durable::{Durable, Unconfirmed};
-// What doors speak of.
+// Engine types that listeners use.
 pub use quota::{
     AMOUNT_MAX, AdminError, Cost, Every, Factor, Halt, HoldId, Kind, Limit, Mistake, Mode,
     Override, Policies, Prefix, Refused, Rules, Settled, Standing, Subject, SubjectError, Unit,
     When, Zone,
 };
 
-/// How much is kept of quotas.
+/// Capacity limits of quotas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Buckets at most, over all limits.
+    /// Maximum number of buckets, over all limits.
     pub subjects_max: usize,
-    /// Holds at most.
+    /// Maximum number of open holds.
     pub holds_max: usize,
-    /// How long a hold lasts at most.
+    /// Maximum lifetime of a hold.
     pub hold_max: Duration,
-    /// Ids of takes that are known at most.
+    /// Maximum number of take ids that are remembered.
     pub ids_max: usize,
-    /// How long the id of a take is known at least, while there are not more than that.
+    /// Minimum time that a take id is remembered, unless there are more than `ids_max`.
     pub id_window: Duration,
-    /// Takes that wait at most.
+    /// Maximum number of waiting takes.
     pub waiting_max: usize,
-    /// Changes that are remembered with who made them.
+    /// Number of administrative changes in the audit log.
     pub audit_max: usize,
 }
 
@@ -98,17 +97,17 @@ impl Default for Options {
 
 const SHARDS: u16 = 64;
 
-/// A share of the cells, and of what belongs to subjects as a whole.
+/// A shard of the cells, and of the state of whole subjects.
 pub(crate) struct Shard {
     pub(crate) table: Table,
     pub(crate) holds: Holds,
-    /// By subject and id.
+    /// Recent takes by subject and id.
     pub(crate) recent: Recent<RecentTake>,
-    /// Records of what was held and ended since the journal was told.
+    /// Records of started and ended holds that are not in the journal yet.
     pub(crate) unkept: Vec<(u8, Vec<u8>)>,
 }
 
-/// A take that was admitted under an id.
+/// An admitted take with an id.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecentTake {
     pub(crate) hold: Option<HoldGrant>,
@@ -116,7 +115,7 @@ pub(crate) struct RecentTake {
     pub(crate) cost_digest: u64,
 }
 
-/// A shard that is locked; the engine sees its cells.
+/// A locked shard; the engine accesses its table.
 pub(crate) struct Locked<'a>(pub(crate) MutexGuard<'a, Shard>);
 
 impl std::ops::Deref for Locked<'_> {
@@ -133,27 +132,28 @@ impl std::ops::DerefMut for Locked<'_> {
     }
 }
 
-/// See the module's documentation.
+/// State of quotas; see the module docs.
 pub(crate) struct State {
-    /// Whether there is any limit, or anything halted.
+    /// True if there is any limit or halt.
     is_on: AtomicBool,
-    /// Whether the doors count anything.
+    /// True if any limit counts operations at listeners.
     is_at_doors: AtomicBool,
     pub(crate) rules: RwLock<Arc<Rules>>,
     shards: Box<[Mutex<Shard>]>,
-    /// Wall time when the node was made, in nanoseconds, and the clock then.
+    /// The wall-clock time when the node was created, in nanoseconds, and the node's clock at that
+    /// moment.
     anchor: (u64, u64),
     options: RwLock<Options>,
     kept: std::sync::OnceLock<kept::Kept>,
-    /// The store that cells lie in, unless they lie here.
+    /// The shared store of the cells, unless they are local.
     elsewhere: std::sync::OnceLock<elsewhere::Elsewhere>,
-    /// One change at a time.
+    /// Serializes changes.
     changing: Mutex<()>,
-    /// No hold ends by itself before that.
+    /// The earliest deadline of a hold.
     holds_due_ns: AtomicU64,
-    /// Nanoseconds by which the wall clock was stepped since the node was made.
+    /// Sum of the wall clock's steps since the node was created, in nanoseconds.
     calendar_shift_ns: AtomicI64,
-    /// Whether the shell knows that there is something to look after.
+    /// True if the sweep is already scheduled.
     is_listed: AtomicBool,
     queues: Mutex<parked::Queues>,
     waiting: AtomicUsize,
@@ -210,13 +210,13 @@ impl State {
         self.shards[usize::from(table)].lock()
     }
 
-    /// Whether any limit counts what passes the doors.
+    /// Returns whether any limit counts operations at listeners.
     pub(crate) fn is_at_doors(&self) -> bool {
         self.is_at_doors.load(Ordering::Relaxed)
     }
 }
 
-/// Of what there is in all, what one shard has.
+/// Returns one shard's part of a total.
 fn share(count: usize) -> usize {
     count.div_ceil(usize::from(SHARDS)).max(1)
 }
@@ -226,14 +226,14 @@ fn recent(options: &Options) -> Recent<RecentTake> {
     Recent::new(share(options.ids_max), window_ns)
 }
 
-/// A node's quotas.
+/// The quotas of a node.
 #[derive(Clone, Copy)]
 pub struct Quotas<'a> {
     pub(crate) inner: &'a Arc<Inner>,
 }
 
 impl Handle {
-    /// The node's quotas.
+    /// Returns the node's quotas.
     pub fn quotas(&self) -> Quotas<'_> {
         Quotas { inner: &self.inner }
     }
@@ -244,21 +244,22 @@ impl<'a> Quotas<'a> {
         &self.inner.quotas
     }
 
-    /// Whether there is anything to decide: any limit, or anything halted.
+    /// Returns whether there is anything to check: any limit or halt.
     pub fn is_on(self) -> bool {
         self.state().is_on.load(Ordering::Relaxed)
     }
 
-    /// Now, in nanoseconds since 1970-01-01 UTC: wall time when the node was started, and what its
-    /// clock counted since. It never steps.
+    /// Returns the current time in nanoseconds since 1970-01-01 UTC: the wall-clock time when the
+    /// node was started plus the time its clock has counted since. It never steps.
     pub fn now_ns(self) -> u64 {
         let (unix_ns, clock_ns) = self.state().anchor;
         let passed = self.inner.ports.clock.now_ns().saturating_sub(clock_ns);
         unix_ns.saturating_add(passed)
     }
 
-    /// How everything stands that bounds a subject: ask the desk. Makes nothing. What lies in a store
-    /// the desk knows when it was asked: as soon as what is returned is done, and was not unavailable.
+    /// Looks up the standing of all limits of a subject, without creating buckets; read the result
+    /// from the desk. With a shared store, returns the request to the store: the desk has the
+    /// result once that is done and the store was available.
     pub fn peek(self, desk: &mut Desk, subject: &Subject<'_>) -> Option<Parked> {
         let now_ns = self.current_ns();
         let rules = self.state().rules.read();
@@ -275,18 +276,18 @@ impl<'a> Quotas<'a> {
         quota::look(rules, &mut desk.plan, subject, &mut locked, now_ns);
     }
 
-    /// Holds that have not ended.
+    /// Returns the number of open holds.
     pub fn hold_count(self) -> usize {
         let shards = self.state().shards.iter();
         shards.map(|shard| shard.lock().holds.len()).sum()
     }
 
-    /// Takes that wait until they pass.
+    /// Returns the number of waiting takes.
     pub fn waiting_count(self) -> usize {
         self.state().waiting.load(Ordering::Relaxed)
     }
 
-    /// Locks what a plan needs, in its order.
+    /// Locks the shards that a plan needs, in order.
     fn lock(self, plan: &quota::Plan) -> Vec<Locked<'a>> {
         let tables = plan.tables().iter();
         tables
@@ -294,7 +295,7 @@ impl<'a> Quotas<'a> {
             .collect()
     }
 
-    /// Has the shell look after what was changed.
+    /// Schedules a sweep after a change.
     fn need_sweep(self) {
         let listed = &self.state().is_listed;
         if !listed.load(Ordering::Relaxed) && !listed.swap(true, Ordering::AcqRel) {
@@ -302,8 +303,7 @@ impl<'a> Quotas<'a> {
         }
     }
 
-    /// Ends holds that are over and tells the journal what has changed. True as long as there is
-    /// something to look after soon.
+    /// Ends expired holds and writes changes to the journal. Returns whether work remains.
     pub(crate) fn sweep(self) -> bool {
         let state = self.state();
         if !state.is_listed.swap(false, Ordering::AcqRel) {

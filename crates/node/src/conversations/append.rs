@@ -1,4 +1,4 @@
-//! Appending messages: decided by the engine and written under one guard.
+//! Appends messages: the engine decides, and the messages are written under one guard.
 
 use std::sync::Arc;
 
@@ -15,33 +15,34 @@ use crate::counters::Counter;
 use crate::handle::Inner;
 use crate::store::{Reach, Store};
 
-/// Messages that are appended at once, all or none.
+/// Messages to append, all or none.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// The number that the newest message must have, unless the whole batch is there already.
+    /// The expected number of the newest message; not checked if the whole batch was appended
+    /// before.
     pub expect: Option<u64>,
-    /// In order.
+    /// The messages, in order.
     pub messages: &'a [NewMessage<'a>],
 }
 
-/// A batch that is there.
+/// The result of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// The smallest number of a message of the batch.
+    /// The lowest number of the batch's messages.
     pub first_seq: u64,
-    /// The largest.
+    /// The highest number of the batch's messages.
     pub last_seq: u64,
-    /// The number of the newest message of the conversation.
+    /// The number of the conversation's newest message.
     pub head_seq: u64,
-    /// How many messages were there already.
+    /// The number of messages that had been appended before.
     pub deduplicated: usize,
     places: Vec<Place>,
-    /// The ids that the node made, in order.
+    /// The ids that the node generated, in order.
     made: Vec<String>,
 }
 
 impl Batch<'_> {
-    /// Bytes of what is said.
+    /// Returns the size of the messages' content, in bytes.
     pub fn size(&self) -> usize {
         let messages = self.messages.iter();
         messages.map(|it| it.parts.len() + it.metadata.len()).sum()
@@ -61,30 +62,31 @@ impl Appended {
         }
     }
 
-    /// The number of each message of the batch.
+    /// Returns the number of each message of the batch.
     pub fn seqs(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         self.places.iter().map(|place| place.seq())
     }
 
-    /// The ids of those messages that came without one, in order.
+    /// Returns the generated ids of the messages that came without one, in order.
     pub fn made_ids(&self) -> &[String] {
         &self.made
     }
 
-    /// The same, to keep.
+    /// Like [`Appended::made_ids`], by value.
     pub(super) fn into_made_ids(self) -> Vec<String> {
         self.made
     }
 }
 
 impl Conversations<'_> {
-    /// Appends messages; makes the conversation if there is none. Told when it is durable. To decide
-    /// it may have to wait for the disk: not for a thread that serves connections.
+    /// Appends messages, and creates the conversation if it does not exist; acknowledged when
+    /// durable. It may read from the disk: do not call it on a thread that serves connections.
     pub fn append(&self, name: &Name, batch: Batch<'_>) -> Result<Pending<Appended>, Refusal> {
         self.import(name, batch, &[])
     }
 
-    /// The same, decided at once; `None`, and nothing is done, if that would have to wait for the disk.
+    /// Like [`Conversations::append`], decided at once; `None`, with nothing changed, if it would
+    /// have to read from the disk.
     pub fn append_at_once(
         &self,
         name: &Name,
@@ -94,8 +96,8 @@ impl Conversations<'_> {
         Ok(appended.map(|appended| self.pending(&batch, appended)))
     }
 
-    /// The same of messages that were first appended elsewhere: how each of them ended, and when that
-    /// was.
+    /// Appends messages that were first appended on another system, with their original status and
+    /// time.
     pub fn import(
         &self,
         name: &Name,
@@ -114,7 +116,8 @@ impl Conversations<'_> {
         Ok(self.pending(&batch, appended))
     }
 
-    /// The same as [`Conversations::append_at_once`]; `known` is where the conversation was last time.
+    /// Like [`Conversations::append_at_once`]; `known` caches the conversation's slot from the last
+    /// call.
     pub(super) fn append_by(
         &self,
         name: &Name,
@@ -164,7 +167,7 @@ impl Conversations<'_> {
         Ok(Ok(Undurable { tickets, outcome }))
     }
 
-    /// Counts what was appended, and what must be durable before anybody is told.
+    /// Counts the append, and returns its pending acknowledgement.
     fn pending(&self, batch: &Batch<'_>, appended: Undurable<Appended>) -> Pending<Appended> {
         let counters = &self.inner.counters;
         appended.count(batch, |counter, count| counters.add_to(counter, count));
@@ -184,17 +187,17 @@ impl Undurable<Appended> {
     }
 }
 
-/// Why nothing was appended.
+/// The reason why nothing was appended.
 pub(super) enum Failure {
-    /// That can be told at once.
+    /// A refusal that can be sent at once.
     AtOnce(Refusal),
-    /// That rests on what was written before.
+    /// A refusal that depends on earlier writes: send it when they are durable.
     Resting(Refusal),
-    /// It is not decided: something has to be read from the disk first.
+    /// Undecided: data must be read from the disk first.
     Missing(Missing),
 }
 
-/// What is to be appended, and what was read to decide about it.
+/// The batch to append, and the data that was read to decide about it.
 struct Appending<'b> {
     batch: &'b Batch<'b>,
     originals: &'b [Original],
@@ -202,7 +205,7 @@ struct Appending<'b> {
 }
 
 impl Failure {
-    /// Of what was within reach of the disk.
+    /// Returns the refusal; the data was within reach of the disk, so nothing is missing.
     fn into_refusal(self) -> Refusal {
         match self {
             Self::AtOnce(refusal) | Self::Resting(refusal) => refusal,
@@ -272,7 +275,7 @@ impl Conversations<'_> {
 }
 
 impl Store {
-    /// Writes the message that a draft has become, and its end.
+    /// Writes the message that a draft becomes, and the end of the draft.
     pub(super) fn append_draft(
         &self,
         inner: &Inner,
@@ -281,7 +284,7 @@ impl Store {
         message: &NewMessage<'_>,
         ending: Ending,
     ) -> Result<Appended, Refusal> {
-        // Its id was looked for when it was opened: there is hardly ever anything to read.
+        // The id was checked when the draft was opened, so this rarely reads from the disk.
         let mut records = Records::new();
         let plan = self.plan(Reach::Disk, room, &mut records, |engine, stored| {
             engine.decide_draft(message, stored)
@@ -329,7 +332,7 @@ impl Store {
         scratch: &Scratch,
         ticket: Ticket,
     ) {
-        // Nobody can try a message again of which only the node knows the id.
+        // A message whose id only the node knows cannot be retried.
         if messages.iter().all(|(message, ..)| message.id.is_none()) {
             return;
         }
@@ -340,7 +343,7 @@ impl Store {
     }
 }
 
-/// Those messages of a batch that are to be appended, each with an id.
+/// The messages of a batch that are new, each with an id.
 #[derive(Clone, Copy)]
 struct Named<'b> {
     batch: &'b Batch<'b>,
@@ -349,7 +352,7 @@ struct Named<'b> {
 }
 
 impl<'b> Named<'b> {
-    /// Each message, its id and its number.
+    /// Iterates over each message, its id and its number.
     fn iter(self) -> impl Iterator<Item = (&'b NewMessage<'b>, &'b str, u64)> {
         let mut made = self.made.iter().map(String::as_str);
         new_messages(self.batch, self.plan).map(move |(message, seq)| {
@@ -367,7 +370,7 @@ impl<'b> Named<'b> {
     }
 }
 
-/// Those messages of a batch that are to be appended, with their numbers.
+/// Returns the new messages of a batch, with their numbers.
 fn new_messages<'b>(
     batch: &'b Batch<'b>,
     plan: &'b Plan,
@@ -379,7 +382,7 @@ fn new_messages<'b>(
     })
 }
 
-/// Those of the messages that are to be appended.
+/// Returns the originals of the new messages.
 fn new_ones(originals: &[Original], plan: &Plan) -> impl Iterator<Item = Original> {
     let placed = originals.iter().zip(&plan.places);
     placed.filter_map(|(original, place)| matches!(place, Place::New(_)).then_some(*original))
@@ -393,7 +396,7 @@ fn make_ids(inner: &Inner, batch: &Batch<'_>, plan: &Plan) -> Vec<String> {
         .collect()
 }
 
-/// What is wrong with a batch, as whoever sent it is told.
+/// Returns the refusal of an invalid batch.
 pub(super) fn wrong(invalid: &Invalid) -> Refusal {
     let code = match invalid.problem {
         Problem::Messages { .. }

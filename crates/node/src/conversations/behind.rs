@@ -1,8 +1,8 @@
-//! The messages behind a number, for a client that keeps a connection: what is in memory at once, what
-//! is on the disk when somebody else has read it, what was trimmed when the archive has sent it.
+//! Pages of messages after a number, for a client connection: from memory at once, from the disk
+//! after another thread has read them, trimmed ones from the archive.
 //!
-//! A page is of one of them: whoever reads on has the rest. Nothing here waits, and what waits for the
-//! archive waits alone: neither an append nor another read is behind it.
+//! A page comes from one of these sources; the client reads on for the rest. Nothing here blocks,
+//! and a page from the archive delays neither appends nor other reads.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -17,34 +17,34 @@ use crate::later::Later;
 use crate::ports::archive::Reading;
 use crate::store::Reach;
 
-/// Where a page comes from.
+/// The source of a page.
 pub(crate) enum Behind {
-    /// From here: this is it.
+    /// The page, read from memory or the disk.
     Read(PageRead),
-    /// From the archive.
+    /// A request to the archive.
     Archived(ArchivedPage),
 }
 
-/// A page that the archive was asked for.
+/// A page requested from the archive.
 pub(crate) struct ArchivedPage {
     reading: Reading,
     place: Place,
-    /// What is told if it has not got them.
+    /// The answer if the archive does not have the messages.
     trimmed: Refusal,
-    /// But for its messages.
+    /// The page without its messages.
     page: PageRead,
 }
 
-/// A page that is not here yet.
+/// A page that is still being read.
 pub(crate) enum PendingPage {
-    /// It is being read from the disk.
+    /// A read from the disk.
     Disk(Arc<Later<Result<Behind, Refusal>>>),
-    /// It is being read from the archive.
+    /// A read from the archive.
     Archive(ArchivedPage),
 }
 
 impl Conversations<'_> {
-    /// The messages behind a number. It may wait for the disk.
+    /// Reads the messages after a number. It may read from the disk.
     pub(super) fn read_behind(
         &self,
         name: &Name,
@@ -57,7 +57,7 @@ impl Conversations<'_> {
         }
     }
 
-    /// The same without waiting; `None` if that is needed.
+    /// Like [`Conversations::read_behind`], without blocking; `None` if the disk is needed.
     pub(super) fn read_behind_at_hand(
         &self,
         name: &Name,
@@ -70,7 +70,7 @@ impl Conversations<'_> {
         }
     }
 
-    /// `None` if they are not within reach.
+    /// Reads what is within reach; `None` if the messages are not.
     fn read_within(
         &self,
         reach: Reach,
@@ -102,7 +102,7 @@ impl Conversations<'_> {
 }
 
 impl ArchivedPage {
-    /// The page, once it is here.
+    /// Returns the page once it has arrived; until then registers the waker.
     pub(super) fn take(&mut self, task: &Waker) -> Option<Result<PageRead, Refusal>> {
         let Poll::Ready(answer) = self.reading.as_mut().poll(&mut Context::from_waker(task)) else {
             return None;
@@ -114,7 +114,7 @@ impl ArchivedPage {
 }
 
 impl PendingPage {
-    /// The page, once it is here.
+    /// Returns the page once it has arrived; until then registers the waker.
     pub(super) fn take(&mut self, task: &Waker) -> Option<Result<PageRead, Refusal>> {
         if let Self::Disk(later) = self {
             match later.take(task)? {

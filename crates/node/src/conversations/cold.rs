@@ -1,9 +1,8 @@
-//! What a connection asks of conversations that are not in memory: it is done elsewhere, one thing of a
-//! connection at a time and in the order in which it was asked, and the connection comes back for the
-//! answer.
+//! A connection's requests to conversations that are not in memory. Other threads carry them out,
+//! one at a time per connection and in order; the connection polls for the answers.
 //!
-//! As long as an append waits here, every later one of the connection waits behind it, so that they are
-//! appended in order.
+//! While an append waits here, all later appends of the connection wait behind it, which keeps them
+//! in order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,23 +22,24 @@ use crate::ports::offload::Overloaded;
 use crate::store::{Range, UNREAD_SIZE_MAX, Waiting};
 use crate::turn::Turn;
 
-/// Things that one connection may wait for, and bytes of them; above either the node does not read from
-/// it.
+/// Maximum requests of one connection that wait, and their maximum bytes; above either, the node
+/// stops reading from the connection.
 const WAITING_MAX: usize = 1_024;
 const WAITING_SIZE_MAX: usize = 8 << 20;
 
-/// Pages from the archive that one connection may wait for; above this the node does not read from it.
+/// Maximum archive pages that one connection waits for; above this, the node stops reading from the
+/// connection.
 const ARCHIVED_MAX: usize = 64;
 
-/// See the module's documentation.
+/// Waiting requests of a connection; see the module docs.
 #[derive(Default)]
 pub(crate) struct Cold {
     waiting: VecDeque<Asked>,
-    /// Bytes of what waits.
+    /// Bytes of the waiting requests.
     size: usize,
-    /// Of the oldest.
+    /// The execution of the oldest request.
     under_way: Option<Arc<Later<Done>>>,
-    /// Pages that the archive was asked for. Nothing waits behind them.
+    /// Pages requested from the archive. Nothing waits behind them.
     archived: Vec<(Ticket, ArchivedPage)>,
 }
 
@@ -54,7 +54,7 @@ enum What {
     Read(Range),
 }
 
-/// A batch that outlives the frame it came in.
+/// An owned copy of a batch, which outlives its frame.
 struct Kept {
     expect: Option<u64>,
     messages: Vec<KeptMessage>,
@@ -133,12 +133,12 @@ impl Cold {
         self.waiting.is_empty() && self.archived.is_empty()
     }
 
-    /// Whether an append that is made now would overtake one that waits.
+    /// Returns whether appends wait, which a new append must not overtake.
     pub(super) fn has_appends(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Whether so much waits that no more should be asked.
+    /// Returns whether the limits are reached, so that no more requests should be read.
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.len() >= WAITING_MAX
             || self.size >= WAITING_SIZE_MAX
@@ -161,7 +161,7 @@ impl Cold {
         self.archived.push((tag, page));
     }
 
-    /// A page that the archive has sent.
+    /// Returns a page that the archive has sent.
     fn next_archived(&mut self, task: &Waker) -> Option<(Ticket, Result<PageRead, Refusal>)> {
         let mut pages = self.archived.iter_mut().enumerate();
         let come = pages.find_map(|(at, (_, page))| Some((at, page.take(task)?)));
@@ -170,8 +170,8 @@ impl Cold {
         Some((tag, read))
     }
 
-    /// What has come of the oldest, and how many bytes it speaks of; it is begun if it was not. `None`
-    /// until that is known.
+    /// Returns the result of the oldest request, and the request's bytes; starts it if necessary.
+    /// `None` while it is running.
     fn next(&mut self, inner: &Arc<Inner>, task: &Waker) -> Option<(Ticket, usize, Done)> {
         let oldest = self.waiting.front()?;
         if self.under_way.is_none() {
@@ -211,7 +211,7 @@ impl Asked {
     }
 }
 
-/// Has something done by whoever may wait for the disk.
+/// Runs a job on a thread that may read from the disk.
 pub(super) fn elsewhere<T: Send + 'static, U: Send + 'static>(
     inner: &Arc<Inner>,
     told: fn(Result<T, Refusal>) -> U,
@@ -242,8 +242,8 @@ pub(super) fn elsewhere<T: Send + 'static, U: Send + 'static>(
 }
 
 impl Turn<'_> {
-    /// Answers what has been done elsewhere, and has the next thing done. True when the client leaves so
-    /// much unread that the rest has to wait.
+    /// Answers finished requests and starts the next one. Returns true if the client's unread
+    /// output is too large to continue.
     pub(crate) fn look_after_cold(&mut self, task: &Waker) -> bool {
         while self.local.cold.has_appends() {
             if self.peer.outlet.queued_size() > UNREAD_SIZE_MAX {
@@ -278,8 +278,8 @@ impl Turn<'_> {
         self.look_after_archived(task)
     }
 
-    /// Answers with what the archive has sent. True when the client leaves so much unread that the rest
-    /// has to wait.
+    /// Answers with pages from the archive. Returns true if the client's unread output is too large
+    /// to continue.
     fn look_after_archived(&mut self, task: &Waker) -> bool {
         loop {
             if self.peer.outlet.queued_size() > UNREAD_SIZE_MAX {

@@ -1,4 +1,4 @@
-//! The window of a conversation that a model is shown.
+//! The context window of a conversation, as shown to a model.
 
 use bytes::Bytes;
 use conversations::Summary;
@@ -13,19 +13,19 @@ use super::view::check_alive;
 use super::{Conversations, Details, Message, Pending, Refusal};
 use crate::store::Store;
 
-/// Messages that a window is cut from, at most.
+/// Maximum number of messages from which a window is cut.
 const MESSAGES_MAX: usize = 10_000;
 
-/// Bytes of the messages that are held while a window is cut, at most.
+/// Maximum bytes of messages in memory while a window is cut.
 const BYTES_MAX: usize = 64 << 20;
 
-/// Messages that are read at a time, newest first.
+/// Messages read at a time, newest first.
 const CHUNK: u64 = 64;
 
 /// A window with its messages.
 #[derive(Clone, Debug)]
 pub struct ContextRead {
-    /// What was cut.
+    /// The engine's result: which messages are in the window.
     pub cut: Cut,
     /// The summary, if it is in the window.
     pub summary: Option<Summary>,
@@ -35,14 +35,14 @@ pub struct ContextRead {
 /// A message of a window.
 #[derive(Clone, Debug)]
 pub struct ShownMessage<'a> {
-    /// The message as it is kept.
+    /// The stored message.
     pub message: Message<'a>,
-    /// Its parts that are not shown as they are, by index.
+    /// Its parts that are not shown unchanged, by index.
     pub treated: &'a [(u16, Treatment)],
 }
 
 impl ContextRead {
-    /// The messages of the window, in order.
+    /// Returns the messages of the window, in order.
     pub fn messages(&self) -> impl Iterator<Item = Result<ShownMessage<'_>, Refusal>> + '_ {
         self.cut.messages.iter().map(|Shown { seq, treated }| {
             let place = self.records.binary_search_by_key(seq, |(it, _)| *it);
@@ -58,7 +58,7 @@ impl ContextRead {
     }
 }
 
-/// Where the engine looked, newest first.
+/// The messages that the engine has looked at, newest first.
 struct Looked {
     place: Place,
     records: Vec<(u64, Record)>,
@@ -66,7 +66,8 @@ struct Looked {
 }
 
 impl Conversations<'_> {
-    /// The window of a conversation, of its own policy or that one; told when all of it is durable.
+    /// Returns the context window of a conversation, by its own policy or the given one; ready when
+    /// all of it is durable.
     pub fn context(
         &self,
         name: &Name,
@@ -95,7 +96,7 @@ impl Conversations<'_> {
         let bounds = Bounds {
             start,
             head,
-            // It leads to the newest one that does, if it does not itself.
+            // The newest message links to the newest instruction, unless it is one itself.
             instruction: head,
             summary: summary.as_ref().map(|summary| SummaryFact {
                 through_seq: summary.through_seq,
@@ -122,7 +123,7 @@ impl Conversations<'_> {
 }
 
 impl Store {
-    /// A message; it is read together with those before it.
+    /// Returns a message; reads it together with preceding ones.
     fn look(&self, looked: &mut Looked, start: u64, seq: u64) -> Result<Bytes, Refusal> {
         if let Some((_, record)) = looked.records.iter().rev().find(|(it, _)| *it == seq) {
             return Ok(record.payload.clone());
@@ -139,7 +140,7 @@ impl Store {
                 if count == 1 {
                     return Err(missing(seq));
                 }
-                // They are large: fewer of them.
+                // The messages are large: read fewer at a time.
                 count = count.div_ceil(2);
                 continue;
             }

@@ -1,8 +1,9 @@
-//! The log of drafts: one stream per shard, which says what has come of those that are open.
+//! The log of drafts: one stream per shard with the content of open drafts.
 //!
-//! It is trimmed behind the oldest open draft. What an erased conversation streamed is to leave the
-//! disk: the log is erased before the oldest draft that is open, once none of those is left that were
-//! open already. One that is still open after a while is written again, at the end of the log.
+//! The log is trimmed before the oldest open draft. Content of erased conversations must leave the
+//! disk: the log is erased before the oldest draft that is open, once every draft that was open at
+//! the time of the erase has ended. A draft that stays open for long is copied to the end of the
+//! log.
 
 use std::sync::Arc;
 
@@ -18,26 +19,26 @@ use super::{Refusal, Rooms};
 use crate::handle::Inner;
 use crate::store::{Kind, Location, Store, refusal};
 
-/// The log of a shard.
+/// The stream of a shard's log.
 const STREAM: StreamId = StreamId(1 << 62);
 
-/// So long a draft that is in the way of an erase may take to end by itself: most do. The journal has
-/// hours for what it is told to erase.
+/// Time that a draft which delays an erase may take to end by itself, in nanoseconds: most do. The
+/// journal allows hours for an erase.
 const CARRY_AFTER_NS: u64 = 60_000_000_000;
 
-/// Bytes of the head of a record of chunks.
+/// Bytes of the header of a record of chunks.
 const CHUNKS_HEAD_SIZE: usize = 12;
 
 /// A shard's log.
 #[derive(Default)]
 pub(super) struct ShardLog {
     open: Log,
-    /// Since when drafts are known to be in the way of an erase.
+    /// The time since which open drafts are known to delay an erase.
     erasing_ns: Option<u64>,
 }
 
 impl ShardLog {
-    /// Under a guard: lets go of what is not needed any more.
+    /// Trims the log as far as possible, under a guard.
     fn cut(&mut self, guard: &mut Guard<'_>) -> Result<(), AppendError> {
         let cut = self.open.to_cut(guard.next(STREAM));
         match cut {
@@ -52,7 +53,7 @@ impl ShardLog {
     }
 }
 
-/// A draft that a start found open.
+/// A draft that was open when the node stopped.
 pub(super) struct LostDraft {
     pub(super) shard: ShardId,
     pub(super) conversation: StreamId,
@@ -60,7 +61,7 @@ pub(super) struct LostDraft {
 }
 
 impl Rooms {
-    /// Under a guard: writes the end of a draft, and lets go of what is not needed any more.
+    /// Writes the end of a draft under a guard, and trims the log.
     pub(super) fn log_close(
         &self,
         guard: &mut Guard<'_>,
@@ -90,13 +91,13 @@ impl Rooms {
             guard.erase(STREAM)?;
             return Ok(());
         }
-        // After a start it is still known.
+        // The mark preserves the request across a restart.
         let marked = guard.append(STREAM, None, DRAFT_ERASE, b"")?;
         log.open.erase(marked.offset);
         Ok(())
     }
 
-    /// Whether a draft is to be written again now.
+    /// Returns whether a draft must be copied to the end of the log now.
     fn is_to_carry(&self, shard: ShardId, draft: u64, now_ns: u64) -> bool {
         let Some(log) = self.logs.get(usize::from(shard.0)) else {
             return false;
@@ -109,14 +110,14 @@ impl Rooms {
         now_ns.saturating_sub(since_ns) >= CARRY_AFTER_NS
     }
 
-    /// Something is being streamed there.
+    /// Notes that a conversation has an open draft.
     pub(super) fn draft_in(&self, slot: &Arc<Slot>) {
         self.drafting.lock().insert(slot.name.clone(), slot.clone());
     }
 }
 
 impl Store {
-    /// Writes the opening of a draft: its offset is the draft's number.
+    /// Writes the opening of a draft; the record's offset is the draft's number.
     pub(super) fn log_opening(
         &self,
         location: Location,
@@ -133,8 +134,7 @@ impl Store {
         Ok(appended)
     }
 
-    /// Writes what has come of drafts since the last time. What does not fit now is written the next
-    /// time.
+    /// Writes new chunks of drafts. Chunks that do not fit now are written the next time.
     fn log_chunks(&self, room: &mut Room, now_ms: u64) {
         let Some(location) = room.location else {
             return;
@@ -155,8 +155,8 @@ impl Store {
         }
     }
 
-    /// Writes drafts again that are in the way of an erase. What does not fit now is written the next
-    /// time.
+    /// Copies drafts that delay an erase to the end of the log. Drafts that do not fit now are
+    /// copied the next time.
     fn carry_drafts(&self, inner: &Inner, room: &mut Room) {
         let Some(location) = room.location else {
             return;
@@ -202,7 +202,7 @@ impl Store {
         Ok(ticket)
     }
 
-    /// The end of a draft that becomes nothing.
+    /// Writes the end of a draft that becomes no message.
     pub(super) fn log_end(&self, shard: ShardId, draft: u64, inner: &Inner) -> Result<(), Refusal> {
         let close = DraftClose {
             draft,
@@ -214,8 +214,8 @@ impl Store {
         closed.map_err(|error| refusal(&self.journal, error).into())
     }
 
-    /// Looks after the drafts that are open: what has come goes to the log, and those that nobody
-    /// writes any more end. True as long as there are any.
+    /// Sweeps open drafts: writes new chunks to the log, and ends drafts whose authors are gone.
+    /// Returns whether any draft is open.
     pub(crate) fn sweep_drafts(&self, inner: &Inner) -> bool {
         let slots: Vec<_> = self.rooms.drafting.lock().values().cloned().collect();
         let now_ms = inner.ports.clock.unix_ms();
@@ -234,7 +234,7 @@ impl Store {
         !self.rooms.drafting.lock().is_empty()
     }
 
-    /// The drafts that the logs leave open, oldest first.
+    /// Returns the drafts that are open in the logs, oldest first.
     pub(super) fn lost_drafts(&self) -> Result<Vec<LostDraft>, Refusal> {
         let mut all = Vec::new();
         for number in 0..self.journal.shard_count() {
@@ -269,7 +269,7 @@ impl Store {
         })
     }
 
-    /// What a conversation is called.
+    /// Returns the name of a conversation.
     pub(super) fn conversation_name(&self, stream: StreamId) -> Option<String> {
         match self.named(stream)? {
             (Kind::Conversation, name, _) => Some(name),

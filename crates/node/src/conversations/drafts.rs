@@ -1,8 +1,8 @@
-//! Answers that are being streamed: from their opening to the message that they become.
+//! Drafts: answers that are streamed, from the opening to the message that they become.
 //!
-//! What has come of a draft is in memory, with its conversation, and in the log of drafts of its
-//! shard, a little later. The message, the end of the draft in the log and the event are written
-//! under one guard: there is never both a message and an open draft, nor neither.
+//! The content of a draft is in memory with its conversation and, a little later, in the shard's
+//! log of drafts. The message, the draft's end in the log and the event are written under one
+//! guard, so a draft is either open or a message, never both or neither.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -25,51 +25,50 @@ use crate::counters::Counter;
 use crate::handle::Inner;
 use crate::store::{Location, Reach, Store, refusal};
 
-/// Makes a message of chunks: what they mean is not the node's to know.
+/// Assembles a message from a draft's chunks, whose format the node does not know.
 pub trait Assemble: Send + Sync {
-    /// The message that these chunks come to, in order, whole or not.
+    /// Returns the message of these chunks, in order; the chunks may be incomplete.
     fn assemble(&self, chunks: &mut dyn Iterator<Item = &[u8]>) -> Assembled;
 }
 
-/// What chunks come to.
+/// The content assembled from chunks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assembled {
-    /// The parts.
+    /// The parts of the message.
     pub parts: Vec<u8>,
-    /// One for each part, in order.
+    /// The facts of each part, in order.
     pub facts: Vec<PartFact>,
-    /// What they said about the message, if anything; it takes the place of what the draft was opened
-    /// with.
+    /// The metadata from the chunks, if any; it replaces the metadata given at the opening.
     pub metadata: Option<Vec<u8>>,
 }
 
-/// A draft that is to be opened.
+/// A draft to be opened.
 #[derive(Clone, Copy, Debug)]
 pub struct NewDraft<'a> {
-    /// The id of the message that it becomes.
+    /// The id of the message that the draft becomes.
     pub id: &'a str,
-    /// What its author is in the conversation.
+    /// The author's role in the conversation.
     pub role: &'a str,
-    /// Who writes it, empty for nobody in particular.
+    /// The author's name; may be empty.
     pub from: &'a str,
-    /// Opaque.
+    /// Opaque metadata.
     pub metadata: &'a [u8],
 }
 
-/// What a draft becomes.
+/// The end of a draft.
 #[derive(Clone, Copy, Debug)]
 pub struct Finished<'a> {
-    /// How it ended.
+    /// The final status.
     pub status: Status,
-    /// What it costs a model, if its author knows.
+    /// The cost in model tokens, if known.
     pub tokens: Option<u32>,
-    /// What its chunks came to.
+    /// The assembled content.
     pub assembled: &'a Assembled,
 }
 
-/// A draft of a conversation in memory.
+/// An open draft in memory.
 pub(super) struct Open {
-    /// Its number: where its opening is in the log.
+    /// The draft's number: the offset of its opening in the log.
     pub(super) number: u64,
     pub(super) id: Arc<str>,
     opened_ms: u64,
@@ -77,20 +76,20 @@ pub(super) struct Open {
     from: String,
     metadata: Vec<u8>,
     pub(super) draft: Draft,
-    /// Watchers are shown nothing of it before this is durable.
+    /// The ticket of the opening: watchers see nothing of the draft before it is durable.
     pub(super) opening: Option<Ticket>,
-    /// Its author, who waits for the news that somebody wants it to stop.
+    /// The author's waker, for a request to stop.
     author: Option<Waker>,
-    /// What the draft says of it, for those who watch: also when it is over.
+    /// True if the author was asked to stop; watchers read it even after the end.
     pub(super) is_stopped: Arc<AtomicBool>,
-    /// The chunk that ended it, for those who watch: also when it is over.
+    /// The final chunk; watchers read it even after the end.
     pub(super) last: Arc<OnceLock<Bytes>>,
-    /// Its author is gone, and the message could not be written yet.
+    /// True if the author is gone and the message could not be written yet.
     pub(super) is_lost: bool,
 }
 
-/// The author's side of a draft. If it is dropped before it is finished, what has come becomes an
-/// interrupted message.
+/// The author's handle of a draft. Dropping it before the draft is finished turns the content into
+/// an interrupted message.
 pub struct DraftWriter {
     inner: Arc<Inner>,
     slot: Arc<Slot>,
@@ -100,8 +99,8 @@ pub struct DraftWriter {
 }
 
 impl Conversations<'_> {
-    /// Opens a draft; told when that is durable. Makes the conversation if there is none. It may have
-    /// to wait for the disk: not for a thread that serves connections.
+    /// Opens a draft, and creates the conversation if it does not exist; acknowledged when durable.
+    /// It may read from the disk: do not call it on a thread that serves connections.
     pub fn draft_open(
         &self,
         name: &Name,
@@ -150,8 +149,7 @@ impl Conversations<'_> {
         done.unwrap_or(Ok(Err(Missing::Room)))
     }
 
-    /// Asks the author of the draft that becomes the message of that id to stop. What has come is
-    /// kept.
+    /// Asks the author of a draft, given by its message id, to stop. The content so far is kept.
     pub fn draft_stop(&self, name: &Name, id: &str) -> Result<(), Refusal> {
         self.with_existing(name, |_, room, _| {
             let open = room.drafts.iter_mut().find(|open| *open.id == *id);
@@ -184,18 +182,18 @@ impl<'a> NewDraft<'a> {
 }
 
 impl DraftWriter {
-    /// The draft's number.
+    /// Returns the draft's number.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The id of the message that it becomes.
+    /// Returns the id of the message that the draft becomes.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Takes the next chunk, one line, and says its index. Watchers see it at once; it is on disk a
-    /// little later.
+    /// Appends the next chunk, one line, and returns its index. Watchers see it at once; it is on
+    /// disk a little later.
     pub fn push(&mut self, chunk: &[u8]) -> Result<u32, Refusal> {
         let mut room = self.slot.room().ok_or_else(over)?;
         let open = room.open_draft(self.number).ok_or_else(over)?;
@@ -210,19 +208,20 @@ impl DraftWriter {
         Ok(index)
     }
 
-    /// The same of the chunk that ends the answer: whoever watches is shown it with the end.
+    /// Like [`DraftWriter::push`], for the final chunk: watchers receive it with the end of the
+    /// draft.
     pub fn push_last(&mut self, chunk: &[u8]) -> Result<u32, Refusal> {
         let index = self.push(chunk)?;
         if let Some(mut room) = self.slot.room()
             && let Some(open) = room.open_draft(self.number)
         {
-            // There is one such chunk.
+            // A draft has one final chunk.
             let _ = open.last.set(Bytes::copy_from_slice(chunk));
         }
         Ok(index)
     }
 
-    /// Ready when the author is to stop: somebody wants it, or the conversation is gone.
+    /// Ready when the author must stop: on request, or because the conversation was erased.
     pub fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(mut room) = self.slot.room() else {
             return Poll::Ready(());
@@ -236,8 +235,8 @@ impl DraftWriter {
         }
     }
 
-    /// The draft becomes a message; told when that is durable. If it is refused, the draft is still
-    /// there: it may be finished again.
+    /// Turns the draft into a message; acknowledged when durable. After a refusal the draft is
+    /// still open and can be finished again.
     pub fn finish(&mut self, finished: Finished<'_>) -> Result<Pending<Appended>, Refusal> {
         let inner = self.inner.clone();
         let store = inner.store.as_ref().ok_or_else(over)?;
@@ -251,7 +250,7 @@ impl DraftWriter {
 }
 
 impl DraftWriter {
-    /// The draft becomes nothing, for nothing was said in it; its id is free again.
+    /// Ends the draft without a message, because it has no content; its id can be used again.
     pub fn discard(mut self) -> Result<(), Refusal> {
         let inner = self.inner.clone();
         let store = inner.store.as_ref().ok_or_else(over)?;
@@ -289,7 +288,7 @@ impl std::fmt::Debug for DraftWriter {
 }
 
 impl Open {
-    /// One that a start found open: nobody writes it any more.
+    /// Restores a draft that was open when the node stopped; it has no author.
     pub(super) fn lost(lost: Lost) -> Self {
         Self {
             number: lost.number,
@@ -307,7 +306,7 @@ impl Open {
         }
     }
 
-    /// What is shown of it beside the conversation.
+    /// Returns the public view of the draft.
     pub(super) fn streaming(&self) -> Streaming {
         Streaming {
             draft: self.number,
@@ -316,7 +315,7 @@ impl Open {
         }
     }
 
-    /// Its opening, as it stands in the log.
+    /// Returns the record of its opening in the log.
     pub(super) fn record(&self, location: Location) -> DraftOpen<'_> {
         DraftOpen {
             conversation: location.stream.0,
@@ -341,7 +340,7 @@ impl Room {
             .for_each(Waker::wake);
     }
 
-    /// Ends every draft: the conversation is gone.
+    /// Ends all drafts, because the conversation was erased.
     pub(super) fn end_drafts(&mut self) {
         for open in self.drafts.drain(..) {
             self.engine.draft_closed(&open.id);
@@ -352,7 +351,7 @@ impl Room {
 }
 
 impl Store {
-    /// Decides, writes the opening, and says its number.
+    /// Decides on a draft, writes its opening and returns its number.
     fn open_draft(
         &self,
         inner: &Inner,
@@ -411,7 +410,7 @@ impl Store {
         }
     }
 
-    /// Writes the message that a draft has become, and its end.
+    /// Writes the message that a draft becomes, and the end of the draft.
     pub(super) fn close_draft(
         &self,
         inner: &Inner,

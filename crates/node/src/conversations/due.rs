@@ -1,8 +1,9 @@
-//! What agents have to do with conversations: what one has not answered, which message is an answer,
-//! and its read mark, which moves under the guard of the answer itself.
+//! Unanswered messages for agents: which messages an agent must answer, which messages are answers,
+//! and the agent's read mark, which moves under the guard of the answer itself.
 //!
-//! The read mark of the agent that a conversation names says what it has answered: a restart finds
-//! everything behind it again. An answer is known by its id, which names the call that it answers.
+//! The read mark of the conversation's agent records what was answered: after a restart, every
+//! message after it is due again. An answer is recognised by its id, which names the call that it
+//! answers.
 
 use conversations::record::{self, EventRef, EventTag, MessageView};
 use conversations::{Change, Lifecycle, NewMessage, Status, Update};
@@ -14,15 +15,15 @@ use super::slot::Room;
 use super::{Conversations, Details, Refusal, state_of};
 use crate::store::{Kind, Location, Store};
 
-/// Messages that are looked at together.
+/// Limit of one read of messages.
 const LIMIT: ReadLimit = ReadLimit {
     records: 4_096,
     bytes: 4 << 20,
 };
 
-/// The id of what answers a call: `d-CONVERSATION-AGENT-FROM-TO`, and `.N` for a further one, when
-/// there is a part of an answer under it already. It is the same for each attempt, and nothing has to
-/// be kept to know again what it answers.
+/// Returns the id of a call's answer: `d-CONVERSATION-AGENT-FROM-TO`, with `.N` appended for a
+/// further answer when part of one exists already. Every attempt has the same id, so no state is
+/// needed to match answers to calls.
 pub(crate) fn delivery_id(conversation: StreamId, agent: &str, from: u64, to: u64) -> String {
     format!("{}{from}-{to}", prefix(conversation, agent))
 }
@@ -32,7 +33,7 @@ fn prefix(conversation: StreamId, agent: &str) -> String {
     format!("d-{:x}-{agent:08x}-", conversation.0)
 }
 
-/// The last message that the message of this id answers, if it is an answer.
+/// Returns the last message that is answered by the message with this id, if it is an answer.
 pub(crate) fn answered_by(id: &str, conversation: StreamId, agent: &str) -> Option<u64> {
     let rest = id.strip_prefix(prefix(conversation, agent).as_str())?;
     let (from, to) = rest.split_once('-')?;
@@ -41,35 +42,35 @@ pub(crate) fn answered_by(id: &str, conversation: StreamId, agent: &str) -> Opti
     to.parse().ok().filter(|to| from <= *to)
 }
 
-/// A conversation, as an agent that is to answer it sees it.
+/// A conversation from the view of the agent that must answer it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
-    /// The agent that it names now: `org/namespace/agent`; empty for none.
+    /// The conversation's current agent: `org/namespace/agent`; empty for none.
     pub(crate) agent: String,
-    /// Whether it takes an answer.
+    /// True if the conversation accepts an answer.
     pub(crate) is_open: bool,
     /// The agent's read mark.
     pub(crate) read: u64,
-    /// The first and the last message of others behind that, as far as all of that is durable.
+    /// The first and last message by others after the read mark, once both are durable.
     pub(crate) due: Option<(u64, u64)>,
-    /// There may be more of them.
+    /// True if there may be more such messages.
     pub(crate) is_partial: bool,
 }
 
-/// Where there may be something for an agent.
+/// The range of messages that may be due for an agent.
 struct Span {
     place: Place,
     behind: u64,
-    /// The last message of a copy in which it has no read mark yet: what it answered of those in the
-    /// original is answered.
+    /// The last copied message of a fork in which the agent has no read mark yet: copied messages
+    /// that were answered in the original count as answered.
     copied: u64,
     /// The newest message, durable or not.
     written: u64,
 }
 
 impl Conversations<'_> {
-    /// What its agent has not answered, and behind the message that `floor` says for that agent;
-    /// `None` for what is not, or no longer, there.
+    /// Returns the messages that the conversation's agent has not answered, after both its read
+    /// mark and the number that `floor` returns; `None` if the conversation does not exist.
     pub(crate) fn look(
         &self,
         conversation: StreamId,
@@ -153,13 +154,13 @@ impl Conversations<'_> {
         }
         let last = records.last().map_or(from, |it| place.seq(it.offset));
         if last < head {
-            // So many that the rest is not looked at: what is behind them is due with them.
+            // Too many messages to read now: the rest counts as due.
             look.due = Some((look.due.map_or(last, |(first, _)| first), head));
         }
         Ok(())
     }
 
-    /// How the message of that number ended; `None` if it is not there.
+    /// Returns the status of a message; `None` if it does not exist.
     pub(crate) fn status_of(&self, name: &Name, seq: u64) -> Result<Option<Status>, Refusal> {
         let place = self.place(name)?;
         let one = ReadLimit {
@@ -180,7 +181,7 @@ fn is_answer(message: &MessageView<'_>, conversation: StreamId, agent: &str) -> 
 }
 
 impl Store {
-    /// The conversation has an agent: it is looked at.
+    /// Notifies the delivery to agents that the conversation has changed, if it has an agent.
     pub(super) fn touch(&self, room: &Room) {
         if let Some(location) = room.location
             && !room.engine.state().settings.agent.is_empty()
@@ -189,7 +190,7 @@ impl Store {
         }
     }
 
-    /// Whether messages are let in while an agent answers that wants none then.
+    /// Checks whether messages are accepted now: an agent may refuse them while it answers.
     pub(super) fn check_busy(
         &self,
         room: &Room,
@@ -216,7 +217,7 @@ impl Store {
         }
     }
 
-    /// How the read mark of the conversation's agent moves with these messages.
+    /// Returns the change of the agent's read mark that these messages cause.
     pub(super) fn mark<'b>(
         &self,
         room: &Room,
@@ -269,7 +270,7 @@ impl Store {
     }
 }
 
-/// Bytes of what [`Store::write_mark`] writes, and how many records with their marks.
+/// Returns the bytes that [`Store::write_mark`] writes, and the number of records with their marks.
 pub(super) fn mark_size(update: Option<&Update>) -> (usize, usize) {
     match update {
         None | Some(Update::Nothing) => (0, 0),

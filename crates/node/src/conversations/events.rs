@@ -1,14 +1,14 @@
-//! The event partitions of a namespace: one per shard, called `org/namespace/SHARD`.
+//! The event partitions of a namespace: one per shard, named `org/namespace/SHARD`.
 
 use journal::{AppendError, StreamId};
 
 use crate::store::{Kind, Location, Store};
 
 impl Store {
-    /// The event partition that a conversation's events are in, made if there is none.
+    /// Returns the event partition of a conversation, and creates it if it does not exist.
     ///
-    /// It is entered in the directory before the first conversation that needs it: whoever waits for
-    /// that one's entry waits for both.
+    /// Its directory entry precedes that of the first conversation that uses it, so waiting for the
+    /// conversation's entry covers both.
     pub(super) fn event_partition(
         &self,
         conversation: &str,

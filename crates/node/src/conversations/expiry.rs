@@ -1,7 +1,7 @@
-//! Conversations that end by themselves: so long after their last message.
+//! Expiry: conversations are erased a given time after their last message.
 //!
-//! Whoever meets one that is over erases it there and then, under its lock, before anything else is
-//! decided: nobody is shown or told anything of it any more, whenever the background comes by.
+//! Any access to an expired conversation erases it first, under its lock, so no client sees it any
+//! more, even before the background sweep.
 
 use conversations::{Change, Lifecycle};
 use model::Name;
@@ -11,15 +11,15 @@ use super::{Conversations, Refusal};
 use crate::store::{Location, Store};
 
 impl Conversations<'_> {
-    /// Erases the conversation if it is over. Whether it is erased now.
+    /// Erases the conversation if it has expired; returns whether it is erased.
     pub(crate) fn expire(&self, name: &Name) -> Result<bool, Refusal> {
-        // To meet it is enough.
+        // The access itself erases an expired conversation.
         self.with_existing(name, |_, room, _| {
             Ok(room.engine.state().lifecycle == Lifecycle::Erased)
         })
     }
 
-    /// Erases the conversation if it is over.
+    /// Erases the conversation if it has expired.
     pub(super) fn meet(&self, name: &str, room: &mut Room) -> Result<(), Refusal> {
         if !self.store.is_room_over(room, || self.inner.expiry_ms()) {
             return Ok(());
@@ -31,7 +31,7 @@ impl Conversations<'_> {
             .decide_change(None, &Change::Erase, limits, now_ms)
             .map_err(Refusal::from)
             .and_then(|update| self.store.update_room(room, name, update, now_ms));
-        // What cannot be erased now is over all the same.
+        // If the erase cannot be written now, the conversation is treated as gone anyway.
         erased.map_err(|_| Refusal::gone())
     }
 }
@@ -43,7 +43,7 @@ impl Store {
         if ttl_ms == 0 || state.lifecycle == Lifecycle::Erased {
             return false;
         }
-        // What is just being written may come to nothing.
+        // A message that is being written may be lost.
         if !self.is_all_durable(room.location) {
             return false;
         }
@@ -51,7 +51,7 @@ impl Store {
         expiry_ms() >= active_ms.saturating_add(ttl_ms)
     }
 
-    /// Whether everything that was said is on disk.
+    /// Returns whether all messages are durable.
     fn is_all_durable(&self, location: Option<Location>) -> bool {
         let messages = location.map(|at| self.journal.stream(at.shard, at.stream));
         match messages {

@@ -1,11 +1,11 @@
-//! Everything that happens in conversations, in order, for whoever keeps it somewhere else.
+//! A feed of all events of conversations, in order, for consumers such as archives.
 //!
-//! An event partition says what happened where; what it refers to is read along. Whoever is fed
-//! remembers how far it has come and asks for more from there, as often as it likes: nothing is held
-//! for it and nobody waits for it. Only what is durable is handed out, so what was handed out is
-//! never taken back. A message that is not kept any more is passed over.
+//! An event partition lists the events; the records they refer to are read along. A consumer
+//! remembers its own position and asks for more from there: the node holds no state for it and
+//! never waits for it. Only durable events are returned, so they are never taken back. Messages
+//! that were trimmed or erased are skipped.
 //!
-//! It does not know who is fed.
+//! The feed does not know its consumers.
 
 mod batch;
 mod keep;
@@ -25,60 +25,60 @@ pub use waiting::Waiting;
 use super::Conversations;
 use crate::store::{Kind, Location};
 
-/// A part of the events of a namespace.
+/// An event partition: the events of a namespace in one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// Its number, for the life of the journal.
+    /// Its number, constant for the life of the journal.
     pub number: u64,
     /// `org/namespace/N`.
     pub name: String,
     shard: ShardId,
 }
 
-/// The partitions there are, as far as they were looked for.
+/// The event partitions found so far.
 #[derive(Clone, Debug, Default)]
 pub struct Partitions {
-    /// In the order in which they were made.
+    /// The partitions, in the order of their creation.
     pub found: Vec<Partition>,
-    /// Streams of the directory that were looked at.
+    /// Number of streams of the directory that were searched.
     looked: u64,
 }
 
-/// How far a partition reaches.
+/// The extent of an event partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// The first event that is kept.
+    /// The first available event.
     pub start: u64,
-    /// Where the durable ones end.
+    /// The end of the durable events.
     pub end: u64,
 }
 
-/// How far whoever is fed is behind.
+/// The lag of a feed's consumer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lag {
-    /// Events it has not got.
+    /// Number of events that it has not received.
     pub events: u64,
-    /// When the oldest of them happened, in milliseconds since 1970-01-01 UTC; 0 for none.
+    /// Time of the oldest of them, in milliseconds since 1970-01-01 UTC; 0 for none.
     pub oldest_ms: u64,
 }
 
 impl Conversations<'_> {
-    /// The journal that everything is in; whoever is fed by several tells them apart by it.
+    /// Returns the id of the journal, by which a consumer distinguishes several nodes.
     pub fn journal_id(&self) -> u64 {
         self.store.journal.id()
     }
 
-    /// One above the largest number that a conversation can have now.
+    /// Returns one more than the highest number of any conversation.
     pub fn numbers_end(&self) -> u64 {
         self.store.stream_count() as u64 + 1
     }
 
-    /// Looks for partitions that were made since.
+    /// Finds partitions that were created since the last call.
     pub fn find_partitions(&self, partitions: &mut Partitions) {
         while let Some((kind, name, location)) = self.store.named(StreamId(partitions.looked + 1)) {
             let Location { shard, stream } = location;
             if kind == Kind::Events {
-                // Nothing that is not durable is shown, a name as little as what it names.
+                // A name is shown only when its entry is durable.
                 if self.store.creation(stream).is_some() {
                     return;
                 }
@@ -93,7 +93,7 @@ impl Conversations<'_> {
         }
     }
 
-    /// How far a partition reaches.
+    /// Returns the extent of a partition.
     pub fn reach(&self, partition: &Partition) -> Reach {
         let stream = StreamId(partition.number);
         let state = self.store.journal.stream(partition.shard, stream);
@@ -103,8 +103,8 @@ impl Conversations<'_> {
         })
     }
 
-    /// An event in few bytes, by which whoever was fed up to behind it knows it again: a journal
-    /// that was brought back from a copy goes on with others. `None` if it is not kept.
+    /// Returns a fingerprint of an event, by which a consumer verifies its position: a journal
+    /// restored from a backup continues with other events. `None` if the event is not available.
     pub fn proof(&self, partition: &Partition, offset: u64) -> Option<[u8; 24]> {
         let (payload, time_ms) = self.event(partition, offset)?;
         let mut proof = [0; 24];
@@ -113,12 +113,13 @@ impl Conversations<'_> {
         Some(proof)
     }
 
-    /// When an event happened, in milliseconds since 1970-01-01 UTC; `None` if it is not kept.
+    /// Returns the time of an event, in milliseconds since 1970-01-01 UTC; `None` if it is not
+    /// available.
     pub fn happened_ms(&self, partition: &Partition, offset: u64) -> Option<u64> {
         self.event(partition, offset).map(|(_, time_ms)| time_ms)
     }
 
-    /// How far whoever has come so far is behind, over all partitions.
+    /// Returns the lag of a consumer with these positions, over all partitions.
     pub fn lag<'p>(&self, marks: impl Iterator<Item = (&'p Partition, u64)>) -> Lag {
         let mut lag = Lag::default();
         for (partition, next) in marks {

@@ -1,7 +1,7 @@
-//! A copy of a conversation up to a message, which goes its own way from there.
+//! Forks: copies of a conversation up to a message, which then develop independently.
 //!
-//! It is copied piece by piece and there for nobody before it is complete. A fork that was cut short is
-//! completed by asking for it again.
+//! A fork is copied in pieces and is not visible before it is complete. Repeating the request
+//! completes an interrupted fork.
 
 use conversations::record::MessageView;
 use conversations::{Change, Lifecycle, Origin};
@@ -15,22 +15,23 @@ use super::view::check_alive;
 use super::write::{Said, with_scratch};
 use super::{Conversations, Pending, Refusal, check_name};
 
-/// What is copied at a time.
+/// Limit of one read while copying.
 const CHUNK: ReadLimit = ReadLimit {
     records: 256,
     bytes: 256 << 10,
 };
 
-/// Where a copy stands.
+/// The progress of a copy.
 enum Copying {
-    /// Its next message.
+    /// The number of the next message to copy.
     At(u64),
-    /// It was there before.
+    /// The fork was complete already.
     Is(Box<Pending<Changed>>),
 }
 
 impl Conversations<'_> {
-    /// Makes `new` a copy of the conversation up to a message; told when all of it is durable.
+    /// Makes `new` a copy of the conversation up to a message; acknowledged when all of it is
+    /// durable.
     pub fn fork(&self, name: &Name, new: &Name, at_seq: u64) -> Result<Pending<Changed>, Refusal> {
         check_name(new)?;
         let (place, change) = self.with_existing(name, |_, room, location| {
@@ -97,7 +98,8 @@ impl Conversations<'_> {
         })?
     }
 
-    /// Appends what was read from that message on, and says which is the next.
+    /// Appends copies of records, beginning with message `from`; returns the number of the next
+    /// message.
     fn copy(&self, new: &Name, from: u64, records: &[Record]) -> Result<u64, Refusal> {
         let views = records.iter().map(|it| MessageView::decode(&it.payload));
         let views = views.collect::<Result<Vec<_>, _>>()?;
@@ -107,7 +109,7 @@ impl Conversations<'_> {
             if !is_copying {
                 return Err(Refusal::gone());
             }
-            // Somebody else may be completing the same fork.
+            // Another request may be completing the same fork.
             if is_next {
                 self.append_copies(new, room, records, &views)?;
             }

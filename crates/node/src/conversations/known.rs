@@ -1,8 +1,8 @@
-//! What the engine has to know of older messages before it decides.
+//! Reads the older messages that the engine needs for a decision.
 //!
-//! Most of the time that is nothing, or in memory. If it is on the disk, it is read with nothing locked
-//! and the engine is asked again: whoever else uses the conversation does not wait for it, and a thread
-//! that serves connections leaves the whole of it to another one.
+//! Usually it needs none, or they are in memory. Messages on the disk are read without any lock,
+//! and then the engine is asked again: other users of the conversation do not wait, and a thread
+//! that serves connections passes the whole request to another thread.
 
 use std::ops::Range;
 
@@ -18,32 +18,32 @@ use super::unsynced::Unsynced;
 use super::{Conversations, Refusal};
 use crate::store::{Kind, Location, Reach, Store};
 
-/// What is read of older messages at a time.
+/// Limit of one read of older messages.
 const CHUNK: ReadLimit = ReadLimit {
     records: 4_096,
     bytes: 1 << 20,
 };
 
-/// How often something may change while it is read before that is given up.
+/// Attempts before giving up when the conversation changes during each read.
 const ATTEMPTS_MAX: usize = 32;
 
-/// Records of messages that were read for a decision, by number.
+/// Records of messages read for a decision, by message number.
 pub(super) type Records = Vec<(u64, Bytes)>;
 
-/// What has to be read from the disk before something is decided.
+/// Data that must be read from the disk before a decision.
 #[derive(Debug)]
 pub(super) enum Missing {
     /// The conversation itself.
     Room,
-    /// These messages.
+    /// The messages with these numbers.
     Messages(Vec<u64>),
-    /// The ids of these.
+    /// The ids of these messages.
     Ids(Range<u64>),
 }
 
 impl Conversations<'_> {
-    /// Does something of which it says what has to be read before; it may wait for the disk, and has
-    /// nothing locked meanwhile.
+    /// Runs an operation that reports which data it is missing, reads that data without any lock,
+    /// and repeats. It may read from the disk.
     pub(super) fn with_known<R>(
         &self,
         name: &str,
@@ -73,7 +73,7 @@ impl Conversations<'_> {
                 let (location, base) = self.whereabouts(name)?;
                 let hashes = self.store.hashes(Reach::Disk, location, base, &range);
                 let hashes = unless_trimmed(hashes)?;
-                // If others have learnt them meanwhile, so much the better.
+                // Another thread may have loaded them meanwhile, which does no harm.
                 self.with_room(name, |_, room| {
                     room.engine.learn(range.start, &hashes.unwrap_or_default());
                 })
@@ -81,7 +81,7 @@ impl Conversations<'_> {
         }
     }
 
-    /// Where the messages of a conversation are, and the offset of its first.
+    /// Returns the location of a conversation's messages, and the offset of the first one.
     fn whereabouts(&self, name: &str) -> Result<(Location, u64), Refusal> {
         let location = self.store.find(Kind::Conversation, name);
         let location = location.ok_or_else(|| Refusal::not_found(name))?;
@@ -91,7 +91,8 @@ impl Conversations<'_> {
 }
 
 impl Store {
-    /// Asks the engine, and reads for it what it has to know, as far as that is within reach.
+    /// Asks the engine for a plan, and reads the messages that it needs as far as they are within
+    /// reach.
     pub(super) fn plan(
         &self,
         reach: Reach,
@@ -110,7 +111,7 @@ impl Store {
         }
     }
 
-    /// The message of an id, if there is one.
+    /// Returns the message with an id, if any.
     pub(super) fn message_of(
         &self,
         reach: Reach,
@@ -145,7 +146,7 @@ impl Store {
         Ok(())
     }
 
-    /// Tells the engine the ids of older messages.
+    /// Gives the engine the ids of older messages.
     fn learn(&self, reach: Reach, room: &mut Room, range: Range<u64>) -> Result<(), Failure> {
         let location = room.location.ok_or_else(nowhere)?;
         let Some(hashes) = self.hashes(reach, location, room.engine.offset(1), &range)? else {
@@ -160,7 +161,8 @@ impl Store {
         }
     }
 
-    /// The records of messages, of which the first is at `base`; `None` if they are not within reach.
+    /// Reads the records of messages, where message 1 is at offset `base`; `None` if they are out
+    /// of reach.
     fn records(
         &self,
         reach: Reach,
@@ -185,7 +187,7 @@ impl Store {
         Ok(Some(records))
     }
 
-    /// The hashes of the ids of messages; `None` if they are not within reach.
+    /// Returns the id hashes of messages; `None` if they are out of reach.
     fn hashes(
         &self,
         reach: Reach,
@@ -223,7 +225,8 @@ impl Store {
     }
 }
 
-/// Nothing, of messages that were let go of while they were read: the engine is asked again and knows.
+/// Treats messages that were trimmed during the read as empty: the engine is asked again and knows
+/// about the trim.
 fn unless_trimmed<T>(read: Result<Option<T>, Refusal>) -> Result<Option<T>, Refusal> {
     match read {
         Err(refusal) if refusal.code == ErrorCode::Trimmed => Ok(None),
@@ -235,7 +238,7 @@ type Decided = Result<Decision, conversations::Refusal>;
 
 type LookedUp = Result<Lookup, conversations::Refusal>;
 
-/// The record of a message, if it is at hand.
+/// Returns the record of a message, if it is in memory or was read.
 fn read_for(unsynced: &Unsynced, records: &Records, seq: u64) -> Option<Bytes> {
     let unsynced = unsynced.get(seq).map(Bytes::copy_from_slice);
     unsynced.or_else(|| Some(records.iter().find(|(it, _)| *it == seq)?.1.clone()))

@@ -1,4 +1,4 @@
-//! Loading a conversation, and letting it go.
+//! Loads and unloads conversations.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,15 +16,15 @@ use super::{Conversations, Refusal, state_of};
 use crate::handle::Inner;
 use crate::store::{Kind, Location, Reach, Store};
 
-/// A conversation that nobody has used for this long is let go.
+/// Time after which an unused conversation is unloaded, in nanoseconds.
 const IDLE_NS: u64 = 10_000_000_000;
 
-/// How often those that nobody uses are looked for.
+/// Interval between two searches for unused conversations, in nanoseconds.
 const SWEEP_NS: u64 = 1_000_000_000;
 
 impl Conversations<'_> {
-    /// Does something with the conversation of that name, which need not exist. It may wait for the
-    /// disk, and has nothing locked meanwhile.
+    /// Runs an operation on a conversation, which need not exist. It may read from the disk,
+    /// without any lock.
     pub(super) fn with_room<R>(
         &self,
         name: &str,
@@ -41,7 +41,7 @@ impl Conversations<'_> {
         }
     }
 
-    /// The same without waiting for the disk; `None` if that is needed first.
+    /// Like [`Conversations::with_room`], without blocking; `None` if the disk is needed first.
     pub(super) fn with_room_at_hand<R>(
         &self,
         name: &str,
@@ -57,8 +57,8 @@ impl Conversations<'_> {
         }
     }
 
-    /// The same for somebody who uses it over and over: where it was last time is where it is looked
-    /// for first.
+    /// Like [`Conversations::with_room_at_hand`], for repeated use: tries the slot in `known` first
+    /// and updates it.
     pub(super) fn with_room_again<R>(
         &self,
         name: &str,
@@ -88,14 +88,14 @@ impl Conversations<'_> {
         Ok(then(slot, &mut room))
     }
 
-    /// The same, of one that exists.
+    /// Like [`Conversations::with_room`], for a conversation that exists.
     pub(super) fn with_existing<R>(
         &self,
         name: &Name,
         then: impl FnOnce(&Arc<Slot>, &mut Room, Location) -> Result<R, Refusal>,
     ) -> Result<R, Refusal> {
         let missing = || Refusal::not_found(name.base());
-        // Whatever is asked for of names that are not there leaves nothing behind.
+        // Requests for unknown names must leave nothing in memory.
         if self.store.find(Kind::Conversation, name.base()).is_none() {
             return Err(missing());
         }
@@ -105,7 +105,7 @@ impl Conversations<'_> {
         })?
     }
 
-    /// Whether nothing that is asked of the conversation of that name has to wait until it is loaded.
+    /// Returns whether the conversation is loaded, or can be without reading from the disk.
     pub fn is_at_hand(&self, name: &Name) -> Result<bool, Refusal> {
         if self.store.find(Kind::Conversation, name.base()).is_none() {
             return Ok(true);
@@ -114,7 +114,7 @@ impl Conversations<'_> {
         Ok(room.is_some())
     }
 
-    /// Loads the conversation of that name, if there is one. It may wait for the disk.
+    /// Loads a conversation, if it exists. It may read from the disk.
     pub fn load(&self, name: &Name) -> Result<(), Refusal> {
         match self.store.find(Kind::Conversation, name.base()) {
             Some(_) => self.with_room(name.base(), |_, _| ()),
@@ -123,12 +123,12 @@ impl Conversations<'_> {
     }
 }
 
-/// A conversation, as far as it can be had without the disk.
+/// The state of a slot, without reading from the disk.
 enum AtHand<'a> {
     Is(RoomGuard<'a>),
-    /// It has to be read.
+    /// The conversation must be read from the disk.
     Later,
-    /// It was let go meanwhile.
+    /// The slot was unloaded meanwhile.
     Gone,
 }
 
@@ -143,7 +143,7 @@ impl super::Rooms {
         slot
     }
 
-    /// The slot is not looked up any more.
+    /// Removes the slot from the map.
     fn forget(&self, slot: &Arc<Slot>) {
         if let Entry::Occupied(entry) = self.loaded.lock().entry(slot.name.clone())
             && Arc::ptr_eq(entry.get(), slot)
@@ -174,8 +174,8 @@ impl Store {
         Ok(loaded(stage).map_or(AtHand::Gone, AtHand::Is))
     }
 
-    /// Reads a conversation that nobody has loaded. Nothing is locked meanwhile; a slot that is still
-    /// new afterwards was new all the time, so nobody has written what was not read.
+    /// Reads a conversation that is not loaded, without any lock. A slot that is still new
+    /// afterwards was new throughout, so no write was missed.
     fn fetch_room(&self, inner: &Inner, name: &str) -> Result<(), Refusal> {
         let slot = self.rooms.slot(name);
         let read = self.read_room(Reach::Disk, name);
@@ -190,8 +190,8 @@ impl Store {
         Ok(())
     }
 
-    /// Whatever is written of it is durable, for nobody has it loaded. `None` if it is not within
-    /// reach.
+    /// Reads a conversation; all of its writes are durable, because it is not loaded. `None` if it
+    /// is out of reach.
     fn read_room(&self, reach: Reach, name: &str) -> Result<Option<Room>, Refusal> {
         let location = self.find(Kind::Conversation, name);
         let read = match location {
@@ -255,13 +255,14 @@ impl Store {
         Ok(read.map(|()| (engine, said_ms)))
     }
 
-    /// What must be durable before anything may be told that rests on what a conversation is.
+    /// Returns the tickets that must be durable before an answer that depends on the conversation's
+    /// current state.
     pub(super) fn tickets(&self, room: &Room) -> [Option<Ticket>; 2] {
         let creation = room.location.and_then(|it| self.creation(it.stream));
         [creation, room.ticket]
     }
 
-    /// The newest message, if one is kept; `None` if it is not within reach.
+    /// Returns the newest message, if one is stored; the outer `None` means out of reach.
     fn newest(
         &self,
         reach: Reach,
@@ -280,7 +281,7 @@ impl Store {
         Ok(read.map(|read| read.records.into_iter().next()))
     }
 
-    /// Lets go of conversations that nobody uses. True as long as any is loaded.
+    /// Unloads unused conversations. Returns whether any is loaded.
     pub(crate) fn sweep_rooms(&self, inner: &Inner) -> bool {
         let now_ns = inner.ports.clock.now_ns();
         let swept_ns = self.rooms.swept_ns.load(Ordering::Relaxed);
@@ -290,7 +291,7 @@ impl Store {
         self.rooms.swept_ns.store(now_ns, Ordering::Relaxed);
         let slots: Vec<_> = self.rooms.loaded.lock().values().cloned().collect();
         for slot in slots {
-            // Somebody uses it just now.
+            // The conversation is in use.
             let Some(mut stage) = slot.stage.try_lock() else {
                 continue;
             };
@@ -299,7 +300,7 @@ impl Store {
             }
             let is_idle = match &*stage {
                 Stage::Loaded(room) => self.is_room_idle(room, now_ns),
-                // Unless somebody reads it from the disk just now.
+                // A larger count means that another thread is reading it from the disk.
                 Stage::New => Arc::strong_count(&slot) <= 2,
                 Stage::Gone => continue,
             };

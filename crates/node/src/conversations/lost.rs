@@ -1,4 +1,4 @@
-//! Drafts that nobody writes any more: what has come of each becomes a message.
+//! Drafts without an author: the content of each becomes a message.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::handle::{Handle, Inner};
 use crate::store::Store;
 
 impl Store {
-    /// Makes messages of the drafts whose authors are gone.
+    /// Turns drafts whose authors are gone into messages.
     pub(super) fn close_lost(&self, inner: &Inner, name: &str, room: &mut Room) {
         let Some(assembler) = self.rooms.assembler.get() else {
             return;
@@ -29,7 +29,7 @@ impl Store {
                 tokens: None,
                 assembled: &assembled,
             };
-            // What cannot be written now is written when there is room again.
+            // A message that cannot be written now is written when there is room.
             if self
                 .close_draft(inner, name, room, number, finished)
                 .is_err()
@@ -40,16 +40,16 @@ impl Store {
     }
 }
 
-/// The chunks of a draft.
+/// Returns the chunks of a draft.
 fn lines(draft: &Draft) -> impl Iterator<Item = &[u8]> {
     let lines = draft.lines().split_inclusive(|byte| *byte == b'\n');
     lines.map(|line| &line[..line.len() - 1])
 }
 
 impl Handle {
-    /// From now on drafts are opened, and this makes messages of those whose authors are lost;
-    /// those that were open when the node went down become messages now. Says how many there were.
-    /// Only the first caller's is taken.
+    /// Enables drafts, and sets the assembler of messages for drafts whose authors are gone. Drafts
+    /// that were open when the node stopped become messages now; returns their number. Only the
+    /// first call sets the assembler.
     pub fn assemble_with(&self, assembler: Arc<dyn Assemble>) -> Result<usize, Refusal> {
         let Some(store) = &self.inner.store else {
             return Ok(0);
@@ -64,7 +64,7 @@ impl Handle {
         for lost in store.lost_drafts()? {
             count += 1;
             let Some(name) = store.conversation_name(lost.conversation) else {
-                // The power failed before its conversation was there for anybody.
+                // The node failed before the draft's conversation was durable.
                 store.log_end(lost.shard, lost.lost.number, &self.inner)?;
                 continue;
             };

@@ -1,7 +1,8 @@
-//! What people change while the node runs: by name, with a reason, and not told before it is on disk.
+//! Administrative changes to quotas at run time, each with a name and a reason, acknowledged when
+//! durable.
 //!
-//! A change makes other rules of those that stand. It is journaled, then put in their place while
-//! nothing is decided: a journal that does not take it leaves everything as it was.
+//! A change produces new rules from the current ones. It is appended to the journal and then
+//! replaces the rules while no take is decided; if the append fails, nothing changes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,74 +16,74 @@ use super::events::EventKind;
 use crate::durable::Durable;
 use crate::ports::quota_store::Away;
 
-/// Who changes something, and why.
+/// The author of a change and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct By<'a> {
-    /// The name of a token.
+    /// The name of the author's token.
     pub who: &'a str,
-    /// In that one's words.
+    /// The reason in the author's words.
     pub reason: &'a str,
 }
 
-/// Bytes of a reason.
+/// Maximum length of a reason, in bytes.
 const REASON_SIZE_MAX: usize = 1_024;
 
-/// A change that stands, and is told when it is on disk.
+/// A change that is in effect, and is acknowledged when durable.
 #[derive(Clone, Debug)]
 #[must_use = "it is not told before it is on disk"]
 pub struct Applied {
-    /// The version of the limits.
+    /// The version of the limits after the change.
     pub version: u64,
-    /// What must be on disk before.
+    /// The durability that the acknowledgement waits for.
     pub durable: Option<Durable>,
-    /// It stands at this node, of several that share their cells.
+    /// True if the change applies to this node only, although nodes share their buckets.
     pub is_here_alone: bool,
 }
 
-/// Why something was not changed.
+/// Quotas were not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// The limits are of another version than was expected.
+    /// The current version of the limits differs from the expected one.
     #[error("the limits are of version {version}")]
     Conflict {
-        /// Of which.
+        /// The current version.
         version: u64,
     },
-    /// The limits make no sense.
+    /// The limits are invalid.
     #[error("{} of the limits make no sense", .0.len())]
     Limits(Vec<Mistake>),
-    /// What was asked for makes no sense.
+    /// The request is invalid.
     #[error(transparent)]
     Invalid(#[from] AdminError),
-    /// It would give more at this node alone, of several that share their cells.
+    /// The change would raise a limit at this node only, although nodes share their buckets.
     #[error(
         "{what} that gives more would stand at this node alone, and others share its buckets \
          through a store: change the limits of every node instead"
     )]
     Apart {
-        /// What was asked for.
+        /// The kind of change.
         what: &'static str,
     },
-    /// The store that cells lie in cannot be asked.
+    /// The shared store is unavailable.
     #[error(transparent)]
     Away(#[from] Away),
-    /// It could not be kept.
+    /// The change could not be appended to the journal.
     #[error("it could not be kept: {0}")]
     Append(#[from] journal::AppendError),
 }
 
 impl Quotas<'_> {
-    /// The limits.
+    /// Returns the limits.
     pub fn policies(self) -> Arc<Policies> {
         self.state().rules.read().policies().clone()
     }
 
-    /// The limits and everything that was changed beside them.
+    /// Returns the limits and all other changes in effect.
     pub fn rules(self) -> Arc<Rules> {
         self.state().rules.read().clone()
     }
 
-    /// Other limits from now on, if those that stand are of that version.
+    /// Replaces the limits, if the current ones have the expected version.
     pub fn set_policies(
         self,
         limits: Vec<Limit>,
@@ -121,7 +122,8 @@ impl Quotas<'_> {
         record.encode(&mut bytes);
         let rules = standing.with_policies(policies, now_ns);
         let mut changes = vec![(record::POLICIES, bytes.clone())];
-        // How the time of limits passes follows from when they changed: it is kept with them.
+        // The elapsed time of a limit depends on when it changed, so changes are stored with the
+        // limits.
         changes.extend(rules.changes().iter().filter_map(|change| match change {
             Change::Factor { .. } => Some(encoded(change)),
             Change::Halt { .. } | Change::Override { .. } => None,
@@ -140,8 +142,8 @@ impl Quotas<'_> {
         Ok(self.applied(EventKind::Policies, "", durable))
     }
 
-    /// Multiplies what a limit gives by a factor, until a moment (nanoseconds since 1970-01-01 UTC)
-    /// or for good.
+    /// Multiplies a limit by a factor, until a time (nanoseconds since 1970-01-01 UTC) or
+    /// indefinitely.
     pub fn set_factor(
         self,
         limit: &str,
@@ -162,7 +164,7 @@ impl Quotas<'_> {
         })
     }
 
-    /// Admits nothing more for a prefix.
+    /// Halts a prefix: its takes are no longer admitted.
     pub fn halt(self, prefix: Prefix<'_>, by: By<'_>) -> Result<Applied, ChangeError> {
         let name = prefix.to_string();
         let what = format!("halt {name}");
@@ -180,7 +182,7 @@ impl Quotas<'_> {
         })
     }
 
-    /// Admits again what was halted.
+    /// Ends the halt of a prefix.
     pub fn resume(self, prefix: Prefix<'_>, by: By<'_>) -> Result<Applied, ChangeError> {
         let name = prefix.to_string();
         let what = format!("resume {name}");
@@ -193,8 +195,8 @@ impl Quotas<'_> {
         })
     }
 
-    /// Another capacity or refill for one bucket, for a time; a grant is given once, now. To a bucket
-    /// that lies in a store it is [given there](Self::grant_there) before.
+    /// Overrides the capacity or refill of one bucket for a time; a grant adds credit once, now. If
+    /// the bucket is in a shared store, call [`grant_there`](Self::grant_there) first.
     pub fn set_override(
         self,
         limit: &str,
@@ -208,7 +210,7 @@ impl Quotas<'_> {
         let what = format!("override {limit} {prefix}");
         let name = prefix.to_string();
         if self.is_grant(&change) {
-            // It was given already, and nothing of it stands.
+            // A grant is applied already, and leaves no override in effect.
             let given = self.change(by, what, EventKind::Override, &name, |rules, _| {
                 Ok(((**rules).clone(), None))
             })?;
@@ -225,7 +227,7 @@ impl Quotas<'_> {
         })
     }
 
-    /// Has the limit stand again for one bucket.
+    /// Removes the override of one bucket.
     pub fn clear_override(
         self,
         limit: &str,
@@ -241,8 +243,8 @@ impl Quotas<'_> {
         })
     }
 
-    /// Makes the buckets that are the subject's own as if it had taken nothing. Those that lie in a
-    /// store are [reset there](Self::reset_there) before.
+    /// Resets the subject's own buckets to unused. If they are in a shared store, call
+    /// [`reset_there`](Self::reset_there) first.
     pub fn reset(self, subject: &Subject<'_>, by: By<'_>) -> Result<Applied, ChangeError> {
         let name = subject.to_string();
         let what = format!("reset {name}");
@@ -255,7 +257,7 @@ impl Quotas<'_> {
         Ok(applied)
     }
 
-    /// Makes one bucket, of whatever tier, as if nobody had taken from it.
+    /// Resets one bucket of any tier to unused.
     pub fn reset_bucket(
         self,
         limit: &str,
@@ -293,7 +295,7 @@ impl Quotas<'_> {
             prefix,
             change: None,
         });
-        // Where another follows at once, the bucket goes over from one to the other.
+        // If another override follows at once, the bucket moves from one to the other.
         let is_other = |ended: &Change| match (ended, &change) {
             (
                 Change::Override { limit, prefix, .. },
@@ -320,7 +322,7 @@ impl Quotas<'_> {
         Ok(self.applied(event, about, durable))
     }
 
-    /// Has a bucket follow what stands for it from now on.
+    /// Applies the current override to a bucket.
     fn follow_override(self, old: &Rules, new: &Rules, change: &Change, now_ns: u64) {
         let Change::Override {
             limit,
@@ -381,7 +383,7 @@ impl Quotas<'_> {
         }
     }
 
-    /// What the doors ask before they ask anything else.
+    /// Updates the flags that listeners read before anything else.
     pub(super) fn note_what_is_on(self) {
         let state = self.state();
         let rules = state.rules.read();

@@ -1,7 +1,7 @@
 //! Steps of the wall clock while the node runs.
 //!
-//! The node's own clock never steps: buckets, holds and waits follow it. Budgets follow the calendar,
-//! so they follow the wall clock wherever that goes.
+//! The node's own clock never steps: buckets, holds and waits use it. Budgets follow the calendar
+//! and therefore the wall clock, in both directions.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,22 +9,22 @@ use std::time::Duration;
 
 use super::Quotas;
 
-/// Smaller differences are left as they are.
+/// Smaller differences are ignored, in nanoseconds.
 const STEP_NS_MIN: i64 = 1_000_000_000;
 
 /// A step of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockStep {
-    /// How far it went.
+    /// The size of the step.
     pub size: Duration,
-    /// Whether it went back.
+    /// True if the clock was set back.
     pub is_back: bool,
 }
 
 impl Quotas<'_> {
-    /// Compares the wall clock with the node's own. If it was stepped by a second or more, budgets go
-    /// over to the new time: a period that has not begun yet counts as the current one, and what was
-    /// spent stays spent. To be called every few seconds.
+    /// Compares the wall clock with the node's own clock. After a step of a second or more, budgets
+    /// switch to the new time: a period that has not begun yet counts as the current one, and spent
+    /// credit stays spent. Call this every few seconds.
     pub fn follow_clock(self) -> Option<ClockStep> {
         let state = self.state();
         let wall_ns = self.inner.ports.clock.unix_ms().saturating_mul(1_000_000);

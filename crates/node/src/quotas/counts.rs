@@ -1,4 +1,4 @@
-//! How many takes became what, and what became of room for buckets, since the node was started.
+//! Counters of take outcomes and of bucket evictions, since the node was started.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,65 +20,64 @@ pub(super) struct Counts {
     unavailable: AtomicU64,
     degraded: AtomicU64,
     clock_steps: AtomicU64,
-    /// Of limits that stand: others are forgotten when the limits change.
+    /// Counters of current limits; those of removed limits are dropped when the limits change.
     by_limit: Mutex<BTreeMap<Arc<str>, Arc<OfLimit>>>,
 }
 
-/// What one limit did.
+/// Counters of one limit.
 #[derive(Default)]
 struct OfLimit {
     admitted: AtomicU64,
     denied: AtomicU64,
 }
 
-/// The counts of limits as a desk knows them, so that it looks for each once: by their places in
-/// those rules.
+/// Counters of limits cached in a desk, by index in its rules, so that each is looked up once.
 #[derive(Default)]
 pub(super) struct Counted {
     of: Option<Arc<Rules>>,
     known: Vec<Option<Arc<OfLimit>>>,
 }
 
-/// How many takes became what.
+/// Counts of takes by outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TakeCounts {
-    /// Taken.
+    /// Admitted takes.
     pub admitted: u64,
-    /// Denied.
+    /// Denied takes.
     pub denied: u64,
-    /// Not looked at, as their prefix is halted.
+    /// Takes rejected because their prefix is halted.
     pub halted: u64,
-    /// Senseless.
+    /// Invalid takes.
     pub refused: u64,
-    /// Not decided, or not kept.
+    /// Takes that could not be decided or stored.
     pub unavailable: u64,
-    /// Decided without the store that the cells lie in, whatever became of them.
+    /// Takes decided without the shared store, whatever their outcome.
     pub degraded: u64,
-    /// Steps of the wall clock that budgets followed.
+    /// Wall-clock steps that budgets followed.
     pub clock_steps: u64,
-    /// By each of the limits that stand.
+    /// Counts per current limit.
     pub limits: Vec<LimitCounts>,
 }
 
-/// What became of takes by one limit.
+/// Counts of takes by one limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitCounts {
-    /// Its name.
+    /// The limit's name.
     pub limit: Arc<str>,
-    /// Taken from it.
+    /// Takes admitted by this limit.
     pub admitted: u64,
-    /// Denied, and it would have let them pass last.
+    /// Takes denied for which this limit has the latest retry time.
     pub denied: u64,
 }
 
-/// How many buckets there are, and how often there was no room for one.
+/// Number of buckets, and counts of evictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BucketCounts {
-    /// In memory.
+    /// Buckets in memory.
     pub buckets: usize,
-    /// One that was full made room for another.
+    /// Full buckets that were evicted to make room for others.
     pub evicted: u64,
-    /// None was, and what subjects share was taken from.
+    /// Takes for which no bucket could be evicted, and which were charged to the shared bucket.
     pub refused: u64,
 }
 
@@ -95,7 +94,7 @@ impl Counts {
         self.clock_steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Forgets limits that do not stand any more.
+    /// Drops the counters of removed limits.
     pub(super) fn follow(&self, policies: &Policies) {
         let limits = policies.limits().iter();
         let standing: BTreeSet<&Arc<str>> = limits.map(|(_, limit)| &limit.name).collect();
@@ -103,7 +102,7 @@ impl Counts {
         by_limit.retain(|name, _| standing.contains(name));
     }
 
-    /// Counts what the desk's last take was taken from.
+    /// Counts the limits that the desk's last take was charged to.
     fn count_admitted(&self, desk: &mut Desk) {
         let Desk {
             plan,
@@ -129,7 +128,8 @@ impl Counts {
 }
 
 impl Quotas<'_> {
-    /// How many takes became what, since the node was started; one that waits is counted at its end.
+    /// Returns the counts of takes by outcome, since the node was started; a waiting take counts
+    /// when it ends.
     pub fn take_counts(self) -> TakeCounts {
         let counts = &self.state().counts;
         let policies = self.policies();
@@ -155,7 +155,7 @@ impl Quotas<'_> {
         }
     }
 
-    /// How many buckets there are, and how often there was no room for one.
+    /// Returns the number of buckets and the counts of evictions.
     pub fn bucket_counts(self) -> BucketCounts {
         let mut counts = BucketCounts::default();
         for shard in &self.state().shards {
@@ -168,7 +168,7 @@ impl Quotas<'_> {
         counts
     }
 
-    /// Counts what became of the desk's last take.
+    /// Counts the outcome of the desk's last take.
     pub(super) fn count(self, desk: &mut Desk, taken: &Taken) {
         let counts = &self.state().counts;
         if taken.is_degraded {

@@ -1,4 +1,4 @@
-//! What somebody who takes again and again keeps, so that no take allocates.
+//! Reusable memory for takes, so that a take does not allocate.
 
 use std::sync::Arc;
 
@@ -6,32 +6,32 @@ use quota::{Plan, Rules, Standing, Told, Warned};
 
 use super::counts::Counted;
 
-/// Used for one take after the other; remembers how the limits of the last one stand.
+/// Memory for one take after another; holds the standing of the last take's limits.
 #[derive(Default)]
 pub struct Desk {
     pub(crate) plan: Plan,
     pub(crate) rules: Option<Arc<Rules>>,
     pub(crate) now_ns: u64,
     pub(crate) bytes: Vec<u8>,
-    /// What is known of cells that lie elsewhere, by their steps.
+    /// Replies about cells in the shared store, by step of the plan.
     pub(crate) told: Vec<(usize, Told)>,
     pub(super) counted: Counted,
 }
 
 impl Desk {
-    /// Nothing was taken yet.
+    /// Creates an empty desk.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How every limit stands that the last take, or look, was about: in the order in which the limits
-    /// were written, those for one organisation behind those for all.
+    /// Returns the standing of every limit of the last take or look, in the order in which the
+    /// limits were written; limits of one organisation follow the general ones.
     pub fn standings(&self) -> impl Iterator<Item = Standing<'_>> {
         let rules = self.rules.iter();
         rules.flat_map(|rules| self.plan.standings(rules, self.now_ns))
     }
 
-    /// When that was, in nanoseconds since 1970-01-01 UTC.
+    /// Returns the time of the last take or look, in nanoseconds since 1970-01-01 UTC.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }

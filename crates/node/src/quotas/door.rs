@@ -1,12 +1,12 @@
-//! Limits on what a client does at the doors, whatever it says of its costs.
+//! Limits on client operations at listeners, independent of the costs that clients declare.
 //!
-//! The subject of a charge is the client's [`Principal`]: the name that it has proven. All clients
-//! that have proven none and claim none share `default/default/anonymous`. Nothing of what was denied
-//! is done.
+//! The subject of a charge is the client's [`Principal`]: its proven name. All clients without a
+//! proven or claimed name share `default/default/anonymous`. A denied operation is not carried out
+//! at all.
 //!
-//! What a `sync` limit counts is told when the take is on disk: the answer waits with those of the
-//! connection that wait for the disk anyway, and a call, which others answer, is [held](call) until
-//! then. A message that nobody answers waits for nothing.
+//! A charge by a `sync` limit is answered when it is durable: the answer waits with the
+//! connection's other answers that wait for the disk, and a call, which another client answers, is
+//! [held](call) until then. A message without an answer does not wait.
 
 mod call;
 
@@ -28,36 +28,36 @@ use crate::handle::Inner;
 use crate::ports::Failure;
 use crate::turn::Turn;
 
-/// What doors count.
+/// The units that listeners count.
 pub(super) const COUNTED: [Unit; 3] = [Unit::SENDS, Unit::REQUESTS_IN_FLIGHT, Unit::APPENDED_BYTES];
 
-/// A client is over a limit.
+/// A refusal because the client is over a limit or halted.
 #[derive(Clone, Debug)]
 pub struct Throttled {
     code: ErrorCode,
     retry_after_ms: u32,
     message: String,
-    /// It is over the limit for now, and that comes back by itself.
+    /// True if the credit refills by itself.
     comes_back: bool,
 }
 
 impl Throttled {
-    /// What went wrong.
+    /// Returns the error code.
     pub fn code(&self) -> ErrorCode {
         self.code
     }
 
-    /// After how many milliseconds it passes; 0 for nobody knows.
+    /// Returns the time until a retry can pass, in milliseconds; 0 if unknown.
     pub fn retry_after_ms(&self) -> u32 {
         self.retry_after_ms
     }
 
-    /// For people.
+    /// Returns the message for people.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// As the client is told.
+    /// Returns the failure that is sent to the client.
     pub(crate) fn as_failure(&self) -> Failure<'_> {
         Failure {
             retry_after_ms: self.retry_after_ms,
@@ -78,16 +78,16 @@ pub struct HaltNotice {
 
 pub(crate) use call::HeldCall;
 
-/// When something that was charged may be told.
+/// The time at which a charged operation may be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// At once.
+    /// Immediately.
     AtOnce,
-    /// When it is on disk that it was charged: with the next answer that waits.
+    /// When the charge is durable: with the next answer that waits.
     OnDisk,
 }
 
-/// A call that is counted until this is dropped.
+/// A call in flight, counted until this is dropped.
 pub(crate) struct InFlight {
     node: Weak<Inner>,
     hold: Hold,
@@ -101,15 +101,15 @@ impl Drop for InFlight {
     }
 }
 
-/// Who is charged for what a client does.
+/// The subject that a client's operations are charged to.
 pub(crate) struct Charged {
     principal: Principal,
-    /// Its own: nobody else waits for it.
+    /// The client's own desk, so there is no contention.
     desk: Mutex<Desk>,
 }
 
 impl Charged {
-    /// Under the principal's name.
+    /// Charges the principal's name.
     pub(crate) fn new(principal: &Principal) -> Self {
         Self {
             principal: principal.clone(),
@@ -119,14 +119,15 @@ impl Charged {
 }
 
 impl Turn<'_> {
-    /// Whether the client may do what costs that. Without a limit on any of it, one atomic says so.
+    /// Checks whether the client may perform an operation with these costs, and charges it. Without
+    /// a limit on any of them, this costs one atomic read.
     pub(crate) fn admit(&mut self, costs: &[Cost]) -> Result<Told, Throttled> {
         let is_counted =
             self.inner.quotas.is_at_doors() && costs.iter().any(|(_, count)| *count > 0);
         if !is_counted {
             return Ok(Told::AtOnce);
         }
-        // What a `sync` limit locks comes before the table.
+        // Locks of `sync` limits come before the table's lock.
         self.table = None;
         let Charged { principal, desk } = &self.peer.charged;
         let quotas = Quotas { inner: self.inner };
@@ -134,8 +135,9 @@ impl Turn<'_> {
         Ok(self.rest_on(durable))
     }
 
-    /// Whether the client may send a message on a route. One to the node itself costs nothing and is
-    /// never refused: views and administration must work for a client that is over its limit.
+    /// Checks whether the client may send a message on a route. A message to the node itself costs
+    /// nothing and is never refused: views and administration must work for a client that is over
+    /// its limit.
     pub(crate) fn admit_send(&mut self, route: u16) -> Result<Told, Throttled> {
         match self.inner.quotas.is_at_doors() && !self.is_to_node(route) {
             true => self.admit(&[(Unit::SENDS, 1)]),
@@ -143,7 +145,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The same for a call, which is counted until it has ended.
+    /// Like [`Turn::admit_send`], for a call, which is counted as in flight until it ends.
     pub(crate) fn admit_call(
         &mut self,
         route: u16,
@@ -166,7 +168,7 @@ impl Turn<'_> {
         Ok((in_flight, self.rest_on(durable)))
     }
 
-    /// What waits from now on waits for that, too.
+    /// Makes later answers wait for this durability too.
     fn rest_on(&mut self, durable: Option<Durable>) -> Told {
         let block = durable.and_then(|durable| durable.tickets()[0]);
         match block {
@@ -179,8 +181,8 @@ impl Turn<'_> {
     }
 }
 
-/// In how much time the debt of a bucket is paid, if it has any and its limit denies. Of the time
-/// until the bucket is full, that is the share of the debt in what is missing.
+/// Returns the time until a bucket's debt is repaid, if it has debt and its limit denies: the
+/// debt's share of the time until the bucket is full.
 fn until_paid(standing: &Standing<'_>, now_ns: u64) -> Option<Duration> {
     let debt = u128::try_from(-standing.have)
         .ok()
@@ -196,7 +198,7 @@ fn until_paid(standing: &Standing<'_>, now_ns: u64) -> Option<Duration> {
     ))
 }
 
-/// The halt of the principal's own name, if it acts under another one.
+/// Returns the halt of the principal's own name, if it acts under another one.
 fn own_halt<'r>(rules: &'r Rules, principal: &Principal) -> Option<(&'r str, &'r Halt)> {
     let own = principal.own_name().base();
     let is_other = principal.is_proven() && own != principal.subject();
@@ -213,7 +215,7 @@ impl HaltNotice {
     }
 }
 
-/// What the desk's last take took.
+/// Returns what the desk's last take was charged, as a hold.
 fn charged(desk: &Desk, principal: &str) -> Hold {
     let rules = desk.rules.as_ref();
     Hold {
@@ -224,34 +226,34 @@ fn charged(desk: &Desk, principal: &str) -> Hold {
     }
 }
 
-/// A charge that was made, also if the limit had not so much left.
+/// A charge that was made, possibly beyond the limit.
 #[derive(Debug, Default)]
 pub struct ChargeReceipt {
-    /// How long the client is to pause: until what it went over the limit has come back.
+    /// Time for which the client must pause, until the excess has refilled.
     pub pause: Duration,
-    /// What must be on disk before it counts as charged.
+    /// The durability of the charge.
     pub durable: Option<Durable>,
 }
 
 impl Connection {
-    /// The name that the client is charged and halted under.
+    /// Returns the name that the client is charged and halted under.
     pub fn charged_principal(&self) -> &str {
         self.peer.charged.principal.subject()
     }
 
-    /// Why the client is halted, if it is.
+    /// Returns the halt of the client, if any.
     pub fn halted(&self) -> Option<HaltNotice> {
         Quotas { inner: &self.inner }.halt_of(&self.peer.charged.principal)
     }
 
-    /// Charges bytes that the client appends. If the limit has not so much left and it comes back by
-    /// itself, they are charged all the same, and the client is to pause. Fails if it is halted, or if
-    /// what is spent does not come back.
+    /// Charges bytes that the client appends. If the limit has too little left but refills by
+    /// itself, the bytes are charged anyway and the client must pause. Fails if the client is
+    /// halted, or if the spent credit does not refill.
     pub fn charge_bytes(&self, bytes: u64) -> Result<ChargeReceipt, Throttled> {
         self.charge(&[(Unit::APPENDED_BYTES, bytes)])
     }
 
-    /// The same for messages that it sends.
+    /// Like [`Connection::charge_bytes`], for messages that the client sends.
     pub fn charge_sends(&self, count: u64) -> Result<ChargeReceipt, Throttled> {
         self.charge(&[(Unit::SENDS, count)])
     }
@@ -276,14 +278,14 @@ impl Connection {
 }
 
 impl Quotas<'_> {
-    /// Charges more than there is: it becomes debt.
+    /// Charges more than the available credit; the excess becomes debt.
     fn charge_over(
         self,
         desk: &mut Desk,
         principal: &str,
         costs: &[Cost],
     ) -> Result<ChargeReceipt, Throttled> {
-        // It was made from a name.
+        // The subject was made from a valid name.
         let Ok(subject) = Subject::new(principal, "") else {
             return Ok(ChargeReceipt::default());
         };
@@ -328,9 +330,9 @@ impl Quotas<'_> {
         })
     }
 
-    /// The halt that stops a principal: of its name, of a prefix of it, or of its credential's own name
-    /// under any name. For operations that are not counted. Without a limit or a halt it costs one
-    /// atomic read.
+    /// Returns the halt that stops a principal: of its name, of a prefix of it, or of its
+    /// credential's own name under any name. For operations that are not counted. Without a limit
+    /// or a halt it costs one atomic read.
     pub fn halt_of(self, principal: &Principal) -> Option<HaltNotice> {
         if !self.state().is_at_doors() {
             return None;
@@ -343,8 +345,9 @@ impl Quotas<'_> {
             .map(HaltNotice::of)
     }
 
-    /// Whether a client without a connection of its own may do what costs that; and what must be on
-    /// disk before that is told. Without a limit on any of it, one atomic says so.
+    /// Checks whether a client without a connection of its own may perform an operation with these
+    /// costs, and charges it; returns the durability that the answer waits for. Without a limit on
+    /// any of them, this costs one atomic read.
     pub fn admit_principal(
         self,
         principal: &Principal,
@@ -362,7 +365,7 @@ impl Quotas<'_> {
         principal: &Principal,
         costs: &[Cost],
     ) -> Result<Option<Durable>, Throttled> {
-        // It was made from a name.
+        // The subject was made from a valid name.
         let Ok(subject) = Subject::new(principal.subject(), "") else {
             return Ok(None);
         };
@@ -405,7 +408,7 @@ impl Quotas<'_> {
             Outcome::Unavailable { reason } => (ErrorCode::Unavailable, 0, reason),
             Outcome::Unconfirmed { reason } => (ErrorCode::Unconfirmed, 0, reason),
         };
-        // Never early: what is left of a millisecond is waited for, too.
+        // Rounded up, so that a retry is never too early.
         let retry_after_ms = retry_after_ns.div_ceil(1_000_000);
         Err(Throttled {
             code,
@@ -415,7 +418,7 @@ impl Quotas<'_> {
         })
     }
 
-    /// Slots are free again; what else was taken stays taken.
+    /// Frees the slots of a hold; other charges stay.
     fn give_back(self, hold: &Hold) {
         let Ok(subject) = Subject::new(&hold.subject, "") else {
             return;
@@ -424,7 +427,7 @@ impl Quotas<'_> {
         let rules = self.state().rules.read();
         rules.plan_settle(&mut desk.plan, &subject, hold, Settled::Expired);
         let mut locked = self.lock(&desk.plan);
-        // There is room: a cell of slots that are in use is there.
+        // This cannot fail for lack of room: the cell of a slot in use exists.
         let _ = quota::settle(&rules, &mut desk.plan, &subject, hold, &mut locked, now_ns);
         drop((locked, rules));
         self.wake_waiting();

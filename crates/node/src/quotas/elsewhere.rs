@@ -1,14 +1,15 @@
-//! Cells that lie elsewhere: in a [store](crate::ports::quota_store) that several nodes share.
+//! Quota cells in a shared [store](crate::ports::quota_store), such as Redis, that several nodes
+//! use.
 //!
-//! A take is decided at once if all of its cells are leased, or if one of them was denied a moment
-//! ago; else the store is asked ([`ask`]), and whoever takes waits for that as others wait for credit
-//! ([`Parked`]). What the doors count is each node's own and lies here. Everything else about a take
-//! is as it is without a store: limits, holds and ids are the node's, and a hold ends here and is
-//! [owed](owed) there.
+//! A take is decided at once if all of its cells are leased to this node, or if one of them was
+//! denied a moment ago; otherwise the store is asked ([`ask`]), and the caller waits as for credit
+//! ([`Parked`]). Cells of units that listeners count stay local to each node. Everything else works
+//! as without a store: limits, holds and ids belong to the node, and a hold ends here and is
+//! settled in the store [later](owed).
 //!
-//! Invariant: *all nodes together admit what the store has debited, and what a limit gives when the
-//! store is [away](away)*; that is counted, told, and owed. Without a store nothing of this is looked
-//! at but whether there is one.
+//! Invariant: *all nodes together admit what the store has debited, plus what a limit grants while
+//! the store is [unavailable](away)*; such grants are counted, reported, and debited later. Without
+//! a store, the only cost is the check whether there is one.
 
 mod ask;
 mod away;
@@ -34,49 +35,49 @@ use crate::ports::quota_store::{QuotaStore, QuotaStoreView};
 
 pub(super) use parked::Running;
 
-/// See the module's documentation.
+/// Shared-store state; see the module docs.
 pub(super) struct Elsewhere {
     store: Arc<dyn QuotaStore>,
-    /// How many nodes share the cells.
+    /// Number of nodes that share the cells.
     nodes: u32,
     leases: leases::Leases,
     owed: Mutex<owed::Owed>,
     shares: away::Shares,
-    /// Takes that are asked about, by their ids.
+    /// Ids of takes that wait for the store's answer.
     ids: Mutex<BTreeSet<String>>,
     counts: Counts,
 }
 
-/// What was done since the node was started.
+/// Counters since the node was started.
 #[derive(Default)]
 struct Counts {
-    /// Takes that were decided here, by leases.
+    /// Takes decided locally from leases.
     leased: AtomicU64,
-    /// Takes that were denied here, by what the store had said.
+    /// Takes denied locally by a recent answer of the store.
     denied: AtomicU64,
     /// Takes that the store was asked about.
     asked: AtomicU64,
 }
 
-/// How the store stands, and what was done with it since the node was started.
+/// State of the shared store, and counters since the node was started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ElsewhereView {
-    /// As the store says.
+    /// State reported by the store.
     pub store: QuotaStoreView,
-    /// Takes that were decided here, by leases.
+    /// Takes decided locally from leases.
     pub leased: u64,
-    /// Takes that were denied here, by what the store had said a moment before.
+    /// Takes denied locally by a recent answer of the store.
     pub denied: u64,
     /// Takes that the store was asked about.
     pub asked: u64,
-    /// Cells of which something is owed to the store.
+    /// Cells with debits or returns not yet sent to the store.
     pub owed: usize,
-    /// Debits and returns that were forgotten, as too many were owed.
+    /// Debits and returns that were dropped because too many were unsent.
     pub forgotten: u64,
 }
 
 impl<'a> Quotas<'a> {
-    /// Has cells lie in a store that as many nodes share. Called once, before limits stand.
+    /// Puts the cells into a store that `nodes` nodes share. Call this once, before limits are set.
     pub fn store_in(self, store: Arc<dyn QuotaStore>, nodes: u32) {
         let state = self.state();
         let entries_max = state.options.read().subjects_max;
@@ -89,11 +90,11 @@ impl<'a> Quotas<'a> {
             ids: Mutex::default(),
             counts: Counts::default(),
         };
-        // The first one stands.
+        // Only the first call counts.
         let _ = state.elsewhere.set(elsewhere);
     }
 
-    /// How the store stands; `None` if the cells lie in the node.
+    /// Returns the state of the shared store; `None` if the cells are local.
     pub fn elsewhere(self) -> Option<ElsewhereView> {
         use std::sync::atomic::Ordering::Relaxed;
         let elsewhere = self.state().elsewhere.get()?;
@@ -109,7 +110,7 @@ impl<'a> Quotas<'a> {
         })
     }
 
-    /// The store itself.
+    /// Returns the store.
     pub fn store(self) -> Option<Arc<dyn QuotaStore>> {
         let elsewhere = self.state().elsewhere.get()?;
         Some(elsewhere.store.clone())

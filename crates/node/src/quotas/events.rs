@@ -1,7 +1,7 @@
-//! What happens to quotas, for whoever watches.
+//! Events of quotas, for watchers.
 //!
-//! The newest events are kept once, for all: a watcher remembers how far it has come, and is told how
-//! many it has missed if it was too slow. Without a watcher nothing is kept.
+//! The newest events are stored once for all watchers; each watcher has its own position, and
+//! learns how many events it missed if it was too slow. Without a watcher no events are stored.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,52 +13,53 @@ use parking_lot::Mutex;
 use super::Quotas;
 use crate::handle::Inner;
 
-/// Events that a slow watcher finds again.
+/// Number of events kept for slow watchers.
 const EVENTS_MAX: usize = 4_096;
-/// Those who watch, at most.
+/// Maximum number of watchers.
 const WATCHERS_MAX: usize = 1_024;
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Counts events since the node was started.
+    /// Sequence number since the node was started.
     pub number: u64,
-    /// When, in nanoseconds since 1970-01-01 UTC.
+    /// Time of the event, in nanoseconds since 1970-01-01 UTC.
     pub at_ns: u64,
-    /// To whom: a subject, a prefix, a limit, or nothing.
+    /// The subject, prefix or limit concerned; may be empty.
     pub about: Box<str>,
-    /// What.
+    /// The kind of event.
     pub kind: EventKind,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// A take was denied.
     Denied {
-        /// By which limit.
+        /// The limit that denied it.
         limit: Arc<str>,
     },
-    /// More than a share of what there is has been taken: told once, until it is there again.
+    /// Usage crossed a warning threshold of a limit; reported once until usage falls below it
+    /// again.
     Threshold {
-        /// Of which limit.
+        /// The limit.
         limit: Arc<str>,
-        /// In thousandths.
+        /// The threshold, in thousandths of the capacity.
         share: u16,
     },
-    /// The limits are others.
+    /// The limits were replaced.
     Policies,
-    /// A limit's factor is another.
+    /// A limit's factor was changed.
     Factor,
-    /// Nothing is admitted for a prefix.
+    /// A prefix was halted.
     Halted,
-    /// It is again.
+    /// A halt was ended.
     Resumed,
-    /// Something else stands for a bucket.
+    /// A bucket's override was set.
     Override,
-    /// The limit stands again.
+    /// A bucket's override ended.
     OverrideEnded,
-    /// What was used counts no more.
+    /// Usage was reset.
     Reset,
 }
 
@@ -76,23 +77,23 @@ struct Kept {
     wakers: Vec<Waker>,
 }
 
-/// Somebody watches, until this is dropped.
+/// A watcher, registered until it is dropped.
 pub struct Watch {
     inner: Arc<Inner>,
     next: u64,
 }
 
-/// What a watcher is told.
+/// An item for a watcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Watched {
-    /// What happened.
+    /// An event.
     Event(Event),
-    /// So many events were too many.
+    /// The watcher was too slow and missed this many events.
     Missed(u64),
 }
 
 impl Quotas<'_> {
-    /// Watches what happens from now on; `None` if as many watch as may.
+    /// Watches events from now on; `None` if there are too many watchers.
     pub fn watch(self) -> Option<Watch> {
         let events = &self.state().events;
         let kept = events.kept.lock();
@@ -106,15 +107,15 @@ impl Quotas<'_> {
         Some(Watch { inner, next })
     }
 
-    /// The same from the event of that number on, of this start of the node; whatever is not kept any
-    /// more was missed.
+    /// Like [`Quotas::watch`], from an event number of this start of the node on; events that are
+    /// no longer stored count as missed.
     pub fn watch_from(self, number: u64) -> Option<Watch> {
         let mut watch = self.watch()?;
         watch.next = watch.next.min(number);
         Some(watch)
     }
 
-    /// Tells whoever watches.
+    /// Publishes an event, if anyone watches.
     pub(super) fn tell(self, about: &str, kind: impl FnOnce() -> EventKind) {
         let events = &self.state().events;
         if events.watchers.load(Ordering::Relaxed) == 0 {
@@ -140,7 +141,7 @@ impl Quotas<'_> {
 }
 
 impl Watch {
-    /// The next event; if there is none, the waker is woken once there is.
+    /// Returns the next event; if there is none, registers the waker.
     pub fn next(&mut self, waker: &Waker) -> Option<Watched> {
         let mut kept = self.inner.quotas.events.kept.lock();
         let first = kept.next - kept.events.len() as u64;

@@ -1,13 +1,13 @@
-//! What outlives the node's memory.
+//! Persistence of quotas.
 //!
-//! Three streams in one shard of the journal: the *state* (cells, holds, ids), the *changes* (limits,
-//! factors, halts, overrides) and the *audit*. Of everything in the first two the last record stands.
-//! When a stream has grown to more than what is alive in it, everything alive is written behind it
-//! anew, a few cells at a time, and the rest is trimmed: whatever changes meanwhile is written behind
-//! it, too.
+//! There are three streams in one shard of the journal: the *state* (cells, holds, ids), the
+//! *changes* (limits, factors, halts, overrides) and the *audit* log. In the first two, the last
+//! record of each item counts. When most of a stream is superseded, its live items are appended
+//! again, a few cells at a time, and the old part is trimmed; changes meanwhile are appended after
+//! them as usual.
 //!
-//! Invariant: *records of one cell are in the order of what happened to it*: whoever appends one holds
-//! the cell's shard.
+//! Invariant: *the records of a cell are in the order of its changes*, because an append holds the
+//! lock of the cell's shard.
 
 mod restore;
 mod rewrite;
@@ -28,29 +28,29 @@ use rewrite::Rewriting;
 
 pub use restore::OpenError;
 
-/// Bytes of a record of cells, about.
+/// Approximate maximum size of a record of cells, in bytes.
 const RECORD_SIZE: usize = 256 << 10;
-/// Where it is kept.
+/// The journal and its quota streams.
 pub(super) struct Kept {
     journal: Arc<Journal>,
     shard: ShardId,
     state: StreamId,
     changes: StreamId,
     audit: StreamId,
-    /// What tells whether the configuration is another one than last time.
+    /// Digest of the configured limits, to detect a changed configuration.
     digest: AtomicU64,
-    /// Bytes of state since it was written anew last.
+    /// Bytes of state appended since the last rewrite.
     written: AtomicU64,
     rewriting: Mutex<Rewriting>,
 }
 
 impl Quotas<'_> {
-    /// Whether anything outlives the memory.
+    /// Returns whether quotas are persisted.
     pub(super) fn is_kept(self) -> bool {
         self.state().kept.get().is_some()
     }
 
-    /// What must be on disk for everything to be there that was kept so far.
+    /// Returns the durability of everything appended so far.
     pub(super) fn everything_so_far(self) -> Option<Durable> {
         let kept = self.state().kept.get()?;
         let guard = kept
@@ -60,7 +60,7 @@ impl Quotas<'_> {
         Some(Durable::new(&kept.journal, [Some(ticket), None]))
     }
 
-    /// Keeps a take before its answer, if one of its limits wants that. Its cells are locked.
+    /// Appends a take before its answer, if one of its limits is `sync`. Its cells are locked.
     pub(super) fn keep_taken(
         self,
         rules: &Rules,
@@ -72,7 +72,7 @@ impl Quotas<'_> {
         self.keep_sync(rules, desk, &take.subject, records)
     }
 
-    /// Keeps the end of a hold before its answer, if one of its limits wants that.
+    /// Appends the end of a hold before its answer, if one of its limits is `sync`.
     pub(super) fn keep_ended(
         self,
         rules: &Rules,
@@ -102,7 +102,7 @@ impl Quotas<'_> {
         self.append(kept, &all)
     }
 
-    /// Keeps what is known of a take whose cells lie elsewhere.
+    /// Appends the records of a take whose cells are in a shared store.
     pub(super) fn keep_records(self, records: &[(u8, Vec<u8>)]) -> Result<Option<Durable>, String> {
         let Some(kept) = self.state().kept.get() else {
             return Ok(None);
@@ -121,10 +121,10 @@ impl Quotas<'_> {
         }
     }
 
-    /// Tells the journal what has changed. True if something is left to be told.
+    /// Appends all changes to the journal. Returns whether some are left.
     pub(super) fn flush(self) -> bool {
         let Some(kept) = self.state().kept.get() else {
-            // There is nowhere to tell it: what is full may make room.
+            // Without a journal, changes need no record: full buckets may be evicted.
             for shard in &self.state().shards {
                 shard.lock().table.clean();
             }
@@ -139,7 +139,8 @@ impl Quotas<'_> {
         is_left || is_rewriting
     }
 
-    /// The shard is held until everything is appended, so that records of a cell stay in order.
+    /// Appends the changes of a shard, locked until all are appended, so that a cell's records stay
+    /// in order.
     fn flush_shard(
         self,
         kept: &Kept,
@@ -177,14 +178,13 @@ impl Quotas<'_> {
         Ok(())
     }
 
-    /// Has everything that has changed on its way to the disk; what must be on disk for it to be
-    /// there. The last thing that a node does.
+    /// Appends all changes and returns their durability. Called last when a node stops.
     pub fn flush_all(self) -> Option<Durable> {
         self.flush();
         self.everything_so_far()
     }
 
-    /// Keeps a change, with who made it; nobody is told before it is on disk.
+    /// Appends a change and its author; it is acknowledged when durable.
     pub(super) fn keep_change(
         self,
         changes: &[(u8, Vec<u8>)],
@@ -214,7 +214,7 @@ impl Quotas<'_> {
         )))
     }
 
-    /// Trims the changes once everything that stands was written behind them anew.
+    /// Trims the stream of changes after appending all current changes again.
     pub(super) fn compact_changes(self, rules: &Rules, policies: &[u8]) {
         let Some(kept) = self.state().kept.get() else {
             return;
@@ -244,7 +244,7 @@ impl Quotas<'_> {
             .iter()
             .try_for_each(|(tag, bytes)| guard.append(kept.changes, None, *tag, bytes).map(drop));
         if written.is_ok() {
-            // A trim that fails is tried again with the next change.
+            // A failed trim is repeated with the next change.
             let _ = guard.trim(kept.changes, from);
         }
     }
@@ -254,7 +254,7 @@ impl Quotas<'_> {
         kept.map_or(0, |kept| kept.digest.load(Ordering::Relaxed))
     }
 
-    /// Who changed what, from that number on; the number of the first of them.
+    /// Returns audit entries from a number on, and the number of the first one.
     pub fn audit(self, from: u64, count: usize) -> Result<(u64, Vec<Audit>), OpenError> {
         let Some(kept) = self.state().kept.get() else {
             return Ok((from, Vec::new()));
@@ -278,7 +278,7 @@ impl Quotas<'_> {
 }
 
 impl Kept {
-    /// Appends to the state records that become durable at once or not at all.
+    /// Appends records to the state; they become durable together or not at all.
     fn append(
         &self,
         mut guard: Guard<'_>,

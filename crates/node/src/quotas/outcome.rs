@@ -1,4 +1,4 @@
-//! What is asked, and what is answered.
+//! Requests to take, and their outcomes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,98 +8,98 @@ use quota::{Cost, HoldId, Kind, Limit, Refused, Subject, When};
 use super::Parked;
 use crate::durable::Durable;
 
-/// A take.
+/// A request to take credit.
 #[derive(Clone, Copy, Debug)]
 pub struct Take<'a> {
-    /// Who.
+    /// The subject that is charged.
     pub subject: Subject<'a>,
-    /// How much of what.
+    /// Amounts by unit.
     pub costs: &'a [Cost],
-    /// Reserved for so long at most, until it is settled; else what is taken is taken.
+    /// Maximum lifetime of a reservation that is settled later; `None` to spend at once.
     pub hold: Option<Duration>,
-    /// What the taker calls it: a second take of the subject with this id takes nothing and is
-    /// answered like the first. At most 255 bytes.
+    /// The idempotency key: a second take of the subject with this id is not charged again and gets
+    /// the first answer. At most 255 bytes.
     pub id: Option<&'a str>,
-    /// The principal that takes, if one was proven: only it and administrators may settle the hold.
+    /// The proven principal of the caller, if any: only it and administrators may settle the hold.
     pub principal: Option<&'a str>,
 }
 
-/// A hold that a take was given.
+/// A hold that was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoldGrant {
-    /// Settles it.
+    /// The id that settles it.
     pub id: HoldId,
-    /// When it ends by itself, in nanoseconds of [`Quotas::now_ns`](super::Quotas::now_ns).
+    /// Expiry time, in nanoseconds of [`Quotas::now_ns`](super::Quotas::now_ns).
     pub deadline_ns: u64,
 }
 
-/// What became of a take.
+/// A decided take.
 #[derive(Clone, Debug)]
 #[must_use = "it was decided in any case"]
 pub struct Taken {
-    /// What the taker is told, when what it rests on is on disk.
+    /// The outcome to send, once `durable` is durable.
     pub outcome: Outcome,
-    /// What must be on disk before.
+    /// The durability that the answer waits for.
     pub durable: Option<Durable>,
-    /// It was decided without the store that the cells lie in.
+    /// True if it was decided without the shared store.
     pub is_degraded: bool,
 }
 
-/// What became of a take that was begun.
+/// The state of a take after it was begun.
 #[derive(Debug)]
 #[must_use = "it is decided when it was looked at"]
 pub enum Begun {
-    /// It is decided.
+    /// The take is decided.
     Done(Taken),
-    /// The store that its cells lie in has to be asked: it is decided by looking at it.
+    /// The shared store must be asked: poll the take until it is decided.
     Asks(Parked),
 }
 
-/// What the taker is told.
+/// The outcome of a take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was taken, everywhere.
+    /// Every limit admitted the take, and it was charged.
     Admitted {
-        /// What settles it, if it was to be held.
+        /// The hold, if one was requested.
         hold: Option<HoldGrant>,
-        /// It was taken before, by a take with this id.
+        /// True if an earlier take with this id was charged.
         is_repeat: bool,
     },
-    /// It was not, anywhere.
+    /// A limit denied the take; nothing was charged.
     Denied(Denial),
-    /// Nothing is admitted for that prefix: somebody said so.
+    /// An administrator has halted the prefix.
     Halted {
-        /// The prefix.
+        /// The halted prefix.
         prefix: Box<str>,
-        /// Why.
+        /// The administrator's reason.
         reason: Box<str>,
     },
-    /// It makes no sense: no wait would help.
+    /// The take is invalid; a retry cannot succeed.
     Refused(Refused),
-    /// It could not be decided, or not be kept; nothing was taken.
+    /// The take could not be decided or stored; nothing was charged.
     Unavailable {
-        /// For people.
+        /// The reason, for people.
         reason: String,
     },
-    /// Whether it was taken nobody knows: who was to decide it did not answer.
+    /// The take may or may not have been charged: the store did not answer.
     Unconfirmed {
-        /// For people.
+        /// The reason, for people.
         reason: String,
     },
 }
 
-/// Why a take did not pass.
+/// Details of a denied take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// The limit that will let it pass last.
+    /// The limit with the latest retry time.
     pub limit: Arc<Limit>,
-    /// What is left, rounded down; less than nothing is debt.
+    /// The credit left, rounded down; negative for debt.
     pub have: i128,
-    /// What was wanted.
+    /// The requested amount.
     pub need: u64,
-    /// When it would pass if nobody else took.
+    /// The time at which it would pass without other takes.
     pub when: When,
-    /// How long that is; `None` for nobody knows, or never.
+    /// Time until then, in nanoseconds; `None` if unknown or never.
     pub retry_after_ns: Option<u64>,
 }
 
@@ -118,7 +118,7 @@ impl Denial {
         }
     }
 
-    /// Whether there is nothing to wait for: a budget is spent, or what is gone does not come back.
+    /// Returns whether waiting is pointless: a budget is spent, or the credit does not refill.
     pub fn is_exhausted(&self) -> bool {
         match self.when {
             When::Period(_) | When::Never => true,
@@ -127,7 +127,7 @@ impl Denial {
         }
     }
 
-    /// What would pass now.
+    /// Returns the amount that would pass now.
     pub fn would_pass(&self) -> u64 {
         u64::try_from(self.have.max(0)).unwrap_or(u64::MAX)
     }

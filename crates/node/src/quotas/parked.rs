@@ -1,9 +1,9 @@
 //! Takes that wait until they pass.
 //!
-//! Whoever is denied by a cell waits in that cell's queue, which is fair ([`quota::Queue`]); only the
-//! first in a queue tries again. There is no timer here: the one who waits says when to look again,
-//! and its door has the clock for that. Invariant: *a take that waits leaves its queue exactly once:
-//! admitted, at its deadline, or because nobody wants it any more*; whoever is behind it is woken.
+//! A take that a cell denies waits in the cell's queue, which is fair ([`quota::Queue`]); only the
+//! first in a queue tries again. There is no timer here: each poll returns the time of the next
+//! one, and the listener has the clock. Invariant: *a waiting take leaves its queue exactly once:
+//! admitted, at its deadline, or dropped*; the next one in the queue is then woken.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use super::outcome::{Outcome, Take, Taken};
 use super::take::Turn;
 use crate::handle::Inner;
 
-/// A queue by its cell: the limit, and the prefix as people write it.
+/// The key of a queue: the limit, and the cell's prefix in text form.
 type Cell = (LimitId, Box<str>);
 
-/// Who waits for which cell.
+/// The queues of waiting takes, by cell.
 #[derive(Default)]
 pub(super) struct Queues {
     by_cell: BTreeMap<Cell, Queue<Option<Waker>>>,
 }
 
-/// A take that waits. Dropping it ends the wait.
+/// A waiting take. Dropping it ends the wait.
 pub struct Parked {
     pub(super) inner: Arc<Inner>,
     name: Box<str>,
@@ -41,13 +41,13 @@ pub struct Parked {
     priority: u8,
     deadline_ns: u64,
     place: Option<(Cell, Place)>,
-    /// It only looks at how everything stands.
+    /// True for a look, which takes nothing.
     pub(super) is_look: bool,
-    /// The store is being asked.
+    /// The request to the store in progress.
     pub(super) running: Option<Running>,
 }
 
-/// What somebody who waits asked for, in words of its own.
+/// An owned copy of a take.
 pub(super) struct Own {
     name: Box<str>,
     run: Box<str>,
@@ -69,18 +69,18 @@ impl Own {
     }
 }
 
-/// What became of looking at it.
+/// The result of polling a waiting take.
 #[derive(Debug)]
 pub enum Attempt {
-    /// It is decided.
+    /// The take is decided.
     Done(Taken),
-    /// It waits: look again after that time, or when the waker is woken.
+    /// The take waits: poll again after this time, or when the waker is woken.
     Wait(Duration),
 }
 
 impl Quotas<'_> {
-    /// A take that waits for up to `wait` if it does not pass at once. It is decided by
-    /// [looking](Parked::poll) at it. Higher priorities go first.
+    /// Starts a take that waits for up to `wait` if it does not pass at once; [poll](Parked::poll)
+    /// it for the decision. Higher priorities go first.
     pub fn take_waiting(self, take: &Take<'_>, wait: Duration, priority: u8) -> Parked {
         let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         Parked {
@@ -99,8 +99,8 @@ impl Quotas<'_> {
         }
     }
 
-    /// Why a take does not pass whose turn it is not: others wait for one of its cells, which is that
-    /// one. Whoever is first in its queue is behind nobody there.
+    /// Returns the denial of a take that must wait its turn because others wait for one of its
+    /// cells. The first take of a queue is not behind anyone there.
     pub(super) fn behind_others(
         self,
         rules: &Rules,
@@ -116,7 +116,7 @@ impl Quotas<'_> {
         Some((denied, cell))
     }
 
-    /// The step for whose cell others wait, that cell, and for how much they do.
+    /// Returns the step and the cell that others wait for, and the amount they need.
     fn others_first(
         self,
         rules: &Rules,
@@ -138,7 +138,7 @@ impl Quotas<'_> {
         })
     }
 
-    /// Something was given back, or the rules are others: the first of each queue tries again.
+    /// Wakes the first take of each queue, after credit was returned or the rules changed.
     pub(super) fn wake_waiting(self) {
         if self.state().waiting.load(Ordering::Relaxed) == 0 {
             return;
@@ -155,7 +155,7 @@ impl Quotas<'_> {
 }
 
 impl Parked {
-    /// Tries if it is its turn. Until it is decided, it is looked at again when it says so.
+    /// Tries to take if it is its turn; returns the decision or the time of the next poll.
     pub fn poll(&mut self, desk: &mut Desk, waker: &Waker) -> Attempt {
         let inner = self.inner.clone();
         let quotas = Quotas { inner: &inner };
@@ -194,7 +194,7 @@ impl Parked {
         };
         let again_ns = match denial.when {
             When::At(at_ns) | When::Period(at_ns) => at_ns,
-            // A hold that ends by itself wakes nobody.
+            // An expiring hold wakes no one, so poll when it expires.
             When::Release => quotas.next_due_ns().min(self.deadline_ns),
             When::Never => u64::MAX,
         };
@@ -213,7 +213,7 @@ impl Parked {
         }
     }
 
-    /// What it asked for.
+    /// Returns the request.
     fn own(&self) -> Own {
         Own {
             name: self.name.clone(),
@@ -225,7 +225,7 @@ impl Parked {
         }
     }
 
-    /// Waits behind those who wait for one of its cells, if it has time for that.
+    /// Joins the queue of a cell that others wait for, if its deadline allows waiting.
     pub(super) fn stand_in_line(
         &mut self,
         quotas: Quotas<'_>,
@@ -259,17 +259,17 @@ impl Parked {
         if !self.enter(quotas, cell, share, waker) {
             return Attempt::Done(Taken::unavailable("as many takes wait as may"));
         }
-        // One nanosecond at least: nobody looks again and again at the same moment.
+        // Wait at least one nanosecond, so that it cannot poll repeatedly at the same time.
         let wait_ns = again_ns.min(self.deadline_ns).saturating_sub(now_ns).max(1);
         Attempt::Wait(Duration::from_nanos(wait_ns))
     }
 
-    /// When it is given up, in nanoseconds of [`Quotas::now_ns`].
+    /// Returns the deadline, in nanoseconds of [`Quotas::now_ns`].
     pub fn deadline_ns(&self) -> u64 {
         self.deadline_ns
     }
 
-    /// Waits in that cell's queue, if it does not already; false if as many wait as may.
+    /// Joins a cell's queue unless it is in it; false if too many takes wait.
     fn enter(
         &mut self,
         quotas: Quotas<'_>,
@@ -344,7 +344,7 @@ pub(super) fn cell_of(
     Some((key.limit, key.prefix.to_string().into()))
 }
 
-/// How a wait ended.
+/// The reason why a wait ended.
 #[derive(Clone, Copy)]
 pub(super) enum Left {
     Admitted,

@@ -1,4 +1,4 @@
-//! The end of holds, and of everything that was used.
+//! Settling and expiry of holds, and resets of usage.
 
 use std::sync::atomic::Ordering;
 
@@ -9,43 +9,43 @@ use super::desk::Desk;
 use super::{Locked, Quotas, SHARDS};
 use crate::durable::Durable;
 
-/// Holds that are ended at a time when they are over.
+/// Maximum number of expired holds that are ended at a time.
 const EXPIRED_AT_ONCE: usize = 4_096;
 
 /// The client that settles a hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requester<'a> {
-    /// The principal, if one was proven.
+    /// Its proven principal, if any.
     pub principal: Option<&'a str>,
-    /// Whether it may settle the holds of others.
+    /// True if it may settle the holds of others.
     pub is_admin: bool,
 }
 
-/// What became of the request to settle a hold.
+/// The outcome of a request to settle a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettleOutcome {
-    /// It has ended with this request.
+    /// This request ended the hold.
     Settled,
-    /// It had ended before, by whatever, or there was none with that id.
+    /// The hold had ended before, or never existed.
     Ended,
-    /// It belongs to another principal, and goes on.
+    /// The hold belongs to another principal and stays open.
     Denied,
 }
 
 /// The answer to a request to settle a hold.
 #[derive(Clone, Debug)]
 pub struct Settling {
-    /// What became of it.
+    /// The outcome.
     pub outcome: SettleOutcome,
-    /// What must be on disk before that is told.
+    /// The durability that the answer waits for.
     pub durable: Option<Durable>,
-    /// It could not be kept that it has ended: it will end again after a crash.
+    /// The error if the end could not be stored: after a crash the hold will be open again.
     pub failed: Option<String>,
 }
 
 impl Quotas<'_> {
-    /// Ends a hold with what it truly cost, or cancels it. Never fails for want of credit: what is
-    /// not there becomes debt.
+    /// Ends a hold with its actual cost, or cancels it. Never fails for lack of credit: the excess
+    /// becomes debt.
     pub fn settle(
         self,
         desk: &mut Desk,
@@ -78,7 +78,7 @@ impl Quotas<'_> {
         settling
     }
 
-    /// Ends a hold that nobody else knows of any more.
+    /// Ends a hold that was already removed from the table of holds.
     #[expect(
         clippy::too_many_arguments,
         reason = "one hold, how it ends, and where"
@@ -98,7 +98,7 @@ impl Quotas<'_> {
             durable: None,
             failed: None,
         };
-        // It was a subject when the hold was made.
+        // The subject was valid when the hold was made.
         let Ok(subject) = Subject::parse(&hold.subject) else {
             return settling;
         };
@@ -134,7 +134,7 @@ impl Quotas<'_> {
         }
     }
 
-    /// Now, with every hold ended whose deadline is over: what it held is free from that moment on.
+    /// Returns the current time after ending every expired hold, whose credit is then free.
     pub(super) fn current_ns(self) -> u64 {
         let now_ns = self.now_ns();
         while self.state().holds_due_ns.load(Ordering::Relaxed) <= now_ns && self.expire_by(now_ns)
@@ -143,27 +143,28 @@ impl Quotas<'_> {
         now_ns
     }
 
-    /// Notes that a hold ends by itself at that moment.
+    /// Notes the deadline of a hold.
     pub(super) fn note_due(self, deadline_ns: u64) {
         let due_ns = &self.state().holds_due_ns;
         due_ns.fetch_min(deadline_ns, Ordering::Relaxed);
     }
 
-    /// No hold ends by itself before that.
+    /// Returns the earliest possible deadline of a hold.
     pub(super) fn next_due_ns(self) -> u64 {
         self.state().holds_due_ns.load(Ordering::Relaxed)
     }
 
-    /// Ends holds that are over. True as long as there are any holds.
+    /// Ends expired holds. Returns whether any holds are open.
     pub(super) fn expire_holds(self) -> bool {
         self.expire_by(self.now_ns());
         self.state().holds_due_ns.load(Ordering::Relaxed) < u64::MAX
     }
 
-    /// Ends holds whose deadline is over by then, up to some thousands. True if more may be over.
+    /// Ends holds that expired by `now_ns`, up to a few thousand. Returns whether more may have
+    /// expired.
     fn expire_by(self, now_ns: u64) -> bool {
         let due_ns = &self.state().holds_due_ns;
-        // Holds that are made meanwhile note themselves behind this.
+        // Holds created meanwhile lower this value again.
         due_ns.store(u64::MAX, Ordering::Relaxed);
         let mut desk = Desk::new();
         let rules = self.state().rules.read();
@@ -193,8 +194,8 @@ impl Quotas<'_> {
         ended == EXPIRED_AT_ONCE
     }
 
-    /// Makes everything that bounds the subject itself as if it had taken nothing: the buckets of its
-    /// agent and of its run, not those that it shares with others. What it holds it goes on to hold.
+    /// Resets the subject's own buckets: those of its agent and its run, not those shared with
+    /// others. Its holds stay open.
     pub(super) fn reset_cells(self, rules: &Rules, desk: &mut Desk, subject: &Subject<'_>) {
         let now_ns = self.now_ns();
         rules.plan_look(&mut desk.plan, subject);
@@ -205,7 +206,7 @@ impl Quotas<'_> {
         self.need_sweep();
     }
 
-    /// The cell of one limit, and nothing else.
+    /// Resets the cell of one limit.
     pub(super) fn reset_cell(
         self,
         rules: &Rules,
@@ -227,7 +228,7 @@ impl Requester<'_> {
     }
 }
 
-/// The shard that a hold is in.
+/// Returns the shard that a hold is in.
 pub(super) fn home_of(id: HoldId) -> u16 {
     (id.0 % u128::from(SHARDS)) as u16
 }

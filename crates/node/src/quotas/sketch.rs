@@ -1,16 +1,16 @@
-//! Who is counted most, in bounded memory.
+//! Top-k counting of names in bounded memory.
 //!
-//! When there is no room, the name with the smallest count makes some and leaves its count to the
-//! newcomer: counts are at most that much too high, and nobody who is counted often is missing
-//! (Metwally, Agrawal, El Abbadi, *Efficient Computation of Frequent and Top-k Elements in Data
-//! Streams*, ICDT 2005).
+//! When the table is full, the name with the smallest count is replaced and its count passes to the
+//! newcomer: counts are too high by at most that much, and no frequent name is missing (Metwally,
+//! Agrawal, El Abbadi, *Efficient Computation of Frequent and Top-k Elements in Data Streams*, ICDT
+//! 2005).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names that are counted.
+/// Maximum number of names.
 const NAMES_MAX: usize = 1_024;
 
-/// See the module's documentation.
+/// The counters; see the module docs.
 #[derive(Default)]
 pub(super) struct Sketch {
     by_name: BTreeMap<Box<str>, u64>,
@@ -37,7 +37,7 @@ impl Sketch {
         self.by_name.insert(name, before + 1);
     }
 
-    /// The names that are counted most, with their counts.
+    /// Returns the names with the highest counts.
     pub(super) fn top(&self, count: usize) -> Vec<(Box<str>, u64)> {
         let names = self.by_count.iter().rev().take(count);
         names.map(|(count, name)| (name.clone(), *count)).collect()

@@ -1,4 +1,4 @@
-//! A take, decided on the thread that asks.
+//! Decides takes on the caller's thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use super::events::EventKind;
 use super::outcome::{Begun, Denial, HoldGrant, Outcome, Take, Taken};
 use super::{Locked, Quotas, RecentTake, SHARDS};
 
-/// Bytes of an id.
+/// Maximum length of a take id, in bytes.
 const ID_SIZE_MAX: usize = 255;
 
 impl<'a> Quotas<'a> {
-    /// Decides a take, or has the store asked that its cells lie in. How its limits stand then, the
-    /// desk knows.
+    /// Decides a take, or begins to ask the shared store that has its cells. The desk then holds
+    /// the standing of its limits.
     pub fn take(self, desk: &mut Desk, take: &Take<'_>) -> Begun {
         if let Some(elsewhere) = self.state().elsewhere.get() {
             return self.take_elsewhere(elsewhere, desk, take);
@@ -26,8 +26,8 @@ impl<'a> Quotas<'a> {
         Begun::Done(self.take_here(&rules, desk, take, now_ns))
     }
 
-    /// Decides takes in order, all at the same moment unless a store is asked; `each` is told of one
-    /// after the other.
+    /// Decides takes in order, all at the same time unless the store is asked; calls `each` with
+    /// one result after another.
     pub fn take_batch<'t>(
         self,
         desk: &mut Desk,
@@ -49,7 +49,7 @@ impl<'a> Quotas<'a> {
         }
     }
 
-    /// Decides a take of cells that lie here.
+    /// Decides a take whose cells are local.
     pub(super) fn take_here(
         self,
         rules: &Arc<Rules>,
@@ -69,7 +69,7 @@ impl<'a> Quotas<'a> {
         now_ns: u64,
     ) -> Taken {
         let taken = self.take_once(rules, desk, take, turn, now_ns);
-        // Who waits is denied as often as he tries.
+        // A waiting take may be denied many times: count and report it only at its end.
         if turn != Turn::Mine || !matches!(taken.outcome, Outcome::Denied(_)) {
             self.count(desk, &taken);
         }
@@ -100,7 +100,7 @@ impl<'a> Quotas<'a> {
             if let Some(home) = home {
                 desk.plan.add_table(home);
             }
-            // One table is the common case, and needs no list.
+            // A single table is the common case, and needs no list.
             let decided = match *desk.plan.tables() {
                 [table] => {
                     let mut locked = [Locked(self.state().shard(table))];
@@ -119,7 +119,7 @@ impl<'a> Quotas<'a> {
         }
     }
 
-    /// Decides with everything locked that is needed, and keeps what must be kept before the answer.
+    /// Decides with all needed shards locked, and appends the records that must precede the answer.
     fn decide(
         self,
         rules: &Arc<Rules>,
@@ -184,7 +184,7 @@ impl<'a> Quotas<'a> {
         })
     }
 
-    /// Makes the hold, and the records of it and of the id.
+    /// Creates the hold, and the records of it and of the id.
     pub(super) fn note(
         self,
         rules: &Rules,
@@ -231,7 +231,7 @@ impl<'a> Quotas<'a> {
         note
     }
 
-    /// Knows an id from now on; what is not written yet is written a moment later.
+    /// Remembers a take id; if it is not written yet, it is written a moment later.
     pub(super) fn remember(self, home: &mut Locked<'_>, note: Note, is_written: bool, now_ns: u64) {
         let shard = &mut home.0;
         if let Some((id, until_ns)) = note.id {
@@ -246,7 +246,7 @@ impl<'a> Quotas<'a> {
         }
     }
 
-    /// How long a hold lasts, in nanoseconds.
+    /// Returns the lifetime of a hold, in nanoseconds.
     pub(super) fn hold_ns(self, lasting: Duration) -> u64 {
         u64::try_from(lasting.as_nanos()).unwrap_or(u64::MAX)
     }
@@ -262,7 +262,7 @@ impl<'a> Quotas<'a> {
         }
     }
 
-    /// Plans a take, or says why it makes no sense.
+    /// Plans a take, or returns why it is invalid.
     pub(super) fn plan(
         self,
         rules: &Rules,
@@ -284,17 +284,17 @@ impl<'a> Quotas<'a> {
         }
     }
 
-    /// An id that nobody can guess. Its lowest bits say in which shard the hold is.
+    /// Returns an unguessable hold id. Its lowest bits are the hold's shard.
     fn next_hold(self, home: u16) -> HoldId {
         let entropy = &self.inner.ports.entropy;
         let (high, low) = (entropy.next_u64(), entropy.next_u64());
         let random = u128::from(high) << 64 | u128::from(low);
         let id = random - random % u128::from(SHARDS) + u128::from(home);
-        // 0 stands for no hold.
+        // 0 means no hold.
         HoldId(id.max(1))
     }
 
-    /// The first answer again; what it rests on may not be on disk yet.
+    /// Returns the first answer again; the record of it may not be durable yet.
     pub(super) fn repeated(self, known: RecentTake, take: &Take<'_>, is_sync: bool) -> Taken {
         if known.cost_digest != 0 && known.cost_digest != cost_digest(take.costs) {
             return Taken::at_once(Outcome::Refused(Refused::IdReused));
@@ -313,7 +313,7 @@ impl<'a> Quotas<'a> {
         }
     }
 
-    /// Gives back what was taken and could not be kept. Everything is locked still.
+    /// Refunds a take that could not be stored. All its cells are still locked.
     fn undo(
         self,
         rules: &Rules,
@@ -333,7 +333,7 @@ impl<'a> Quotas<'a> {
         tables
             .into_iter()
             .for_each(|table| desk.plan.add_table(table));
-        // There was room for each of these cells a moment ago, and it was not let go.
+        // This cannot fail for lack of room: the cells exist, as they are still locked.
         let _ = quota::settle(rules, &mut desk.plan, &take.subject, &hold, locked, now_ns);
     }
 
@@ -362,14 +362,14 @@ impl<'a> Quotas<'a> {
     }
 }
 
-/// Whether it is the taker's turn at a cell that others wait for.
+/// Whether a take may use a cell that others wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It is.
+    /// The take is first in the queue.
     Mine,
-    /// It does not wait, and does not overtake who does.
+    /// The take does not wait, and must not overtake waiting ones.
     NotWaiting,
-    /// A door takes for whoever is connected, and gives slots back by itself.
+    /// A listener's charge for a connected client, which returns its slots by itself.
     AtDoor,
 }
 
@@ -379,7 +379,7 @@ enum Decided {
     NoRoom(usize),
 }
 
-/// What is kept of a take beside its cells.
+/// The hold and records of a take, besides its cells.
 #[derive(Default)]
 pub(super) struct Note {
     pub(super) hold: Option<HoldGrant>,
@@ -403,7 +403,7 @@ impl Taken {
     }
 }
 
-/// As ids are known: each subject has its own.
+/// Returns the key of a take id, which is scoped to its subject.
 pub(super) fn id_of(subject: &Subject<'_>, id: &str) -> String {
     format!("{subject}\n{id}")
 }

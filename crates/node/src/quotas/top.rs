@@ -1,4 +1,4 @@
-//! Who takes most, owes most, or is denied most.
+//! Ranking of subjects and buckets by usage, debt or denied takes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,35 +6,34 @@ use std::sync::Arc;
 
 use super::Quotas;
 
-/// By what.
+/// The ranking criterion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopBy {
-    /// Takes that were denied since the node was started, by subject; counts of the lower places may
-    /// be too high.
+    /// Denied takes since the node was started, by subject; counts of lower ranks may be too high.
     Denied,
-    /// What is used of a bucket now.
+    /// Credit used now, by bucket.
     Taken,
-    /// What is owed to a bucket now.
+    /// Debt now, by bucket.
     Debt,
 }
 
-/// One of the first.
+/// A row of a ranking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopRow {
     /// A subject, or the prefix of a bucket.
     pub name: Box<str>,
-    /// Whose bucket; none for takes that were denied.
+    /// The bucket's limit; `None` when ranking denied takes.
     pub limit: Option<Arc<str>>,
-    /// How much.
+    /// The amount.
     pub count: u64,
 }
 
-/// Rows at most.
+/// Maximum number of rows.
 const ROWS_MAX: usize = 1_000;
 
 impl Quotas<'_> {
-    /// The first ones. Looks at every bucket, a shard at a time, unless it is asked for takes that
-    /// were denied.
+    /// Returns the highest rows. Scans every bucket, a shard at a time, unless it ranks denied
+    /// takes.
     pub fn top(self, by: TopBy, count: usize) -> Vec<TopRow> {
         let count = count.min(ROWS_MAX);
         if by == TopBy::Denied {

@@ -1,4 +1,4 @@
-//! A limit as people write it, in a file or over a door, and as it is shown to them.
+//! The text form of a limit, as in the configuration file and over HTTP.
 
 use std::fmt;
 
@@ -10,31 +10,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::duration;
 
-/// The fields of a limit. What is not written is `None`; it has a capacity and a refill, or a budget,
-/// or a capacity alone: slots, for `concurrency` and `requests_in_flight`.
+/// The fields of a limit; omitted ones are `None`. A limit has a capacity and a refill, or a
+/// budget, or only a capacity: slots, for `concurrency` and `requests_in_flight`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Written {
-    /// What people call it.
+    /// The limit's name.
     pub name: String,
-    /// Whom it is for: `acme/*/*`, with `?run` behind it for each run by itself.
+    /// The subjects it applies to: `acme/*/*`, with `?run` appended to limit each run separately.
     #[serde(rename = "match")]
     pub pattern: String,
-    /// What it counts.
+    /// The unit it counts.
     pub unit: String,
-    /// What a bucket holds, or how many slots there are.
+    /// The size of a bucket, or the number of slots.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u64>,
-    /// What comes back: `10/s`, `40000/min`, `5/90s`, `7/3min`, `100/d`; `0/s` for nothing.
+    /// The refill rate: `10/s`, `40000/min`, `5/90s`, `7/3min`, `100/d`; `0/s` for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refill: Option<String>,
-    /// What may be spent in each stretch of the calendar.
+    /// The amount that may be spent in each calendar period.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<u64>,
-    /// Which stretch: minute, hour, day, week, month, never.
+    /// The calendar period of a budget: minute, hour, day, week, month, never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<String>,
-    /// The time zone of its calendar: `UTC`, `+02:00`, `-05:30`, `Europe/Berlin`.
+    /// The time zone of the calendar: `UTC`, `+02:00`, `-05:30`, `Europe/Berlin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tz: Option<String>,
     /// `enforce`, `shadow` or `off`.
@@ -46,10 +46,10 @@ pub struct Written {
     /// A number like `0.5`, or a ratio like `1/3`.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "factor")]
     pub factor: Option<String>,
-    /// Share of those who wait, and multiplies the refill.
+    /// Share among waiting takes; also multiplies the refill.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
-    /// Shares of what there is that are told of: `0.8`, as a number or a string.
+    /// Shares of the capacity at which to warn: `0.8`, as a number or a string.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "shares")]
     pub warn: Vec<String>,
     /// `degrade`, `deny` or `allow`.
@@ -89,8 +89,8 @@ impl Written {
         "on_unreachable",
     ];
 
-    /// The limit, or everything that is wrong with its fields. Whether it makes sense beside others
-    /// [`quota::Policies`] says.
+    /// Converts it to a limit, or returns every mistake in its fields. [`quota::Policies`] checks
+    /// it against the other limits.
     pub fn read(&self) -> Result<Limit, Vec<String>> {
         let mut wrong = Vec::new();
         let pattern = Pattern::parse(&self.pattern).map_err(|error| error.to_string());
@@ -137,7 +137,7 @@ impl Written {
         }
     }
 
-    /// As somebody would have written it.
+    /// Returns the text form of a limit.
     pub fn of(limit: &Limit) -> Self {
         let mut written = Self {
             name: limit.name.to_string(),
@@ -211,7 +211,7 @@ fn noted<T>(read: Result<T, String>, wrong: &mut Vec<String>) -> Option<T> {
     read.map_err(|reason| wrong.push(reason)).ok()
 }
 
-/// One of a few words; the first if there is none.
+/// Parses one of a few words; an absent field has the first one.
 fn word<T: Copy>(field: &str, text: Option<&str>, words: &[(&str, T)]) -> Result<T, String> {
     let Some(text) = text else {
         return Ok(words[0].1);
@@ -228,7 +228,7 @@ fn unless_default<T: Copy + PartialEq>(value: T, words: &[(&str, T)]) -> Option<
     found.map(|(word, _)| (*word).to_owned())
 }
 
-/// `10/s`, `40000/min`, `5/90s`: an amount and a period in nanoseconds.
+/// Parses `10/s`, `40000/min` or `5/90s` as an amount and a period in nanoseconds.
 pub fn parse_refill(text: &str) -> Result<(u64, u64), String> {
     let wrong =
         || format!("`refill`: invalid rate `{text}`: use 10/s, 40000/min, 5/90s, 7/3min or 100/d");
@@ -268,7 +268,7 @@ fn is_unit(text: &&str) -> bool {
     !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// `0.5`, `2` or `1/3`.
+/// Parses `0.5`, `2` or `1/3`.
 pub fn parse_factor(text: &str) -> Result<Factor, String> {
     let wrong =
         || format!("`factor`: `{text}` is no factor: write one like 0.5 or 1/3, up to 1000");
@@ -283,7 +283,7 @@ pub fn parse_factor(text: &str) -> Result<Factor, String> {
     Factor::new(part(numerator)?, part(denominator)?).map_err(|_| wrong())
 }
 
-/// A number with up to six digits behind its point, as a ratio in lowest terms.
+/// Parses a number with up to six decimal places as a ratio in lowest terms.
 fn decimal(text: &str) -> Option<(u64, u64)> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

@@ -280,11 +280,11 @@ impl Located {
 /// A search for a batch by timestamp.
 struct Seeking {
     offsets: Range<u64>,
-    /// The first record that is not looked at.
+    /// The record at which the search ends (exclusive).
     until: u64,
-    /// The lowest highest timestamp that will do.
+    /// The lowest maximum timestamp that matches.
     least: i64,
-    /// The highest of all is wanted, not the first.
+    /// True to find the highest timestamp, false to find the first match.
     is_highest: bool,
     found: Option<FoundBatch>,
 }

@@ -30,9 +30,9 @@ use crate::durable::Unconfirmed;
 pub struct InitProducer<'a> {
     /// Its `transactional.id`, if it has one.
     pub name: Option<&'a str>,
-    /// How long its transactions take at most, in milliseconds.
+    /// The transaction timeout, in milliseconds.
     pub timeout_ms: i32,
-    /// Who it believes to be, if it goes on after an error.
+    /// The id and epoch that the producer has, if it continues after an error.
     pub expected: Option<Expected>,
 }
 

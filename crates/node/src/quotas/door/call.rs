@@ -1,7 +1,7 @@
-//! Calls that are not handed on before it is on disk that they were charged.
+//! Calls that are held until their charge is durable.
 //!
-//! The reply goes from the responder to its caller past everything that waits for the disk: so it is
-//! the call that waits, with the caller's answers and in their order. Invariant: *a call that is held
+//! A reply goes from the responder to the caller without passing the queue of answers that wait for
+//! the disk; so the call itself waits, in order with the caller's answers. Invariant: *a held call
 //! ends like any other, exactly once*: handed on, cancelled, or refused if the journal fails.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::InFlight;
 use crate::ports::{Failure, Message};
 use crate::turn::Turn;
 
-/// A call that outlives the frame it came in.
+/// An owned copy of a call, which outlives its frame.
 pub(crate) struct HeldCall {
     route: u16,
     is_streamed: bool,
@@ -25,7 +25,7 @@ pub(crate) struct HeldCall {
 }
 
 impl HeldCall {
-    /// What remains of its time is counted on.
+    /// Returns the message, with its remaining time reduced by the wait.
     fn message(&self, now_ns: u64) -> Message<'_> {
         let passed_ms = now_ns.saturating_sub(self.since_ns) / 1_000_000;
         let passed_ms = u32::try_from(passed_ms).unwrap_or(u32::MAX);
@@ -60,7 +60,7 @@ impl Turn<'_> {
         self.local.answers.push_call(tag, call, message.size());
     }
 
-    /// Hands a call on, or says why not.
+    /// Hands a call on, or refuses it with the reason.
     pub(crate) fn let_go(&mut self, tag: Ticket, call: HeldCall, is_charged: bool) {
         if !is_charged {
             let message = "the journal has failed: the call was not handed on";
