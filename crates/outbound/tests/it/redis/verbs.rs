@@ -91,7 +91,7 @@ fn done_at(server: &Server, now_ns: u64, verb: Verb, cells: Vec<RemoteCell>) -> 
     let client = redis::Client::open(server.url()).unwrap();
     let mut connection = client.get_connection().unwrap();
     let call = Call::take(&RemoteTake { verb, cells }, Some(now_ns));
-    let answer = Script::default().whole(&call).query(&mut connection);
+    let answer = Script::default().with_source(&call).query(&mut connection);
     decision(answer.unwrap()).unwrap()
 }
 
