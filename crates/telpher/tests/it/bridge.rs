@@ -391,7 +391,7 @@ fn invalid_arguments_fail_at_once() {
         (
             "--secret-file short",
             2,
-            "at least 32 bytes",
+            "at least 32",
             "--secret-file",
         ),
         (
