@@ -292,7 +292,7 @@ fn full_mailbox_refuses_writes_until_messages_expire() {
          at 100
          write 4 s
          to a=9",
-        "refused: the mailbox holds 4 unacknowledged messages, its limit
+        "refused: the mailbox is full: 4 unacknowledged messages (limit mailbox.messages_max)
          1 to a, 1
          2 to a, 1
          3 to a, 1",

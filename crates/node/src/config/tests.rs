@@ -256,7 +256,7 @@ fn a_door_for_other_machines_needs_tls_and_a_token_or_insecure() {
     --http-listen: `http.listen`: other machines can reach [::]:7401, and there is neither TLS nor a token
       hint: encrypt: --tls-certificate chain.pem --tls-key key.pem
       hint: authenticate: telpher token add NAME --data ./telpher-data
-            hint: or allow every client that can reach the listener: --insecure
+      hint: or allow every client that can reach the listener: --insecure
     ");
     assert!(check(&open, 1).contains("there is no TLS\n"));
     assert!(check(&tls, 0).contains("there is no token\n"));

@@ -417,12 +417,7 @@ fn invalid_arguments_fail_at_once() {
     let slim = format!("--slim {}", scene.slim());
     for (flags, code, error, hint) in [
         ("--secret-file nowhere", 2, "nowhere", "--secret-file"),
-        (
-            "--secret-file short",
-            2,
-            "at least 32 bytes",
-            "--secret-file",
-        ),
+        ("--secret-file short", 2, "at least 32", "--secret-file"),
         (
             "--secret-file secret --slim ftp://x:1",
             2,

@@ -68,7 +68,7 @@ fn a_denied_take_exits_with_status_7() {
     let left: Vec<_> = limits.iter().map(left).collect();
     assert_eq!(left, [json!(60), json!(100)]);
     home.run(&["take", "acme/x/a", "61"]).expect(7).tells(
-        "limit `calls` has 60 of the 61 requests left",
+        "limit `calls` has 60 requests left, the take needs 61",
         "the take can pass after",
     );
     let denied = home.run(&["take", "acme/x/a", "usd_micros=101", "--json"]);

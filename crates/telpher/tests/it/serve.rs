@@ -195,7 +195,7 @@ fn tls_is_on_when_there_are_a_certificate_and_its_key() {
     place
         .run("serve --tls-certificate chain.pem --tls-key key.pem")
         .expect(2)
-        .tells("TLS configuration is not usable", "PEM");
+        .tells("invalid TLS configuration", "PEM");
 }
 
 #[test]

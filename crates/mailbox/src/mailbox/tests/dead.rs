@@ -86,7 +86,7 @@ fn a_dead_letter_counts_against_the_limits_until_it_expires() {
         ),
         &format!(
             "{DELIVERED}
-             refused: the mailbox holds 4 unacknowledged messages, its limit"
+             refused: the mailbox is full: 4 unacknowledged messages (limit mailbox.messages_max)"
         ),
     );
 }
