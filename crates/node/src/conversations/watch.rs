@@ -442,7 +442,7 @@ impl Store {
         self.wait_for_record(shard, stream, place.offset(seq), waker)
     }
 
-    /// Registers the waker for the creation of a stream after the first `count`; `None` if it
+    /// Registers the waker for the creation of another stream after the first `made`; `None` if it
     /// exists already.
     pub(super) fn wait_for_name(
         &self,
