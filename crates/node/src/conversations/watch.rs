@@ -127,7 +127,8 @@ struct Met {
 /// A draft that has ended; its end was not returned yet.
 struct Closing {
     draft: u64,
-    /// The newest message there was when it was found to be over: its own is none later.
+    /// The newest message when the draft was found to have ended: the draft's message is not after
+    /// it.
     head: u64,
     last: Option<Bytes>,
 }

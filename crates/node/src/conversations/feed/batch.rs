@@ -148,11 +148,11 @@ impl Happened {
 /// Reads the records that events refer to, a few messages of each conversation at a time.
 struct Reader<'a> {
     store: &'a Store,
-    /// Messages of each conversation that are still to come.
+    /// Number of messages of each conversation still to be read.
     wanted: BTreeMap<u64, usize>,
     ahead: BTreeMap<u64, VecDeque<Record>>,
     bases: BTreeMap<u64, u64>,
-    /// Bytes that are held in `ahead`.
+    /// Bytes in `ahead`.
     held: usize,
 }
 

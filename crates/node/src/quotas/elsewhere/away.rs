@@ -1,20 +1,20 @@
-//! Takes that are decided while the store cannot be asked, as each limit says.
+//! Decides takes while the shared store is unavailable, by each limit's `on_unreachable`.
 //!
 //! - `deny`: nothing is admitted.
-//! - `allow`: everything is.
-//! - `degrade`: what the node has leased, and then its share of the refill: one part in as many as
-//!   there are nodes, from when the outage began. Nobody here knows what is left in the store, so the
-//!   share begins empty; and it holds at most its part of the capacity.
+//! - `allow`: everything is admitted.
+//! - `degrade`: the credit leased to the node is admitted, and then the node's share of the refill
+//!   since the outage began, divided by the number of nodes. The balance in the store is unknown, so
+//!   the share begins empty; it holds at most the node's part of the capacity.
 //!
-//! So all nodes together admit at most what was left and what came back, whoever dies. The share's
-//! cells lie in tables of their own that are not stored. What was given is owed to the store, and is
-//! debited there before anything is asked of it again.
+//! With `degrade`, all nodes together admit at most the remaining credit plus the refill, whichever
+//! nodes fail. The share's cells are in separate tables that are not stored. Credit granted during
+//! an outage is debited in the store before anything else is asked of it.
 //!
-//! Budgets and slots do not come back bit by bit, so that there is nothing to share; and what an
-//! override stands for has no share either. They are denied unless they are allowed.
+//! Budgets and slots do not refill continuously, so they have no share; neither have overridden
+//! buckets. They are denied unless the limit says `allow`.
 //!
-//! An outage is that of an organisation's cells, as a store may have parts: organisations that lie in
-//! one shard begin and end it together.
+//! An outage concerns the cells of an organisation, because a store may have parts: organisations in
+//! one shard begin and end an outage together.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
