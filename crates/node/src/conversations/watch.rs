@@ -425,7 +425,7 @@ impl Watch {
 
     fn end_following(&mut self, store: &Store) {
         if let Some(following) = self.following.take() {
-            // It may have ended by itself.
+            // The registration may have ended by itself.
             store.journal.unfollow(&following);
         }
     }

@@ -50,7 +50,7 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(store) = &self.inner.store {
             for following in &self.followings {
-                // It may have ended by itself.
+                // The registration may have ended by itself.
                 store.journal.unfollow(following);
             }
         }
