@@ -111,7 +111,7 @@ pub(crate) struct Shard {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecentTake {
     pub(crate) hold: Option<HoldGrant>,
-    /// What tells whether another take costs the same; 0 if that is not known.
+    /// Digest of its costs, to compare a repeated take; 0 if unknown.
     pub(crate) cost_digest: u64,
 }
 

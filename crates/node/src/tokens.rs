@@ -81,7 +81,8 @@ impl Token {
         (secret, token)
     }
 
-    /// Whether the bearer may use every name: by `*/*/*`, or because an earlier version made it.
+    /// Returns whether the bearer may use every name: by `*/*/*`, or because an earlier version
+    /// made the token.
     pub fn is_free(&self) -> bool {
         let is_any = |names: &Arc<[Pattern]>| names.iter().any(Pattern::is_any);
         self.names.as_ref().is_none_or(is_any)

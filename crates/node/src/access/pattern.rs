@@ -36,7 +36,7 @@ pub enum PatternError {
     Part {
         /// The text.
         text: String,
-        /// What is wrong with the part.
+        /// The error in the part.
         error: NameError,
     },
     /// The text names agents of the node itself.
@@ -82,7 +82,7 @@ impl Pattern {
         Self { parts }
     }
 
-    /// Whether the pattern contains `org/namespace/agent`.
+    /// Returns whether the pattern contains `org/namespace/agent`.
     pub fn contains(&self, base: &str) -> bool {
         let mut parts = base.splitn(3, '/');
         let is_own = |own: &Option<Box<str>>| match (own, parts.next()) {
@@ -98,7 +98,7 @@ impl Pattern {
         self.parts.each_ref().map(Option::as_deref)
     }
 
-    /// Whether the pattern contains all names but those of the node itself.
+    /// Returns whether the pattern contains all names but those of the node itself.
     pub fn is_any(&self) -> bool {
         self.parts.iter().all(Option::is_none)
     }
@@ -114,7 +114,7 @@ impl Pattern {
     }
 }
 
-/// Whether `org/namespace/agent` names an agent of the node itself.
+/// Returns whether `org/namespace/agent` names an agent of the node itself.
 pub(super) fn is_system(base: &str) -> bool {
     let org = base.split('/').next();
     org == Some(SYSTEM_ORG)

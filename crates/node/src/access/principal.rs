@@ -26,7 +26,7 @@ pub struct Principal {
 
 #[derive(Debug, PartialEq, Eq)]
 struct Credential {
-    /// As errors name it: "the token `pay`".
+    /// The credential as errors name it: "the token `pay`".
     title: String,
     /// The name of a client that claims none.
     name: Name,
@@ -124,7 +124,7 @@ impl Principal {
         }
     }
 
-    /// The same client under a name that it claims.
+    /// Returns the same client under a name that it claims; fails if it may not use the name.
     pub fn claim(&self, name: &Name) -> Result<Self, Forbidden> {
         self.check(name)?;
         Ok(Self {
@@ -153,12 +153,12 @@ impl Principal {
         self.credential.role
     }
 
-    /// Whether the client is an administrator.
+    /// Returns whether the client is an administrator.
     pub fn is_admin(&self) -> bool {
         self.credential.role == Role::Admin
     }
 
-    /// Whether the client has shown a credential.
+    /// Returns whether the client has shown a credential.
     pub fn is_proven(&self) -> bool {
         self.credential.is_proven
     }
@@ -172,8 +172,8 @@ impl Principal {
         }
     }
 
-    /// Whether the client may speak, subscribe, take and delete under this name. An administrator may
-    /// use every name but those of the node itself.
+    /// Returns whether the client may speak, subscribe, take and delete under this name. An
+    /// administrator may use every name but those of the node itself.
     pub fn may_use(&self, name: &Name) -> bool {
         self.may_use_subject(name.base())
     }

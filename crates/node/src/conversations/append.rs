@@ -176,7 +176,7 @@ impl Conversations<'_> {
 }
 
 impl Undurable<Appended> {
-    /// What of a batch is to be counted.
+    /// Adds the outcome of a batch to the counters.
     pub(super) fn count(&self, batch: &Batch<'_>, mut add: impl FnMut(Counter, u64)) {
         if let Ok(appended) = &self.outcome {
             let (all, known) = (batch.messages.len(), appended.deduplicated);

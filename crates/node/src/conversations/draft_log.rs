@@ -77,7 +77,7 @@ impl Rooms {
         log.cut(guard)
     }
 
-    /// Under a guard: what the log holds of a conversation is to leave the disk.
+    /// Marks the log for erasure under a guard, because it holds content of an erased conversation.
     pub(super) fn log_erase(
         &self,
         guard: &mut Guard<'_>,

@@ -333,7 +333,7 @@ impl Room {
         self.drafts.iter_mut().find(|open| open.number == number)
     }
 
-    /// Those who watch have something to look at.
+    /// Wakes all watchers of the conversation.
     pub(super) fn wake_watchers(&mut self) {
         std::mem::take(&mut self.watching)
             .into_values()

@@ -243,7 +243,8 @@ impl Store {
         Ok(Some(update).filter(|update| *update != Update::Nothing))
     }
 
-    /// Under the guard of what moves it: writes how a read mark moves, and its event.
+    /// Writes the change of a read mark and its event, under the guard of the messages that cause
+    /// it.
     pub(super) fn write_mark(
         &self,
         guard: &mut Guard<'_>,

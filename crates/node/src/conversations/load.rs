@@ -219,7 +219,7 @@ impl Store {
         }
     }
 
-    /// With the time of the newest message; `None` if it is not within reach.
+    /// Reads the engine and the time of the newest message; `None` if they are out of reach.
     fn read_engine_within(
         &self,
         reach: Reach,

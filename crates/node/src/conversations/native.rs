@@ -1,4 +1,5 @@
-//! A client that keeps a connection: its appends are answered in order, and it follows by credit.
+//! Conversations over a native connection: appends are answered in order, and a client follows
+//! messages by credit.
 
 use std::task::Waker;
 
@@ -24,7 +25,8 @@ impl Writer for Round {
 }
 
 impl Refusal {
-    /// As a client of a connection is told; the number that the code speaks of is in `details`.
+    /// Returns the failure that is sent to the client; `details` holds the number that belongs to
+    /// the code.
     pub(crate) fn as_failure<'a>(&'a self, details: &'a mut [u8; 8]) -> Failure<'a> {
         let number = match self.code {
             ErrorCode::Conflict => self.details.head_seq.or(self.details.version),
@@ -45,13 +47,13 @@ impl Refusal {
 }
 
 impl<'a> Turn<'a> {
-    /// Whether a route is bound to a conversation.
+    /// Returns whether a route is bound to a conversation.
     pub fn is_conversation(&self, route: u16) -> bool {
         let route = self.local.routes.get(usize::from(route).wrapping_sub(1));
         matches!(route, Some(Route::Conversation { .. }))
     }
 
-    /// The conversation that a route is bound to.
+    /// Returns the conversation that a route is bound to.
     pub(crate) fn conversation(&self, route: u16) -> Result<&Name, store::Refusal> {
         match self.local.routes.get(usize::from(route).wrapping_sub(1)) {
             Some(Route::Conversation { name, .. }) => Ok(name),
@@ -77,7 +79,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Messages for the conversation of a route, all or none; acknowledged once they are on disk.
+    /// Appends messages to the conversation of a route, all or none; acknowledged when durable.
     pub fn append_messages(&mut self, route: u16, tag: Ticket, batch: Batch<'_>) {
         if let Err(throttled) = self.admit(&[(Unit::APPENDED_BYTES, batch.size() as u64)]) {
             return self.fail(tag, throttled.as_failure());
@@ -89,14 +91,14 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// `None` if it has to be done elsewhere.
+    /// Appends messages; `None` if another thread must do it.
     fn try_append_messages(
         &mut self,
         route: u16,
         tag: Ticket,
         batch: Batch<'_>,
     ) -> Result<Option<Waiting>, Refusal> {
-        // What is locked below comes before the table.
+        // The locks taken below come before the table's lock.
         self.table = None;
         let moment = Moment {
             now_ns: self.now_ns,
@@ -132,7 +134,7 @@ impl<'a> Turn<'a> {
         }))
     }
 
-    /// Asks for messages that are durable; answered at once, or when they have been read from the disk.
+    /// Reads durable messages; answered at once, or after they were read from the disk.
     pub(crate) fn read_messages(&mut self, route: u16, tag: Ticket, range: Range) {
         self.table = None;
         let sent = match self.read_at_hand(route, range) {
@@ -152,7 +154,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// What is in memory; else the name of what has to be read.
+    /// Returns messages from memory, or the conversation's name if the disk is needed.
     fn read_at_hand(&self, route: u16, range: Range) -> Result<Result<Behind, Name>, Refusal> {
         let conversations = self.conversations()?;
         let name = self.conversation(route);
@@ -184,7 +186,7 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    /// Sends a follower what is there for it.
+    /// Sends a follower the messages that are available.
     pub(crate) fn look_after_messages(
         &mut self,
         store: &Store,
@@ -219,7 +221,8 @@ impl<'a> Turn<'a> {
             follower.page = None;
             return self.send_items(follower, &read?);
         }
-        // Before the name is looked up: a conversation that is made behind it is not missed.
+        // Read before the name is looked up, so that a conversation that is created afterwards is
+        // noticed.
         let made = store.stream_count() as u64;
         if !conversations.is_at_hand(&follower.name)? {
             follower.page = Some(self.read_elsewhere(follower));
@@ -263,7 +266,7 @@ impl<'a> Turn<'a> {
         PendingPage::Disk(elsewhere(self.inner, |read| read, read))
     }
 
-    /// Sends a follower what was read for it, if that is anything.
+    /// Sends a follower the messages that were read for it, if any.
     fn send_items(
         &mut self,
         follower: &mut Follower,
@@ -279,7 +282,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// What is told of a batch once that may be.
+/// Returns the answer to an append, to be sent once it is durable.
 pub(super) fn answer_of(outcome: Result<Appended, Refusal>) -> Answer {
     match outcome {
         Err(refusal) => Answer::Refused(refusal),
@@ -292,11 +295,11 @@ pub(super) fn answer_of(outcome: Result<Appended, Refusal>) -> Answer {
     }
 }
 
-/// What came of a look for more messages.
+/// The outcome of serving a follower.
 enum Followed {
-    /// Some, or there may be some now.
+    /// Messages were sent, or more may be available now.
     Sent,
-    /// None: the task is woken when there are.
+    /// No messages are available: the task is woken when there are.
     Waits,
 }
 
@@ -309,7 +312,7 @@ impl Followed {
     }
 }
 
-/// The message before a range, and how much is read behind it.
+/// Returns the message before a range, and the limit of the read after it.
 pub(super) fn span(range: Range) -> (u64, ReadLimit) {
     let after = range.from.saturating_sub(1);
     let page = Page {

@@ -1,4 +1,4 @@
-//! An outcome that nobody is told before what it rests on is durable.
+//! Outcomes that may be sent only when the writes they depend on are durable.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,18 +10,18 @@ use journal::{Journal, Ticket};
 use super::Refusal;
 use crate::durable::Durable;
 
-/// An outcome, and what must be durable before it may be told.
+/// An outcome, and the tickets that must be durable before it is sent.
 pub(crate) struct Undurable<T> {
     pub(crate) tickets: [Option<Ticket>; 2],
     pub(crate) outcome: Result<T, Refusal>,
 }
 
-/// See the module's documentation. A future; or, for whoever answers a client in order, something
-/// to look at from the front of a queue ([`Pending::poll_durable`]).
+/// A pending outcome, usable as a future or, for answers sent in order, polled at the front of a
+/// queue ([`Pending::poll_durable`]).
 #[must_use = "it is done in any case, and nobody is told"]
 pub struct Pending<T> {
     durable: Durable,
-    /// Until it is told.
+    /// `None` after it was returned.
     outcome: Option<Result<T, Refusal>>,
 }
 
@@ -37,7 +37,7 @@ impl<T> Pending<T> {
         }
     }
 
-    /// The same, told as something else.
+    /// Converts the successful outcome.
     pub fn map<U>(self, told: impl FnOnce(T) -> U) -> Pending<U> {
         Pending {
             durable: self.durable,
@@ -45,7 +45,7 @@ impl<T> Pending<T> {
         }
     }
 
-    /// What must be durable, and what may be told then.
+    /// Returns the outcome with its tickets, without waiting.
     pub(super) fn into_undurable(self) -> Undurable<T> {
         Undurable {
             tickets: self.durable.tickets(),
@@ -53,8 +53,8 @@ impl<T> Pending<T> {
         }
     }
 
-    /// The outcome, once it may be told; else the waker is woken once when that may be. After it
-    /// was told there is nothing more.
+    /// Returns the outcome once it is durable; until then registers the waker for one wake-up.
+    /// Never ready again after it has returned the outcome.
     pub fn poll_durable(&mut self, waker: &Waker) -> Poll<Result<T, Refusal>> {
         let durable = std::task::ready!(self.durable.poll_durable(waker));
         match (durable, self.outcome.take()) {

@@ -1,4 +1,4 @@
-//! Reading messages back, page by page. Only what is durable is shown.
+//! Reads messages, page by page. Only durable messages are returned.
 
 use conversations::record::MessageView;
 use journal::{ReadError, ReadLimit, Record};
@@ -8,34 +8,34 @@ use super::view::check_alive;
 use super::{Conversations, Refusal};
 use crate::store::{Location, Reach, Store};
 
-/// Messages of one page, at most.
+/// Maximum number of messages of a page.
 const MESSAGES_MAX: usize = 4_096;
 
-/// Bytes of one page, at most; one message comes even if it is larger.
+/// Maximum bytes of a page; the first message is returned even if it is larger.
 const BYTES_MAX: usize = 8 << 20;
 
-/// Messages that are read at once towards the older ones.
+/// Messages per read when reading towards older ones.
 const BACKWARD_COUNT: u64 = 32;
 
-/// Which messages.
+/// The position of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The oldest of those behind this number.
+    /// The oldest messages after this number.
     After(u64),
-    /// The newest of those before this number.
+    /// The newest messages before this number.
     Before(u64),
-    /// The newest.
+    /// The newest messages.
     Last,
 }
 
-/// A page that is asked for.
+/// A request for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Which messages.
+    /// The position.
     pub side: Side,
-    /// How many, at most.
+    /// Maximum number of messages.
     pub limit: usize,
-    /// Their bytes, at most; one message comes even if it is larger.
+    /// Maximum bytes; the first message is returned even if it is larger.
     pub bytes: usize,
 }
 
@@ -48,31 +48,31 @@ impl Page {
     }
 }
 
-/// A page.
+/// A page of messages.
 #[derive(Clone, Debug)]
 pub struct PageRead {
     /// The number of the newest message.
     pub head_seq: u64,
-    /// The number of the oldest that is kept; one above the newest when none is.
+    /// The number of the oldest available message; one more than `head_seq` if there is none.
     pub start_seq: u64,
-    /// Of the first record.
+    /// The number of the first record.
     first_seq: u64,
     records: Vec<Record>,
 }
 
-/// A message that was read.
+/// A message of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Its number.
+    /// The message's number.
     pub seq: u64,
-    /// When it was appended, in milliseconds since 1970-01-01 UTC.
+    /// The time of the append, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// What it is.
+    /// The decoded message.
     pub view: MessageView<'a>,
 }
 
 impl PageRead {
-    /// A page that begins with that message.
+    /// Creates a page that begins with message `first_seq`.
     pub(super) fn new(head_seq: u64, start_seq: u64, first_seq: u64, records: Vec<Record>) -> Self {
         Self {
             head_seq,
@@ -82,23 +82,23 @@ impl PageRead {
         }
     }
 
-    /// The same with these messages.
+    /// Returns the page with other messages.
     pub(super) fn with(self, records: Vec<Record>) -> Self {
         Self { records, ..self }
     }
 
-    /// Where it begins.
+    /// Returns the number of the first message.
     pub(super) fn first_seq(&self) -> u64 {
         self.first_seq
     }
 
-    /// The number of the last message of the page.
+    /// Returns the number of the last message of the page.
     pub fn last_seq(&self) -> Option<u64> {
         let count = self.records.len() as u64;
         (count > 0).then(|| self.first_seq + count - 1)
     }
 
-    /// The messages, in order. One that is damaged is an error in its place.
+    /// Returns the messages, in order; a damaged one is an error at its position.
     pub fn messages(&self) -> impl ExactSizeIterator<Item = Result<Message<'_>, Refusal>> + '_ {
         let numbered = self.records.iter().enumerate();
         numbered.map(|(index, record)| {
@@ -111,11 +111,11 @@ impl PageRead {
     }
 }
 
-/// Where the messages of a conversation are, as it was at one moment.
+/// The location of a conversation's messages, as of one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) location: Location,
-    /// Of the first message there ever was.
+    /// Offset of the conversation's first message, trimmed or not.
     pub(super) base: u64,
 }
 
@@ -130,8 +130,8 @@ impl Place {
 }
 
 impl Conversations<'_> {
-    /// A page of messages, from the archive too if they were trimmed. It may wait for the disk and
-    /// for the archive: not for a thread that serves connections.
+    /// Reads a page of messages, and trimmed ones from the archive. It may wait for the disk and
+    /// the archive: do not call it on a thread that serves connections.
     pub fn read(&self, name: &Name, page: Page) -> Result<PageRead, Refusal> {
         let place = self.place(name)?;
         let (start_seq, head_seq) = self.store.readable_span(place);
@@ -160,7 +160,7 @@ impl Conversations<'_> {
         Ok(read)
     }
 
-    /// Where the messages of a conversation are that is there for everybody.
+    /// Returns the location of a visible conversation's messages.
     pub(super) fn place(&self, name: &Name) -> Result<Place, Refusal> {
         self.with_existing(name, |_, room, location| {
             check_alive(room)?;
@@ -171,7 +171,7 @@ impl Conversations<'_> {
         })
     }
 
-    /// The newest messages before `end`, as many as there may be.
+    /// Reads the newest messages before `end`, up to the page's limit.
     fn backwards(
         &self,
         place: Place,
@@ -191,7 +191,7 @@ impl Conversations<'_> {
             };
             let records = self.store.messages_anywhere(place, first - wanted, piece)?;
             if (records.len() as u64) < wanted {
-                // They are large: fewer of them.
+                // The messages are large: read fewer at a time.
                 step = (wanted / 2).max(1);
                 if wanted == 1 {
                     break;
@@ -219,7 +219,7 @@ impl Conversations<'_> {
 }
 
 impl Store {
-    /// The first message that is kept and the newest that is durable.
+    /// Returns the first available message and the newest durable one.
     pub(super) fn span(&self, place: Place) -> (u64, u64) {
         let Location { shard, stream } = place.location;
         let is_made = self.creation(stream).is_none();
@@ -232,7 +232,7 @@ impl Store {
         }
     }
 
-    /// Messages from a number on, as far as they are durable.
+    /// Reads durable messages from a number on.
     pub(super) fn messages(
         &self,
         place: Place,
@@ -243,7 +243,7 @@ impl Store {
         Ok(records.unwrap_or_default())
     }
 
-    /// The same; `None` if they are not within reach.
+    /// Like [`Store::messages`]; `None` if the messages are out of reach.
     pub(super) fn messages_within(
         &self,
         reach: Reach,

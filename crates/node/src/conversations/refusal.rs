@@ -1,4 +1,4 @@
-//! Why something about a conversation was not done.
+//! Refusals of requests to conversations.
 
 use journal::ReadError;
 use model::ErrorCode;
@@ -6,33 +6,33 @@ use model::ErrorCode;
 /// A refusal: nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What kind it is.
+    /// The error code.
     pub code: ErrorCode,
-    /// For people.
+    /// The message for people.
     pub message: String,
-    /// For programs.
+    /// Details for programs.
     pub details: Box<Details>,
 }
 
-/// What a program may want to know of a refusal; what does not concern it is absent.
+/// Details of a refusal; absent where they do not apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Details {
-    /// The number of the newest message.
+    /// The number of the conversation's newest message.
     pub head_seq: Option<u64>,
-    /// The number of the message that is in the way.
+    /// The number of the conflicting message.
     pub seq: Option<u64>,
-    /// The number of the oldest message that is kept.
+    /// The number of the oldest available message.
     pub start_seq: Option<u64>,
-    /// Which message of the batch it is about, from 0.
+    /// The index in the batch of the message concerned, from 0.
     pub index: Option<usize>,
     /// The version of the state.
     pub version: Option<u64>,
-    /// What was needed, in tokens.
+    /// The number of tokens that were needed.
     pub tokens: Option<u64>,
 }
 
 impl Refusal {
-    /// Without details.
+    /// Creates a refusal without details.
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -48,7 +48,7 @@ impl Refusal {
         }
     }
 
-    /// Nothing of that name was ever kept.
+    /// No conversation of that name was ever stored.
     pub(crate) fn not_found(name: &str) -> Self {
         Self::new(
             ErrorCode::NotFound,
@@ -56,7 +56,7 @@ impl Refusal {
         )
     }
 
-    /// What it was has been erased.
+    /// The conversation was erased.
     pub(crate) fn gone() -> Self {
         Self::new(
             ErrorCode::Gone,
@@ -64,7 +64,7 @@ impl Refusal {
         )
     }
 
-    /// Older messages than these are not kept.
+    /// Messages before `start_seq` are no longer stored.
     pub(crate) fn trimmed(start_seq: u64) -> Self {
         let message = format!("messages before {start_seq} are not kept any more");
         Self::new(ErrorCode::Trimmed, message).with(Details {

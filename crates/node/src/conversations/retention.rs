@@ -1,14 +1,14 @@
-//! Letting go of the oldest messages of a conversation that keeps only so many.
+//! Retention: trims the oldest messages of a conversation with a limit.
 //!
-//! It is looked after now and then while it is used, apart from whoever appends: there are never
-//! fewer messages than its owner wants kept, and not many more for long.
+//! It runs now and then while the conversation is in use, independent of appends: at least the
+//! configured number of messages is retained, and not many more for long.
 
 use super::slot::Room;
 use crate::handle::Inner;
 use crate::store::{Location, Store};
 
 impl Store {
-    /// Trims what the conversation's settings do not keep.
+    /// Trims the messages that exceed the conversation's retention settings.
     pub(super) fn retain(&self, inner: &Inner, room: &mut Room) {
         let settings = &room.engine.state().settings;
         let (keep_last, keep_bytes) = (settings.keep_last, settings.keep_bytes);
@@ -30,8 +30,8 @@ impl Store {
         }
     }
 
-    /// The first of the newest messages that have so many bytes, at least. What cannot be looked up
-    /// now is looked up the next time.
+    /// Returns the first of the newest messages that have at least `bytes_max` bytes together. A
+    /// lookup that fails is repeated the next time.
     fn first_of_bytes(&self, room: &Room, location: Location, bytes_max: u64) -> u64 {
         let Location { shard, stream } = location;
         let offset = self.journal.offset_for_bytes(shard, stream, bytes_max);
@@ -42,7 +42,7 @@ impl Store {
         let Location { shard, stream } = location;
         let offset = room.engine.offset(start);
         let mut guard = self.journal.lock(shard, inner.ports.clock.unix_ms());
-        // What cannot be trimmed now is trimmed the next time.
+        // A failed trim is repeated the next time.
         if let Ok(ticket) = guard.trim(stream, offset) {
             drop(guard);
             room.ticket = Some(ticket);

@@ -1,4 +1,4 @@
-//! The conversations that somebody uses.
+//! Loaded conversations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,24 +17,24 @@ use super::unsynced::Unsynced;
 use crate::ports::archive::Archive;
 use crate::store::Location;
 
-/// Those that are loaded, and what they share.
+/// The loaded conversations, and their shared state.
 pub(crate) struct Rooms {
     pub(super) options: Options,
-    /// By name; ordered, so that they are looked after in the same order in every run.
+    /// The slots by name; ordered, so that the sweep visits them in the same order in every run.
     pub(super) loaded: Mutex<BTreeMap<Arc<str>, Arc<Slot>>>,
-    /// When they were last looked after.
+    /// The time of the last sweep.
     pub(super) swept_ns: AtomicU64,
-    /// Those who watch.
+    /// Current number of watchers.
     pub(super) watchers: AtomicUsize,
-    /// Counts them over time: each has a number.
+    /// Number of watches ever made, which numbers the next one.
     pub(super) watches: AtomicU64,
-    /// Those in which something is being streamed.
+    /// The conversations with open drafts.
     pub(super) drafting: Mutex<BTreeMap<Arc<str>, Arc<Slot>>>,
     /// The log of drafts of each shard. Locked under a guard of the journal.
     pub(super) logs: Vec<Mutex<ShardLog>>,
-    /// Makes messages of chunks, once somebody can.
+    /// The assembler of messages from chunks, once it is set.
     pub(super) assembler: OnceLock<Arc<dyn Assemble>>,
-    /// Where messages are that were trimmed, if anywhere.
+    /// The archive of trimmed messages, if any.
     pub(super) archive: OnceLock<Arc<dyn Archive>>,
 }
 
@@ -53,46 +53,46 @@ impl Rooms {
         }
     }
 
-    /// Conversations that are loaded.
+    /// Returns the number of loaded conversations.
     pub(crate) fn loaded_count(&self) -> usize {
         self.loaded.lock().len()
     }
 }
 
-/// A place for one conversation.
+/// The slot of one conversation.
 pub(crate) struct Slot {
     /// `org/namespace/x`.
     pub(super) name: Arc<str>,
     pub(super) stage: Mutex<Stage>,
 }
 
-/// `New => Loaded => Gone`. Whoever meets a slot that is gone looks the name up again.
+/// `New => Loaded => Gone`. A lookup that finds a slot gone must look the name up again.
 pub(super) enum Stage {
     New,
     Loaded(Box<Room>),
     Gone,
 }
 
-/// A conversation in memory.
+/// A loaded conversation.
 pub(super) struct Room {
     pub(super) engine: Conversation,
-    /// Where it is, once there is anything of it.
+    /// The conversation's stream, once it exists.
     pub(super) location: Option<Location>,
     /// The event partition, once it was looked up.
     pub(super) events: Option<StreamId>,
-    /// The newest thing that was written of it is durable when this is.
+    /// The ticket of the newest write.
     pub(super) ticket: Option<Ticket>,
     pub(super) unsynced: Unsynced,
-    /// Those who watch it.
+    /// Current number of watchers of the conversation.
     pub(super) watchers: usize,
-    /// Those of them who wait, by number.
+    /// The wakers of waiting watchers, by number.
     pub(super) watching: BTreeMap<u64, Waker>,
-    /// What is being streamed.
+    /// The open drafts.
     pub(super) drafts: Vec<Open>,
-    /// When the newest message that is kept was appended, in milliseconds since 1970-01-01 UTC; 0 for
+    /// Time of the append of the newest stored message, in milliseconds since 1970-01-01 UTC; 0 for
     /// none.
     pub(super) said_ms: u64,
-    /// When somebody used it last.
+    /// Time of the last use.
     pub(super) used_ns: u64,
 }
 
@@ -104,7 +104,7 @@ impl Slot {
         }
     }
 
-    /// The conversation, if it is loaded.
+    /// Returns the conversation, if it is loaded.
     pub(super) fn room(&self) -> Option<RoomGuard<'_>> {
         loaded(self.stage.lock())
     }

@@ -1,4 +1,4 @@
-//! Changing what a conversation is besides its messages, and erasing it.
+//! Changes a conversation's state, and erases conversations.
 
 use conversations::record::{self, DraftClose, EventRef, EventTag};
 use conversations::{Change, Lifecycle, Status, Update};
@@ -11,18 +11,18 @@ use super::{Conversations, Pending, Refusal, check_name, state_of};
 use crate::counters::Counter;
 use crate::store::{Location, Store, refusal};
 
-/// A change that was made.
+/// The result of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// The conversation was made by it.
+    /// True if the change created the conversation.
     pub is_created: bool,
-    /// How it stands.
+    /// The conversation after the change.
     pub view: View,
 }
 
 impl Conversations<'_> {
-    /// Changes the state of a conversation, of the version that is expected. [`Change::Put`] makes
-    /// the conversation if there is none.
+    /// Changes the state of a conversation, if it has the expected version. [`Change::Put`] creates
+    /// the conversation if it does not exist.
     pub fn change(
         &self,
         name: &Name,
@@ -69,7 +69,7 @@ impl Conversations<'_> {
         Ok(Pending::new(&self.store.journal, tickets, outcome))
     }
 
-    /// Erases a conversation: its bytes leave the disk, its name is not used again.
+    /// Erases a conversation: its bytes leave the disk, and its name is not used again.
     pub fn delete(&self, name: &Name) -> Result<Pending<()>, Refusal> {
         let pending = self.with_existing(name, |_, room, _| {
             check_alive(room)?;
@@ -80,7 +80,7 @@ impl Conversations<'_> {
 }
 
 impl Store {
-    /// Writes an update and its event under one guard, and tells the engine.
+    /// Writes an update and its event under one guard, and applies it to the engine.
     pub(super) fn update_room(
         &self,
         room: &mut Room,
@@ -123,7 +123,8 @@ impl Store {
                 Ok(guard.append(states, None, record::CHANGE, bytes)?.ticket)
             }
             Update::Snapshot { bytes, state } => {
-                // The event, the snapshot, the ends of drafts with a mark each, and three marks more.
+                // The event, the snapshot, the ends of drafts with a mark each, and three more
+                // marks.
                 let drafts = room.drafts.len();
                 let size = bytes.len() + EVENT_SIZE + drafts * CLOSE_SIZE;
                 guard.reserve(size, 5 + 2 * drafts)?;
@@ -149,7 +150,7 @@ impl Store {
 }
 
 impl Store {
-    /// Writes the ends of the drafts of a conversation that is being erased.
+    /// Writes the ends of all drafts of a conversation that is being erased.
     fn end_all(
         &self,
         guard: &mut Guard<'_>,
@@ -168,13 +169,13 @@ impl Store {
     }
 }
 
-/// Bytes of an event.
+/// Size of an event, in bytes.
 const EVENT_SIZE: usize = 16;
 
-/// Bytes of the end of a draft.
+/// Size of the end of a draft, in bytes.
 const CLOSE_SIZE: usize = 17;
 
-/// What is told of the next record of the state.
+/// The event of the next record of the state.
 struct Event {
     tag: EventTag,
     reference: EventRef,

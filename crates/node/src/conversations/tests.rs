@@ -1,4 +1,4 @@
-//! Conversations of a whole node on a disk in memory, which is synced when a test says so.
+//! Conversations of a whole node on an in-memory disk, which tests sync explicitly.
 
 use std::task::{Context, Poll, Waker};
 
@@ -17,7 +17,7 @@ mod faults;
 mod messages;
 mod state;
 
-/// A node, and its disk.
+/// A node and its disk.
 struct Kept {
     world: World,
     line: Line,
@@ -49,13 +49,13 @@ impl Kept {
         }
     }
 
-    /// The power fails, and the node is started again.
+    /// Simulates a power failure and restarts the node.
     fn crash(self) -> Self {
         let mut rng = fastrand::Rng::with_seed(self.starts);
         self.restart(|disk| disk.crash(&mut rng))
     }
 
-    /// The same, and somebody says what becomes of what was not synced.
+    /// Like [`Kept::crash`], with a given fate of unsynced data.
     fn crash_with(self, fate: impl FnMut(&Unsynced) -> Fate) -> Self {
         self.restart(|disk| disk.crash_with(fate))
     }
@@ -87,7 +87,7 @@ impl Kept {
         self.world.node.conversations().unwrap()
     }
 
-    /// Appends messages with these ids, which say themselves.
+    /// Appends messages with these ids, whose text is the id.
     fn append(
         &self,
         name: &str,
@@ -102,7 +102,7 @@ impl Kept {
         self.conversations().append(&named(name), batch)
     }
 
-    /// The same, and waits for the disk.
+    /// Like [`Kept::append`], and waits for the disk.
     fn appended(&mut self, name: &str, ids: &[&str]) -> Appended {
         let mut pending = self.append(name, None, ids).unwrap();
         self.line.step();
@@ -132,7 +132,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// A message of nobody in particular; an empty id is none.
+/// Returns a message without an author; an empty id means none.
 fn message<'a>(id: &'a str, parts: &'a str) -> NewMessage<'a> {
     NewMessage {
         id: Some(id).filter(|id| !id.is_empty()),
@@ -145,7 +145,7 @@ fn message<'a>(id: &'a str, parts: &'a str) -> NewMessage<'a> {
     }
 }
 
-/// The outcome, if it is told.
+/// Returns the outcome, if it is ready.
 fn done<T>(pending: &mut Pending<T>) -> Option<Result<T, Refusal>> {
     match pending.poll_durable(Waker::noop()) {
         Poll::Ready(outcome) => Some(outcome),
@@ -153,7 +153,7 @@ fn done<T>(pending: &mut Pending<T>) -> Option<Result<T, Refusal>> {
     }
 }
 
-/// What a watcher is shown now, in words.
+/// Returns the watcher's available items as text.
 fn shown(watch: &mut Watch) -> Vec<String> {
     let mut shown = Vec::new();
     let mut context = Context::from_waker(Waker::noop());

@@ -1,16 +1,17 @@
-//! Records that may not be on disk yet, so that a retry can be compared with its original.
+//! Records that may not be durable yet, in memory, so that a retry can be compared with its
+//! original.
 //!
-//! Two generations: when everything in the older one is durable the newer one takes its place. What
-//! is held is what was appended during two syncs, however long a conversation is written to.
+//! There are two generations: when the older one is durable, the newer one replaces it. The memory
+//! is bounded by the appends of two syncs, however long a conversation is written to.
 
 use std::collections::VecDeque;
 
 use journal::Ticket;
 
-/// A generation that held more than this gives its memory back.
+/// Memory above this size is freed when a generation is cleared, in bytes.
 const CAPACITY_MAX: usize = 64 << 10;
 
-/// See the module's documentation.
+/// Records that may not be durable yet; see the module docs.
 #[derive(Default)]
 pub(super) struct Unsynced {
     older: Generation,
@@ -19,15 +20,15 @@ pub(super) struct Unsynced {
 
 #[derive(Default)]
 struct Generation {
-    /// The number of each message and where its record begins.
+    /// The number of each message, and the position of its record.
     starts: VecDeque<(u64, usize)>,
     bytes: Vec<u8>,
-    /// Everything in it is durable when this is.
+    /// The ticket with which all of the generation is durable.
     ticket: Option<Ticket>,
 }
 
 impl Unsynced {
-    /// Takes note of records that were appended.
+    /// Adds records that were appended.
     pub(super) fn push<'r>(
         &mut self,
         records: impl Iterator<Item = (u64, &'r [u8])>,
@@ -45,7 +46,7 @@ impl Unsynced {
         self.newer.ticket = Some(ticket);
     }
 
-    /// The record of that number, if it is still here.
+    /// Returns the record of a message, if it is still in memory.
     pub(super) fn get(&self, seq: u64) -> Option<&[u8]> {
         self.newer.get(seq).or_else(|| self.older.get(seq))
     }

@@ -1,4 +1,4 @@
-//! What a conversation is besides its messages.
+//! The public view of a conversation, without its messages.
 
 use conversations::Lifecycle;
 use model::Name;
@@ -7,34 +7,34 @@ use super::drafts::Open;
 use super::slot::Room;
 use super::{Conversations, Pending, Refusal};
 
-/// How a conversation stands.
+/// The state of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     /// `org/namespace/x`.
     pub name: String,
     /// The number of the newest message; 0 for none.
     pub head_seq: u64,
-    /// The number of the oldest that is kept; one above the newest when none is.
+    /// The number of the oldest available message; one more than `head_seq` if there is none.
     pub start_seq: u64,
-    /// Everything else, with the version that changes with each change of it but cursors.
+    /// The state, with a version that changes with every change except those of cursors.
     pub state: conversations::State,
-    /// Answers that are being streamed.
+    /// The open drafts.
     pub streaming: Vec<Streaming>,
 }
 
-/// An answer that is being streamed.
+/// A draft that is being streamed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Streaming {
-    /// The draft's number, as watchers are told it.
+    /// The draft's number, as in watched items.
     pub draft: u64,
-    /// The id of the message that it becomes.
+    /// The id of the message that the draft becomes.
     pub id: String,
-    /// Who writes it, empty for nobody in particular.
+    /// The author's name; may be empty.
     pub from: String,
 }
 
 impl Conversations<'_> {
-    /// How a conversation stands; told when all of it is durable.
+    /// Returns the state of a conversation; ready when all of it is durable.
     pub fn get(&self, name: &Name) -> Result<Pending<View>, Refusal> {
         self.with_existing(name, |_, room, _| {
             let tickets = self.store.tickets(room);
@@ -54,7 +54,7 @@ pub(super) fn view(name: &str, room: &Room) -> View {
     }
 }
 
-/// Whether the conversation is there for everybody.
+/// Checks that the conversation is visible: neither incomplete nor erased.
 pub(super) fn check_alive(room: &Room) -> Result<(), Refusal> {
     match room.engine.state().lifecycle {
         Lifecycle::Open | Lifecycle::Archived => Ok(()),

@@ -1,8 +1,7 @@
-//! Watching a conversation: what is there, then what comes.
+//! Watching a conversation: first the existing messages, then new ones.
 //!
-//! Whoever watches pulls: nothing is queued for a watcher, what it is shown is read from the journal
-//! at its own pace. So a watcher that does not read costs nobody anything, and what it sees has no
-//! gap and nothing twice.
+//! A watcher pulls: nothing is queued for it, and items are read from the journal at the watcher's
+//! pace. A slow watcher therefore costs nothing, and it sees every message exactly once.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,108 +25,110 @@ use crate::later::Later;
 use crate::ports::archive::Reading;
 use crate::store::{DIRECTORY, Location, Reach, Store};
 
-/// What is read ahead.
+/// Limit of one read ahead.
 const AHEAD: ReadLimit = ReadLimit {
     records: 64,
     bytes: 64 << 10,
 };
 
-/// Something that a watcher is shown.
+/// An item for a watcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A message.
     Message(Stored),
-    /// Everything that was there has been shown; what follows is new. Once.
+    /// All existing messages have been returned; later items are new. Returned once.
     Head {
         /// The number of the newest message.
         head_seq: u64,
     },
-    /// A piece of a message that is being streamed.
+    /// A chunk of a draft.
     Delta {
         /// The draft's number.
         draft: u64,
-        /// The id of the message that it becomes.
+        /// The id of the message that the draft becomes.
         id: Arc<str>,
-        /// Its place in the draft, from 0.
+        /// The chunk's index in the draft, from 0.
         index: u32,
-        /// One line.
+        /// The chunk, one line.
         chunk: Bytes,
     },
-    /// The author of a draft was asked to stop. Once for each that was met while it was open, and
-    /// before its end.
+    /// The author of a draft was asked to stop. Returned once per draft that the watcher saw open,
+    /// before the draft's end.
     Stop {
         /// The draft's number.
         draft: u64,
-        /// The id of the message that it becomes.
+        /// The id of the message that the draft becomes.
         id: Arc<str>,
     },
-    /// A draft of which something was shown is over. Its message says all of it, and was shown
-    /// before.
+    /// A draft of which chunks were returned has ended. Its message contains all of it, and was
+    /// returned before.
     Closed {
         /// The draft's number.
         draft: u64,
-        /// The chunk that its author ended it with, if this watcher met the draft.
+        /// The author's final chunk, if the watcher saw the draft open.
         last: Option<Bytes>,
     },
 }
 
-/// A message as it lies in the journal.
+/// A stored message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Its number.
+    /// The message's number.
     pub seq: u64,
-    /// When it was appended, in milliseconds since 1970-01-01 UTC.
+    /// The time of the append, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
     record: Bytes,
 }
 
 impl Stored {
-    /// What it is.
+    /// Decodes the message.
     pub fn view(&self) -> Result<MessageView<'_>, Refusal> {
         Ok(MessageView::decode(&self.record)?)
     }
 }
 
-/// See the module's documentation.
+/// A watch of one conversation; see the module docs.
 pub struct Watch {
     inner: Arc<Inner>,
     slot: Arc<Slot>,
     place: Place,
-    /// Names it among the watchers.
+    /// The watcher's number.
     number: u64,
-    /// What was shown.
+    /// The position after the last returned item.
     position: Position,
     ahead: VecDeque<Stored>,
-    /// Of drafts.
+    /// Items of drafts to return next.
     pieces: VecDeque<Item>,
-    /// Drafts that were open when it looked, and whose end it was not told.
+    /// Drafts that were open at the last look, whose end was not returned yet.
     met: Vec<Met>,
-    /// Drafts that are over.
+    /// Drafts that have ended.
     closing: Vec<Closing>,
     is_caught_up: bool,
     following: Option<Following>,
-    /// Messages that only the archive has, and what is told if it has not got them.
+    /// A request to the archive, and the refusal to return if the archive does not have the
+    /// messages.
     reading: Option<(Reading, Refusal)>,
-    /// Messages that are being read from the disk.
+    /// A read from the disk in progress.
     loading: Option<Loading>,
 }
 
-/// A draft, whether or not anything of it was shown.
+/// An open draft that the watcher has seen, whether or not chunks of it were returned.
 struct Met {
     draft: u64,
-    /// Of the message that it becomes.
+    /// The id of the message that the draft becomes.
     id: Arc<str>,
     is_stopped: Arc<AtomicBool>,
-    /// Whether it was told that the draft is to stop.
+    /// True if the request to stop was returned.
     is_told: bool,
-    /// The chunk that ended it.
+    /// The final chunk.
     last: Arc<OnceLock<Bytes>>,
 }
 
-/// A draft that is over, of which the watcher is not told yet.
+/// A draft that has ended; its end was not returned yet.
 struct Closing {
     draft: u64,
-    /// The newest message there was when it was found to be over: its own is none later.
+    /// The newest message when the draft was found to have ended: the draft's message is not after
+    /// it.
     head: u64,
     last: Option<Bytes>,
 }
@@ -135,7 +136,7 @@ struct Closing {
 type Loading = Arc<Later<Result<Vec<Record>, Refusal>>>;
 
 impl Conversations<'_> {
-    /// Watches a conversation from behind a message on.
+    /// Watches a conversation from the message after `after` on.
     pub fn watch(&self, name: &Name, after: u64) -> Result<Watch, Refusal> {
         let position = Position {
             seq: after,
@@ -144,7 +145,7 @@ impl Conversations<'_> {
         self.watch_from(name, position)
     }
 
-    /// The same from a position on, which may lie inside messages that are being streamed.
+    /// Like [`Conversations::watch`], from a position that may lie inside drafts.
     pub fn watch_from(&self, name: &Name, position: Position) -> Result<Watch, Refusal> {
         let rooms = &self.store.rooms;
         self.with_existing(name, |slot, room, location| {
@@ -184,7 +185,7 @@ impl Conversations<'_> {
 }
 
 impl Met {
-    /// That it is to stop, once.
+    /// Returns the item of the request to stop, once.
     fn stop(&mut self) -> Option<Item> {
         let is_news = !self.is_told && self.is_stopped.load(Ordering::Relaxed);
         self.is_told |= is_news;
@@ -196,12 +197,12 @@ impl Met {
 }
 
 impl Watch {
-    /// Where it has arrived: whoever watches from there on is shown what follows.
+    /// Returns the current position: a watch from there continues with the next item.
     pub fn position(&self) -> &Position {
         &self.position
     }
 
-    /// The next thing to show. An error is the last thing there is.
+    /// Returns the next item. An error ends the watch.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Item, Refusal>> {
         let inner = self.inner.clone();
         let Some(store) = &inner.store else {
@@ -214,12 +215,12 @@ impl Watch {
                 self.position.seq = stored.seq;
                 return Poll::Ready(Ok(Item::Message(stored)));
             }
-            // What a draft had to show, then its message, then its end.
+            // Order: the chunks of a draft, then its message, then its end.
             if let Some(item) = self.pieces.pop_front().or_else(|| self.next_closed()) {
                 self.see(&item);
                 return Poll::Ready(Ok(item));
             }
-            // What is there may be shown when its name is on disk too.
+            // Messages are shown only when the conversation's directory entry is durable too.
             let entry = store.creation(self.place.location.stream);
             if entry.is_some_and(|it| store.journal.notify(it, cx.waker()) == Status::Pending) {
                 return Poll::Pending;
@@ -262,7 +263,7 @@ impl Watch {
         }
     }
 
-    /// Takes what was asked of the archive, if anything was.
+    /// Takes the archive's answer, if a request is in progress.
     fn poll_archive(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         let Some((mut reading, trimmed)) = self.reading.take() else {
             return Poll::Ready(Ok(()));
@@ -276,7 +277,7 @@ impl Watch {
         Poll::Ready(Ok(()))
     }
 
-    /// What is in memory at once, what is on the disk when somebody else has read it.
+    /// Reads ahead from memory at once, or from the disk on another thread.
     fn read_ahead(&mut self, store: &Store, waker: &Waker) -> Poll<Result<(), Refusal>> {
         let (place, seq) = (self.place, self.position.seq + 1);
         if self.loading.is_none() {
@@ -310,7 +311,7 @@ impl Watch {
                 self.ahead = compact(&records, self.place);
                 Ok(())
             }
-            // Perhaps all of it is gone, which says more.
+            // If the whole conversation was erased, report that instead.
             Err(trimmed) => match self.slot.room().map(|room| check_alive(&room)) {
                 Some(Err(refusal)) => Err(refusal),
                 Some(Ok(())) | None => {
@@ -336,7 +337,7 @@ impl Watch {
         }
     }
 
-    /// The end of a draft whose message was shown.
+    /// Returns the end of a draft whose message was returned.
     fn next_closed(&self) -> Option<Item> {
         let seq = self.position.seq;
         let over = self.closing.iter().find(|it| it.head <= seq)?;
@@ -346,8 +347,7 @@ impl Watch {
         })
     }
 
-    /// Takes what drafts have to show; if that is nothing, the waker is woken when there may be
-    /// something.
+    /// Takes new items of drafts; if there are none, registers the waker.
     fn look_at_drafts(&mut self, store: &Store, waker: &Waker) -> Result<bool, Refusal> {
         let slot = self.slot.clone();
         let Some(mut room) = slot.room() else {
@@ -362,7 +362,7 @@ impl Watch {
                 let status = |ticket| store.journal.notify(ticket, waker);
                 match open.opening.map(status) {
                     None | Some(Status::Durable) => open.draft.show(),
-                    // Whoever is woken looks again.
+                    // The journal has registered the waker: look again when it is woken.
                     Some(Status::Pending | Status::Failed) => continue,
                 }
             }
@@ -399,8 +399,8 @@ impl Watch {
         Ok(is_something)
     }
 
-    /// Takes note of the drafts that are over. Of each that was to stop that is told before its end,
-    /// also if it was over at once.
+    /// Notes the drafts that have ended. A request to stop is returned before the end, even if the
+    /// draft ended at once.
     fn look_at_ended(&mut self, room: &Room) {
         let is_open = |draft| room.drafts.iter().any(|open| open.number == draft);
         let over = |met: &mut Met| !is_open(met.draft);
@@ -425,14 +425,14 @@ impl Watch {
 
     fn end_following(&mut self, store: &Store) {
         if let Some(following) = self.following.take() {
-            // It may have ended by itself.
+            // The registration may have ended by itself.
             store.journal.unfollow(&following);
         }
     }
 }
 
 impl Store {
-    /// Has the task woken when there is a message of that number; `None` when there is already.
+    /// Registers the waker for a message; `None` if the message exists already.
     pub(super) fn wait_for_message(
         &self,
         place: Place,
@@ -443,7 +443,8 @@ impl Store {
         self.wait_for_record(shard, stream, place.offset(seq), waker)
     }
 
-    /// Has the task woken when another stream is made after so many; `None` when one was already.
+    /// Registers the waker for the creation of another stream after the first `made`; `None` if it
+    /// exists already.
     pub(super) fn wait_for_name(
         &self,
         made: u64,
@@ -475,7 +476,8 @@ impl Store {
     }
 }
 
-/// The records in memory of their own: a watcher may take its time, and the blocks are large.
+/// Copies the records to memory of their own, because a slow watcher must not hold the large
+/// blocks.
 fn compact(records: &[Record], place: Place) -> VecDeque<Stored> {
     let size = records.iter().map(|it| it.payload.len()).sum();
     let mut all = Vec::with_capacity(size);

@@ -1,7 +1,7 @@
-//! Writing messages: each with its event, and what comes with them, under one guard.
+//! Writes messages, each with its event and the records that belong to it, under one guard.
 //!
-//! Invariant: *there is no message without its event, no end of a draft without its message, and no read
-//! mark of an agent without its answer.*
+//! Invariant: *there is no message without its event, no end of a draft without its message, and no
+//! read mark of an agent without its answer.*
 
 use std::cell::RefCell;
 
@@ -14,7 +14,8 @@ use super::due::mark_size;
 use super::slot::Room;
 use crate::store::{Kind, Location, Store, refusal};
 
-/// Where appends go: to the line, which is told of them when the guard is dropped or later.
+/// The target of appends: the journal, or a round of appends that notifies the journal's writer
+/// later.
 pub(crate) trait Writer {
     /// Locks a shard.
     fn lock(&self, shard: journal::ShardId, now_ms: u64) -> Guard<'_>;
@@ -26,45 +27,45 @@ impl Writer for journal::Journal {
     }
 }
 
-/// Bytes of an event.
+/// Size of an event, in bytes.
 const EVENT_SIZE: usize = 16;
 
-/// Bytes of the end of a draft.
+/// Size of the end of a draft, in bytes.
 const ENDING_SIZE: usize = 17;
 
-/// Encoded records, one behind the other.
+/// Encoded records, stored contiguously.
 #[derive(Default)]
 pub(super) struct Scratch {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-/// A thread's scratch gives back what is more than this.
+/// Maximum memory that a thread's scratch retains, in bytes.
 const SCRATCH_MAX: usize = 1 << 20;
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// What ends with a message that was streamed.
+/// The end of a draft, written with its message.
 #[derive(Clone, Copy)]
 pub(super) struct Ending {
-    /// The draft.
+    /// The draft's number.
     pub(super) number: u64,
     pub(super) status: Status,
-    /// Somebody asked its author to stop.
+    /// True if the author was asked to stop.
     pub(super) is_wanted: bool,
 }
 
-/// What is written with messages, under their guard.
+/// Records that are written with messages, under their guard.
 #[derive(Default)]
 pub(super) struct Beside {
     pub(super) ending: Option<Ending>,
-    /// How the read mark of an agent moves that has answered.
+    /// The change of the answering agent's read mark.
     pub(super) mark: Option<Update>,
 }
 
-/// What the engine is told of a message that is written.
+/// The facts of a written message that the engine needs.
 pub(super) struct Said<'b> {
     pub(super) id: &'b str,
     pub(super) role: &'b str,
@@ -72,7 +73,7 @@ pub(super) struct Said<'b> {
 }
 
 impl Store {
-    /// Where the conversation is; it is made if it is not.
+    /// Returns the location of the conversation, and creates it if it does not exist.
     pub(super) fn place_room(
         &self,
         room: &mut Room,
@@ -91,7 +92,7 @@ impl Store {
         room.location.ok_or_else(|| Refusal::not_found(name))
     }
 
-    /// Writes each message and its event under one guard, and tells the engine.
+    /// Writes messages and their events under one guard, and applies them to the engine.
     pub(super) fn write_all<'b>(
         &self,
         guard: Guard<'_>,
@@ -105,7 +106,7 @@ impl Store {
         self.write_with(guard, room, location, said, scratch, beside)
     }
 
-    /// The same, and what is beside it.
+    /// Like [`Store::write_all`], with accompanying records.
     pub(super) fn write_with<'b>(
         &self,
         mut guard: Guard<'_>,
@@ -183,7 +184,8 @@ impl Scratch {
         self.ends.push(self.bytes.len());
     }
 
-    /// Encodes a copy of a message that was appended at that time: it keeps when it was first said.
+    /// Encodes a copy of a message that was appended at `time_ms`; the copy keeps its original
+    /// time.
     pub(super) fn push_copy(&mut self, view: &MessageView<'_>, time_ms: u64) {
         let copy = MessageView {
             original_ms: view.original_ms.or(Some(time_ms)),

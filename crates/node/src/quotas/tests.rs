@@ -1,4 +1,4 @@
-//! Quotas of a node on a disk in memory and a clock that is moved by hand.
+//! Quotas of a node on an in-memory disk with a manual clock.
 
 mod changed;
 mod clock;
@@ -50,7 +50,7 @@ fn read(written: &[Written]) -> Vec<Limit> {
     written.iter().map(|limit| limit.read().unwrap()).collect()
 }
 
-/// A node with those limits that keeps nothing.
+/// Starts a node with these limits and without storage.
 fn world(limits: &[Written]) -> World {
     let world = World::new(crate::Limits::default());
     world
@@ -61,7 +61,7 @@ fn world(limits: &[Written]) -> World {
     world
 }
 
-/// One that keeps what it is told to.
+/// A node with a disk.
 struct OnDisk {
     world: World,
     line: Line,
@@ -75,7 +75,7 @@ impl OnDisk {
         Self::start(SimulatedDisk::new(1), 1, limits)
     }
 
-    /// With a wall clock that shows that time.
+    /// Starts the node with this wall-clock time.
     fn new_at(limits: &[Written], unix_ms: u64) -> Self {
         Self::start_at(SimulatedDisk::new(1), 1, limits, unix_ms)
     }
@@ -103,12 +103,12 @@ impl OnDisk {
         on_disk
     }
 
-    /// The power goes: what was not synced is gone.
+    /// Simulates a power failure: unsynced data is lost.
     fn crash(self, limits: &[Written]) -> Self {
         self.crash_to(limits, 0)
     }
 
-    /// The same; then the wall clock shows that time.
+    /// Like [`OnDisk::crash`], with this wall-clock time afterwards.
     fn crash_to(self, limits: &[Written], unix_ms: u64) -> Self {
         let Self {
             world,
@@ -156,7 +156,7 @@ fn take_with(
     decided(node.quotas().take(&mut Desk::new(), &take))
 }
 
-/// Of a node without a store.
+/// Returns the decision of a node without a shared store.
 fn decided(begun: Begun) -> Taken {
     match begun {
         Begun::Done(taken) => taken,
@@ -164,13 +164,13 @@ fn decided(begun: Begun) -> Taken {
     }
 }
 
-/// One request.
+/// Takes one request and returns whether it is admitted.
 fn is_admitted(node: &Handle, subject: &str) -> bool {
     let taken = take(node, subject, &[(Unit::REQUESTS, 1)]);
     matches!(taken.outcome, Outcome::Admitted { .. })
 }
 
-/// Takes what is there.
+/// Takes `count` requests, which must be admitted.
 fn spend(node: &Handle, subject: &str, count: u64) {
     let taken = take(node, subject, &[(Unit::REQUESTS, count)]);
     assert!(
@@ -183,7 +183,7 @@ fn drain(node: &Handle, subject: &str) -> u64 {
     (0..).find(|_| !is_admitted(node, subject)).unwrap()
 }
 
-/// What is left, by limit.
+/// Returns the credit left, by limit.
 fn left(node: &Handle, subject: &str) -> Vec<i128> {
     let mut desk = Desk::new();
     let asked = node
@@ -326,7 +326,7 @@ fn a_hold_is_settled_once_and_ends_by_itself() {
         (vec![60], 1)
     );
     world.pass_ms(1_200);
-    // It cost what was reserved.
+    // The cost was as reserved.
     assert_eq!(
         (left(node, "a/b/c"), node.quotas().hold_count()),
         (vec![60], 0)

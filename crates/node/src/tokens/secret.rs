@@ -73,7 +73,7 @@ impl Fingerprint {
     }
 }
 
-/// Whether a text has the shape of a token.
+/// Returns whether a text has the shape of a token.
 pub(super) fn is_token(text: &str) -> bool {
     text.len() == TEXT_SIZE && text.starts_with(PREFIX)
 }

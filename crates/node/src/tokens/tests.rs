@@ -202,7 +202,7 @@ fn two_processes_do_not_lose_each_others_change() {
     ));
 }
 
-/// As version 0.1.0 wrote it, for the text of [`EARLIER`].
+/// The file as version 0.1.0 wrote it, for the text of [`EARLIER`].
 const EARLIER_FILE: &str = include_str!("fixtures/version_1.toml");
 const EARLIER: &str = "tlp_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
 
@@ -220,7 +220,7 @@ fn a_token_of_an_earlier_version_is_found_and_may_use_any_name() {
     }
     assert!(index.tokens()[0].is_free());
 
-    // It stays as it is beside what is added, and is bound without a new secret.
+    // The token is unchanged after others are added, and can be bound without a new secret.
     let new = store.add("new", Role::Agent, &[], 0, &entropy(4)).unwrap();
     let mut later = Index::new(open(dir.path()).unwrap().list());
     later.learn(&index);

@@ -1,4 +1,4 @@
-//! A part of what happened in a partition, with everything that it refers to.
+//! A batch of a partition's events, with the records that they refer to.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,63 +11,64 @@ use super::Partition;
 use crate::conversations::{Conversations, Refusal, state_of};
 use crate::store::{Kind, Location, Store};
 
-/// How much a batch has, at most; one row comes even if it is larger.
+/// Limits of a batch; the first row is returned even if it is larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchLimit {
-    /// Events.
+    /// Maximum number of events.
     pub rows: usize,
-    /// Bytes of what they refer to.
+    /// Maximum bytes of the records they refer to.
     pub bytes: usize,
 }
 
-/// What is read ahead of a conversation's messages while others wait.
+/// Bytes to read ahead of one conversation's messages while other conversations are read too.
 const AHEAD: usize = 64 << 10;
 
-/// See the module's documentation.
+/// A batch of events; see the module docs.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// In order; of several changes of a conversation's state there is one row, with the newest.
+    /// The rows in order; several changes of a conversation's state are one row, with the newest
+    /// state.
     pub rows: Vec<Row>,
-    /// The event behind the last one.
+    /// The event after the last one.
     pub next: u64,
-    /// Events it was made from, those of which nothing is left included.
+    /// The number of events read, including those whose records are gone.
     pub events: u64,
     /// The name of every conversation that has a row: `org/namespace/x`.
     pub names: BTreeMap<u64, String>,
 }
 
-/// Something that happened to a conversation.
+/// An event of a conversation.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The conversation's number.
     pub conversation: u64,
     /// The offset of the event.
     pub event: u64,
-    /// When, in milliseconds since 1970-01-01 UTC.
+    /// The time of the event, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// What.
+    /// The kind of event, with its record.
     pub happened: Happened,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Debug)]
 pub enum Happened {
     /// A message was appended.
     Message {
-        /// Its number.
+        /// The message's number.
         seq: u64,
-        /// Its record, in memory of its own.
+        /// Its record, copied to memory of its own.
         record: Bytes,
     },
-    /// It was made, or its state changed, and is this now.
+    /// The conversation was created, or its state changed; this is the current state.
     State(Box<State>),
-    /// It was erased.
+    /// The conversation was erased.
     Erased,
 }
 
 impl Conversations<'_> {
-    /// What happened in a partition from an event on. Empty with `next` as it was: nothing that
-    /// could be handed out.
+    /// Returns the events of a partition from `from` on. An empty batch with `next` equal to `from`
+    /// means that nothing is available.
     pub fn feed(
         &self,
         partition: &Partition,
@@ -87,7 +88,7 @@ impl Conversations<'_> {
             ..Batch::default()
         };
         if events.records.is_empty() {
-            // What was accepted as lost.
+            // A range that was accepted as lost is skipped.
             batch.next = events.next_durable.max(from);
         }
         let mut bytes = 0;
@@ -97,7 +98,7 @@ impl Conversations<'_> {
                 return Err(malformed(event.offset));
             };
             let number = reference.conversation;
-            // Whatever is behind what is not durable waits with it.
+            // An event that is not durable ends the batch, to keep the order.
             if self.store.creation(StreamId(number)).is_some() {
                 break;
             }
@@ -114,7 +115,7 @@ impl Conversations<'_> {
                 };
                 batch.names.insert(number, name);
                 match (&row.happened, states.get(&number)) {
-                    // The newest says all; there is nothing between that it could not come before.
+                    // The newest state replaces an earlier one: no row between depends on it.
                     (Happened::State(_), Some(at)) => batch.rows[*at] = row,
                     (Happened::State(_), None) => {
                         states.insert(number, batch.rows.len());
@@ -131,7 +132,7 @@ impl Conversations<'_> {
 }
 
 impl Happened {
-    /// Bytes of memory, about.
+    /// Returns the approximate memory size, in bytes.
     fn size(&self) -> usize {
         match self {
             Self::Message { record, .. } => record.len(),
@@ -144,18 +145,18 @@ impl Happened {
     }
 }
 
-/// Follows references, reading the messages of each conversation a few at a time.
+/// Reads the records that events refer to, a few messages of each conversation at a time.
 struct Reader<'a> {
     store: &'a Store,
-    /// Messages of each conversation that are still to come.
+    /// Number of messages of each conversation still to be read.
     wanted: BTreeMap<u64, usize>,
     ahead: BTreeMap<u64, VecDeque<Record>>,
     bases: BTreeMap<u64, u64>,
-    /// Bytes that are held in `ahead`.
+    /// Bytes in `ahead`.
     held: usize,
 }
 
-/// More is not read ahead, over all conversations.
+/// Maximum bytes read ahead, over all conversations.
 const HELD_MAX: usize = 4 << 20;
 
 impl<'a> Reader<'a> {
@@ -177,7 +178,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What an event refers to, and the name of whom; `None` when nothing of it is left.
+    /// Returns the record of an event and the conversation's name; `None` if the record is gone.
     fn look(
         &mut self,
         event: &Record,
@@ -208,7 +209,7 @@ impl<'a> Reader<'a> {
         Ok(Some((name, happened)))
     }
 
-    /// Records of a conversation before its first message.
+    /// Returns the number of records in a conversation's stream before its first message.
     fn base(&mut self, at: Location) -> Result<u64, Refusal> {
         if let Some(base) = self.bases.get(&at.stream.0) {
             return Ok(*base);

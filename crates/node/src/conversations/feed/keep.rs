@@ -1,4 +1,4 @@
-//! What stays on the disk of what is in an archive.
+//! Local retention of archived messages.
 
 use ::journal::{ReadLimit, StreamId};
 use conversations::record::MessageView;
@@ -7,28 +7,28 @@ use model::{ErrorCode, Name};
 use crate::conversations::{Conversations, Refusal};
 use crate::store::{Kind, Location};
 
-/// How much of each conversation stays; of what is `None` there may be any amount. The newest
-/// message always stays: what follows it links to it.
+/// Limits of the archived messages that stay on the disk; `None` is unlimited. The newest message
+/// always stays, because the next one links to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// Messages; up to an eighth more before it is worth a trim.
+    /// Number of messages; up to an eighth more before a trim is worth it.
     pub messages: Option<u64>,
-    /// Bytes, about.
+    /// Approximate bytes.
     pub bytes: Option<u64>,
-    /// How long, in milliseconds.
+    /// Age, in milliseconds.
     pub age_ms: Option<u64>,
 }
 
 impl Keep {
-    /// Whether anything is ever trimmed.
+    /// Returns whether nothing is ever trimmed.
     pub fn is_everything(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl Conversations<'_> {
-    /// Trims what need not stay of a conversation and is in the archive, which has the events of
-    /// each partition before `archived`; says how many messages that were.
+    /// Trims archived messages of a conversation that exceed the limits, and returns their number.
+    /// The archive has the events of each partition before `archived`.
     pub fn trim_archived(
         &self,
         number: u64,
@@ -64,7 +64,7 @@ impl Conversations<'_> {
         })?
     }
 
-    /// Where the messages of a conversation start, and where they should.
+    /// Returns the first stored message, and the first one to retain.
     fn surplus(&self, at: Location, keep: &Keep) -> Result<Option<(u64, u64)>, Refusal> {
         let journal = &self.store.journal;
         let Some(state) = journal.stream(at.shard, at.stream) else {
@@ -92,8 +92,8 @@ impl Conversations<'_> {
         Ok((end > start).then_some((start, end)))
     }
 
-    /// The largest end up to `end` before which every message's event is before `mark`. Events of
-    /// a conversation are in the order of its messages.
+    /// Returns the largest end up to `end` before which every message's event is before `mark`.
+    /// Events of a conversation are in the order of its messages.
     fn archived_end(&self, at: Location, start: u64, end: u64, mark: u64) -> Result<u64, Refusal> {
         let is_archived = |offset| Ok::<_, Refusal>(self.event_of(at, offset)? < mark);
         if is_archived(end - 1)? {
@@ -110,7 +110,7 @@ impl Conversations<'_> {
         Ok(low)
     }
 
-    /// The offset of the event of a message.
+    /// Returns the offset of a message's event.
     fn event_of(&self, at: Location, offset: u64) -> Result<u64, Refusal> {
         let one = ReadLimit {
             records: 1,

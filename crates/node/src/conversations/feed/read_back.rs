@@ -1,7 +1,7 @@
-//! Reading messages that only the archive has.
+//! Reads trimmed messages from the archive.
 //!
-//! What is on the disk is read there. What was trimmed is asked for, and joined to the rest: a page
-//! is whole or refused, never with a gap in it.
+//! Stored messages are read from the disk; trimmed ones are requested and joined with the rest: a
+//! page is whole or refused, never with a gap.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -18,15 +18,15 @@ use crate::ports::archive::{Archive, ArchiveView, Archived, Away, Reading, Wante
 use crate::store::Store;
 
 impl Handle {
-    /// Reads what was trimmed back from there. Only the first call counts.
+    /// Sets the archive from which trimmed messages are read. Only the first call counts.
     pub fn archive_to(&self, archive: Arc<dyn Archive>) {
         if let Some(store) = &self.inner.store {
-            // A node has one shell.
+            // A node has one archive: a second one is ignored.
             let _ = store.rooms.archive.set(archive);
         }
     }
 
-    /// How the archive stands, if there is one.
+    /// Returns the state of the archive, if there is one.
     pub fn archive(&self) -> Option<ArchiveView> {
         let store = self.inner.store.as_ref()?;
         Some(store.rooms.archive.get()?.view())
@@ -34,7 +34,7 @@ impl Handle {
 }
 
 impl Store {
-    /// The first message that can be read, here or from the archive, and the newest.
+    /// Returns the first readable message, stored or archived, and the newest.
     pub(in crate::conversations) fn readable_span(&self, place: Place) -> (u64, u64) {
         let (start, head) = self.span(place);
         match self.rooms.archive.get() {
@@ -43,8 +43,8 @@ impl Store {
         }
     }
 
-    /// Messages from a number on, from here and from the archive. It may wait for the archive: not
-    /// for a thread that serves connections.
+    /// Reads messages from a number on, stored or archived. It may wait for the archive: do not
+    /// call it on a thread that serves connections.
     pub(in crate::conversations) fn messages_anywhere(
         &self,
         place: Place,
@@ -78,7 +78,7 @@ impl Store {
         }
     }
 
-    /// Asks the archive, if there is one, for what a read did not find because it was trimmed.
+    /// Requests trimmed messages from the archive, if there is one.
     pub(in crate::conversations) fn ask_archive(
         &self,
         place: Place,
@@ -99,7 +99,8 @@ impl Store {
     }
 }
 
-/// What the archive answered, as records of the journal; `trimmed` if it has not got them.
+/// Converts the archive's answer to records of the journal; `trimmed` if the archive does not have
+/// the messages.
 pub(in crate::conversations) fn taken(
     place: Place,
     seq: u64,
@@ -115,7 +116,7 @@ pub(in crate::conversations) fn taken(
     let is_next = |(at, it): (u64, &Archived)| it.seq == at;
     let has_all = (seq..).zip(&archived).all(is_next);
     if archived.is_empty() || !has_all {
-        // It was let go of before it came there.
+        // The messages were trimmed before they were archived.
         return Err(trimmed);
     }
     let record = |it: Archived| Record {
@@ -135,7 +136,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Waits on this thread.
+/// Blocks this thread until the archive answers.
 fn wait(mut reading: Reading) -> Result<Vec<Archived>, Away> {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);

@@ -1,4 +1,4 @@
-//! What is fed, and what is read back, on a disk in memory.
+//! The feed and reads from the archive, on an in-memory disk.
 
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -20,7 +20,7 @@ const LIMIT: BatchLimit = BatchLimit {
     bytes: 1 << 20,
 };
 
-/// An archive in memory, which may be away.
+/// An in-memory archive, which can be unavailable.
 #[derive(Default)]
 struct Memory {
     messages: Mutex<BTreeMap<(u64, u64), (u64, Bytes)>>,
@@ -86,7 +86,7 @@ impl Fed {
         self.world.node.conversations().unwrap()
     }
 
-    /// Appends messages that say their number; not synced.
+    /// Appends messages whose text is their number, without a sync.
     fn append(&self, name: &str, count: usize) {
         for _ in 0..count {
             let message = NewMessage {
@@ -112,7 +112,7 @@ impl Fed {
         self.line.step();
     }
 
-    /// Takes everything there is to the archive, in batches of that size; what it was, in words.
+    /// Feeds everything to the archive in batches of this size; returns the rows as text.
     fn feed(&mut self, limit: BatchLimit) -> Vec<String> {
         let mut told = Vec::new();
         let mut partitions = std::mem::take(&mut self.partitions);

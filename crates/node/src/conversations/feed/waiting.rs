@@ -1,4 +1,4 @@
-//! Waiting for something to happen in any conversation.
+//! Waiting for new events in any conversation.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -9,7 +9,7 @@ use super::{Partition, Partitions};
 use crate::conversations::Conversations;
 use crate::handle::Inner;
 
-/// The waker is woken as long as this is held.
+/// A registered waker; dropping this ends the registration.
 #[must_use = "nobody is woken once it is dropped"]
 pub struct Waiting {
     inner: Arc<Inner>,
@@ -17,9 +17,9 @@ pub struct Waiting {
 }
 
 impl Conversations<'_> {
-    /// Has the waker woken when there is an event at `next` or behind it in any partition, or
-    /// another partition; `None` when there is already. Where too many follow streams of this node
-    /// the waker may not be woken: look again after a while.
+    /// Registers the waker for an event at or after `next` in any partition, or a new partition;
+    /// `None` if there is one already. If too many wakers follow streams of this node, the waker
+    /// may not be woken: poll again after a while.
     pub fn wait_for_events(
         &self,
         partitions: &Partitions,
@@ -50,7 +50,7 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(store) = &self.inner.store {
             for following in &self.followings {
-                // It may have ended by itself.
+                // The registration may have ended by itself.
                 store.journal.unfollow(following);
             }
         }

@@ -1,10 +1,10 @@
-//! Answers that are streamed.
+//! Drafts.
 
 use std::sync::Arc;
 
 use super::*;
 
-/// Chunks come to the list of their bytes.
+/// An assembler whose message lists the bytes of the chunks.
 pub(super) struct Joined;
 
 impl Assemble for Joined {
@@ -82,7 +82,7 @@ fn watchers_see_an_answer_while_it_is_streamed_and_then_its_message() {
     let mut watch = kept.watch(0);
     assert_eq!(shown(&mut watch), ["1 question", "head 1"]);
     let mut pending = kept.open("answer").unwrap();
-    // Nothing is shown before the opening is on disk.
+    // Nothing is shown before the opening is durable.
     assert_eq!(shown(&mut watch), Vec::<String>::new());
     kept.line.step();
     let mut writer = done(&mut pending).unwrap().unwrap();
@@ -90,7 +90,7 @@ fn watchers_see_an_answer_while_it_is_streamed_and_then_its_message() {
     assert_eq!(shown(&mut watch), ["answer.0 a", "answer.1 b"]);
     push(&mut writer, &["c"]);
     assert_eq!(shown(&mut watch), ["answer.2 c"]);
-    // Another one resumes inside the answer.
+    // Another watcher resumes inside the answer.
     let position = watch.position().clone();
     assert_eq!(position.seq, 1);
     push(&mut writer, &["d"]);
@@ -102,7 +102,7 @@ fn watchers_see_an_answer_while_it_is_streamed_and_then_its_message() {
     assert_eq!(shown(&mut watch), ["answer.3 d"]);
     let mut finished = finish(&mut writer, "abcd", Status::Complete);
     assert_eq!(done(&mut finished), None);
-    // Its end is not told before its message.
+    // The end is not returned before the message.
     assert_eq!(shown(&mut watch), Vec::<String>::new());
     kept.line.step();
     assert_eq!(done(&mut finished).unwrap().unwrap().last_seq, 2);
@@ -119,7 +119,7 @@ fn an_author_who_leaves_has_what_came_kept_as_interrupted() {
     drop(writer);
     kept.line.step();
     assert_eq!(kept.last(), ("a+b".to_owned(), Status::Interrupted));
-    // The id is that of a message now.
+    // A message has this id now.
     let mut again = kept.open("answer").unwrap();
     let refusal = done(&mut again).unwrap().unwrap_err();
     assert_eq!(refusal.code, ErrorCode::IdReused);
@@ -157,13 +157,13 @@ fn that_an_answer_is_to_stop_is_told_before_its_end_however_soon_that_comes() {
     for id in ["silent", "answer", "quick"] {
         assert_eq!(kept.conversations().draft_stop(&named("a/b/c"), id), Ok(()));
     }
-    // Everything happens before anybody looks.
+    // Everything happens before the watcher polls.
     push(&mut quick, &["b"]);
     drop((writer, silent, quick));
     kept.line.step();
     let told = shown(&mut watch);
     let stops: Vec<_> = told.iter().filter(|it| it.starts_with("stop")).collect();
-    // Of what came and went meanwhile nothing is told but its message.
+    // Of a draft that opened and ended meanwhile, only the message is returned.
     assert_eq!(stops.len(), 2, "{told:?}");
     let place = |what: &str| told.iter().position(|it| it == what).unwrap();
     let closed = place("closed");
@@ -193,7 +193,7 @@ fn what_was_streamed_a_quarter_of_a_second_ago_outlives_a_power_failure() {
     kept.line.step();
     assert_eq!(kept.last(), ("a+b".to_owned(), Status::Interrupted));
     assert_eq!(kept.read("a/b/c", Side::After(0), 10).unwrap().len(), 2);
-    // It is over, for every start to come.
+    // The draft is over, and stays so after every start.
     let kept = kept.crash();
     assert_eq!(kept.world.node.assemble_with(Arc::new(Joined)), Ok(0));
     assert_eq!(kept.read("a/b/c", Side::After(0), 10).unwrap().len(), 2);
@@ -217,7 +217,7 @@ fn drafts_are_bounded_in_number_and_size_and_their_ids_are_taken() {
     drop(writers);
     let mut kept = self::kept();
     let mut writer = kept.opened("large");
-    // A record of this journal has half a mebibyte.
+    // A record of this journal has at most half a mebibyte.
     let chunk = vec![b'x'; 128 << 10];
     let taken = (0..8).map_while(|_| writer.push(&chunk).ok()).count();
     assert_eq!(taken, 3);

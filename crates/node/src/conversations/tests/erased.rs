@@ -1,14 +1,14 @@
-//! What leaves the disk: bytes of an erased conversation, and room.
+//! Erased and trimmed data that leaves the disk.
 
 use std::sync::Arc;
 
 use super::drafts::{Joined, finish, push};
 use super::*;
 
-/// More than the time in which the journal takes erased bytes off the disk.
+/// More than the time in which the journal removes erased bytes from the disk.
 const LATER_MS: u64 = 25 * 3_600_000;
 
-/// What nobody but the conversations to be erased says.
+/// A text that only the erased conversations contain.
 const SECRET: &str = "sesame";
 
 impl Kept {
@@ -24,7 +24,7 @@ impl Kept {
         done(&mut pending).unwrap().unwrap()
     }
 
-    /// One in the same shard as another.
+    /// Returns the name of a conversation in the same shard as another.
     fn neighbour(&mut self, of: &str) -> String {
         let shard = |kept: &Self, name: &str| {
             let store = kept.conversations().store;
@@ -43,7 +43,7 @@ impl Kept {
         unreachable!("there are few shards")
     }
 
-    /// Time passes in which others write, and what is erased leaves the disk.
+    /// Advances the clock while other conversations are written and erased data leaves the disk.
     fn pass_erase_within(&mut self, name: &str) {
         for round in 0..40 {
             self.world.pass_ms(5_000);
@@ -62,7 +62,7 @@ impl Kept {
         assert_eq!(self.background.erase_pending(), None);
     }
 
-    /// In which files the bytes stand, as they are read or as a crash would leave them.
+    /// Returns the files that contain the bytes, as read now or after a crash.
     fn files_with(&self, text: &str) -> Vec<String> {
         let is_in = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
         let files = self.disk.files().into_iter().map(|(path, _)| path);
@@ -74,7 +74,7 @@ impl Kept {
             .collect()
     }
 
-    /// A conversation whose messages, state and drafts say [`SECRET`].
+    /// Creates a conversation whose messages, state and drafts contain [`SECRET`].
     fn say_secret(&mut self, name: &str) {
         let put = Change::Put {
             metadata: Some(SECRET.into()),
@@ -115,7 +115,7 @@ fn nothing_of_an_erased_conversation_is_on_the_disk_though_others_stream_all_the
     let mut kept = kept();
     kept.appended("a/b/erased", &["hello"]);
     let other = kept.neighbour("a/b/erased");
-    // Drafts overlap all the time: there is never a moment without one in the log.
+    // Drafts overlap, so the log always has an open one.
     let mut long = kept.open_in(&other, "long", "");
     push(&mut long, &["before"]);
     kept.say_secret("a/b/erased");
@@ -131,7 +131,7 @@ fn nothing_of_an_erased_conversation_is_on_the_disk_though_others_stream_all_the
     kept.pass_erase_within(&other);
     assert_eq!(kept.files_with(SECRET), Vec::<String>::new());
 
-    // Whoever streams was not disturbed, and what came is there after the power failed.
+    // The streaming author was not disturbed, and its chunks are there after the power failure.
     push(&mut long, &["end"]);
     kept.world.pass_ms(1_000);
     kept.line.step();
@@ -196,7 +196,7 @@ fn the_disk_has_more_room_after_a_conversation_was_erased_or_keeps_less_while_ot
         }
         kept.pass_erase_within("a/b/other");
         let after = kept.disk.used();
-        // Eight megabytes were said, and a few segments are always there.
+        // Eight megabytes were written, and a few segments always remain.
         assert!(after + 6_000_000 < before, "{before} {after}");
         let read = kept.read("a/b/other", Side::Last, 100).unwrap();
         assert_eq!(read.len(), 60);

@@ -1,4 +1,4 @@
-//! Conversations on a disk that is full, fails, loses what was not synced or flips bits.
+//! Conversations on a disk that is full, fails, loses unsynced data or flips bits.
 
 use journal::disk::simulated::{Fault, Kind as Call};
 
@@ -8,11 +8,11 @@ use crate::storage::StorageState;
 /// Enough for several segments.
 const ROUNDS: usize = 60;
 
-/// Bytes of which a message consists that is looked for.
+/// The byte that fills the message to be searched for.
 const SIZE: usize = 50_000;
 
 impl Kept {
-    /// Appends one message of many bytes, and has it synced.
+    /// Appends one large message and syncs it.
     fn fill(&mut self, name: &str, id: &str, byte: u8) -> Result<Appended, Refusal> {
         let parts = String::from_utf8(vec![byte; SIZE]).unwrap();
         let messages = [message(id, &parts)];
@@ -26,13 +26,13 @@ impl Kept {
             if let Some(outcome) = done(&mut pending) {
                 return outcome;
             }
-            // A segment is full, and another one has to be made.
+            // A segment is full, and the next one must be created.
             self.background.step(0);
         }
         panic!("it is not written");
     }
 
-    /// Has everything filed that can be.
+    /// Syncs everything that can be moved to its final place.
     fn file(&mut self, now_ms: u64) {
         for _ in 0..1_000 {
             self.background.step(now_ms);
@@ -64,7 +64,7 @@ fn a_full_disk_refuses_messages_shows_what_is_there_and_takes_them_again_when_th
     assert_eq!(kept.state(), StorageState::DiskFull);
     let read = kept.read("a/b/c", Side::Last, 1).unwrap();
     assert_eq!(read[0].0, taken + 1);
-    // Somebody makes room.
+    // Space is freed.
     kept.disk.set_capacity(u64::MAX);
     kept.file(60_000);
     let appended = kept.fill("a/b/c", "after", b'y').unwrap();
@@ -84,13 +84,13 @@ fn a_failed_sync_is_unconfirmed_for_whoever_waits_and_the_end_of_writing() {
     let failing = |call: &journal::disk::simulated::Call<'_>| call.kind == Call::SyncData;
     kept.disk.fail_once(Fault::Broken, failing);
     kept.line.step();
-    // Neither what was written nor what rests on it.
+    // Neither the write nor the operations that depend on it are acknowledged.
     for pending in [&mut first, &mut again, &mut conflict] {
         let refusal = done(pending).unwrap().unwrap_err();
         assert_eq!(refusal.code, ErrorCode::Unconfirmed);
     }
     assert_eq!(kept.state(), StorageState::Failed);
-    // The disk would take it now: no sync is tried again.
+    // The disk would accept writes now, but a failed sync is never repeated.
     let refusal = kept.append("a/b/c", None, &["four"]).unwrap_err();
     assert_eq!(refusal.code, ErrorCode::Unavailable);
     let mut change = kept.conversations().delete(&named("a/b/c"));
@@ -101,7 +101,7 @@ fn a_failed_sync_is_unconfirmed_for_whoever_waits_and_the_end_of_writing() {
     assert_eq!(refusal.code, ErrorCode::Unavailable);
     let read = kept.read("a/b/c", Side::After(0), 10).unwrap();
     assert_eq!(read, [(1, "one".to_owned())]);
-    // The next start takes up what is on the disk: all of it, or what was there before.
+    // The next start loads the data on the disk: all of it, or that before the write.
     let mut kept = kept.crash();
     let read = kept.read("a/b/c", Side::After(0), 10).unwrap();
     assert!(read.len() == 1 || read.len() == 2, "{read:?}");
@@ -123,7 +123,7 @@ fn a_flipped_bit_in_an_old_message_is_named_and_never_served() {
     let refusal = kept.read("a/b/c", Side::After(0), 1).unwrap_err();
     assert_eq!(refusal.code, ErrorCode::Internal);
     assert!(refusal.message.contains(&path), "{}", refusal.message);
-    // Whoever reads on is told too; what is not damaged is there.
+    // A watcher gets the error too; undamaged messages are returned.
     let mut watch = kept.conversations().watch(&named("a/b/c"), 0).unwrap();
     assert_eq!(shown(&mut watch), ["internal"]);
     drop(watch);
@@ -132,7 +132,7 @@ fn a_flipped_bit_in_an_old_message_is_named_and_never_served() {
     let head = read[9].0;
     assert_eq!(head, ROUNDS as u64 + 1);
     assert_eq!(kept.fill("a/b/c", "", b'y').unwrap().first_seq, head + 1);
-    // Whether an id is that of the damaged message nobody can say.
+    // An id cannot be compared with that of the damaged message.
     let refusal = kept.fill("a/b/c", "new", b'y').unwrap_err();
     assert!(refusal.message.contains(&path), "{}", refusal.message);
 }
@@ -149,7 +149,7 @@ fn a_torn_tail_takes_only_what_was_not_acknowledged() {
             expect: None,
             messages: &messages,
         };
-        // It is written, and the power fails in the middle.
+        // It is written, and the power fails midway.
         let failing = |call: &journal::disk::simulated::Call<'_>| call.kind == Call::SyncData;
         kept.disk.fail_once(Fault::Broken, failing);
         drop(kept.conversations().append(&named("a/b/c"), batch).unwrap());
@@ -193,7 +193,7 @@ fn no_number_is_used_twice_though_its_message_was_let_go_before_a_start() {
 }
 
 impl Kept {
-    /// Where on the disk so many equal bytes lie that it must be a message of them.
+    /// Finds the place on the disk with so many equal bytes that it must be the message.
     fn place_of(&self, byte: u8) -> (String, u64) {
         for (path, _) in self.disk.files() {
             let (bytes, _) = self.disk.images(&path).unwrap();

@@ -32,7 +32,7 @@ fn a_crash_before_the_sync_leaves_nothing_or_the_whole_batch_and_no_number_is_us
     let mut kept = kept.crash();
     let left = kept.read("a/b/c", Side::After(0), 10).unwrap().len();
     assert!(left == 1 || left == 3, "{left}");
-    // The retry is the same message, whichever it was.
+    // A retry returns the same message, whichever it was.
     let appended = kept.appended("a/b/c", &["two", "three"]);
     assert_eq!((appended.first_seq, appended.last_seq), (2, 3));
     assert_eq!(appended.deduplicated, left - 1);
@@ -52,7 +52,7 @@ fn a_retry_is_answered_like_its_original_and_not_before_it() {
     assert_eq!((first.deduplicated, again.deduplicated), (0, 2));
     assert_eq!(kept.read("a/b/c", Side::Last, 10).unwrap().len(), 2);
 
-    // After a restart too, when its id has to be looked up.
+    // The same after a restart, when the id must be looked up.
     let mut kept = kept.crash();
     let again = kept.appended("a/b/c", &["two", "three"]);
     assert_eq!(again.seqs().collect::<Vec<_>>(), [2, 3]);
@@ -138,7 +138,7 @@ fn pages_go_both_ways_and_begin_at_the_end() {
     assert_eq!(seqs(Side::Before(1), 3), (None, None));
     assert_eq!(seqs(Side::Last, 3), (Some(98), Some(100)));
     assert_eq!(seqs(Side::Last, 1_000), (Some(1), Some(100)));
-    // By bytes: the newest of them, at least one.
+    // Limited by bytes: the newest messages, at least one.
     for (bytes, count) in [(1, 1), (100, 3)] {
         let page = Page {
             side: Side::Last,

@@ -1,4 +1,4 @@
-//! Settings, summaries, cursors, copies, and the end of a conversation.
+//! Settings, summaries, cursors, forks and erasure of conversations.
 
 use conversations::record::{EventRef, EventTag};
 use journal::ReadLimit;
@@ -30,7 +30,7 @@ fn cursor(who: &str, seq: u64) -> Change {
 }
 
 impl Kept {
-    /// Changes, and waits for the disk.
+    /// Makes a change and waits for the disk.
     fn changed(&mut self, name: &str, change: &Change) -> Result<Changed, Refusal> {
         let mut pending = self.conversations().change(&named(name), None, change)?;
         self.line.step();
@@ -128,7 +128,7 @@ fn an_archived_conversation_is_read_and_takes_nothing_until_it_is_opened_again()
         done(&mut refused).unwrap().unwrap_err().code,
         ErrorCode::Conflict
     );
-    // A retry of what is there is no news.
+    // A repeated change has no effect.
     assert_eq!(kept.appended("a/b/c", &["one"]).deduplicated, 1);
     assert_eq!(kept.read("a/b/c", Side::Last, 10).unwrap().len(), 1);
     kept.changed("a/b/c", &archive(false)).unwrap();
@@ -229,7 +229,7 @@ fn a_fork_has_the_messages_up_to_its_point_and_goes_its_own_way() {
     assert_eq!((&*origin.conversation, origin.seq), ("a/b/c", 600));
     let all = |kept: &Kept, name| kept.read(name, Side::After(0), 1_000).unwrap();
     assert_eq!(all(&kept, "a/b/d"), all(&kept, "a/b/c")[..600]);
-    // A message of the original is known to the copy by its id.
+    // A message of the original is recognised in the fork by its id.
     let appended = kept.appended("a/b/d", &["m600", "other"]);
     assert_eq!((appended.deduplicated, appended.head_seq), (1, 601));
     assert_eq!(all(&kept, "a/b/c").len(), 700);
@@ -305,7 +305,7 @@ fn a_conversation_that_keeps_only_so_many_messages_lets_go_of_the_oldest() {
     assert_eq!(refusal.code, ErrorCode::Trimmed);
     assert_eq!(refusal.details.start_seq, Some(91));
     assert_eq!(kept.read("a/b/all", Side::Last, 200).unwrap().len(), 100);
-    // A number is not used again, and a message that is kept is known by its id.
+    // A number is not used again, and a stored message is recognised by its id.
     let mut kept = kept.crash();
     assert_eq!(seqs(&kept), (91, 100));
     let appended = kept.appended("a/b/c", &["95", "101"]);

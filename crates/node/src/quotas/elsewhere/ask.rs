@@ -1,8 +1,9 @@
-//! A take that the store is asked about.
+//! Asks the shared store about a take.
 //!
-//! Cells that several takes ask for are leased first, by one for all. What is leased is spent; of the
-//! rest of the cells the store decides as a whole, and if it denies them what was spent is there
-//! again. Whoever is not waited for any more has taken what it has taken: at worst nobody has it.
+//! Cells that several takes compete for are leased first, by one take for all. Leased credit is
+//! spent locally; the store decides the remaining cells as a whole, and if it denies them, the
+//! local spending is undone. If the caller disconnects meanwhile, credit already debited in the
+//! store is lost, never granted twice.
 
 use std::sync::Arc;
 
@@ -18,36 +19,36 @@ use crate::ports::quota_store::{
 };
 use crate::quotas::Quotas;
 
-/// Times that something is leased before the store is asked for the take itself.
+/// Maximum number of lease attempts before the store is asked for the take itself.
 const LEASES_MAX: usize = 4;
 
-/// What is asked.
+/// A question to the store.
 pub(in crate::quotas) struct Ask {
     pub(super) rules: Arc<Rules>,
-    /// Where what is known of its cells is.
+    /// The shard of the entries of its cells.
     pub(super) shard: u16,
     pub(super) wanted: Vec<Wanted>,
     pub(super) verb: Verb,
 }
 
-/// What became of it.
+/// The store's answer.
 pub(in crate::quotas) struct Answer {
-    /// The rules by which it was asked.
+    /// The rules at the time of the question.
     pub(in crate::quotas) rules: Arc<Rules>,
-    /// How the cells of the plan's steps stand, as far as that is known.
+    /// The standing of cells by step of the plan, as far as known.
     pub(in crate::quotas) told: Vec<(usize, Told)>,
     pub(in crate::quotas) verdict: Verdict,
 }
 
-/// What was decided.
+/// The decision.
 pub(in crate::quotas) enum Verdict {
     Passed,
-    /// By the cell of that step.
+    /// Denied by the cell of this step.
     Denied(usize, Denied),
     Away(Away),
 }
 
-/// Asks until it is known.
+/// Asks until there is a decision.
 pub(super) async fn ask(inner: Arc<Inner>, ask: Ask) -> Answer {
     let quotas = Quotas { inner: &inner };
     let (told, verdict) = match quotas.state().elsewhere.get() {
@@ -118,7 +119,7 @@ impl Asking<'_> {
                     match denied {
                         Err(away) => return Verdict::Away(away),
                         Ok(Some((index, denied))) => {
-                            // What is leased here may be what is missing there.
+                            // The credit that the store lacks may be leased to this node.
                             if leases_left > 0 && self.give_back().await {
                                 leases_left = 0;
                                 continue;
@@ -134,7 +135,7 @@ impl Asking<'_> {
         }
     }
 
-    /// After an outage, what was given meanwhile is debited before anything is asked.
+    /// After an outage, debits what was granted meanwhile before anything is asked.
     async fn end_outage(&self) -> Result<(), Away> {
         let (elsewhere, shard) = (self.elsewhere, self.ask.shard);
         if elsewhere.shares.is_open(shard)
@@ -145,7 +146,8 @@ impl Asking<'_> {
         Ok(())
     }
 
-    /// Asks for what was not spent; who denies it.
+    /// Asks the store for the cells that were not spent from leases; returns the cell that denies,
+    /// if any.
     async fn ask_for_rest(
         &mut self,
         spent: &[Option<(Spent, Told)>],
@@ -201,14 +203,14 @@ impl Asking<'_> {
             .ok_or_else(senseless)
     }
 
-    /// Gives back what is leased of the take's cells; whether there was anything.
+    /// Returns the leased credit of the take's cells to the store; true if there was any.
     async fn give_back(&self) -> bool {
         let mut was_any = false;
         for wanted in &self.ask.wanted {
             if let Some(returned) = self.elsewhere.leases.give_back(self.ask.shard, wanted) {
                 was_any |= returned.lease.granted > returned.spent;
                 let cell = wanted.cell.clone();
-                // What could not be given back is spent.
+                // Credit that could not be returned counts as spent.
                 let _ = self.elsewhere.store.lease(cell, 0, Some(returned)).await;
             }
         }

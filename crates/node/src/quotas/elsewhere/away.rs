@@ -1,20 +1,20 @@
-//! Takes that are decided while the store cannot be asked, as each limit says.
+//! Decides takes while the shared store is unavailable, by each limit's `on_unreachable`.
 //!
 //! - `deny`: nothing is admitted.
-//! - `allow`: everything is.
-//! - `degrade`: what the node has leased, and then its share of the refill: one part in as many as
-//!   there are nodes, from when the outage began. Nobody here knows what is left in the store, so the
-//!   share begins empty; and it holds at most its part of the capacity.
+//! - `allow`: everything is admitted.
+//! - `degrade`: the credit leased to the node is admitted, and then the node's share of the refill
+//!   since the outage began, divided by the number of nodes. The balance in the store is unknown, so
+//!   the share begins empty; it holds at most the node's part of the capacity.
 //!
-//! So all nodes together admit at most what was left and what came back, whoever dies. The share's
-//! cells lie in tables of their own that are not stored. What was given is owed to the store, and is
-//! debited there before anything is asked of it again.
+//! With `degrade`, all nodes together admit at most the remaining credit plus the refill, whichever
+//! nodes fail. The share's cells are in separate tables that are not stored. Credit granted during
+//! an outage is debited in the store before anything else is asked of it.
 //!
-//! Budgets and slots do not come back bit by bit, so that there is nothing to share; and what an
-//! override stands for has no share either. They are denied unless they are allowed.
+//! Budgets and slots do not refill continuously, so they have no share; neither have overridden
+//! buckets. They are denied unless the limit says `allow`.
 //!
-//! An outage is that of an organisation's cells, as a store may have parts: organisations that lie in
-//! one shard begin and end it together.
+//! An outage concerns the cells of an organisation, because a store may have parts: organisations in
+//! one shard begin and end an outage together.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,23 +31,24 @@ use super::wanted;
 use crate::ports::quota_store::{Away, RemoteCell};
 use crate::quotas::{Denial, Desk, Outcome, Quotas, SHARDS, Take, Taken};
 
-/// Cells of the share of one shard at most; takes of further ones are unavailable meanwhile.
+/// Maximum number of cells in the share of one shard; takes of further cells are unavailable during
+/// the outage.
 const CELLS_MAX: usize = 10_000;
 
-/// The node's shares, by shards of organisations.
+/// The node's shares in outages, by shard of organisations.
 pub(super) struct Shares {
     by_shard: Box<[Mutex<Option<Share>>]>,
-    /// How many there are.
+    /// The number of shares.
     count: AtomicUsize,
 }
 
 /// The node's share of each limit during one outage.
 struct Share {
-    /// When the store could not be asked for the first time.
+    /// The time of the first failed request to the store.
     since_ns: u64,
-    /// A cell that is looked at to find out when the store is there again.
+    /// A cell that is requested to detect the end of the outage.
     probe: RemoteCell,
-    /// The rules that the share's follow.
+    /// The rules from which the share's rules derive.
     of: Arc<Rules>,
     rules: Rules,
     table: Box<Table>,
@@ -63,12 +64,12 @@ impl Default for Shares {
 }
 
 impl Shares {
-    /// Whether an outage has begun for that shard and not ended.
+    /// Returns whether an outage of the shard is in progress.
     pub(super) fn is_open(&self, shard: u16) -> bool {
         self.count.load(Ordering::Acquire) > 0 && self.by_shard[usize::from(shard)].lock().is_some()
     }
 
-    /// The outage of that shard is over: its store has answered.
+    /// Ends the outage of a shard, because its store has answered.
     pub(super) fn end(&self, shard: u16) {
         if self.count.load(Ordering::Acquire) > 0
             && self.by_shard[usize::from(shard)].lock().take().is_some()
@@ -77,7 +78,7 @@ impl Shares {
         }
     }
 
-    /// Shards with an outage, each with a cell to look at.
+    /// Returns the shards with an outage, each with a cell to request.
     pub(super) fn probes(&self) -> Vec<(u16, RemoteCell)> {
         if self.count.load(Ordering::Acquire) == 0 {
             return Vec::new();
@@ -90,7 +91,7 @@ impl Shares {
 }
 
 impl Quotas<'_> {
-    /// Decides a take that the store was not asked about, or did not answer.
+    /// Decides a take without an answer of the store.
     pub(super) fn without_store(
         self,
         rules: &Arc<Rules>,
@@ -103,14 +104,14 @@ impl Quotas<'_> {
             return Taken::unavailable(&away.reason);
         };
         let parts: Vec<_> = desk.plan.parts(rules, &take.subject, now_ns).collect();
-        // Steps, what is left, and whether nothing is taken as the limit only says so.
+        // The step, the credit left, and whether the limit only reports and takes nothing.
         let (mut shared, mut told) = (BTreeMap::new(), Vec::new());
         for (step, part) in parts.iter().enumerate() {
             let limit = rules.limit(part.index);
             let is_slots = matches!(part.kind, Kind::Slots { .. });
             let is_bucket = matches!(part.kind, Kind::Bucket(_));
             match limit.on_unreachable {
-                // Who takes slots now does not give them back to the store.
+                // Slots taken now are not returned to the store later.
                 Unreachable::Allow if is_slots => {}
                 Unreachable::Allow => told.push((step, i128::from(part.kind.capacity()), false)),
                 Unreachable::Degrade if is_bucket && !rules.is_overridden(part, now_ns) => {
@@ -190,7 +191,7 @@ impl Share {
         }
     }
 
-    /// Goes over to the rules that stand now.
+    /// Switches to the current rules.
     fn follow(&mut self, nodes: u32, of: &Arc<Rules>, now_ns: u64) {
         if !Arc::ptr_eq(&self.of, of) {
             let rules = share_of(&self.rules, of, nodes, now_ns);
@@ -199,7 +200,8 @@ impl Share {
         }
     }
 
-    /// Takes from the share of those limits: what is left of each, and whether it only says so.
+    /// Takes from the share of these limits; returns the credit left of each, and whether it only
+    /// reports.
     fn take(
         &mut self,
         shared: &BTreeMap<&Arc<str>, (usize, &Arc<Limit>)>,
@@ -253,7 +255,7 @@ impl Share {
 
 const NO_ROOM: &str = "the store cannot be asked, and too many subjects take meanwhile";
 
-/// The same limits for one of several nodes.
+/// Returns the rules with one node's part of each limit.
 fn share_of(before: &Rules, of: &Rules, nodes: u32, now_ns: u64) -> Rules {
     let limits = of.policies().limits().iter().enumerate();
     let limits = limits.map(|(index, (_, limit))| Limit {
@@ -261,12 +263,12 @@ fn share_of(before: &Rules, of: &Rules, nodes: u32, now_ns: u64) -> Rules {
         factor: of.dial(index).factor_at(now_ns),
         ..(**limit).clone()
     });
-    // They make sense as the whole does; without any, nothing is given.
+    // The parts are valid because the whole limits are; without valid limits nothing is granted.
     let policies = before.policies().next(limits.collect());
     before.with_policies(policies.unwrap_or_default(), now_ns)
 }
 
-/// What is left over when something is divided nobody gives.
+/// Returns one node's part of a limit, rounded down, so that the parts never exceed the whole.
 fn part_of(kind: Kind, nodes: u32) -> Kind {
     let nodes = u64::from(nodes);
     match kind {

@@ -1,4 +1,4 @@
-//! The beginning of a take whose cells lie elsewhere: what is known at once.
+//! Begins a take with cells in the shared store: decides it locally if possible.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,17 +14,17 @@ use crate::quotas::door::COUNTED;
 use crate::quotas::take::{self, Turn};
 use crate::quotas::{Desk, Outcome, Quotas, Take, Taken};
 
-/// What is known of a take at once.
+/// The result of the local decision.
 pub(in crate::quotas) enum Begin {
-    /// Everything.
+    /// The take is decided.
     Done(Taken),
-    /// It is no matter of the store.
+    /// The take does not involve the store.
     Here,
-    /// Nothing.
+    /// The store must be asked.
     Ask(Ask),
 }
 
-/// Where the cells of a plan lie.
+/// The location of a plan's cells.
 enum Lie {
     Here,
     There,
@@ -32,7 +32,7 @@ enum Lie {
 }
 
 impl Quotas<'_> {
-    /// Decides a take by what is leased and by what was denied, if that is enough.
+    /// Decides a take from leases and recent denials, if they suffice.
     pub(in crate::quotas) fn begin_elsewhere(
         self,
         elsewhere: &Elsewhere,
@@ -84,7 +84,8 @@ impl Quotas<'_> {
         }
     }
 
-    /// What stands whatever is left: a halt, a cost that will never pass, an id that is known.
+    /// Returns an outcome that does not depend on the cells: a halt, an invalid cost, a repeated
+    /// id.
     fn known_before(
         self,
         rules: &Rules,
@@ -128,7 +129,7 @@ impl Quotas<'_> {
         }
     }
 
-    /// A look at everything that bounds a subject and lies elsewhere; what lies here the desk knows.
+    /// Looks at all limits of a subject whose cells are in the store; the desk has the local ones.
     pub(in crate::quotas) fn look_elsewhere(
         self,
         rules: &Arc<Rules>,
@@ -148,7 +149,7 @@ impl Quotas<'_> {
         })
     }
 
-    /// As a take that was denied there is answered.
+    /// Returns the outcome of a take that the store denied.
     pub(in crate::quotas) fn denied_there(
         self,
         rules: &Rules,
@@ -189,7 +190,8 @@ fn when(kind: &quota::Kind, at_ns: Option<u64>) -> When {
     }
 }
 
-/// Whether the cells of a limit lie in the store: what the doors count does not.
+/// Returns whether the cells of a limit are in the store; those of units that listeners count are
+/// not.
 pub(super) fn is_there(rules: &Rules, index: usize) -> bool {
     !COUNTED.contains(&rules.limit(index).unit)
 }
@@ -209,12 +211,12 @@ fn lie(rules: &Rules, desk: &Desk, subject: &Subject<'_>, now_ns: u64) -> Lie {
     }
 }
 
-/// Where what is known of a subject's cells is: by its organisation.
+/// Returns the shard of a subject's entries, by its organisation.
 pub(super) fn shard_of(rules: &Rules, subject: &Subject<'_>) -> u16 {
     shard_of_name(rules, subject.prefix(Tier::Org))
 }
 
-/// The same for an organisation.
+/// Returns the shard of an organisation's entries.
 pub(super) fn shard_of_name(rules: &Rules, name: &str) -> u16 {
     rules.table_of_key(Key {
         limit: quota::LimitId(0),

@@ -1,9 +1,9 @@
-//! How much is asked for of a cell: what a lease of it should have.
+//! Measures the demand for a cell, which determines the size of its leases.
 
-/// Takes of so long are looked at together.
+/// Length of a window, in nanoseconds.
 const WINDOW_NS: u64 = 100_000_000;
 
-/// What was asked for in this window of time, and in the one before.
+/// The amounts requested in the current window and in the previous one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
     window: u64,
@@ -18,7 +18,7 @@ struct Asked {
 }
 
 impl Demand {
-    /// A take asks for so much.
+    /// Adds a take's request.
     pub(super) fn note(&mut self, count: u64, now_ns: u64) {
         let (now, before) = self.at(now_ns);
         (self.window, self.before) = (now_ns / WINDOW_NS, before);
@@ -28,13 +28,13 @@ impl Demand {
         };
     }
 
-    /// How much is asked for in the time of a window.
+    /// Returns the amount requested per window.
     pub(super) fn count(&self, now_ns: u64) -> u64 {
         let (now, before) = self.at(now_ns);
         now.count.max(before.count)
     }
 
-    /// Whether more than one take asked lately.
+    /// Returns whether more than one take asked recently.
     pub(super) fn is_of_several(&self, now_ns: u64) -> bool {
         let (now, before) = self.at(now_ns);
         now.takes.max(before.takes) > 1

@@ -1,4 +1,4 @@
-//! The end of a take whose cells lie elsewhere: what the node keeps of it.
+//! Finishes a take with cells in the shared store: stores its hold and id on the node.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::quotas::take::Note;
 use crate::quotas::{Desk, Durable, Locked, Outcome, Quotas, Take, Taken};
 
 impl Quotas<'_> {
-    /// What became of a take that the store was asked about.
+    /// Returns the outcome of a take that the store was asked about.
     pub(in crate::quotas) fn finish_elsewhere(
         self,
         desk: &mut Desk,
@@ -33,7 +33,7 @@ impl Quotas<'_> {
         }
     }
 
-    /// What became of a look that the store was asked about.
+    /// Takes the result of a look that the store was asked about.
     pub(in crate::quotas) fn finish_look(
         self,
         desk: &mut Desk,
@@ -54,7 +54,7 @@ impl Quotas<'_> {
         }
     }
 
-    /// Keeps what is to be kept of a take that was admitted: its hold, its id.
+    /// Stores an admitted take: its hold and its id.
     pub(in crate::quotas) fn admitted(
         self,
         rules: &Arc<Rules>,
@@ -91,7 +91,7 @@ impl Quotas<'_> {
         }
     }
 
-    /// Before the answer if one of the limits wants that, else a moment later.
+    /// Appends the records before the answer if a limit is `sync`, else a moment later.
     fn keep_note(
         self,
         rules: &Rules,

@@ -1,8 +1,8 @@
-//! Leasing a cell: one asks for all who want it.
+//! Leases a cell from the store: one take asks on behalf of all that want it.
 //!
-//! Who asks gives back the lease before with the same question. If it goes away meanwhile, what the
-//! store grants is nobody's, which is safe; whoever waits is woken and asks itself. So it does if the
-//! one who asks is not looked at for long: it is a client's, who may not read what it is told.
+//! The request returns the previous lease. If the asking take is dropped meanwhile, the credit that
+//! the store grants is lost, which is safe; a waiting take is woken and asks itself. The same
+//! happens if the asking take is not polled for long, since its client may not be reading.
 
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
@@ -13,7 +13,7 @@ use super::wanted::Wanted;
 use crate::ports::quota_store::{Away, RemoteCell, Returned};
 use crate::quotas::Quotas;
 
-/// After so long it is somebody else's turn: longer than a store takes to answer.
+/// Time after which another take may ask, in nanoseconds: longer than a store takes to answer.
 const TURN_NS: u64 = 10_000_000_000;
 
 /// Whose turn it is to ask.
@@ -23,11 +23,11 @@ enum Turn {
         want: u64,
     },
     Others,
-    /// Nothing is known of the cell any more.
+    /// There is no entry of the cell any more.
     Nobody,
 }
 
-/// Leases a cell, or waits until somebody who does has been told.
+/// Leases a cell, or waits until another take has done so.
 pub(super) async fn lease(
     quotas: Quotas<'_>,
     elsewhere: &Elsewhere,
@@ -80,7 +80,7 @@ fn turn(leases: &Leases, shard: u16, wanted: &Wanted, now_ns: u64) -> Turn {
     }
 }
 
-/// Whether it is somebody's turn.
+/// Returns whether a take is asking.
 fn is_turn(entry: &Entry, now_ns: u64) -> bool {
     let asked_ns = entry.asked_ns;
     asked_ns.is_some_and(|asked_ns| now_ns < asked_ns.saturating_add(TURN_NS))
@@ -104,7 +104,7 @@ async fn wait(quotas: Quotas<'_>, leases: &Leases, shard: u16, wanted: &Wanted) 
     .await;
 }
 
-/// It is one's turn as long as this is held.
+/// A take's turn to ask, for as long as this is held.
 pub(super) struct Own<'a> {
     pub(super) leases: &'a Leases,
     pub(super) shard: u16,

@@ -1,10 +1,9 @@
-//! What this node knows of cells that lie elsewhere: what it has leased of them, and what it was
-//! denied a moment ago.
+//! This node's knowledge of cells in the shared store: leases and recent denials.
 //!
-//! A cell has an entry while it is asked about. The entries of an organisation lie in one shard, so
-//! that a take looks at all of its cells under one lock. Nothing here asks the store: what is to be
-//! asked, and what it said, comes and goes as values. Invariant: *what is spent here was granted,
-//! and is spent before it is over by the clock that stood when it was asked for.*
+//! A cell has an entry while it is in demand. The entries of an organisation are in one shard, so a
+//! take reads all its cells under one lock. Nothing here talks to the store: questions and answers
+//! are passed as values. Invariant: *everything spent here was granted, and is spent before the
+//! lease expires, with its time counted from when it was asked for.*
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Place;
@@ -18,15 +17,16 @@ use super::wanted::Wanted;
 use crate::ports::quota_store::{Lease, RemoteCell, Returned};
 use crate::quotas::SHARDS;
 
-/// How long a denial is believed at most: whatever others give back meanwhile is found then.
+/// Maximum time that a denial is believed, in nanoseconds: credit returned by others is noticed
+/// after it.
 const BELIEVED_NS: u64 = 1_000_000_000;
 
-/// See the module's documentation.
+/// The entries; see the module docs.
 pub(super) struct Leases {
     shards: Box<[Mutex<Shard>]>,
-    /// Of each shard.
+    /// Maximum number of entries per shard.
     entries_max: usize,
-    /// Nodes that share the cells.
+    /// Number of nodes that share the cells.
     nodes: u32,
 }
 
@@ -36,25 +36,25 @@ pub(super) struct Shard {
     pub(super) by_hash: HashMap<u64, Entry>,
 }
 
-/// What is known of a cell.
+/// An entry of a cell.
 pub(super) struct Entry {
     limit: LimitId,
     name: Box<str>,
     run: Box<str>,
-    /// As it was wanted last.
+    /// The cell as of the latest request.
     pub(super) cell: RemoteCell,
     pub(super) demand: Demand,
     pub(super) held: Option<Held>,
     denied: Option<DeniedLately>,
-    /// What was left there when that was heard of last.
+    /// The store's last known balance.
     have: Option<i64>,
-    /// Since when somebody asks for a lease of it.
+    /// Start of the lease request in progress, in nanoseconds.
     pub(super) asked_ns: Option<u64>,
-    /// Those who wait for what he is told.
+    /// Takes that wait for that request.
     pub(super) waiting: Vec<Waker>,
 }
 
-/// What was leased.
+/// A lease held by this node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     pub(super) lease: Lease,
@@ -62,14 +62,14 @@ pub(super) struct Held {
     pub(super) asked_ns: u64,
 }
 
-/// What was said of a take that was denied.
+/// Details of a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::quotas) struct Denied {
-    /// What was left.
+    /// The credit left.
     pub(super) have: i64,
-    /// What was wanted.
+    /// The requested amount.
     pub(super) need: u64,
-    /// When it would pass.
+    /// The time at which it would pass.
     pub(super) at_ns: Option<u64>,
 }
 
@@ -80,18 +80,18 @@ struct DeniedLately {
     until_ns: u64,
 }
 
-/// What can be said of a take without the store.
+/// The result of a local decision.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// It is spent.
+    /// The take was spent from leases.
     Spent,
-    /// The cell of that step had too little a moment ago.
+    /// The cell of this step had too little credit a moment ago.
     Denied(usize, Denied),
-    /// Not enough is known.
+    /// The leases do not suffice.
     Nothing,
 }
 
-/// Something that was leased was spent, and may be given back as long as it is the same lease.
+/// Credit spent from a lease, which can be undone while the lease is the same.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spent {
     hash: u64,
@@ -100,7 +100,7 @@ pub(super) struct Spent {
     mark: u64,
 }
 
-/// Of each cell that is wanted what was spent, and how it stands then.
+/// Per requested cell: the credit spent from a lease, and the balance afterwards.
 pub(super) type SpentOf = Vec<Option<(Spent, Told)>>;
 
 impl Held {
@@ -143,7 +143,7 @@ impl Entry {
         self.limit == key.limit && *self.name == *key.prefix.name && *self.run == *key.prefix.run
     }
 
-    /// What may be spent of what is leased.
+    /// Returns the credit left in the lease.
     pub(super) fn remaining(&self, now_ns: u64) -> u64 {
         self.held.map_or(0, |held| held.remaining(now_ns))
     }
@@ -157,7 +157,7 @@ impl Entry {
         })
     }
 
-    /// Takes what is leased, and says how the cell stands for this node then.
+    /// Spends from the lease and returns the cell's balance for this node.
     fn spend(&mut self, count: u64, now_ns: u64) -> Option<Told> {
         let held = self.held.as_mut()?;
         let left = held.remaining(now_ns).checked_sub(count)?;
@@ -170,7 +170,7 @@ impl Entry {
         })
     }
 
-    /// Whether a lease is likely to have so much, for whoever else asks as well.
+    /// Returns whether a lease is likely to cover the demand, including that of other takes.
     fn is_worth_a_lease(&self, count: u64, nodes: u32, now_ns: u64) -> bool {
         let have = self
             .have
@@ -180,14 +180,14 @@ impl Entry {
         self.demand.is_of_several(now_ns) && share.is_none_or(|share| count <= share.max(1))
     }
 
-    /// Nobody asks about it any more, and there is nothing to give back.
+    /// Returns whether the entry can be removed: no demand, and no credit to return.
     pub(super) fn is_over(&self, now_ns: u64) -> bool {
         let is_denied = self.denied.is_some_and(|it| now_ns < it.until_ns);
         let is_used = self.held.is_some() || self.asked_ns.is_some() || !self.waiting.is_empty();
         !is_used && !is_denied && self.demand.count(now_ns) == 0
     }
 
-    /// Gives away what is left of the lease.
+    /// Ends the lease and returns its remaining credit, to be given back to the store.
     pub(super) fn give_back(&mut self) -> Option<Returned> {
         self.held.take().map(Held::returned)
     }
@@ -206,7 +206,7 @@ impl Leases {
         self.shards[usize::from(number)].lock()
     }
 
-    /// Spends a take of what is leased, if it all is, and says how its cells stand then.
+    /// Spends a take from leases, if they cover all of it, and returns the balances of its cells.
     pub(super) fn spend<'p>(
         &self,
         shard: u16,
@@ -246,7 +246,7 @@ impl Leases {
         Known::Spent
     }
 
-    /// Notes that a take comes with this, so that others find an entry.
+    /// Notes the demand of a take, so that its cells have entries.
     pub(super) fn note(&self, shard: u16, wanted: &[Wanted], now_ns: u64) {
         let mut shard = self.shard(shard);
         let has_room = shard.by_hash.len() + wanted.len() <= self.entries_max;
@@ -262,7 +262,7 @@ impl Leases {
         }
     }
 
-    /// Which of them should be leased before anything is asked.
+    /// Returns a cell that should be leased before the store is asked.
     pub(super) fn to_lease(&self, shard: u16, wanted: &[Wanted], now_ns: u64) -> Option<usize> {
         let mut shard = self.shard(shard);
         wanted.iter().position(|wanted| {
@@ -283,8 +283,8 @@ impl Leases {
         })
     }
 
-    /// Spends of what is wanted that which is leased: of each what was spent, and how it stands then.
-    /// Or who is known to deny it.
+    /// Debits each requested cell from its lease. Returns, per cell, the amount debited and the
+    /// balance; or the cell that is known to deny.
     pub(super) fn spend_some(
         &self,
         shard: u16,
@@ -317,7 +317,7 @@ impl Leases {
         Ok(spent.collect())
     }
 
-    /// What was spent was not taken: it is there again, unless its lease is another by now.
+    /// Undoes the spending of a take that was denied, for leases that are still the same.
     pub(super) fn unspend(&self, shard: u16, spent: &[Spent]) {
         let mut shard = self.shard(shard);
         for spent in spent {
@@ -331,14 +331,14 @@ impl Leases {
         }
     }
 
-    /// Notes how a cell stood.
+    /// Notes a cell's balance.
     pub(super) fn note_standing(&self, shard: u16, wanted: &Wanted, have: i64) {
         if let Some(entry) = self.shard(shard).of(wanted) {
             entry.have = Some(have);
         }
     }
 
-    /// Notes that so much of a cell was denied.
+    /// Notes a denial by a cell.
     pub(super) fn note_denied(&self, shard: u16, wanted: &Wanted, denied: Denied, now_ns: u64) {
         if let Some(entry) = self.shard(shard).of(wanted)
             && wanted.is_leased()
@@ -348,12 +348,12 @@ impl Leases {
         }
     }
 
-    /// Takes away what is leased of a cell.
+    /// Ends the lease of a cell, and returns its remaining credit.
     pub(super) fn give_back(&self, shard: u16, wanted: &Wanted) -> Option<Returned> {
         self.shard(shard).of(wanted)?.give_back()
     }
 
-    /// Nobody is denied by what was heard before.
+    /// Forgets all denials.
     pub(super) fn forget_denied(&self) {
         for shard in &self.shards {
             let mut shard = shard.lock();
@@ -377,7 +377,7 @@ impl Entry {
         });
     }
 
-    /// Notes what was leased.
+    /// Stores a new lease.
     pub(super) fn hold(&mut self, lease: Lease, asked_ns: u64, now_ns: u64) {
         self.have = Some(lease.have);
         self.held = Some(Held {
@@ -402,7 +402,7 @@ impl Shard {
         entry.is_of(part.key).then_some(entry)
     }
 
-    /// The entry of a cell.
+    /// Returns the entry of a cell.
     pub(super) fn of(&mut self, wanted: &Wanted) -> Option<&mut Entry> {
         let entry = self.by_hash.get_mut(&wanted.hash)?;
         entry.is_of(wanted.key()).then_some(entry)

@@ -1,8 +1,8 @@
-//! What the store is still to be told: debits and returns that were decided without it.
+//! Unsent changes: debits and returns that were decided without the store.
 //!
-//! The end of a hold, and what was given while the store was away, are added up by cell and told a
-//! moment later, whatever is left there. Invariant: *nothing is given back twice*: a return that may
-//! have been done is not told again, a debit is.
+//! Settlements of holds, and grants during an outage, are summed per cell and sent a moment later,
+//! whatever the balance there. Invariant: *no credit is returned twice*: a return that may have
+//! arrived is not sent again, a debit is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::ports::quota_store::{Away, RemoteCell, RemoteTake, Verb};
 use crate::quotas::door::COUNTED;
 use crate::quotas::{Desk, Quotas, Take};
 
-/// Cells at most of which something is owed.
+/// Maximum number of cells with unsent changes.
 const CELLS_MAX: usize = 100_000;
-/// Told at a time.
+/// Number of changes sent at a time.
 const AT_ONCE: usize = 256;
 
-/// By cell, and by what was said when it was taken.
+/// Unsent changes, by cell and by the mark of the take.
 #[derive(Default)]
 pub(super) struct Owed {
     cells: BTreeMap<(String, Option<u64>), RemoteCell>,
@@ -36,7 +36,7 @@ impl Owed {
         self.forgotten
     }
 
-    /// Debits are told before returns: of a budget these have a mark.
+    /// Adds a change; debits are sent before returns. Changes of a budget carry a mark.
     pub(super) fn add(&mut self, cell: RemoteCell) {
         let has_room = self.cells.len() < CELLS_MAX;
         let key = (cell.key.clone(), cell.mark);
@@ -53,7 +53,7 @@ impl Owed {
         }
     }
 
-    /// Some of what is owed of the cells whose keys begin so.
+    /// Takes some unsent changes of cells whose keys begin with `prefix`.
     fn next(&mut self, prefix: &str) -> Vec<RemoteCell> {
         let from = (prefix.to_owned(), None);
         let of_prefix = self.cells.range(from..);
@@ -66,7 +66,7 @@ impl Owed {
         cells.collect()
     }
 
-    /// They were not told, or nobody knows.
+    /// Puts back changes that were not sent, or may not have arrived.
     fn put_back(&mut self, cells: Vec<RemoteCell>, away: &Away) {
         for cell in cells {
             match cell.count > 0 || !away.may_be_done {
@@ -78,12 +78,12 @@ impl Owed {
 }
 
 impl Elsewhere {
-    /// Tells the store what is owed, as long as it listens.
+    /// Sends unsent changes while the store answers.
     pub(super) async fn pay(&self) -> Result<(), Away> {
         self.pay_of("").await
     }
 
-    /// The same for cells whose keys begin so.
+    /// Sends unsent changes of cells whose keys begin with `prefix`.
     pub(super) async fn pay_of(&self, prefix: &str) -> Result<(), Away> {
         loop {
             let cells = self.owed.lock().next(prefix);
@@ -110,7 +110,7 @@ impl Elsewhere {
     }
 }
 
-/// Is being told: whatever ends that, debits are not lost.
+/// Changes being sent; if the request is aborted, debits are put back.
 struct Paying<'a> {
     elsewhere: &'a Elsewhere,
     cells: Vec<RemoteCell>,
@@ -130,8 +130,8 @@ impl Drop for Paying<'_> {
 }
 
 impl Quotas<'_> {
-    /// Plans the end of a hold, and owes what of it lies elsewhere; the plan is left with what lies
-    /// here.
+    /// Plans the settlement of a hold, and queues the part that is in the store; the plan keeps the
+    /// local part.
     pub(in crate::quotas) fn owe_settled(
         self,
         rules: &Rules,
@@ -160,7 +160,7 @@ impl Quotas<'_> {
         self.leave_what_lies_here(rules, desk);
     }
 
-    /// Leaves out of a plan the cells that lie elsewhere.
+    /// Removes the cells in the store from a plan.
     pub(in crate::quotas) fn leave_what_lies_here(self, rules: &Rules, desk: &mut Desk) {
         if self.state().elsewhere.get().is_some() {
             desk.plan
@@ -168,7 +168,7 @@ impl Quotas<'_> {
         }
     }
 
-    /// Owes back what was taken, as it could not be kept.
+    /// Queues the return of a take that could not be stored.
     pub(super) fn owe_back(
         self,
         rules: &Arc<Rules>,

@@ -1,4 +1,4 @@
-//! Takes that wait for the store, and with it for their limits.
+//! Takes that wait for the shared store, and for credit there.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -17,27 +17,27 @@ use crate::quotas::parked::{Attempt, Left, Parked, cell_of};
 use crate::quotas::take::id_of;
 use crate::quotas::{Begun, Desk, Outcome, Quotas, Take, Taken};
 
-/// When somebody who waits for the store is looked at again in any case.
+/// Interval after which a take that waits for the store is polled again in any case.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// When slots are asked for again.
+/// Interval after which slots are asked for again, in nanoseconds.
 const RELEASED_NS: u64 = 50_000_000;
 
-/// A question that is under way.
+/// A request in progress.
 pub(in crate::quotas) struct Running {
     answer: Pin<Box<dyn Future<Output = Answer> + Send>>,
-    /// Nobody else asks with the same id meanwhile.
+    /// Excludes other takes with the same id meanwhile.
     _id: Option<AskedId>,
 }
 
-/// An id with which a take is asked about, until this is dropped.
+/// The id of a take that the store is asked about, reserved until this is dropped.
 struct AskedId {
     inner: Arc<Inner>,
     id: String,
 }
 
 impl AskedId {
-    /// `None` if there is such a take.
+    /// Reserves an id; `None` if a take with it is in progress.
     fn new(inner: &Arc<Inner>, id: String) -> Option<Self> {
         let inner = inner.clone();
         let ids = &inner.quotas.elsewhere.get()?.ids;
@@ -56,7 +56,7 @@ impl Drop for AskedId {
 }
 
 impl<'a> Quotas<'a> {
-    /// Decides a take at once, or has the store asked.
+    /// Decides a take at once, or begins to ask the store.
     pub(in crate::quotas) fn take_elsewhere(
         self,
         elsewhere: &Elsewhere,
@@ -86,7 +86,7 @@ impl<'a> Quotas<'a> {
         }
     }
 
-    /// A look that asks the store.
+    /// Starts a look that asks the store.
     pub(in crate::quotas) fn asking_look(self, subject: &Subject<'_>, ask_for: Ask) -> Parked {
         let take = Take {
             subject: *subject,
@@ -104,7 +104,7 @@ impl<'a> Quotas<'a> {
         parked
     }
 
-    /// Begins to ask; or why that is not to be.
+    /// Starts a request; fails with the reason if that is not possible.
     fn running(self, asking: Ask, take: &Take<'_>) -> Result<Running, &'static str> {
         let id = match take.id {
             None => None,
@@ -121,7 +121,8 @@ impl<'a> Quotas<'a> {
 }
 
 impl Parked {
-    /// Goes on asking, and waits for its turn and for credit; `None` if it is no matter of the store.
+    /// Polls the request, and waits for its turn and for credit; `None` if the store is not
+    /// involved.
     pub(in crate::quotas) fn poll_elsewhere(
         &mut self,
         elsewhere: &Elsewhere,
@@ -174,7 +175,7 @@ impl Parked {
         }
     }
 
-    /// It is told, unless it was denied and may wait until it passes.
+    /// Returns the decision, unless the take was denied and may wait until it passes.
     fn decided(
         &mut self,
         quotas: Quotas<'_>,
@@ -189,7 +190,7 @@ impl Parked {
         {
             let again_ns = match denial.when {
                 When::At(at_ns) | When::Period(at_ns) => at_ns,
-                // Others may give back at any time, at any node.
+                // Another node may return slots at any time.
                 When::Release => {
                     let again_ns = now_ns.saturating_add(RELEASED_NS);
                     again_ns.min(self.deadline_ns())

@@ -1,5 +1,5 @@
-//! What is looked after again and again: leases that nobody uses are given back, those that are used
-//! are renewed before they are over, and what is owed is told.
+//! Background work for the shared store: returns unused leases, renews used ones before they
+//! expire, and sends unsent changes.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -11,36 +11,36 @@ use super::leases::Entry;
 use crate::ports::quota_store::{Away, RemoteCell, RemoteTake, Returned, Verb};
 use crate::quotas::{Quotas, SHARDS};
 
-/// Leases that are given back or renewed at the same time.
+/// Leases that are returned or renewed concurrently.
 const AT_ONCE: usize = 64;
 
-/// Which leases are ended.
+/// The leases to end.
 #[derive(Clone, Copy)]
 enum Which {
-    /// Those that nobody uses, and those that are over soon.
+    /// Unused leases, and those that expire soon.
     Old,
     All,
 }
 
-/// A lease that is ended.
+/// A lease to end.
 struct Ending {
     shard: u16,
     hash: u64,
     cell: RemoteCell,
     returned: Returned,
-    /// What is leased instead.
+    /// The credit to lease instead.
     want: u64,
     asked_ns: u64,
 }
 
 impl Quotas<'_> {
-    /// Looks after what is leased and owed: to be done ten times a second, or more often, while there
+    /// Maintains leases and sends unsent changes. Call this at least ten times a second while there
     /// is a store.
     pub async fn tend_store(self) {
         let Some(elsewhere) = self.state().elsewhere.get() else {
             return;
         };
-        // What cannot be told now is told next time.
+        // Changes that cannot be sent now are sent the next time.
         let _ = elsewhere.pay().await;
         elsewhere.find_ends().await;
         for shard in 0..SHARDS {
@@ -49,8 +49,7 @@ impl Quotas<'_> {
         }
     }
 
-    /// Gives back everything that is leased, and tells what is owed: the last thing that is done with
-    /// a store.
+    /// Returns all leases and sends all unsent changes. Called last before the store is left.
     pub async fn leave_store(self) -> Result<(), Away> {
         let Some(elsewhere) = self.state().elsewhere.get() else {
             return Ok(());
@@ -88,7 +87,7 @@ impl Quotas<'_> {
             .store
             .lease(ending.cell, ending.want, before)
             .await;
-        // What could not be given back is spent.
+        // Credit that could not be returned counts as spent.
         if let Ok(lease) = leased
             && let Some(entry) = leases.shard(shard).by_hash.get_mut(&hash)
             && entry.asked_ns == Some(asked_ns)
@@ -100,7 +99,7 @@ impl Quotas<'_> {
 }
 
 impl Elsewhere {
-    /// Finds out whether outages are over, though nobody takes.
+    /// Detects the end of outages while there are no takes.
     async fn find_ends(&self) {
         let probes = self.shares.probes().into_iter();
         let looks = probes.map(async |(shard, cell)| {
@@ -115,7 +114,7 @@ impl Elsewhere {
         all(looks.collect()).await;
     }
 
-    /// Takes the leases away that are ended, and forgets cells that nobody asks about.
+    /// Removes and returns the leases to end, and drops the entries of cells without demand.
     fn ending(&self, shard: u16, now_ns: u64, which: Which) -> Vec<Ending> {
         let mut locked = self.leases.shard(shard);
         locked.by_hash.retain(|_, entry| !entry.is_over(now_ns));
@@ -140,7 +139,7 @@ impl Elsewhere {
     }
 }
 
-/// What is leased instead of what is held; `None` if that goes on.
+/// Returns the credit to lease instead of the held lease; `None` if the lease continues.
 fn want(entry: &Entry, now_ns: u64, which: Which) -> Option<u64> {
     let held = entry.held.filter(|_| entry.asked_ns.is_none())?;
     let demand = entry.demand.count(now_ns);
@@ -152,7 +151,7 @@ fn want(entry: &Entry, now_ns: u64, which: Which) -> Option<u64> {
     }
 }
 
-/// Waits for all of them.
+/// Waits for all futures.
 async fn all(futures: Vec<impl Future<Output = ()>>) {
     let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
     let all = poll_fn(|cx| {

@@ -1,9 +1,9 @@
-//! What administrators do to cells that lie elsewhere.
+//! Administrative operations on cells in the shared store.
 //!
-//! A reset and a grant are done there. A halt, a factor and an override are each node's own. What
-//! gives less stands at the node that is asked, as other limits would: the cells stay what they are,
-//! and whoever admits less mints nothing. What gives more would have one node admit what the others
-//! keep back: it is refused.
+//! Resets and grants are done in the store. Halts, factors and overrides belong to each node. One
+//! that lowers a limit applies at the node that receives it, like different limits would: the cells
+//! stay unchanged, and admitting less never creates credit. One that raises a limit would let one
+//! node admit credit that the others hold back, so it is refused.
 
 use quota::{AdminError, Factor, Part, Prefix, Subject, Tier};
 
@@ -15,7 +15,7 @@ use crate::quotas::admin::ChangeError;
 use crate::quotas::{Desk, Override, Quotas};
 
 impl Quotas<'_> {
-    /// Refuses a factor that gives more at this node alone.
+    /// Refuses a factor that raises a limit at this node only.
     pub(in crate::quotas) fn check_factor(
         self,
         limit: &str,
@@ -32,7 +32,7 @@ impl Quotas<'_> {
         }
     }
 
-    /// Refuses an override that gives more at this node alone.
+    /// Refuses an override that raises a limit at this node only.
     pub(in crate::quotas) fn check_override(
         self,
         limit: &str,
@@ -45,14 +45,13 @@ impl Quotas<'_> {
         }
     }
 
-    /// Whether an override is a grant and nothing else, which is given there.
+    /// Returns whether an override is only a grant, which is given in the store.
     pub(in crate::quotas) fn is_grant(self, change: &Override) -> bool {
         let is_plain = change.capacity.is_none() && change.refill.is_none();
         is_plain && change.grant > 0 && self.state().elsewhere.get().is_some()
     }
 
-    /// Makes the buckets there that are the subject's own as if it had taken nothing. Without a store
-    /// nothing is to be done.
+    /// Resets the subject's own buckets in the store to unused. Does nothing without a store.
     pub async fn reset_there(self, subject: &Subject<'_>) -> Result<(), Away> {
         let Some(elsewhere) = self.state().elsewhere.get() else {
             return Ok(());
@@ -67,7 +66,7 @@ impl Quotas<'_> {
         elsewhere.apply(Verb::Reset, cells).await
     }
 
-    /// The same for one bucket, of whatever tier.
+    /// Resets one bucket of any tier in the store to unused. Does nothing without a store.
     pub async fn reset_bucket_there(
         self,
         limit: &str,
@@ -82,7 +81,8 @@ impl Quotas<'_> {
             .await?)
     }
 
-    /// Gives a grant there, if it is one. Without a store nothing is to be done.
+    /// Adds a grant's credit in the store, if the override is a grant. Does nothing without a
+    /// store.
     pub async fn grant_there(
         self,
         limit: &str,
@@ -103,7 +103,7 @@ impl Quotas<'_> {
             .await?)
     }
 
-    /// One cell, if it lies there.
+    /// Returns the cell, if it is in the store.
     fn cell_there(
         self,
         limit: &str,

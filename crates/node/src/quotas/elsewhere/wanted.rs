@@ -1,13 +1,13 @@
-//! What is wanted of a cell that lies elsewhere, in words that outlive the take's.
+//! An owned request for credit of a cell in the shared store.
 
 use quota::{Key, Kind, LimitId, Part, Prefix, Rules};
 
 use crate::ports::quota_store::{self, RemoteCell};
 
-/// What is wanted of one cell.
+/// A request for credit of one cell.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
-    /// Which step of the plan.
+    /// The step of the plan.
     pub(super) step: usize,
     pub(super) hash: u64,
     pub(super) limit: LimitId,
@@ -17,7 +17,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Slots that nobody gives back are free after `lasting_ns`.
+    /// Creates a request; slots that are never returned are free after `lasting_ns`.
     pub(super) fn new(step: usize, part: &Part<'_>, rules: &Rules, lasting_ns: u64) -> Self {
         Self {
             step,
@@ -41,13 +41,13 @@ impl Wanted {
         u64::try_from(self.cell.count).unwrap_or(0)
     }
 
-    /// Whether a node may decide about it by itself: nobody would give slots back.
+    /// Returns whether the cell may be leased. Slots are not: nothing would return them.
     pub(super) fn is_leased(&self) -> bool {
         !matches!(self.cell.kind, Kind::Slots { .. })
     }
 }
 
-/// A cell as the store is told of it.
+/// Converts a cell to the store's form.
 pub(super) fn cell(part: &Part<'_>, rules: &Rules, lasting_ns: u64) -> RemoteCell {
     let bounds = i128::from(i64::MIN)..=i128::from(i64::MAX);
     RemoteCell {

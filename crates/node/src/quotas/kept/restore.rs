@@ -1,4 +1,4 @@
-//! The start of a node: what is kept is read back.
+//! Loads the stored quotas at startup.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,29 +15,29 @@ use crate::quotas::settle::home_of;
 use crate::quotas::{HoldGrant, Options, Quotas, RecentTake, SHARDS, admin};
 use crate::store::{Kind as StreamKind, Location, Store};
 
-/// Why what is kept of quotas cannot be used.
+/// The stored quotas cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// It cannot be read.
+    /// A read failed.
     #[error("what is kept of quotas cannot be read: {0}")]
     Read(#[from] ReadError),
-    /// It was read, and makes no sense.
+    /// A stored record is malformed.
     #[error("what is kept of quotas: {0}")]
     Malformed(#[from] Malformed),
-    /// It cannot be written.
+    /// A write failed.
     #[error("quotas cannot be kept: {0}")]
     Append(#[from] journal::AppendError),
-    /// The limits cannot stand.
+    /// The configured limits cannot be put into effect.
     #[error("the limits of the configuration cannot stand: {0}")]
     Refused(String),
-    /// The limits make no sense.
+    /// The configured limits are invalid.
     #[error("{} of the limits make no sense: {}", .0.len(), .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Limits(Vec<quota::Mistake>),
 }
 
 impl Quotas<'_> {
-    /// Begins: what is kept is read, and the limits of the configuration stand if they are others than
-    /// last time; else what was said last does. Called once, before anybody takes.
+    /// Loads the stored quotas. The configured limits apply if the configuration changed since the
+    /// last start; otherwise the last limits in effect stay. Call this once, before the first take.
     pub fn open(self, options: Options, limits: Vec<Limit>) -> Result<(), OpenError> {
         let state = self.state();
         state.set_options(options);
@@ -53,8 +53,8 @@ impl Quotas<'_> {
         Ok(())
     }
 
-    /// Has the limits of the configuration stand if they are others than when it was last read, and says
-    /// whether they are.
+    /// Applies the configured limits if they changed since they were last read; returns whether
+    /// they did.
     pub fn follow_configuration(self, limits: Vec<Limit>) -> Result<bool, OpenError> {
         let digest = digest(&limits);
         let is_changed = self.digest() != digest;
@@ -75,7 +75,7 @@ impl Quotas<'_> {
             who: "configuration",
             reason: "the limits of the configuration are others than last time",
         };
-        // What is taken meanwhile is journaled behind it.
+        // Takes meanwhile are appended after this change.
         let applied = self.put_policies(policies, by);
         applied.map(drop).map_err(|error| match error {
             admin::ChangeError::Append(error) => OpenError::Append(error),
@@ -83,7 +83,7 @@ impl Quotas<'_> {
         })
     }
 
-    /// Reads everything back; the digest of the configuration that stood then.
+    /// Loads everything; returns the digest of the configuration at the last start.
     fn restore(self, store: &Store) -> Result<Option<u64>, OpenError> {
         let now_ms = self.inner.ports.clock.unix_ms();
         let shard = store.shard_of("quotas");
@@ -120,7 +120,7 @@ impl Quotas<'_> {
             kept.digest.store(digest, Ordering::Relaxed);
         }
         *self.state().rules.write() = Arc::new(rules);
-        // Quotas are opened once.
+        // Quotas are opened once: a second call has no effect.
         let _ = self.state().kept.set(kept);
         self.note_due(0);
         self.state().is_listed.store(false, Ordering::Release);
@@ -196,7 +196,7 @@ impl Quotas<'_> {
         }
     }
 
-    /// Slots are used by what is held, and by nothing else.
+    /// Recomputes the slots in use from the open holds.
     fn restore_slots(self, rules: &Rules, now_ns: u64) {
         let mut desk = Desk::new();
         for home in 0..SHARDS {
@@ -210,7 +210,7 @@ impl Quotas<'_> {
                 rules.plan_slots(&mut desk.plan, &subject, &hold);
                 self.leave_what_lies_here(rules, &mut desk);
                 let mut locked = self.lock(&desk.plan);
-                // What there is no room for any more is not bounded until its hold ends.
+                // A cell for which there is no room is not limited until its hold ends.
                 let _ = quota::settle(rules, &mut desk.plan, &subject, &hold, &mut locked, now_ns);
             }
         }

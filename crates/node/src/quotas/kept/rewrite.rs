@@ -1,4 +1,4 @@
-//! The state written anew: what is alive in it behind what is there, a part at a time.
+//! Rewrites the state: appends its live items again, in parts, and trims the older records.
 
 use std::sync::atomic::Ordering;
 
@@ -8,25 +8,26 @@ use quota::record;
 use super::Kept;
 use crate::quotas::{Quotas, SHARDS};
 
-/// Cells that are written anew at a time.
+/// Cells that are rewritten at a time.
 const CELLS_AT_ONCE: usize = 4_096;
-/// A stream that is shorter is not written anew.
+/// Minimum size of a stream, in bytes, for it to be rewritten.
 pub(super) const SIZE_MIN: u64 = 4 << 20;
 
-/// How far the state has been written anew.
+/// Progress of rewriting the state.
 #[derive(Default)]
 pub(super) struct Rewriting {
-    /// Bytes that it took last time.
+    /// Bytes of the last rewrite.
     alive: u64,
-    /// Under way: what is before that offset goes when it is done; the shard, the place in it.
+    /// The rewrite in progress: the offset before which records are trimmed at its end, the shard,
+    /// and the position in it.
     under_way: Option<(u64, u16, usize)>,
-    /// Bytes that it took so far.
+    /// Bytes of this rewrite so far.
     size: u64,
 }
 
 impl Quotas<'_> {
-    /// Writes everything alive anew, a part at a time, when more than that is dead. True while that is
-    /// under way.
+    /// Rewrites the live state in parts when more than half of it is superseded. Returns whether a
+    /// rewrite is in progress.
     pub(super) fn rewrite(self, kept: &Kept, rules: &Rules) -> bool {
         let mut rewriting = kept.rewriting.lock();
         let written = kept.written.load(Ordering::Relaxed);
@@ -87,7 +88,7 @@ impl Quotas<'_> {
             Some(next) => Some((until, table, next)),
             None if table + 1 < SHARDS => Some((until, table + 1, 0)),
             None => {
-                // What is trimmed stands again behind: in the same line, before this.
+                // The trimmed items were appended again before this trim, in the same shard.
                 let _ = kept
                     .journal
                     .lock(kept.shard, now_ms)

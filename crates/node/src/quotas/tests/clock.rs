@@ -1,4 +1,4 @@
-//! Budgets and a wall clock that is stepped.
+//! Budgets under steps of the wall clock.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn daily() -> Written {
     }
 }
 
-/// A day's budget and a bucket, at noon.
+/// A daily budget and a bucket, at noon.
 fn noon() -> World {
     let world = World::at(NOON_MS);
     let limits = read(&[daily(), bucket("agent", 1_000, "0/s")]);
@@ -43,7 +43,7 @@ fn a_budget_follows_the_wall_clock_forward_and_a_bucket_does_not() {
     world.step_wall_ms(20 * HOUR_MS as i64);
     let step = world.node.quotas().follow_clock().unwrap();
     assert_eq!((step.size.as_secs(), step.is_back), (20 * 3_600, false));
-    // It is eight in the morning of the next day.
+    // The clock shows eight in the morning of the next day.
     assert_eq!(left(&world.node, "a/b/c"), [1_000, 400]);
     assert_eq!(reset_hours(&world.node), 16);
     assert_eq!(world.node.quotas().take_counts().clock_steps, 1);
@@ -59,7 +59,7 @@ fn a_clock_that_was_ahead_holds_a_budget_up_until_the_end_of_its_period_only() {
     spend(&world.node, "a/b/c", 600);
     world.step_wall_ms(-5 * 365 * 24 * HOUR_MS as i64);
     assert!(world.node.quotas().follow_clock().unwrap().is_back);
-    // What was spent stays spent, until midnight.
+    // Spent credit stays spent until midnight.
     assert_eq!(left(&world.node, "a/b/c"), [400, 400]);
     assert_eq!(reset_hours(&world.node), 12);
 }

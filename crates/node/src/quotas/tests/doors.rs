@@ -21,7 +21,7 @@ fn a_sender_over_its_limit_is_throttled_and_goes_on_when_there_is_credit() {
     world.pass_ms(200);
     sender.send(8);
     assert_eq!(received(), 2);
-    // Whoever has no name shares a bucket with all others who have none.
+    // Clients without a name share one bucket.
     world.sender("x/y/z").send(1);
     assert_eq!(received(), 0);
 }
@@ -64,7 +64,7 @@ fn calls_are_counted_until_they_end() {
     let throttled = || world.node.counters().failures(ErrorCode::Throttled);
     let anonymous = || left(&world.node, "default/default/anonymous");
     assert_eq!((throttled(), anonymous()), (1, vec![0]));
-    // The responder goes: its calls end.
+    // The responder disconnects, which ends its calls.
     drop(responder);
     assert_eq!(anonymous(), [1]);
 }

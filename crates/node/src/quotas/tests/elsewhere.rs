@@ -1,4 +1,4 @@
-//! Nodes whose cells lie in a store that is simulated.
+//! Nodes whose cells are in a simulated shared store.
 
 mod away;
 mod kept;
@@ -20,7 +20,7 @@ use store::{Mood, SECOND, Store};
 
 const ONE: [Cost; 1] = [(Unit::REQUESTS, 1)];
 
-/// A node with those limits, in a store that so many share.
+/// Starts a node with these limits, in a store shared by `nodes` nodes.
 fn node_in(store: &Store, nodes: u32, limits: &[Written]) -> World {
     let world = World::new(crate::Limits::default());
     let quotas = world.node.quotas();
@@ -45,7 +45,7 @@ fn begin(world: &World, subject: &str, costs: &[Cost], hold: Option<Duration>) -
     world.node.quotas().take(&mut Desk::new(), &take)
 }
 
-/// Looks once.
+/// Polls once.
 fn look(parked: &mut Parked, desk: &mut Desk) -> Option<Taken> {
     match parked.poll(desk, Waker::noop()) {
         Attempt::Done(taken) => Some(taken),
@@ -53,7 +53,7 @@ fn look(parked: &mut Parked, desk: &mut Desk) -> Option<Taken> {
     }
 }
 
-/// Of a store that answers at once.
+/// Returns the outcome of a take that the store answers at once.
 fn end(begun: Begun, desk: &mut Desk) -> Taken {
     match begun {
         Begun::Done(taken) => taken,
@@ -69,7 +69,7 @@ fn is_admitted(taken: &Taken) -> bool {
     matches!(taken.outcome, Outcome::Admitted { .. })
 }
 
-/// What is left, by limit, as the store says.
+/// Returns the credit left per limit, according to the store.
 fn left(world: &World, subject: &str) -> Vec<i128> {
     let mut desk = Desk::new();
     let subject = Subject::parse(subject).unwrap();
@@ -79,7 +79,7 @@ fn left(world: &World, subject: &str) -> Vec<i128> {
     desk.standings().map(|standing| standing.have).collect()
 }
 
-/// Of something that the store answers at once.
+/// Returns the result of a request that the store answers at once.
 fn done<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
@@ -87,7 +87,7 @@ fn done<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Time passes here and there.
+/// Advances the clocks of the node and the store.
 fn pass_ms(world: &World, store: &Store, ms: u64) {
     world.pass_ms(ms);
     store.pass_ns(ms.div_ceil(100) * 100_000_000);
@@ -114,7 +114,7 @@ fn a_take_of_several_cells_is_one_question_and_stands_as_the_store_says() {
     assert_eq!(standings, [(1, 3), (8, 10)]);
     let asked = store.takes();
     assert_eq!((asked.len(), asked[0].cells.len()), (1, 2));
-    // Nothing is taken anywhere of what one of them denies.
+    // If one cell denies a take, nothing is taken from the others.
     let denied = end(world.node.quotas().take(&mut desk, &take), &mut desk);
     let Outcome::Denied(denial) = denied.outcome else {
         panic!("there is one left: {denied:?}");

@@ -54,7 +54,7 @@ fn a_hold_is_settled_by_its_principal_or_an_administrator_alone() {
         ..by("eve")
     };
     assert_eq!(cancel(&world.node, hold.id, admin), SettleOutcome::Settled);
-    // Where nobody has proven who it is, the id is enough.
+    // Where no client has a proven name, the id is enough.
     let hold = hold_by(&world.node, None);
     assert_eq!(cancel(&world.node, hold.id, ANYONE), SettleOutcome::Settled);
 }
@@ -143,7 +143,7 @@ fn a_hold_is_over_exactly_at_its_deadline() {
     let first = take().expect("it is free").id;
     world.pass_ns(999_999_999);
     assert_eq!(take(), None);
-    // Nothing has looked after holds meanwhile.
+    // No sweep has run meanwhile.
     world.pass_ns(1);
     assert_eq!(left(&world.node, "a/b/c"), [1]);
     assert_eq!(cancel(&world.node, first, ANYONE), SettleOutcome::Ended);

@@ -29,7 +29,7 @@ fn a_take_from_a_sync_limit_is_told_when_it_is_on_disk_and_is_not_forgotten() {
     assert_eq!(is_durable(&durable), None);
     on_disk.sync();
     assert_eq!(is_durable(&durable), Some(true));
-    // No sweep had its turn.
+    // No sweep has run.
     let on_disk = on_disk.crash(&[sync_limit()]);
     assert_eq!(left(on_disk.node(), "a/b/c"), [70]);
 }
@@ -45,7 +45,7 @@ fn a_take_that_cannot_be_kept_is_no_success() {
     assert_eq!(is_durable(&taken.durable.unwrap()), Some(false));
     let later = take(on_disk.node(), "a/b/c", &[(Unit::REQUESTS, 30)]);
     assert!(matches!(later.outcome, Outcome::Unavailable { .. }));
-    // What was not taken was given back.
+    // The part that was not used was returned.
     assert_eq!(left(on_disk.node(), "a/b/c"), [70]);
 }
 
@@ -100,10 +100,10 @@ fn what_was_said_last_stands_the_configuration_or_a_person() {
         .set_policies(raised, None, BY)
         .unwrap();
     on_disk.sync();
-    // The configuration says what it said before: the person's word was later.
+    // The configuration is unchanged: the administrator's change is newer.
     let on_disk = on_disk.crash(&limits);
     assert_eq!(drain(on_disk.node(), "a/b/c"), 500);
-    // It says something else: that is later.
+    // The configuration changed: it is newer.
     let on_disk = on_disk.crash(&[bucket("agent", 7, "0/s")]);
     assert_eq!(drain(on_disk.node(), "a/b/d"), 7);
     assert_eq!(on_disk.node().quotas().policies().version(), 3);

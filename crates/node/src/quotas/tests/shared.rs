@@ -11,7 +11,7 @@ fn eight_threads_on_one_bucket_are_admitted_exactly_its_capacity() {
     let admitted: usize = std::thread::scope(|scope| {
         let threads = [(); 8].map(|()| {
             scope.spawn(|| {
-                // One hot agent, and five others that share the organisation with it.
+                // One busy agent, and five others that share the organisation with it.
                 let takes = (0..3_000).filter(|n| {
                     let agent = if n % 2 == 0 { 0 } else { n % 5 + 1 };
                     is_admitted(node, &format!("acme/b/{agent}"))

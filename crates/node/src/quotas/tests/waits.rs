@@ -30,7 +30,7 @@ fn whoever_waits_is_admitted_when_it_was_said_and_in_turn() {
     assert_eq!(poll(&mut second), Err(Duration::from_secs(1)));
     assert_eq!(poll(&mut third), Err(Duration::from_secs(60)));
     world.pass_ms(1_000);
-    // Neither one that waits behind nor one that does not wait overtakes it.
+    // Neither a take behind it nor one that does not wait overtakes it.
     assert!(poll(&mut third).is_err());
     assert!(!is_admitted(&world.node, "a/b/c"));
     assert_eq!(poll(&mut second), Ok(true));
@@ -76,7 +76,7 @@ fn whoever_gives_up_makes_way_and_leaves_nothing() {
     assert_eq!(poll(&mut second), Ok(true));
     world.pass_ms(1_000);
     assert!(is_admitted(&world.node, "a/b/c"));
-    // Past its deadline it is told what the others are told.
+    // Past its deadline it gets the same answer as other takes.
     let mut late = parked(&world.node, "a/b/c", 1, 0);
     let mut behind = parked(&world.node, "a/b/c", 1, 0);
     assert!(poll(&mut late).is_err() && poll(&mut behind).is_err());

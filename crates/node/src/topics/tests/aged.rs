@@ -7,7 +7,7 @@ use super::*;
 const MINUTE_MS: u64 = 60_000;
 const WEEK_MS: u64 = 7 * 24 * 60 * MINUTE_MS;
 
-/// A batch of two records with these timestamps; its header says another maximum, if one is given.
+/// Encodes two records with these timestamps; the header's maximum timestamp can be overridden.
 fn dated(timestamps: [i64; 2], claimed_max: Option<i64>, compression: Compression) -> Vec<u8> {
     let mut builder = Builder::new();
     for timestamp in timestamps {

@@ -1,4 +1,4 @@
-//! Reading from the beginning while others write.
+//! Reading from the beginning while other clients write.
 
 use super::*;
 
@@ -49,6 +49,7 @@ fn whoever_catches_up_with_one_topic_reads_nothing_of_another_that_is_written() 
         world.sync();
     });
     assert!(got > COUNT * VALUE_SIZE as u64);
-    // From the disk, and little more than it got: pages at the ends of extents and of fetches.
+    // Read from the disk, with little more than the batches: the pages at the ends of extents and
+    // fetches.
     assert!(read > got * 9 / 10 && read < got * 12 / 10, "{got} {read}");
 }

@@ -3,7 +3,7 @@ use recordbatch::Compression;
 use super::*;
 
 impl World {
-    /// Batches of two records each, of ten keys, up to that number.
+    /// Appends batches of two records each, over ten keys, up to that number.
     pub(super) fn write_keys(
         &mut self,
         topic: &Topic,
@@ -34,7 +34,7 @@ impl World {
         self.sync();
     }
 
-    /// The newest offset of each key, and whether there is a value; and how many records there are.
+    /// Returns the newest offset of each key and whether it has a value, and the number of records.
     pub(super) fn newest(
         &self,
         topic: &Arc<Topic>,
@@ -86,7 +86,7 @@ fn of_each_key_the_newest_record_is_left_at_its_offset_and_the_disk_has_room_aga
         let mut world = world.crash();
         let topic = world.topic("t");
         assert_eq!(world.newest(&topic), (before, count));
-        // And once more, behind what was compacted.
+        // A second compaction, after the compacted records.
         world.write_keys(&topic, 3_000..6_000, compression);
         let (before, _) = world.newest(&topic);
         world.pass_ms(20_000);
@@ -131,7 +131,7 @@ fn whenever_the_power_goes_nothing_that_counts_is_lost_by_a_compaction() {
         let topic = world.create("t", &[("cleanup.policy", "compact")]);
         world.write_keys(&topic, 0..1_500, Compression::None);
         let (before, _) = world.newest(&topic);
-        // What is done under way is on the disk, or not.
+        // A crash leaves work in progress durable or not.
         world.clock.0.fetch_add(2_000, Ordering::Relaxed);
         world.node.sweep();
         for _ in 0..rng.usize(0..4) {

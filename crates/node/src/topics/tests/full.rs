@@ -1,4 +1,4 @@
-//! A disk that is full: nothing is lost, whoever reads goes on, and what makes room is done.
+//! A full disk: nothing is lost, readers continue, and operations that free space are carried out.
 
 use super::grouped::{caller, joining};
 use super::*;
@@ -9,7 +9,7 @@ impl World {
         self.node.storage().unwrap().state
     }
 
-    /// Appends until the disk takes no more; how many batches were told to be kept.
+    /// Appends until the disk is full; returns the number of acknowledged batches.
     fn fill_up(&mut self, topic: &Topic) -> u64 {
         self.disk.set_capacity(self.disk.used() + (6 << 20));
         let value = "v".repeat(10_000);
@@ -26,7 +26,7 @@ impl World {
         panic!("the disk is never full");
     }
 
-    /// Time passes until the disk has room, which nobody has given it but the node.
+    /// Advances the clock until the node itself has freed space.
     fn finds_room(&mut self) {
         for _ in 0..100 {
             self.pass_ms(1_000);
@@ -109,12 +109,12 @@ fn a_group_goes_on_with_what_it_has_on_a_full_disk() {
     assert_eq!(world.commit(own, 8), Err(Storage::DiskFull.into()));
     let joining = world.topics.join(joining("g", ""));
     assert_eq!(world.told(joining).map(drop), Err(Storage::DiskFull.into()));
-    // Nothing of that was decided: the group stands as it did.
+    // Nothing was decided: the group is unchanged.
     let beating = world.topics.heartbeat(own);
     assert_eq!(world.told(beating), Ok(()));
     assert_eq!(world.committed("g"), Some(7));
     assert!(!world.fetch(&topic, 0).unwrap().batches.is_empty());
-    // A member that is not heard of leaves, as ever.
+    // A silent member is still expelled.
     world.pass_ms(30_000);
     let beating = world.topics.heartbeat(own);
     let gone = Refused::UnknownMember.into();

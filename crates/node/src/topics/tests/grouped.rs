@@ -1,6 +1,6 @@
 use super::*;
 
-/// Somebody who joins as nobody.
+/// A join without a member id.
 pub(super) fn joining<'a>(group: &'a str, member: &'a str) -> Join<'a> {
     Join {
         group,
@@ -23,7 +23,7 @@ pub(super) fn joining<'a>(group: &'a str, member: &'a str) -> Join<'a> {
 }
 
 impl World {
-    /// The only member of a group, in its generation.
+    /// Joins the only member of a group, and returns its generation.
     pub(super) fn member(&mut self, group: &str) -> (Arc<str>, i32) {
         let joining = self.topics.join(joining(group, ""));
         self.pass_ms(200);
@@ -72,7 +72,7 @@ fn mark(offset: i64) -> Mark<'static> {
     }
 }
 
-/// What is told at once.
+/// Returns an answer that is ready at once.
 fn now<T>(mut pending: Pending<T>) -> T {
     match pending.poll_answer(Waker::noop()) {
         Poll::Ready(told) => told.unwrap(),
@@ -122,7 +122,7 @@ fn a_member_that_falls_silent_is_gone_and_the_others_share_what_it_had() {
     let (silent, generation) = world.member("g");
     let other = world.topics.join(joining("g", ""));
     world.pass_ms(500);
-    // The silent one does not come back to join again.
+    // The silent member does not join again.
     world.pass_ms(11_000);
     let joined = world.told(other).unwrap();
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Compactions on a disk that fills up: they wait, go on when it has room, and leave nothing behind.
+//! Compactions on a disk that fills up: they wait, continue when there is space, and leave nothing
+//! behind.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,8 @@ const KEYS: usize = 1_000;
 const REWRITTEN: usize = 200;
 
 impl World {
-    /// A compacted topic of more bytes than are judged at once; 200 of its keys were written twice.
+    /// Creates a compacted topic larger than one turn of a compaction; 200 of its keys are written
+    /// twice.
     fn with_much_to_compact() -> (Self, Arc<Topic>) {
         let mut world = Self::new();
         let topic = world.create("t", &[("cleanup.policy", "compact")]);
@@ -23,7 +25,7 @@ impl World {
         (world, topic)
     }
 
-    /// Makes the disk full by another topic, for as long as its capacity stays as it is.
+    /// Fills the disk with another topic, for as long as its capacity stays the same.
     fn fill_disk(&mut self, other: &Topic) {
         self.disk.set_capacity(0);
         let value = "v".repeat(10_000);
@@ -42,7 +44,7 @@ impl World {
             if refused == 10 {
                 return;
             }
-            // The journal looks for room now and then; nobody looks at partitions.
+            // The journal checks for space now and then; no sweep checks the partitions.
             self.clock.0.fetch_add(1_000, Ordering::Relaxed);
             self.sync();
         }
@@ -53,14 +55,14 @@ impl World {
         self.topics.state.compaction.lock().is_some()
     }
 
-    /// One look at the partitions.
+    /// Runs one check of the partitions.
     fn sweep_once(&mut self) {
         self.clock.0.fetch_add(1_000, Ordering::Relaxed);
         self.node.sweep();
         self.sync();
     }
 
-    /// The records in the stream of what is compacted, and those of them that count.
+    /// Returns the number of records in the compacted stream, and of those that count.
     fn compacted_records(&self, topic: &Topic) -> (std::ops::Range<u64>, std::ops::Range<u64>) {
         let journal = &self.topics.state.journal;
         let slot = &topic.slots[0];
@@ -70,7 +72,7 @@ impl World {
         (stored, counted.first..counted.end)
     }
 
-    /// Time passes until no compaction is under way.
+    /// Advances the clock until no compaction is in progress.
     fn finish_compacting(&mut self) {
         for _ in 0..100 {
             self.sweep_once();
@@ -82,7 +84,7 @@ impl World {
         panic!("the compaction does not end");
     }
 
-    /// The newest offset of each key, and how many records there are.
+    /// Returns the newest offset of each key, and the number of records.
     fn offsets(&self, topic: &Arc<Topic>) -> (BTreeMap<String, i64>, usize) {
         let (newest, count) = self.newest(topic);
         let offsets = newest.into_iter().map(|(key, (offset, _))| (key, offset));
@@ -150,7 +152,7 @@ fn a_compaction_does_not_begin_to_write_on_a_full_disk() {
     let (mut world, topic) = World::with_much_to_compact();
     let (before, _) = world.offsets(&topic);
     let other = world.create("other", &[]);
-    // Creating a topic does not look at partitions again within a second.
+    // Creating a topic does not check the partitions again within a second.
     assert!(!world.is_compacting());
     world.fill_disk(&other);
     for _ in 0..20 {
@@ -170,7 +172,7 @@ fn readers_find_every_record_while_what_a_compaction_has_left_becomes_durable() 
     for _ in 0..20 {
         world.clock.0.fetch_add(1_000, Ordering::Relaxed);
         world.node.sweep();
-        // The disk is slow: one step of it in a second.
+        // The disk is slow: one step per second.
         assert_eq!(world.offsets(&topic).0, before);
         world.line.step();
         world.background.step(world.clock.unix_ms());

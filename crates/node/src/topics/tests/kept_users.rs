@@ -1,4 +1,4 @@
-//! Who may come in by a password.
+//! Users that authenticate with a password.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn users_outlive_a_stop_as_they_were_last_told() {
     world.change_user("bob", UserChange::RemoveAll).unwrap();
     let unknown = world.change_user("bob", UserChange::RemoveAll);
     assert_eq!(unknown, Err(UserChangeError::User(UserError::Unknown)));
-    // Nobody was told of it.
+    // The change was not acknowledged.
     let lost = world
         .topics
         .change_user("ann", &[UserChange::Remove(Hash::Sha256)]);

@@ -1,4 +1,4 @@
-//! In whose epoch a partition is led, and what readers learn by it (KIP-101, KIP-320).
+//! Leader epochs of partitions, and the answers that readers get about them (KIP-101, KIP-320).
 
 use super::*;
 
@@ -13,7 +13,7 @@ impl World {
         self.topics.end_of_epoch(topic, 0, epoch).unwrap()
     }
 
-    /// The offset of each batch and in which epoch it was written.
+    /// Returns the offset of each batch and the epoch in which it was written.
     fn written(&self, topic: &Arc<Topic>) -> Vec<(i64, i32)> {
         let fetched = self.fetch(topic, 0).unwrap();
         let batches = fetched.batches.iter().map(|bytes| {
@@ -59,7 +59,7 @@ fn each_start_leads_in_an_epoch_of_its_own_and_batches_keep_theirs() {
     world.produce(&topic, &["a", "b"]);
     let mut epochs = vec![0];
     for value in ["c", "d", "e"] {
-        // With a snapshot to begin from, and without.
+        // With a snapshot to start from, and without.
         world.pass_ms(if value == "d" { 62_000 } else { 0 });
         world = world.crash();
         topic = world.topic("t");
@@ -112,7 +112,7 @@ fn whoever_has_read_what_a_stop_took_is_told_though_as_much_was_written_again() 
     world.produce(&topic, &["x"]);
     world.produce(&topic, &["y"]);
     world.produce(&topic, &["z"]);
-    // What a consumer asks when it learns of another leader: 4 is where it is.
+    // The request of a consumer that learns of another leader; its position is 4.
     assert!(matches!(
         world.fetch_in(&topic, 4, before),
         Err(FetchError::Fenced { .. })
@@ -132,7 +132,7 @@ fn after_a_start_what_is_in_memory_is_shown_once_the_next_one_would_have_another
     assert!(first.durable.poll_durable(Waker::noop()).is_pending());
     assert_eq!(world.read(&topic, 0), pairs(0, &["a"]));
     let epoch = world.epoch(&topic);
-    // Nothing was told and nothing was shown in it.
+    // Nothing in it was acknowledged or shown.
     let mut world = world.crash();
     let topic = world.topic("t");
     assert_eq!(world.epoch(&topic), epoch);

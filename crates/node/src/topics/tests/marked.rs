@@ -1,4 +1,4 @@
-//! Markers that clients write, beside those of the node's own coordinator.
+//! Markers written by clients, in addition to those of the node's own coordinator.
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn a_transaction_ends_in_a_partition_that_has_heard_of_a_later_coordinator() {
     let topic = world.create("t", &[]);
     let mut writer = world.init(60_000).unwrap();
     let producer = world.topics.transaction("tx").unwrap().producer;
-    // As a version before took it from anybody.
+    // As an earlier version accepted it from any client.
     let slot = topic.slots[0].clone();
     world
         .topics

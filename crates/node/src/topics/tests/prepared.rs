@@ -5,7 +5,8 @@ use recordbatch::Compression;
 use super::*;
 
 impl World {
-    /// What becomes of a batch that may have so many bytes unpacked; `None` if it needs no preparation.
+    /// Prepares a batch that may have `size` bytes when unpacked; `None` if it needs no
+    /// preparation.
     fn prepare(
         &mut self,
         topic: &Topic,

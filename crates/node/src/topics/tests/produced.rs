@@ -133,7 +133,7 @@ fn whoever_waits_is_woken_by_what_becomes_durable_and_told_when_it_is_enough() {
     world.settle(placed);
     assert_eq!(woken.0.load(Ordering::Relaxed), 1);
     assert!(fetching.poll_fetched(&waker).is_pending());
-    // Asked while something waits for the disk.
+    // Requested while an append waits for the disk.
     let placed = world.append(&topic, &world.batch(&["b"])).unwrap();
     assert!(fetching.poll_fetched(&waker).is_pending());
     world.settle(placed);

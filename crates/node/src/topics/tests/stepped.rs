@@ -1,4 +1,4 @@
-//! The wall clock steps: sessions and transactions go by a clock that never does.
+//! Steps of the wall clock: sessions and transactions follow a clock that never steps.
 
 use super::grouped::caller;
 use super::*;
@@ -21,7 +21,7 @@ fn members_stay_when_the_wall_clock_steps() {
         world.pass_ms(5_000);
         let beat = world.topics.heartbeat(caller("g", &member, generation));
         world.told(beat).unwrap();
-        // A member that says nothing is expelled as soon as ever.
+        // A silent member is expelled as soon as before.
         world.pass_ms(11_000);
         let beat = world.topics.heartbeat(caller("g", &member, generation));
         world.told(beat).unwrap_err();
@@ -93,7 +93,7 @@ fn a_transactional_id_outlives_the_memory_of_producers() {
     assert!(world.topics.transaction("tx").is_none());
 }
 
-/// A batch of one record of that moment.
+/// Encodes a batch of one record with the current time.
 fn record(timestamp: i64) -> Vec<u8> {
     batch_of(&["value"], timestamp, None, &Template::default())
 }

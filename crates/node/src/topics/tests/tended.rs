@@ -1,6 +1,6 @@
 use super::*;
 
-/// Batches of a kilobyte each.
+/// Appends batches of a kilobyte each.
 fn fill(world: &mut World, topic: &Topic, count: usize) {
     let value = "v".repeat(1_000);
     for index in 0..count {

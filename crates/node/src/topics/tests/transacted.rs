@@ -2,7 +2,7 @@ use recordbatch::Attributes;
 
 use super::*;
 
-/// A producer with a transactional id.
+/// Initialises a producer with a transactional id.
 #[derive(Clone, Copy)]
 pub(super) struct Writer {
     producer: Producer,
@@ -33,7 +33,7 @@ impl World {
         self.told(added)
     }
 
-    /// Produces in the transaction, which knows of the topic.
+    /// Appends in the transaction, to which the topic was added.
     pub(super) fn write(
         &mut self,
         writer: &mut Writer,
@@ -196,7 +196,7 @@ fn what_is_prepared_when_the_power_goes_ends_as_it_was_prepared() {
         let (values, ..) = world.read_committed(&world.topic("t"));
         match state {
             TransactionState::CompleteCommit => assert_eq!(values, texts(&["a"])),
-            // It had not been told, and is still open.
+            // The end was not acknowledged, and the transaction is still open.
             state => {
                 assert_eq!(state, TransactionState::Ongoing, "{steps}");
                 assert!(!is_told && values.is_empty(), "{steps}");

@@ -1,10 +1,10 @@
-//! Compaction beside batches that it cannot read, or that do not fit into its memory.
+//! Compaction of topics with batches that it cannot read, or that exceed its memory.
 
 use recordbatch::Compression;
 
 use super::*;
 
-/// A batch with a right checksum whose records are not what its header says.
+/// Encodes a batch with a correct checksum whose records contradict its header.
 fn junk() -> Vec<u8> {
     let mut builder = Builder::new();
     builder.push(1, Some(b"key"), Some(b"value"), &[]);
@@ -17,7 +17,7 @@ fn junk() -> Vec<u8> {
 }
 
 impl World {
-    /// Has a topic compacted from now on.
+    /// Configures a topic to be compacted.
     fn compact_from_now_on(&mut self, name: &str) {
         let change = [("cleanup.policy", Alter::Set("compact"))];
         let altered = self.topics.alter(name, &change, Execution::Do);
@@ -80,14 +80,14 @@ fn batches_with_more_keys_than_fit_into_memory_are_compacted_one_by_one() {
         ("min.cleanable.dirty.ratio", "0"),
     ];
     let topic = world.create("t", &configs);
-    // No two batches of a round have a key in common: each needs memory of its own.
+    // No two batches of a round share a key, so each needs memory of its own.
     for number in (0..BATCHES).chain(0..BATCHES) {
         let keys = (0..KEYS).map(|key| format!("k{}={}", number * KEYS + key, "x".repeat(100)));
         let values: Vec<_> = keys.collect();
         let values: Vec<_> = values.iter().map(String::as_str).collect();
         world.produce(&topic, &values);
     }
-    // A look begins the compaction of a batch, and the next one ends it.
+    // One check starts the compaction of a batch, and the next one ends it.
     for _ in 0..2 * 2 * BATCHES {
         world.clock.0.fetch_add(1_000, Ordering::Relaxed);
         world.node.sweep();
@@ -113,7 +113,7 @@ fn the_dirtiest_partition_is_compacted_first() {
     }
     let written = ["aaa", "bbb"].map(|name| world.record_count(name));
     assert!(settled[0] < 600 && written[0] >= settled[0] + 800);
-    // One look for the compaction, and one more when what it has written is durable.
+    // One check for the compaction, and another when its writes are durable.
     for _ in 0..2 {
         world.clock.0.fetch_add(1_000, Ordering::Relaxed);
         world.node.sweep();

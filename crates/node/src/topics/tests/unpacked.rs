@@ -1,4 +1,4 @@
-//! Readers of compressed batches, whose memory is bounded for all of them together.
+//! Readers of compressed batches, which share one memory limit.
 
 use recordbatch::Compression;
 
@@ -50,7 +50,7 @@ fn take(reader: &mut Reader, count: usize) -> Option<Vec<String>> {
 
 #[test]
 fn a_reader_that_does_not_read_lets_go_of_its_batch_and_goes_on_later() {
-    // The least that is possible: one batch of zstd may take all of it while it is unpacked.
+    // The lowest possible limit: one zstd batch may use all of it while it is unpacked.
     let mut world = World::with(Options {
         unpacked_size_max: 0,
         ..Options::default()
