@@ -43,7 +43,7 @@ fn crash(seeds: &str, limit: Duration) -> Result<()> {
         "proof",
         "--",
         "--exact",
-        "crash::whatever_is_acked_survives",
+        "crash::acknowledged_records_survive_a_crash",
         "--nocapture",
     ];
     let title = format!("crash the journal under the seeds {seeds}");

@@ -191,7 +191,7 @@ async fn a_request_is_answered_by_the_reader_of_the_envelope() {
             );
             let error = client.request(&name(), "three").await.unwrap_err();
             assert_eq!(error.code, ErrorCode::HandlerError);
-            assert!(error.message.contains("without an answer"), "{error}");
+            assert!(error.message.contains("without a reply"), "{error}");
         };
         tokio::join!(answers, questions);
         assert_eq!(client.in_flight(), 0);

@@ -138,7 +138,7 @@ async fn a_method_with_one_reply_streams_it_and_a_stream_is_no_reply() {
         assert_eq!(items[0].as_ref().unwrap(), "only");
         let error = caller.call("many", "").await.unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidArgument);
-        assert!(error.message.contains("use `stream`"), "{error}");
+        assert!(error.message.contains("call it with `stream`"), "{error}");
     }))
     .await;
 }

@@ -50,7 +50,7 @@ impl std::fmt::Debug for Local {
 /// A request as JSON.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked<'a> {
+struct LocalRequest<'a> {
     #[serde(borrow)]
     method: Text<'a>,
     #[serde(borrow)]
@@ -141,7 +141,7 @@ impl Answer {
 }
 
 fn request(asked: &[u8]) -> Result<Request<Body>, Problem> {
-    let asked: Asked<'_> = body::parse(asked)?;
+    let asked: LocalRequest<'_> = body::parse(asked)?;
     let (body, content_type) = match (asked.body, asked.text) {
         (Some(_), Some(_)) => return Err(Problem::invalid("`body` and `text` cannot be combined")),
         (Some(json), None) => (json.get().to_owned(), Some("application/json")),

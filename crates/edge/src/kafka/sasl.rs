@@ -73,7 +73,7 @@ pub(super) struct Identity {
 
 /// The broker's response to a client's message.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum SaslStep {
     /// The exchange continues.
     More(String),
     /// The client is authenticated.
@@ -131,7 +131,7 @@ impl Exchange {
     }
 
     /// Handles the client's next message.
-    pub(super) fn step(&mut self, door: &Door, bytes: &[u8]) -> Result<Said, Denied> {
+    pub(super) fn step(&mut self, door: &Door, bytes: &[u8]) -> Result<SaslStep, Denied> {
         match std::mem::replace(self, Self::Over) {
             Self::Nothing | Self::Over => Err(Denied::State),
             Self::Chosen(Mechanism::Plain) => plain(door, bytes),
@@ -141,18 +141,18 @@ impl Exchange {
                 let (challenge, message) =
                     Challenge::new(hash, bytes, find, &nonce, door.secrets.salt())?;
                 *self = Self::Challenged(Box::new(challenge));
-                Ok(Said::More(message))
+                Ok(SaslStep::More(message))
             }
             Self::Challenged(challenge) => {
                 let proven = challenge.judge(bytes)?;
-                Ok(Said::Proven(proven.message, of_user(door, proven.user)))
+                Ok(SaslStep::Proven(proven.message, of_user(door, proven.user)))
             }
         }
     }
 }
 
 /// `[authzid] NUL user NUL password` (RFC 4616).
-fn plain(door: &Door, bytes: &[u8]) -> Result<Said, Denied> {
+fn plain(door: &Door, bytes: &[u8]) -> Result<SaslStep, Denied> {
     let text = std::str::from_utf8(bytes).map_err(|_| Failed::Malformed)?;
     let mut parts = text.split('\0');
     let (Some(as_whom), Some(name), Some(password), None) =
@@ -165,7 +165,7 @@ fn plain(door: &Door, bytes: &[u8]) -> Result<Said, Denied> {
     }
     let check = |user| {
         let password = password.to_owned();
-        Ok(Said::Check(PasswordCheck { user, password }))
+        Ok(SaslStep::Check(PasswordCheck { user, password }))
     };
     if let Some(user) = door.users.find(name) {
         return check(Some(user));
@@ -184,7 +184,7 @@ fn plain(door: &Door, bytes: &[u8]) -> Result<Said, Denied> {
         token: pass.token().cloned(),
         user: None,
     };
-    Ok(Said::Proven(String::new(), identity))
+    Ok(SaslStep::Proven(String::new(), identity))
 }
 
 /// Returns the name that a client claims with its token, and its principal under that name. The

@@ -137,7 +137,14 @@ impl TopicsOf {
         }
     }
 
-    fn begin(&mut self, turn: &mut Turn<'_>, tag: Ticket, place: Place, read: Read, kind: Kind) {
+    fn begin(
+        &mut self,
+        turn: &mut Turn<'_>,
+        tag: Ticket,
+        place: BoundPartition,
+        read: Read,
+        kind: Kind,
+    ) {
         let begun = match place.reader(&self.node, read.from) {
             Some(reader) => self.readers.begin(tag, kind, place, reader, read),
             None => Err(Refused::no_topics()),
@@ -183,7 +190,7 @@ impl TopicsOf {
     }
 
     /// Returns the partition of a route.
-    fn place(&self, turn: &Turn<'_>, route: u16) -> Result<Place, Refused> {
+    fn place(&self, turn: &Turn<'_>, route: u16) -> Result<BoundPartition, Refused> {
         let topics = self.topics()?;
         let bound = turn.topic(route).ok_or_else(|| not_bound(route))?;
         let name = &bound.topic;
@@ -196,7 +203,7 @@ impl TopicsOf {
             return Err(Refused::new(ErrorCode::InvalidArgument, message));
         };
         match partition < topic.about().partitions {
-            true => Ok(Place {
+            true => Ok(BoundPartition {
                 topics,
                 topic,
                 partition,
@@ -207,13 +214,13 @@ impl TopicsOf {
 }
 
 /// An existing partition.
-struct Place {
+struct BoundPartition {
     topics: Topics,
     topic: Arc<Topic>,
     partition: u32,
 }
 
-impl Place {
+impl BoundPartition {
     /// Returns its log start, and the end of its readable records.
     fn standing(&self) -> Result<(u64, u64), Refused> {
         match self.topics.view(&self.topic, self.partition) {

@@ -53,7 +53,7 @@ fn begin(world: &mut World) {
 }
 
 #[test]
-fn whatever_is_acked_survives() {
+fn acknowledged_records_survive_a_crash() {
     let seeds = seeds();
     let next = AtomicU64::new(seeds.start);
     let passed = AtomicU64::new(0);

@@ -9,7 +9,7 @@ use model::{ErrorCode, Name};
 use super::known::{Missing, Records};
 use super::pending::Undurable;
 use super::slot::{Room, Slot};
-use super::write::{Beside, Ending, Said, Scratch, Writer, with_scratch};
+use super::write::{Accompanying, AppendedMessage, Ending, Scratch, Writer, with_scratch};
 use super::{Conversations, Details, Pending, Refusal, check_name};
 use crate::counters::Counter;
 use crate::handle::Inner;
@@ -243,7 +243,7 @@ impl Conversations<'_> {
         store.check_busy(room, batch.messages)?;
         let named = batch.messages.iter();
         let named = named.map(|it| (it.id.unwrap_or_default(), it.from));
-        let beside = Beside {
+        let beside = Accompanying {
             ending: None,
             mark: store.mark(room, named)?,
         };
@@ -293,7 +293,7 @@ impl Store {
         let now_ms = inner.ports.clock.unix_ms();
         let named = std::iter::once((message.id.unwrap_or_default(), message.from));
         let is_whole = matches!(ending.status, Status::Complete | Status::Aborted);
-        let beside = Beside {
+        let beside = Accompanying {
             mark: match is_whole || ending.is_wanted {
                 true => self.mark(room, named)?,
                 false => None,
@@ -303,7 +303,7 @@ impl Store {
         with_scratch(|scratch| {
             let id = message.id.unwrap_or_default();
             let (tokens, _) = message.tokens();
-            let said = Said {
+            let said = AppendedMessage {
                 id,
                 role: message.role,
                 tokens,
@@ -361,8 +361,8 @@ impl<'b> Named<'b> {
         })
     }
 
-    fn said(self) -> impl Iterator<Item = Said<'b>> {
-        self.iter().map(|(message, id, _)| Said {
+    fn said(self) -> impl Iterator<Item = AppendedMessage<'b>> {
+        self.iter().map(|(message, id, _)| AppendedMessage {
             id,
             role: message.role,
             tokens: message.tokens().0,

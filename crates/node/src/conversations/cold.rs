@@ -34,28 +34,28 @@ const ARCHIVED_MAX: usize = 64;
 /// Waiting requests of a connection; see the module docs.
 #[derive(Default)]
 pub(crate) struct Cold {
-    waiting: VecDeque<Asked>,
+    waiting: VecDeque<DeferredRequest>,
     /// Bytes of the waiting requests.
     size: usize,
     /// The execution of the oldest request.
-    under_way: Option<Arc<Later<Done>>>,
+    under_way: Option<Arc<Later<DeferredOutcome>>>,
     /// Pages requested from the archive. Nothing waits behind them.
     archived: Vec<(Ticket, ArchivedPage)>,
 }
 
-struct Asked {
+struct DeferredRequest {
     tag: Ticket,
     name: Name,
     what: What,
 }
 
 enum What {
-    Append(Arc<Kept>),
+    Append(Arc<OwnedBatch>),
     Read(Range),
 }
 
 /// An owned copy of a batch, which outlives its frame.
-struct Kept {
+struct OwnedBatch {
     expect: Option<u64>,
     messages: Vec<KeptMessage>,
     size: usize,
@@ -71,7 +71,7 @@ struct KeptMessage {
     metadata: Vec<u8>,
 }
 
-enum Done {
+enum DeferredOutcome {
     Appended(Result<Pending<Appended>, Refusal>),
     Read(Result<Behind, Refusal>),
 }
@@ -82,7 +82,7 @@ impl From<Overloaded> for Refusal {
     }
 }
 
-impl Kept {
+impl OwnedBatch {
     fn new(batch: Batch<'_>) -> Self {
         let kept = |message: &NewMessage<'_>| KeptMessage {
             id: message.id.map(str::to_owned),
@@ -146,15 +146,15 @@ impl Cold {
     }
 
     pub(super) fn push_append(&mut self, tag: Ticket, name: Name, batch: Batch<'_>) {
-        let kept = Kept::new(batch);
+        let kept = OwnedBatch::new(batch);
         self.size += kept.size;
         let what = What::Append(Arc::new(kept));
-        self.waiting.push_back(Asked { tag, name, what });
+        self.waiting.push_back(DeferredRequest { tag, name, what });
     }
 
     pub(super) fn push_read(&mut self, tag: Ticket, name: Name, range: Range) {
         let what = What::Read(range);
-        self.waiting.push_back(Asked { tag, name, what });
+        self.waiting.push_back(DeferredRequest { tag, name, what });
     }
 
     pub(super) fn push_archived(&mut self, tag: Ticket, page: ArchivedPage) {
@@ -172,7 +172,11 @@ impl Cold {
 
     /// Returns the result of the oldest request, and the request's bytes; starts it if necessary.
     /// `None` while it is running.
-    fn next(&mut self, inner: &Arc<Inner>, task: &Waker) -> Option<(Ticket, usize, Done)> {
+    fn next(
+        &mut self,
+        inner: &Arc<Inner>,
+        task: &Waker,
+    ) -> Option<(Ticket, usize, DeferredOutcome)> {
         let oldest = self.waiting.front()?;
         if self.under_way.is_none() {
             self.under_way = Some(oldest.begin(inner));
@@ -186,7 +190,7 @@ impl Cold {
     }
 }
 
-impl Asked {
+impl DeferredRequest {
     fn size(&self) -> usize {
         match &self.what {
             What::Append(kept) => kept.size,
@@ -194,16 +198,18 @@ impl Asked {
         }
     }
 
-    fn begin(&self, inner: &Arc<Inner>) -> Arc<Later<Done>> {
+    fn begin(&self, inner: &Arc<Inner>) -> Arc<Later<DeferredOutcome>> {
         let name = self.name.clone();
         match &self.what {
             What::Append(kept) => {
                 let kept = kept.clone();
-                elsewhere(inner, Done::Appended, move |it| kept.append(it, &name))
+                elsewhere(inner, DeferredOutcome::Appended, move |it| {
+                    kept.append(it, &name)
+                })
             }
             What::Read(range) => {
                 let (after, limit) = span(*range);
-                elsewhere(inner, Done::Read, move |it| {
+                elsewhere(inner, DeferredOutcome::Read, move |it| {
                     it.read_behind(&name, after, limit)
                 })
             }
@@ -253,7 +259,7 @@ impl Turn<'_> {
                 break;
             };
             let refused = match done {
-                Done::Appended(Ok(pending)) => {
+                DeferredOutcome::Appended(Ok(pending)) => {
                     let Undurable { tickets, outcome } = pending.into_undurable();
                     let waiting = Waiting {
                         tag,
@@ -264,12 +270,16 @@ impl Turn<'_> {
                     self.local.answers.push(waiting, size as u64);
                     continue;
                 }
-                Done::Read(Ok(Behind::Read(read))) => self.send_messages(tag, false, &read),
-                Done::Read(Ok(Behind::Archived(page))) => {
+                DeferredOutcome::Read(Ok(Behind::Read(read))) => {
+                    self.send_messages(tag, false, &read)
+                }
+                DeferredOutcome::Read(Ok(Behind::Archived(page))) => {
                     self.local.cold.push_archived(tag, page);
                     continue;
                 }
-                Done::Appended(Err(refusal)) | Done::Read(Err(refusal)) => Err(refusal),
+                DeferredOutcome::Appended(Err(refusal)) | DeferredOutcome::Read(Err(refusal)) => {
+                    Err(refusal)
+                }
             };
             if let Err(refusal) = refused {
                 self.refuse_messages(tag, &refusal);

@@ -12,7 +12,7 @@ use super::read::Place;
 use super::slot::Room;
 use super::state::Changed;
 use super::view::check_alive;
-use super::write::{Said, with_scratch};
+use super::write::{AppendedMessage, with_scratch};
 use super::{Conversations, Pending, Refusal, check_name};
 
 /// Limit of one read while copying.
@@ -129,7 +129,7 @@ impl Conversations<'_> {
             for (record, view) in records.iter().zip(views) {
                 scratch.push_copy(view, record.time_ms);
             }
-            let said = views.iter().map(|view| Said {
+            let said = views.iter().map(|view| AppendedMessage {
                 id: view.id,
                 role: view.role,
                 tokens: view.tokens,

@@ -59,14 +59,14 @@ pub(super) struct Ending {
 
 /// Records that are written with messages, under their guard.
 #[derive(Default)]
-pub(super) struct Beside {
+pub(super) struct Accompanying {
     pub(super) ending: Option<Ending>,
     /// The change of the answering agent's read mark.
     pub(super) mark: Option<Update>,
 }
 
 /// The facts of a written message that the engine needs.
-pub(super) struct Said<'b> {
+pub(super) struct AppendedMessage<'b> {
     pub(super) id: &'b str,
     pub(super) role: &'b str,
     pub(super) tokens: u32,
@@ -98,11 +98,11 @@ impl Store {
         guard: Guard<'_>,
         room: &mut Room,
         location: Location,
-        said: impl Iterator<Item = Said<'b>>,
+        said: impl Iterator<Item = AppendedMessage<'b>>,
         scratch: &mut Scratch,
         ending: Option<Ending>,
     ) -> Result<Ticket, Refusal> {
-        let beside = Beside { ending, mark: None };
+        let beside = Accompanying { ending, mark: None };
         self.write_with(guard, room, location, said, scratch, beside)
     }
 
@@ -112,9 +112,9 @@ impl Store {
         mut guard: Guard<'_>,
         room: &mut Room,
         location: Location,
-        said: impl Iterator<Item = Said<'b>>,
+        said: impl Iterator<Item = AppendedMessage<'b>>,
         scratch: &mut Scratch,
-        beside: Beside,
+        beside: Accompanying,
     ) -> Result<Ticket, Refusal> {
         let refused = |error| Refusal::from(refusal(&self.journal, error));
         let Location { shard, stream } = location;

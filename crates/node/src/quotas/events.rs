@@ -67,11 +67,11 @@ pub enum EventKind {
 #[derive(Default)]
 pub(super) struct Events {
     watchers: AtomicUsize,
-    kept: Mutex<Kept>,
+    kept: Mutex<EventRing>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct EventRing {
     events: VecDeque<Event>,
     next: u64,
     wakers: Vec<Waker>,

@@ -59,11 +59,11 @@ pub trait Tell: Send + Sync {
 #[derive(Default)]
 pub(super) struct EventTopics {
     tell: OnceLock<Arc<dyn Tell>>,
-    found: Mutex<Known>,
+    found: Mutex<AssignedTopics>,
 }
 
 #[derive(Default)]
-struct Known {
+struct AssignedTopics {
     partitions: FeedPartitions,
     /// The number of event partitions that are already assigned to topics.
     entered: usize,
@@ -131,7 +131,7 @@ impl Topics {
         list.unwrap_or_default()
     }
 
-    fn with_events<T>(&self, look: impl FnOnce(&Known) -> T) -> Option<T> {
+    fn with_events<T>(&self, look: impl FnOnce(&AssignedTopics) -> T) -> Option<T> {
         let events = &self.state.events;
         events.tell.get()?;
         let mut known = events.found.lock();
@@ -321,7 +321,7 @@ fn located(offset: u64, timestamp: i64) -> Located {
     }
 }
 
-impl Known {
+impl AssignedTopics {
     /// Assigns newly found event partitions to their topics.
     fn enter(&mut self, journal: u64, shards: u32) {
         let found = self.partitions.found.get(self.entered..);

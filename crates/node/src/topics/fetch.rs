@@ -74,7 +74,7 @@ const TRIES: usize = 8;
 pub(super) type Gathered = Option<Vec<Result<Fetched, FetchError>>>;
 
 /// A snapshot of a partition at the time of the read.
-struct Seen {
+struct PartitionSnapshot {
     fetched: Fetched,
     standing: Standing,
     /// The end of the records that the reader may see.
@@ -176,7 +176,7 @@ impl Topics {
         ask: &Ask,
         room: usize,
         isolation: Isolation,
-    ) -> Result<Seen, FetchError> {
+    ) -> Result<PartitionSnapshot, FetchError> {
         let mut live = slot.lock(&self.state.journal)?;
         live.check_epoch(ask.leader_epoch)?;
         let visible = live.partition.visible(isolation);
@@ -186,7 +186,7 @@ impl Topics {
             let next = live.next_number();
             live.hints.note(ask.offset, next);
         }
-        Ok(Seen {
+        Ok(PartitionSnapshot {
             fetched: Fetched {
                 batches: Vec::new(),
                 high_watermark: live.partition.high_watermark(),

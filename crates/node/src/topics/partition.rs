@@ -16,7 +16,7 @@ use super::error::UnknownPartition;
 use super::hints::Hints;
 use super::places::{OWN, Places};
 use super::state::OpenError;
-use super::tail::{Kept, Tail};
+use super::tail::{Tail, TailBatch};
 use super::watchers::{Watchers, Woken};
 use super::{Options, TopicDurability};
 use crate::store::Location;
@@ -300,7 +300,7 @@ impl Live {
         let end = self.partition.end();
         self.tail.wait_for(end, ticket);
         if self.is_shown_at_once() || self.tail.is_keeping() {
-            self.tail.keep(Kept {
+            self.tail.keep(TailBatch {
                 offset,
                 end,
                 record: OWN + self.next_record - 1,

@@ -9,7 +9,7 @@ use super::Topics;
 use super::error::Storage;
 use super::partition::{Live, Slot};
 use super::places::Places;
-use super::tail::Kept;
+use super::tail::TailBatch;
 use crate::store::{Location, Reach};
 
 /// A stored batch.
@@ -53,7 +53,7 @@ pub(super) enum Next {
 /// yet.
 pub(super) struct Standing {
     places: Places,
-    kept: Vec<Kept>,
+    kept: Vec<TailBatch>,
 }
 
 impl Live {

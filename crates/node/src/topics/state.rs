@@ -140,7 +140,7 @@ pub(crate) struct State {
     /// One share per shard of the journal.
     pub(super) groups: Box<[groups::Share]>,
     pub(super) transactions: Mutex<Coordinating>,
-    pub(super) users: Mutex<users::Kept>,
+    pub(super) users: Mutex<users::UserStore>,
     pub(super) counts: Counts,
     pub(super) events: EventTopics,
     pub(super) looks: Mutex<Looks>,
@@ -188,7 +188,7 @@ pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError
         doomed: Mutex::default(),
         groups: groups::open(store, &options, now_ms)?,
         transactions: Mutex::new(Coordinating::open(store, &options, now_ms)?),
-        users: Mutex::new(users::Kept::open(store, now_ms)?),
+        users: Mutex::new(users::UserStore::open(store, now_ms)?),
         counts: Counts::default(),
         events: EventTopics::default(),
         looks: Mutex::default(),

@@ -15,12 +15,12 @@ pub(super) struct Tail {
     /// End offsets and the tickets with which they become durable, oldest first.
     pending: VecDeque<(u64, Ticket)>,
     /// Batches without a gap up to the end of the partition, or none.
-    kept: VecDeque<Kept>,
+    kept: VecDeque<TailBatch>,
 }
 
 /// A batch in memory, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct TailBatch {
     /// Its first offset.
     pub(super) offset: u64,
     /// The offset after its last record.
@@ -40,7 +40,7 @@ impl Tail {
     }
 
     /// Keeps the newest batch in memory.
-    pub(super) fn keep(&mut self, batch: Kept) {
+    pub(super) fn keep(&mut self, batch: TailBatch) {
         self.kept.push_back(batch);
     }
 
@@ -87,7 +87,7 @@ impl Tail {
 
     /// Returns the batches in memory from the one that contains an offset, up to `size` bytes and
     /// one batch more.
-    pub(super) fn batches(&self, offset: u64, size: usize) -> Vec<Kept> {
+    pub(super) fn batches(&self, offset: u64, size: usize) -> Vec<TailBatch> {
         let from = self.kept.partition_point(|it| it.end <= offset);
         let mut taken = 0;
         let batches = self.kept.range(from..).take_while(|it| {

@@ -16,7 +16,7 @@ use crate::counters::Counter;
 use crate::store::{Kind, Location, Store};
 
 /// The users and their stream.
-pub(super) struct Kept {
+pub(super) struct UserStore {
     at: Location,
     users: Users,
     /// Records since it was last rewritten.
@@ -26,7 +26,7 @@ pub(super) struct Kept {
 /// Minimum number of superseded records for the stream to be rewritten.
 const DEAD_RECORDS_MIN: usize = 1_000;
 
-impl Kept {
+impl UserStore {
     /// Loads the users.
     pub(super) fn open(store: &Store, now_ms: u64) -> Result<Self, OpenError> {
         let name = "users";
@@ -86,7 +86,7 @@ impl Kept {
 }
 
 #[cfg(test)]
-impl Kept {
+impl UserStore {
     /// Returns the state of its stream.
     pub(super) fn stream(&self, journal: &Journal) -> journal::StreamState {
         let state = journal.stream(self.at.shard, self.at.stream);
@@ -96,7 +96,7 @@ impl Kept {
 
 /// Disconnects, when dropped, the clients that authenticated with a credential that is no longer
 /// valid.
-#[must_use = "whoever is to go, goes when this is dropped"]
+#[must_use = "the clients are disconnected when this is dropped"]
 pub struct Farewell {
     topics: Topics,
     name: Box<str>,

@@ -55,14 +55,14 @@ fn log(event: &StorageEvent) {
                 StorageState::Serving => tracing::info!("the journal accepts writes again"),
                 StorageState::FilingRetrying => tracing::warn!(
                     reason,
-                    "filing failed and is retried; writes continue while segments are free"
+                    "compaction of the write-ahead log failed and is retried; writes continue while segments are free"
                 ),
                 StorageState::DiskFull => {
                     tracing::error!("the disk is full: writes are refused until space is freed")
                 }
                 StorageState::FilingFailed => tracing::error!(
                     reason,
-                    "filing has failed; writes are refused when no segment is free"
+                    "compaction of the write-ahead log has failed; writes are refused when no segment is free"
                 ),
                 StorageState::Failed => {
                     tracing::error!(reason, "the journal has failed: all writes are refused");
@@ -70,7 +70,9 @@ fn log(event: &StorageEvent) {
             }
         }
         StorageEvent::Starved => {
-            tracing::warn!("writes wait for a free segment: filing is too slow");
+            tracing::warn!(
+                "writes wait for a free segment: compaction of the write-ahead log is too slow"
+            );
         }
         StorageEvent::Fed => tracing::info!("writes continue: a segment is free"),
         StorageEvent::ClockDoubted(true) => tracing::warn!(

@@ -207,7 +207,7 @@ fn a_connection_too_many_is_refused_and_the_others_stay() {
     late.introduce("", "");
     let frame = late.next().unwrap();
     assert_eq!(frame.failure().code, ErrorCode::Unavailable);
-    assert!(frame.failure().message.contains("3 connections"));
+    assert!(frame.failure().message.contains("limit 3"));
     assert!(late.next().is_none());
     assert_eq!(node.metric("telpher_connections_refused_total"), 1);
     pair.exchange();

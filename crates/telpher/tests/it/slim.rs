@@ -409,7 +409,7 @@ fn an_invalid_slim_configuration_is_refused_at_the_start() {
         ),
         (
             "--slim-jwt-key short.key",
-            "at least 32 bytes",
+            "at least 32 are needed",
             "--slim-jwt-key",
         ),
         (

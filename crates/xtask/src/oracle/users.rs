@@ -44,7 +44,7 @@ fn upsertion(name: &str, mechanism: i8, iterations: i32) -> alter::Upsertion {
         name: name.to_owned(),
         mechanism,
         iterations,
-        salt: kafka::Secret(b"a salt of somebody".to_vec().into()),
+        salt: kafka::Secret(b"a salt of its own!".to_vec().into()),
         salted_password: kafka::Secret(vec![7; size].into()),
     }
 }

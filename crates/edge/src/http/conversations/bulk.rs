@@ -260,7 +260,7 @@ pub(super) struct Head<'a> {
 
 /// Members of a conversation's first line that the import itself applies.
 #[derive(Default, Deserialize)]
-struct Known<'a> {
+struct ImportedState<'a> {
     #[serde(borrow, default)]
     name: Cow<'a, str>,
     #[serde(default = "first")]
@@ -284,7 +284,7 @@ struct OriginDocument<'a> {
     seq: u64,
 }
 
-impl Known<'_> {
+impl ImportedState<'_> {
     /// Maps an exported sequence number to the imported one, since trimmed messages are not
     /// counted.
     fn seq(&self, seq: u64, head: u64) -> u64 {
@@ -325,7 +325,7 @@ pub(super) struct Importing<'a> {
     name: Name,
     /// The client whose quota is charged.
     client: Client,
-    known: Known<'a>,
+    known: ImportedState<'a>,
     batch: Lined,
     done: ImportDocument,
 }
@@ -336,7 +336,7 @@ impl<'a> Importing<'a> {
         Self {
             name,
             client,
-            known: Known::default(),
+            known: ImportedState::default(),
             batch: Lined::default(),
             done: ImportDocument::default(),
         }
@@ -348,7 +348,7 @@ impl<'a> Importing<'a> {
         namespace: &str,
         head: &'a RawValue,
     ) -> Result<Self, Problem> {
-        let known: Known<'a> = body::parse(head.get().as_bytes())?;
+        let known: ImportedState<'a> = body::parse(head.get().as_bytes())?;
         let name = Name::parse(&format!("{namespace}/{}", id(&known.name)));
         let name = name.map_err(|error| Problem::invalid(error.to_string()))?;
         Self::of(name, client).made(shared, head).await

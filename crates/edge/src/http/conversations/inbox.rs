@@ -108,7 +108,7 @@ pub(super) async fn inbox(
         return Err(Problem::invalid(detail));
     }
     let paging = Paging::read(&uri, Words::Unread)?;
-    let asked = Asked {
+    let asked = InboxRequest {
         shared,
         namespace,
         who,
@@ -121,14 +121,14 @@ pub(super) async fn inbox(
 }
 
 /// The parsed request: a participant and a page.
-struct Asked {
+struct InboxRequest {
     shared: Shared,
     namespace: String,
     who: String,
     paging: Paging,
 }
 
-impl Asked {
+impl InboxRequest {
     fn page(&self) -> Result<Inbox, Problem> {
         let query = InboxQuery {
             who: &self.who,
@@ -153,12 +153,12 @@ enum Next {
 
 /// The state of an event stream.
 struct Events {
-    asked: Asked,
+    asked: InboxRequest,
     watch: InboxWatch,
     next: Next,
 }
 
-fn follow(asked: Asked) -> Result<Response, Problem> {
+fn follow(asked: InboxRequest) -> Result<Response, Problem> {
     if asked.paging.unread_only || asked.paging.after.is_some() {
         let detail = "an event stream has the whole inbox: it does not accept `after` and `unread`";
         return Err(Problem::invalid(detail));

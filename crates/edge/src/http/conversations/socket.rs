@@ -118,7 +118,7 @@ impl Waiting {
 
 /// A command that waits for the disk. Later commands are not read before it is done, so order is
 /// preserved.
-struct Elsewhere {
+struct DeferredCommand {
     command: Bytes,
     /// The quota charge of the command.
     charged: Option<Durable>,
@@ -130,7 +130,7 @@ struct Socket {
     client: Client,
     stream: WebSocket,
     appends: VecDeque<Waiting>,
-    elsewhere: Option<Elsewhere>,
+    elsewhere: Option<DeferredCommand>,
     watches: Watches,
     ping: Pin<Box<Sleep>>,
     /// Ends when the client's pass is revoked.
@@ -152,7 +152,7 @@ const CLOSE_POLICY: u16 = 1008;
 const CLOSE_TOO_BIG: u16 = 1009;
 
 /// The connection has ended.
-struct Ended;
+struct ConnectionEnd;
 
 impl Socket {
     fn new(shared: Shared, client: Client, stream: WebSocket, place: OwnedSemaphorePermit) -> Self {
@@ -194,10 +194,10 @@ impl Socket {
     }
 
     /// Returns true if nothing more can be done now.
-    fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
+    fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, ConnectionEnd> {
         if self.revoked.as_mut().poll(cx).is_ready() {
             self.close(CLOSE_POLICY, "the token was revoked or changed");
-            return Err(Ended);
+            return Err(ConnectionEnd);
         }
         for _ in 0..TURN {
             if !self.is_writable(cx)? {
@@ -213,7 +213,7 @@ impl Socket {
     }
 
     /// Acknowledges the oldest append if it is due.
-    fn acknowledge(&mut self, cx: &Context<'_>) -> Result<bool, Ended> {
+    fn acknowledge(&mut self, cx: &Context<'_>) -> Result<bool, ConnectionEnd> {
         let Some(oldest) = self.appends.front_mut() else {
             return Ok(false);
         };
@@ -231,7 +231,7 @@ impl Socket {
     }
 
     /// Sends the next event of the watches.
-    fn show(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
+    fn show(&mut self, cx: &mut Context<'_>) -> Result<bool, ConnectionEnd> {
         let Poll::Ready(shown) = self.watches.poll_next(cx) else {
             return Ok(false);
         };
@@ -240,7 +240,7 @@ impl Socket {
     }
 
     /// Reads and executes the next command.
-    fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
+    fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, ConnectionEnd> {
         if let Some(elsewhere) = &mut self.elsewhere {
             let Poll::Ready(fetched) = Pin::new(&mut elsewhere.fetching).poll(cx) else {
                 return Ok(false);
@@ -255,7 +255,7 @@ impl Socket {
                 }
                 Ok(Some(outcome)) => self.told(outcome, &command),
                 Ok(None) => self.command(command),
-                Err(_) => Err(Ended),
+                Err(_) => Err(ConnectionEnd),
             };
         }
         if self.is_stopping || self.stop.as_mut().poll(cx).is_ready() {
@@ -284,28 +284,28 @@ impl Socket {
                     },
                     &reason,
                 );
-                Err(Ended)
+                Err(ConnectionEnd)
             }
             Poll::Ready(Some(Ok(Message::Close(_)))) => {
                 // The last flush sends the close frame.
                 self.is_dirty = true;
-                Err(Ended)
+                Err(ConnectionEnd)
             }
-            Poll::Ready(None) => Err(Ended),
+            Poll::Ready(None) => Err(ConnectionEnd),
         }
     }
 
-    fn command(&mut self, json: Bytes) -> Result<bool, Ended> {
+    fn command(&mut self, json: Bytes) -> Result<bool, ConnectionEnd> {
         let outcome = command::run(&self.shared, &self.client, &mut self.watches, &json);
         self.told(outcome, &json)
     }
 
-    fn told(&mut self, outcome: Outcome, json: &Bytes) -> Result<bool, Ended> {
+    fn told(&mut self, outcome: Outcome, json: &Bytes) -> Result<bool, ConnectionEnd> {
         match outcome {
             Outcome::Append(waiting) => self.appends.push_back(waiting),
             Outcome::Elsewhere { charged } => {
                 let (shared, command) = (self.shared.clone(), json.clone());
-                self.elsewhere = Some(Elsewhere {
+                self.elsewhere = Some(DeferredCommand {
                     command: json.clone(),
                     charged,
                     fetching: tokio::task::spawn_blocking(move || {
@@ -326,31 +326,31 @@ impl Socket {
         Ok(true)
     }
 
-    fn is_writable(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
+    fn is_writable(&mut self, cx: &mut Context<'_>) -> Result<bool, ConnectionEnd> {
         match Pin::new(&mut self.stream).poll_ready(cx) {
             Poll::Pending => Ok(false),
             Poll::Ready(Ok(())) => Ok(true),
-            Poll::Ready(Err(_)) => Err(Ended),
+            Poll::Ready(Err(_)) => Err(ConnectionEnd),
         }
     }
 
     /// Queues the built message for the next flush.
-    fn write(&mut self) -> Result<(), Ended> {
+    fn write(&mut self) -> Result<(), ConnectionEnd> {
         let bytes = std::mem::take(&mut self.out);
         let Ok(text) = String::from_utf8(bytes) else {
             // A damaged record cannot be sent as text.
-            return Err(Ended);
+            return Err(ConnectionEnd);
         };
         self.send(Message::Text(Utf8Bytes::from(text)))
     }
 
-    fn send(&mut self, message: Message) -> Result<(), Ended> {
+    fn send(&mut self, message: Message) -> Result<(), ConnectionEnd> {
         self.is_dirty = true;
         let sent = Pin::new(&mut self.stream).start_send(message);
-        sent.map_err(|_| Ended)
+        sent.map_err(|_| ConnectionEnd)
     }
 
-    fn flush(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
+    fn flush(&mut self, cx: &mut Context<'_>) -> Result<(), ConnectionEnd> {
         if !self.is_dirty {
             return Ok(());
         }
@@ -360,11 +360,11 @@ impl Socket {
                 self.is_dirty = false;
                 Ok(())
             }
-            Poll::Ready(Err(_)) => Err(Ended),
+            Poll::Ready(Err(_)) => Err(ConnectionEnd),
         }
     }
 
-    fn keep_alive(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
+    fn keep_alive(&mut self, cx: &mut Context<'_>) -> Result<(), ConnectionEnd> {
         if self.is_dirty {
             self.ping.as_mut().reset(Instant::now() + PING_INTERVAL);
         }
@@ -376,13 +376,13 @@ impl Socket {
     }
 
     /// Stops reading commands, and closes the connection when all read commands are answered.
-    fn stop(&mut self) -> Result<bool, Ended> {
+    fn stop(&mut self) -> Result<bool, ConnectionEnd> {
         self.is_stopping = true;
         if !self.appends.is_empty() {
             return Ok(false);
         }
         self.close(CLOSE_GOING_AWAY, "the node is shutting down");
-        Err(Ended)
+        Err(ConnectionEnd)
     }
 
     /// Sends a close frame with the reason, as far as possible.

@@ -61,7 +61,7 @@ pub(crate) struct Limiter {
 }
 
 /// The write that must be durable before the answer, or a future reply.
-type Told = Result<Option<Durable>, Later>;
+type PendingReply = Result<Option<Durable>, Later>;
 
 /// Returns the routes of the compatibility API. `X-Forwarded-For` is trusted from `proxies` only.
 pub fn routes(node: node::Handle, gate: Arc<dyn Gate>, proxies: Vec<IpAddr>) -> Routes {
@@ -194,7 +194,7 @@ impl Limiter {
         bodies::health(&mut reply.body, word, now_ms, redis);
     }
 
-    fn request(self: &Arc<Self>, desk: &mut Desk, body: &[u8], reply: &mut Reply) -> Told {
+    fn request(self: &Arc<Self>, desk: &mut Desk, body: &[u8], reply: &mut Reply) -> PendingReply {
         let ask = match Ask::read(body) {
             Ok(ask) => ask,
             Err(wrong) => {
@@ -227,7 +227,7 @@ impl Limiter {
         }
     }
 
-    fn quota(&self, desk: &mut Desk, agent: &str, reply: &mut Reply) -> Told {
+    fn quota(&self, desk: &mut Desk, agent: &str, reply: &mut Reply) -> PendingReply {
         let name = request::subject_of(agent);
         let Ok(subject) = Subject::new(&name, "") else {
             bodies::bad_request(reply, &Wrong::AgentTooLong);
@@ -407,7 +407,7 @@ async fn request(
 }
 
 /// Waits until a reply may be sent.
-async fn answered(told: Told, mut reply: Reply) -> Reply {
+async fn answered(told: PendingReply, mut reply: Reply) -> Reply {
     let durables = match told {
         Ok(durable) => durable.into_iter().collect(),
         Err(later) => {

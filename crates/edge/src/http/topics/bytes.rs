@@ -52,9 +52,9 @@ fn base64_of(json: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Record bytes, serialized as JSON.
-pub(super) struct Shown<'a>(pub(super) Option<&'a [u8]>);
+pub(super) struct BytesAsJson<'a>(pub(super) Option<&'a [u8]>);
 
-impl Serialize for Shown<'_> {
+impl Serialize for BytesAsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Some(bytes) = self.0 else {
             return serializer.serialize_none();
@@ -86,7 +86,7 @@ mod tests {
 
     #[track_caller]
     fn check(bytes: &[u8], json: &str) {
-        let shown = serde_json::to_string(&Shown(Some(bytes))).unwrap();
+        let shown = serde_json::to_string(&BytesAsJson(Some(bytes))).unwrap();
         assert_eq!(shown, json);
         let value = serde_json::from_str::<&RawValue>(&shown).unwrap();
         assert_eq!(read(value).unwrap().as_deref(), Some(bytes));
@@ -112,7 +112,7 @@ mod tests {
     fn nothing_is_null_and_what_is_no_base64_is_refused() {
         let value = |json| serde_json::from_str::<&RawValue>(json).unwrap();
         assert_eq!(read(value("null")), Ok(None));
-        assert_eq!(serde_json::to_string(&Shown(None)).unwrap(), "null");
+        assert_eq!(serde_json::to_string(&BytesAsJson(None)).unwrap(), "null");
         assert_eq!(read(value("42")).unwrap().as_deref(), Some(&b"42"[..]));
         let refused = read(value(r#"{"base64":"?"}"#)).unwrap_err();
         assert!(refused.starts_with("invalid base64: "), "{refused}");
@@ -122,7 +122,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_bytes_come_back(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40)) {
-            let shown = serde_json::to_string(&Shown(Some(&bytes))).unwrap();
+            let shown = serde_json::to_string(&BytesAsJson(Some(&bytes))).unwrap();
             let value = serde_json::from_str::<&RawValue>(&shown).unwrap();
             let back = read(value).unwrap();
             proptest::prop_assert_eq!(back.as_deref(), Some(&bytes[..]));

@@ -10,7 +10,7 @@ use node::records::{Headers, Reader, Record, Wanted};
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::{IntoParams, ToSchema};
 
-use super::bytes::Shown;
+use super::bytes::BytesAsJson;
 use super::place::{Partition, Standing};
 use crate::http::Shared;
 use crate::http::conversations::query;
@@ -259,8 +259,8 @@ struct Row<'a> {
     offset: u64,
     timestamp_ms: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<Shown<'a>>,
-    value: Shown<'a>,
+    key: Option<BytesAsJson<'a>>,
+    value: BytesAsJson<'a>,
     #[serde(skip_serializing_if = "Pairs::is_empty")]
     headers: Pairs<'a>,
 }
@@ -276,7 +276,7 @@ impl Pairs<'_> {
 
 impl Serialize for Pairs<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.map(|(name, value)| (name, Shown(value))))
+        serializer.collect_seq(self.0.map(|(name, value)| (name, BytesAsJson(value))))
     }
 }
 
@@ -285,8 +285,8 @@ pub(super) fn push_record(out: &mut Vec<u8>, record: &Record<'_>) {
     let row = Row {
         offset: record.offset.unsigned_abs(),
         timestamp_ms: record.timestamp,
-        key: record.key.map(|key| Shown(Some(key))),
-        value: Shown(record.value),
+        key: record.key.map(|key| BytesAsJson(Some(key))),
+        value: BytesAsJson(record.value),
         headers: Pairs(record.headers()),
     };
     if let Err(error) = serde_json::to_writer(out, &row) {

@@ -16,7 +16,7 @@ use crate::kafka::reply::{Answer, Tag};
 use crate::kafka::users::credential_of_salted;
 
 /// The requested changes of one user.
-type Asked = Result<Vec<(Hash, UserChange)>, Failed>;
+type RequestedChanges = Result<Vec<(Hash, UserChange)>, Failed>;
 
 /// A change in progress, or its error. A user that changes itself is answered before it is
 /// disconnected.
@@ -50,7 +50,7 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
     })
 }
 
-fn by_user(topics: &Topics, request: Request) -> BTreeMap<String, Asked> {
+fn by_user(topics: &Topics, request: Request) -> BTreeMap<String, RequestedChanges> {
     let mut users = BTreeMap::new();
     for it in request.deletions {
         let asked = deletion(topics, &it);
@@ -64,7 +64,7 @@ fn by_user(topics: &Topics, request: Request) -> BTreeMap<String, Asked> {
 }
 
 fn add(
-    users: &mut BTreeMap<String, Asked>,
+    users: &mut BTreeMap<String, RequestedChanges>,
     name: String,
     asked: Result<(Hash, UserChange), Failed>,
 ) {
@@ -105,7 +105,7 @@ fn upsertion(asked: &Upsertion) -> Result<(Hash, UserChange), Failed> {
     Ok((hash, UserChange::Set(hash, credential)))
 }
 
-fn begin(client: &Client, user: &str, asked: Asked) -> Changing {
+fn begin(client: &Client, user: &str, asked: RequestedChanges) -> Changing {
     if !client.is_admin() {
         return Err(Failed::new(
             ErrorCode::ClusterAuthorizationFailed,

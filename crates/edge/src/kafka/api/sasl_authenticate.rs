@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use crate::kafka::client::Client;
 use crate::kafka::dispatch::{Fatal, Handled};
 use crate::kafka::reply::{Answer, Tag};
-use crate::kafka::sasl::{Denied, Exchange, Identity, PasswordCheck, Said, of_user};
+use crate::kafka::sasl::{Denied, Exchange, Identity, PasswordCheck, SaslStep, of_user};
 use crate::kafka::scram::Failed;
 use crate::kafka::stall::Stall;
 
@@ -25,9 +25,9 @@ const REFUSED: &str = "Authentication failed: invalid credentials";
 
 pub(in crate::kafka) fn handle(client: &mut Client, tag: Tag, request: &Request) -> Handled {
     let response = match client.exchange.step(&client.door, &request.auth_bytes.0) {
-        Ok(Said::More(message)) => said(message),
-        Ok(Said::Proven(message, identity)) => admit(client, message, identity),
-        Ok(Said::Check(check)) => {
+        Ok(SaslStep::More(message)) => said(message),
+        Ok(SaslStep::Proven(message, identity)) => admit(client, message, identity),
+        Ok(SaslStep::Check(check)) => {
             let checking = checked(client.door.password_checks.clone(), check);
             let checking = Box::pin(checking);
             return Handled::Stalled(Box::new(Login { tag, checking }));

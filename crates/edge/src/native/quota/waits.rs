@@ -27,7 +27,7 @@ pub(super) struct Waits {
     durable: VecDeque<Waiting>,
     durable_size: usize,
     /// Takes that wait for credit or for a store, in no order: the queues belong to the node.
-    parked: Vec<Place>,
+    parked: Vec<ParkedTake>,
     /// The number of takes that a store is asked about.
     asked: usize,
     bell: Arc<Bell>,
@@ -42,7 +42,7 @@ struct Waiting {
 }
 
 /// An answer that waits for credit, or for the store of the limits.
-struct Place {
+struct ParkedTake {
     tag: Ticket,
     frame: Frame,
     /// True if it waits for a store, which ends soon and without a client's action.
@@ -138,7 +138,7 @@ impl Waits {
         }
         let again = Instant::now() + pause;
         self.asked += if is_asking { frame.gap_count() } else { 0 };
-        self.parked.push(Place {
+        self.parked.push(ParkedTake {
             tag,
             frame,
             is_asking,

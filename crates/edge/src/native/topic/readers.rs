@@ -12,7 +12,7 @@ use node::records::{NotRead, Reader, Record, Wanted};
 use node::{Bell, Ticket};
 use wire::{Flags, Read, TopicHeaders, TopicRecord};
 
-use super::{Place, answer_refusal};
+use super::{BoundPartition, answer_refusal};
 use crate::native::outlet::{NativeOutlet, correlation};
 use crate::topics::Refused;
 
@@ -56,7 +56,7 @@ pub(super) struct Looked {
 struct Reading {
     tag: Ticket,
     kind: Kind,
-    place: Place,
+    place: BoundPartition,
     reader: Reader,
     limit: Read,
     credit: u32,
@@ -77,7 +77,7 @@ impl Readers {
         &mut self,
         tag: Ticket,
         kind: Kind,
-        place: Place,
+        place: BoundPartition,
         mut reader: Reader,
         limit: Read,
     ) -> Result<(), Refused> {

@@ -7,12 +7,12 @@ const WINDOW_NS: u64 = 100_000_000;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
     window: u64,
-    now: Asked,
-    before: Asked,
+    now: IntervalDemand,
+    before: IntervalDemand,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
+struct IntervalDemand {
     takes: u32,
     count: u64,
 }
@@ -22,7 +22,7 @@ impl Demand {
     pub(super) fn note(&mut self, count: u64, now_ns: u64) {
         let (now, before) = self.at(now_ns);
         (self.window, self.before) = (now_ns / WINDOW_NS, before);
-        self.now = Asked {
+        self.now = IntervalDemand {
             takes: now.takes.saturating_add(1),
             count: now.count.saturating_add(count),
         };
@@ -40,12 +40,12 @@ impl Demand {
         now.takes.max(before.takes) > 1
     }
 
-    fn at(&self, now_ns: u64) -> (Asked, Asked) {
+    fn at(&self, now_ns: u64) -> (IntervalDemand, IntervalDemand) {
         let window = now_ns / WINDOW_NS;
         match window.saturating_sub(self.window) {
             0 => (self.now, self.before),
-            1 => (Asked::default(), self.now),
-            _ => (Asked::default(), Asked::default()),
+            1 => (IntervalDemand::default(), self.now),
+            _ => (IntervalDemand::default(), IntervalDemand::default()),
         }
     }
 }

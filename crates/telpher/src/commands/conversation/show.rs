@@ -110,7 +110,7 @@ const LAST: u64 = 20;
 
 /// The JSON output; both members are the node's answers, unchanged.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct ShownMessage<'a> {
     conversation: &'a RawValue,
     messages: &'a RawValue,
 }
@@ -166,7 +166,7 @@ fn join_answers(conversation: &[u8], page: &[u8]) -> Result<Vec<u8>, Failure> {
     };
     let Page { messages } = serde_json::from_slice(page).map_err(json)?;
     let conversation = serde_json::from_slice(conversation).map_err(json)?;
-    let shown = Shown {
+    let shown = ShownMessage {
         conversation,
         messages,
     };

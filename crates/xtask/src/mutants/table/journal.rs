@@ -7,7 +7,7 @@ static JOURNAL: Subject = Subject {
     proofs: &["--package", "telpher-journal", "--test", "proof"],
 };
 
-const CRASH: &str = "crash::whatever_is_acked_survives";
+const CRASH: &str = "crash::acknowledged_records_survive_a_crash";
 const FAULTS: &str = "faults::the_first_failure_of_the_line_is_its_last_call";
 const DAMAGE: &str = "damage::a_flipped_bit_is_named_and_never_served";
 

@@ -1,4 +1,4 @@
-//! What a bridge has done.
+//! Totals of the requests and messages that a bridge has passed on.
 
 use std::collections::HashSet;
 use std::mem::Discriminant;
