@@ -333,8 +333,8 @@ fn an_id_is_never_reused_for_other_content() {
          append c:3 c:4
          append b:2",
         "1 head 1
-         message 1 has the id of message 1, which says something else
-         message 1 has the id of message 0 of the batch, which says something else
+         message 1 has the id of message 1 but different content
+         message 1 has the id of message 0 of the batch but different content
          2 head 2",
     );
 }
@@ -364,7 +364,7 @@ fn missing_records_are_requested() {
          append a:9",
         "1 2 3 head 3
          (2) 4 (1) head 4
-         message 0 has the id of message 1, which says something else",
+         message 0 has the id of message 1 but different content",
     );
 }
 
@@ -424,7 +424,7 @@ fn the_id_of_an_open_draft_belongs_to_it() {
          stream d
          append d:1 -:2",
         "Err(IdStreamed { index: 0 })
-         message 1 has the id of a draft that is being streamed
+         message 1 has the id of an open draft
          Err(Drafts { max: 2 })
          1 head 1
          Ok(At(1))
@@ -478,7 +478,7 @@ fn a_copy_is_closed_until_it_is_complete() {
          the conversation is being copied
          snapshot
          1 head 1
-         the conversation exists",
+         a conversation with this name exists already",
     );
 }
 
@@ -499,11 +499,11 @@ fn a_cursor_only_moves_forward_and_not_past_the_head() {
          1 2 head 2
          change
          nothing
-         the newest message is 2
+         no such message: the newest message is 2
          change
          nothing
          change
-         2 participants have cursors, the limit",
+         too many participants with cursors (limit 2, conversation.cursors_max)",
     );
 }
 
@@ -527,7 +527,7 @@ fn a_change_of_another_version_is_refused() {
          nothing
          1 head 1
          change
-         the newest message is 1
+         no such message: the newest message is 1
          snapshot
          snapshot
          nothing",

@@ -388,18 +388,18 @@ fn a_revived_dead_letter_is_pending_again() {
          discard 7
          state
          discard 7",
-        "there is no dead letter of that conversation
+        "the conversation has no dead letter
          call 7: 1-1 attempt 1 interrupts 0
          idle
          7: 1-2
          call 7: 1-2 attempt 1 interrupts 0
          idle
-         there is no dead letter of that conversation
+         the conversation has no dead letter
          call 7: 3-3 attempt 1 interrupts 0
          idle
-         a call for that conversation is in flight
+         a call for the conversation is in flight
          7: 3-3
-         there is no dead letter of that conversation",
+         the conversation has no dead letter",
     );
 }
 
@@ -437,7 +437,7 @@ fn calls_in_flight_and_pending_conversations_are_limited() {
          ok 8
          poll
          say 5 1",
-        "3 conversations wait for the agent, the limit
+        "too many conversations wait for the agent (limit 3)
          call 7: 1-1 attempt 1 interrupts 0
          call 8: 1-1 attempt 1 interrupts 0
          idle
