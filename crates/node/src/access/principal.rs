@@ -13,8 +13,8 @@ use crate::turn::SYSTEM_ORG;
 /// The subject of clients without a name on a node that asks for no token.
 const ANONYMOUS: &str = "default/default/anonymous";
 
-/// The proven identity of a client: the name that is charged, halted and shown, and the names that the
-/// client may use. Cheap to clone.
+/// The proven identity of a client: the name that is charged, halted and shown, and the names that
+/// the client may use. Cheap to clone.
 ///
 /// A client may claim a name when it connects. A claimed name that lies within the credential's
 /// patterns becomes the principal's name; any other is refused.

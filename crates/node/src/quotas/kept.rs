@@ -124,7 +124,8 @@ impl Quotas<'_> {
     /// Appends all changes to the journal. Returns whether some are left.
     pub(super) fn flush(self) -> bool {
         let Some(kept) = self.state().kept.get() else {
-            // Without a journal, changes need no record: full buckets may be evicted.
+            // Without a journal, changes need no record: mark buckets clean so that full ones can
+            // be evicted.
             for shard in &self.state().shards {
                 shard.lock().table.clean();
             }

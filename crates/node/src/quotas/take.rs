@@ -408,8 +408,8 @@ pub(super) fn id_of(subject: &Subject<'_>, id: &str) -> String {
     format!("{subject}\n{id}")
 }
 
-/// Digest of a list of costs: the sum of the hashes of each unit with its count, so that the order does
-/// not matter. Never 0. It is stored, and must never change.
+/// Digest of a list of costs: the sum of the hashes of each unit with its count, so that the order
+/// does not matter. Never 0. It is stored, and must never change.
 fn cost_digest(costs: &[Cost]) -> u64 {
     let of = |(unit, count): &Cost| {
         let bytes = unit.as_str().bytes().chain([0]).chain(count.to_le_bytes());

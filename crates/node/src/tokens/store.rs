@@ -14,8 +14,8 @@ const NAME_LENGTH_MAX: usize = 64;
 
 /// The tokens of one data directory.
 ///
-/// A running node calls [`TokenStore::reload`] a few times a second, on a thread of its own, and looks
-/// tokens up in an [`Index`](super::Index) of what was read.
+/// A running node calls [`TokenStore::reload`] a few times a second, on a thread of its own, and
+/// looks tokens up in an [`Index`](super::Index) of the tokens that were read.
 pub struct TokenStore {
     disk: Arc<dyn Disk>,
     path: PathBuf,

@@ -19,7 +19,7 @@ pub(super) struct Coordinating {
     at: Location,
     pub(super) coordinator: Coordinator,
     ids: ProducerIds,
-    /// The range of producer ids that is reserved on disk; any id in it may have been assigned.
+    /// The durable reservation of producer ids: all ids before it may have been assigned.
     reserved: Option<Reserved>,
     /// The last append, which must be durable before any answer.
     pub(super) last: Option<Ticket>,
@@ -38,7 +38,7 @@ pub(super) struct Coordinating {
 pub(super) enum Stage {
     /// The end is appended, and irrevocable when this ticket is durable.
     Prepared(Option<Ticket>),
-    /// The markers are appended, and take effect when these tickets are durable.
+    /// The markers are appended, and durable when these tickets are.
     Marked(Vec<Ticket>),
 }
 

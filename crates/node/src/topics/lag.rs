@@ -32,10 +32,11 @@ impl GroupLag {
 }
 
 impl Topics {
-    /// The lag of every group in every partition that it has committed an offset of, as groups are in
-    /// memory; at most `limit`, the largest first, and the number of those that were left out.
+    /// Returns the lag of every group in every partition for which it has committed an offset, as
+    /// groups are in memory; at most `limit` rows, the largest first, and the number of those left
+    /// out.
     ///
-    /// Partitions of topics that are gone have no lag.
+    /// Partitions of deleted topics have no lag.
     pub fn group_lags(&self, limit: usize) -> (Vec<GroupLag>, usize) {
         let mut lags = Vec::new();
         self.each_commit(|group, topic, partition, offset| {

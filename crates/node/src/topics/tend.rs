@@ -21,7 +21,7 @@ const EXPIRE_MS: u64 = 60_000;
 /// It is lower with many partitions: all together replay at most as much as is read in a second.
 const UNSAVED_SIZE_MAX: u64 = 1 << 20;
 const UNSAVED_ALL_MAX: u64 = 256 << 20;
-/// Minimum bytes since the last snapshot for a new one by size; less is not worth it.
+/// Lower limit of the bytes to replay per partition, however many partitions there are.
 const UNSAVED_SIZE_MIN: u64 = 64 << 10;
 /// Maximum age of changes without a snapshot, in milliseconds.
 const UNSAVED_MS_MAX: u64 = 60_000;

@@ -32,7 +32,7 @@ impl Kept {
         panic!("it is not written");
     }
 
-    /// Syncs everything that can be moved to its final place.
+    /// Runs the background compaction of the write-ahead log to completion.
     fn file(&mut self, now_ms: u64) {
         for _ in 0..1_000 {
             self.background.step(now_ms);

@@ -2,9 +2,9 @@
 //!
 //! - `deny`: nothing is admitted.
 //! - `allow`: everything is admitted.
-//! - `degrade`: the credit leased to the node is admitted, and then the node's share of the refill
-//!   since the outage began, divided by the number of nodes. The balance in the store is unknown, so
-//!   the share begins empty; it holds at most the node's part of the capacity.
+//! - `degrade`: the credit leased to the node is admitted, and then the node's share of the refill:
+//!   the refill since the outage began, divided by the number of nodes. The balance in the store is
+//!   unknown, so the share begins empty; it holds at most the node's part of the capacity.
 //!
 //! With `degrade`, all nodes together admit at most the remaining credit plus the refill, whichever
 //! nodes fail. The share's cells are in separate tables that are not stored. Credit granted during
@@ -13,8 +13,8 @@
 //! Budgets and slots do not refill continuously, so they have no share; neither have overridden
 //! buckets. They are denied unless the limit says `allow`.
 //!
-//! An outage concerns the cells of an organisation, because a store may have parts: organisations in
-//! one shard begin and end an outage together.
+//! An outage concerns the cells of an organisation, because a store may have parts: organisations
+//! in one shard begin and end an outage together.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

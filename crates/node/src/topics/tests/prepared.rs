@@ -5,7 +5,7 @@ use recordbatch::Compression;
 use super::*;
 
 impl World {
-    /// Prepares a batch that may have `size` bytes when unpacked; `None` if it needs no
+    /// Prepares a batch that may have `size_max` bytes when unpacked; `None` if it needs no
     /// preparation.
     fn prepare(
         &mut self,

@@ -7,7 +7,7 @@ use super::*;
 
 const MEMORY: [(&str, &str); 1] = [("telpher.durability", "memory")];
 
-/// Counts wake-ups.
+/// Records whether the waker was woken.
 #[derive(Default)]
 struct Woken(AtomicBool);
 
@@ -154,7 +154,7 @@ fn what_is_in_memory_is_not_shown_before_what_waits_for_the_disk() {
     assert_eq!(world.read(&topic, 0), pairs(0, &["a", "b", "c", "d"]));
 }
 
-/// Writers that read their records as soon as they are acknowledged, with a real disk delay.
+/// Writers that read their records as soon as they are acknowledged, while the disk is busy.
 #[test]
 fn whatever_is_acknowledged_is_in_the_next_fetch_however_much_is_written() {
     const WRITERS: usize = 4;

@@ -1,4 +1,4 @@
-//! What nodes give while the store cannot be asked.
+//! Takes while the shared store is unavailable.
 
 use super::*;
 use crate::ports::quota_store::Verb;
@@ -10,7 +10,8 @@ fn limit(on_unreachable: &str) -> Written {
     }
 }
 
-/// Of as many takes of one, how many were admitted; all were decided without the store.
+/// Takes one unit `count` times and returns how many takes were admitted; all are decided without
+/// the store.
 fn admitted(world: &World, count: usize) -> usize {
     let taken: Vec<_> = (0..count).map(|_| take(world, "a/b/c", &ONE)).collect();
     assert!(taken.iter().all(|taken| taken.is_degraded));
@@ -26,11 +27,11 @@ fn a_node_gives_its_share_of_the_refill_while_the_store_is_away_and_owes_it() {
     let store = Store::shared_by(3);
     let world = node_in(&store, 3, &[refilled()]);
     store.set_mood(Mood::Away);
-    // What is left in the store nobody here knows.
+    // The balance in the store is unknown to the node.
     assert_eq!(admitted(&world, 5), 0);
     pass_ms(&world, &store, 4_000);
     assert_eq!(admitted(&world, 6), 4);
-    // A subject that has not taken before has what came back since the outage began.
+    // A new subject has the refill since the outage began.
     let other = take(&world, "a/b/d", &[(Unit::REQUESTS, 4)]);
     assert!(is_admitted(&other), "{other:?}");
     // The share holds no more than its part of the capacity.
@@ -67,7 +68,7 @@ fn nodes_together_admit_no_more_than_the_total_in_an_outage() {
         }
         store.pass_ns(SECOND);
     }
-    // Ten looks, nine seconds between the first and the last.
+    // Ten polls, nine seconds between the first and the last.
     assert_eq!(total, 27);
 }
 
@@ -82,7 +83,7 @@ fn what_was_given_is_debited_before_anything_is_asked_after_an_outage() {
     assert_eq!(admitted(&world, 20), 12);
     store.set_mood(Mood::Answers);
     store.takes();
-    // Nobody has looked after what is owed; what came back was given already.
+    // The unsent debits were not sent yet, and the refill was granted already.
     assert!(!is_admitted(&take(&world, "a/b/c", &ONE)));
     let told = store.takes();
     assert_eq!((told[0].verb, told[0].cells[0].count), (Verb::Force, 12));
@@ -95,7 +96,7 @@ fn an_outage_ends_when_the_store_answers_and_the_next_begins_empty() {
     store.set_mood(Mood::Away);
     assert_eq!(admitted(&world, 1), 0);
     store.set_mood(Mood::Answers);
-    // Nobody takes: looking after the store finds out.
+    // There are no takes: the background work detects the end of the outage.
     done(world.node.quotas().tend_store());
     pass_ms(&world, &store, 60_000);
     store.set_mood(Mood::Away);
@@ -151,7 +152,7 @@ fn an_answer_that_comes_too_late_is_no_decision() {
         "{taken:?}"
     );
     store.set_mood(Mood::Answers);
-    // It was taken, and is not given back: nobody knows that here.
+    // The take was debited and is not returned, because the node does not know of it.
     assert_eq!(left(&world, "a/b/c"), [29]);
 }
 

@@ -1,4 +1,4 @@
-//! Holds, ids, and what administrators do, with a store.
+//! Holds, ids and administrative changes, with a shared store.
 
 use quota::{Factor, Override, Prefix, Settled};
 
@@ -45,7 +45,7 @@ fn the_end_of_a_hold_is_owed_to_the_store() {
     }
     done(quotas.tend_store());
     assert_eq!(left(&world, "a/b/c"), [70]);
-    // What nobody settles cost what was reserved.
+    // A hold that is never settled costs its reservation.
     held(&world, 7, Duration::from_secs(1));
     pass_ms(&world, &store, 1_200);
     done(quotas.tend_store());
@@ -133,7 +133,7 @@ fn a_reset_and_a_grant_are_done_there_and_what_would_give_more_here_alone_is_ref
     done(quotas.reset_there(&subject)).unwrap();
     let _applied = quotas.reset(&subject, BY).unwrap();
     assert_eq!(left(&world, "a/b/c"), [10]);
-    // What was denied before is not believed any more.
+    // The earlier denial is not believed any more.
     assert!(is_admitted(&take(&world, "a/b/c", &ONE)));
     pass_ms(&world, &store, 300);
     done(quotas.tend_store());
@@ -192,7 +192,7 @@ fn what_gives_less_stands_at_the_node_that_is_asked_and_mints_nothing() {
         (left(&here, "a/b/c"), left(&there, "a/b/c")),
         (vec![4, 100], vec![10, 100])
     );
-    // Together they admit what there is, whoever of them is asked.
+    // All nodes together admit the available credit, whichever of them is asked.
     let admitted =
         |world: &World, count| is_admitted(&take(world, "a/b/c", &[(Unit::REQUESTS, count)]));
     assert!(admitted(&there, 3) && admitted(&here, 1));
@@ -202,7 +202,7 @@ fn what_gives_less_stands_at_the_node_that_is_asked_and_mints_nothing() {
     );
     assert!(!admitted(&here, 1) && admitted(&there, 6));
     assert!(!admitted(&there, 1));
-    // While the store is away nothing is given that is not known to be left.
+    // During an outage, only credit that is known to be left is granted.
     pass_ms(&here, &store, 1_200);
     store.set_mood(Mood::Away);
     let taken = take(&here, "a/b/c", &ONE);

@@ -1,8 +1,8 @@
-//! What is spent of leases.
+//! Spending from leases.
 
 use super::*;
 
-/// Takes one after the other until one is denied.
+/// Takes repeatedly until a take is denied.
 fn drain(world: &World, subject: &str) -> u64 {
     (0..)
         .find(|_| !is_admitted(&take(world, subject, &ONE)))
@@ -40,7 +40,8 @@ fn many_who_want_the_same_lease_wait_for_one_question() {
         .collect();
     assert_eq!(parked.len(), 20);
     let leases = store.lease_count();
-    // The first asks for itself, and the second for all others. Whoever goes away leaves its turn.
+    // The first take asks for itself, and the second for all others. A dropped take gives up its
+    // turn.
     for parked in &mut parked {
         assert!(look(parked, &mut desk).is_none());
     }
@@ -75,7 +76,7 @@ fn what_is_leased_and_not_used_is_given_back_and_what_is_used_goes_on() {
     pass_ms(&world, &store, 300);
     done(world.node.quotas().tend_store());
     assert_eq!(store.used(kind), 20);
-    // Somebody takes all the time: as much is leased as is asked for in a tenth of a second.
+    // With continuous takes, a lease has the amount requested in a tenth of a second.
     for _ in 0..20 {
         pass_ms(&world, &store, 100);
         for _ in 0..5 {
@@ -94,7 +95,7 @@ fn what_is_leased_here_is_not_missing_there() {
     for _ in 0..10 {
         assert!(is_admitted(&take(&world, "a/b/c", &ONE)));
     }
-    // More than the store has by itself.
+    // More than the store itself has left.
     assert!(is_admitted(&take(&world, "a/b/c", &[(Unit::REQUESTS, 90)])));
     assert_eq!(left(&world, "a/b/c"), [0]);
     drop(store);
@@ -135,7 +136,7 @@ fn three_nodes_on_one_hot_agent_never_admit_too_much_though_one_of_them_dies() {
                 done(nodes[node].node.quotas().tend_store());
             }
             if round == 3_000 {
-                // What it had leased nobody has any more.
+                // The credit that it had leased is lost.
                 let world = node_in(&store, 3, &limits);
                 world.pass_ms(passed_ms);
                 nodes[0] = world;

@@ -1,4 +1,4 @@
-//! A store in memory that counts what it is asked, and can be away, slow or late.
+//! An in-memory store that counts requests, and can be unavailable, slow or late.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -16,15 +16,15 @@ use crate::ports::quota_store::{
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 
-/// How it answers.
+/// The store's behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mood {
     Answers,
-    /// Nothing is done.
+    /// The request fails and has no effect.
     Away,
-    /// It is done, and nobody hears of it.
+    /// The request has its effect, and the answer is lost.
     Late,
-    /// Nothing is done or said until it is in another mood.
+    /// The request waits until the behaviour changes.
     Slow,
 }
 
@@ -42,7 +42,7 @@ struct Inner {
     mood: Mood,
     cells: BTreeMap<String, Cell>,
     waiting: Vec<Waker>,
-    /// Takes that were decided.
+    /// Number of decided takes.
     takes: Vec<RemoteTake>,
     leases: u64,
     errors: u64,
@@ -61,8 +61,8 @@ impl Default for Inner {
     }
 }
 
-/// What was used, in units of the period for a bucket, and until when that was counted. What is
-/// leased keeps its room as long as it lasts.
+/// Usage of a cell, in units of the period for a bucket, and the time up to which it was counted. A
+/// lease reserves its room for as long as it lasts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
     used: i128,
@@ -130,12 +130,12 @@ impl Store {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Time passes there, too.
+    /// Advances the store's clock.
     pub(super) fn pass_ns(&self, ns: u64) {
         self.0.now_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
-    /// Takes that were decided since this was asked last.
+    /// Returns the number of takes decided since the last call.
     pub(super) fn takes(&self) -> Vec<RemoteTake> {
         std::mem::take(&mut self.0.inner.lock().takes)
     }
@@ -144,14 +144,14 @@ impl Store {
         self.0.inner.lock().leases
     }
 
-    /// What was used of all cells: of buckets as if nothing had come back since.
+    /// Returns the usage of all cells; for buckets, without any refill.
     pub(super) fn used(&self, kind: Kind) -> i64 {
         let inner = self.0.inner.lock();
         let have = inner.cells.values().map(|cell| cell.have(kind));
         have.map(|have| kind.capacity() as i64 - have).sum()
     }
 
-    /// As it is asked: now, or when it is in another mood.
+    /// Waits until the behaviour permits an answer.
     fn answer<T: Send + 'static>(
         &self,
         mut ask: impl FnMut(&mut Inner, u64) -> T + Send + 'static,
