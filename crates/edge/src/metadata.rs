@@ -93,7 +93,10 @@ mod tests {
         check_error(b"[]", "metadata must be a JSON object");
         check_error(b"null", "metadata must be a JSON object");
         check_error(b" ", "malformed JSON: EOF");
-        check_error(deep(json::DEPTH_MAX).as_bytes(), "65 objects and arrays");
+        check_error(
+            deep(json::DEPTH_MAX).as_bytes(),
+            "metadata is nested 65 objects and arrays deep",
+        );
         check_error("[".repeat(16 << 10).as_bytes(), "malformed JSON: EOF");
     }
 }

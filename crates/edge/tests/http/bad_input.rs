@@ -40,7 +40,7 @@ async fn malformed_and_misspelt_bodies_are_told_with_their_place() {
         ),
         (
             "{\"messages\":[{\"role\":\"user\",\"parts\":\"x\"}]}",
-            "`messages[0].parts`: parts is no array",
+            "`messages[0].parts`: parts is not an array",
         ),
         (
             "{\"messages\":[{\"role\":\"user\",\"parts\":[{},7]}]}",
@@ -105,7 +105,7 @@ async fn deep_json_is_refused_and_never_read_recursively() {
     let body = format!(
         "{{\"messages\":[{{\"role\":\"user\",\"content\":\"x\",\"metadata\":{metadata}}}]}}"
     );
-    check(&door, &body, "`messages[0].metadata`: 65 objects").await;
+    check(&door, &body, "objects and arrays deep (limit").await;
 }
 
 #[tokio::test]

@@ -184,7 +184,11 @@ async fn only_so_many_inboxes_are_followed() {
     let _second = door.events("/v1/inbox/a").await;
     let headers = [("accept", "text/event-stream")];
     let refused = door.ask_with("GET", "/v1/inbox/b", &headers, b"").await;
-    assert!(refused.problem(503, "busy").contains("2 inboxes"));
+    assert!(
+        refused
+            .problem(503, "busy")
+            .contains("too many watched inboxes (limit 2")
+    );
     drop(first);
     // The door finds out when it writes to the connection that is gone.
     loop {

@@ -167,7 +167,10 @@ async fn connections_and_subscriptions_have_limits() {
         .subscribe(slim::Name::new(["org", "ns", "b"], None))
         .await
         .unwrap();
-    assert!(refused.contains("at most 1"), "{refused}");
+    assert!(
+        refused.contains("the limit of 1 subscriptions"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ const RULE: &str = "long commit subject";
 const SUBJECT_MAX: usize = 72;
 
 /// Commits after this one are checked.
-pub(super) const BASE: &str = "e2dedf109c6bba476ab408f02a57b0dbfb423acb";
+pub(super) const BASE: &str = "283c06223b3c80bacabe68d5b926256feaf28e39";
 
 /// Alarms of the history. A tree without git, or without that commit in its history, has none.
 pub(super) fn alarms(root: &Path) -> Vec<Alarm> {

@@ -173,8 +173,8 @@ fn timestamps_too_far_from_the_clock_are_refused() {
         assert_eq!(
             ahead.to_string(),
             format!(
-                "a record is dated {}, 3600007 ms ahead of the node's clock, at most 3600000 ms are \
-                 taken (message.timestamp.after.max.ms)",
+                "a record is dated {}, 3600007 ms ahead of the node's clock (limit 3600000 ms, \
+                 message.timestamp.after.max.ms)",
                 now + HOUR_MS + 7
             )
         );
