@@ -100,7 +100,7 @@ fn another_history_is_refused_and_nothing_of_it_is_written() {
         node.say_many("acme/chat/a", count);
         eventually("it is told", || {
             let error = node.archive().error.unwrap_or_default();
-            error.contains("does not have")
+            error.contains("not in this journal")
         });
         assert_eq!(node.archive().batches, 0);
     }

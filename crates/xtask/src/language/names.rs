@@ -42,21 +42,21 @@ const KEYWORDS: [&str; 4] = ["struct", "enum", "type", "trait"];
 
 pub(super) fn alarms(source: &str) -> Vec<Alarm> {
     let vague = source.lines().enumerate().filter_map(|(at, line)| {
-        let words = line
-            .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
-            .filter(|word| !word.is_empty());
-        let is_code = !line.trim_start().starts_with("//");
-        let name = words
-            .skip_while(|word| ["pub", "crate", "super", "unsafe", "in"].contains(word))
-            .collect::<Vec<_>>();
-        let [keyword, name, ..] = name.as_slice() else {
-            return None;
+        let code = line.trim_start();
+        let item = match code.strip_prefix("pub(") {
+            Some(rest) => rest.split_once(')')?.1,
+            None => code.strip_prefix("pub ").unwrap_or(code),
         };
-        let is_vague = is_code && KEYWORDS.contains(keyword) && VAGUE.contains(name);
-        is_vague.then(|| Alarm {
+        let mut words = item.split_whitespace().skip_while(|word| *word == "unsafe");
+        let is_type = KEYWORDS.contains(&words.next()?);
+        let name = words
+            .next()?
+            .split(|it: char| !it.is_alphanumeric())
+            .next()?;
+        (is_type && VAGUE.contains(&name)).then(|| Alarm {
             rule: RULE,
             line: at + 1,
-            text: line.trim().to_owned(),
+            text: code.to_owned(),
         })
     });
     vague.collect()
