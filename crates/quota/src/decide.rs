@@ -53,7 +53,7 @@ pub enum Refused {
     /// All costs are 0.
     #[error("every cost of the take is 0")]
     Nothing,
-    /// A cost is above [`AMOUNT_MAX`].
+    /// A cost is above [`AMOUNT_MAX`](crate::AMOUNT_MAX).
     #[error("the cost of `{unit}` exceeds the maximum of 1000000000000000")]
     TooMuch {
         /// The unit of that cost.
