@@ -72,8 +72,8 @@ pub struct Cut {
     pub tokens: u64,
     /// True if `tokens` is an estimate.
     pub is_estimated: bool,
-    /// The number of parts per kind (indexed by [`PartKind`](crate::PartKind) as a number) that are omitted or
-    /// replaced by a stub.
+    /// The number of parts per kind (indexed by [`PartKind`](crate::PartKind) as a number) that are
+    /// omitted or replaced by a stub.
     pub dropped: [u32; 9],
 }
 

@@ -9,6 +9,8 @@ use anyhow::Result;
 use super::{Client, TestNode, install_python};
 
 const REQUIREMENTS: &str = "compat/openapi/requirements.txt";
+/// Directory of the hooks of schemathesis.
+const SCRIPTS: &str = "compat/openapi";
 const VENV: &str = "venv-openapi";
 
 pub(super) const CLIENTS: [Client; 1] = [Client {
@@ -43,6 +45,8 @@ fn schemathesis(workspace: &Path, served: &TestNode) -> Result<Command> {
         ])
         .args(["--seed", "1", "--request-timeout", "20", "--no-color"])
         .args(["--suppress-health-check", "all", "--continue-on-failure"])
+        .env("PYTHONPATH", Path::new(SCRIPTS).canonicalize()?)
+        .env("SCHEMATHESIS_HOOKS", "hooks")
         .current_dir(workspace);
     Ok(command)
 }
