@@ -4,8 +4,9 @@
 //! cargo run --release -p telpher-bench --example echo -- [DIRECTORY]
 //! ```
 //!
-//! It runs two cases of paced request-reply, two of one-way, two call depths and a capacity sweep,
-//! with a few short runs each: enough to see every part of the reports, but not to quote.
+//! The example runs two cases of paced request-reply, two of one-way, two call depths and a
+//! capacity sweep, with a few short runs each: enough to see every part of the reports, but not to
+//! quote.
 
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use telpher_client::{Callbacks, Caller, Server, blocking};
 use tokio::sync::Notify;
 
-/// The same allocator as in the `telpher` binary.
+/// The allocator of the `telpher` binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

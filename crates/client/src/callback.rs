@@ -20,7 +20,7 @@ use crate::queue::Ticket;
 use crate::routes::Hint;
 use crate::{CallError, Caller, Sent};
 
-/// One method with one function for the replies to any number of calls, from [`Caller::callbacks`].
+/// A method, and a function for the replies to any number of calls, from [`Caller::callbacks`].
 ///
 /// A tag identifies each call; a call allocates nothing. For every call that [`Callbacks::call`]
 /// accepts, the function is called exactly once: with the reply, with the handler's error, when the

@@ -1,10 +1,10 @@
 //! The valid word nearest to a mistyped one, for "did you mean" hints.
 
-/// Returns the candidate with the fewest edits to `word`, in any case of letters. More edits than a
-/// third of the longer word are no likely typing error: then it returns nothing.
+/// Returns the candidate with the fewest edits to `word`, regardless of case, if it is a likely
+/// misspelling: the edits are at most a third of the length of the longer word.
 ///
 /// The distance is Damerau's (optimal string alignment): insertion, deletion, substitution and
-/// the swap of two neighbours each count one. Words above 256 bytes have no nearest one.
+/// the swap of two neighbours each count one. Words above 256 bytes are not compared.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()

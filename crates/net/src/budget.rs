@@ -1,12 +1,12 @@
 //! The limit on sockets that all listeners of a process share.
 //!
-//! Every accepted socket costs a file descriptor, whatever protocol it speaks and whether the client
-//! has authenticated or not. A listener takes a [`SocketPermit`] right after `accept` and keeps it
-//! until the socket is closed. The limit stays below the process limit, so that the journal can
-//! always open files.
+//! Every accepted socket costs a file descriptor, for any protocol, before and after
+//! authentication. A listener takes a [`SocketPermit`] right after `accept` and holds it until the
+//! socket is closed. The limit is below the process limit, so that the journal can always open
+//! files.
 //!
-//! A few sockets of the limit are a reserve. Only a listener that answers health checks may use them,
-//! so that a node whose sockets are all in use can still say so.
+//! A few sockets of the limit are a reserve. Only a listener that answers health checks may use
+//! them, so that a node without free sockets still answers health checks.
 
 use std::io;
 use std::pin::Pin;
@@ -18,10 +18,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::{Source, Stream};
 
-/// The reserve is one socket in so many of the limit.
+/// The limit divided by the size of the reserve.
 const RESERVE_SHARE: usize = 8;
 
-/// Sockets of the reserve, at most.
+/// Maximum number of sockets in the reserve.
 const RESERVE_MAX: usize = 32;
 
 /// Counts the open sockets of all listeners against one limit. Cheap to clone.

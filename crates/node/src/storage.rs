@@ -217,8 +217,8 @@ pub struct StorageWatch {
 /// A change of the storage, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StorageEvent {
-    /// The journal is in another state, or in the same for another reason. Further failures of filing
-    /// while it is tried again are no change.
+    /// The journal has another state, or another reason for the same state. A further failure of a
+    /// filing that is being retried is not an event.
     StateChanged {
         /// The current state.
         state: StorageState,

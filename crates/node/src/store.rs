@@ -75,8 +75,8 @@ pub struct Options {
     /// Number of deliveries after which an unacknowledged message becomes a dead letter; 0 for no
     /// limit.
     pub deliveries_max: u32,
-    /// Mailboxes, streams and conversations of one namespace; and partitions of all topics, those of
-    /// deleted topics included.
+    /// Maximum number of mailboxes, streams and conversations per namespace. It also limits the
+    /// partitions of all topics, those of deleted topics included.
     pub names_per_namespace_max: usize,
     /// The options of conversations.
     pub conversations: crate::conversations::Options,

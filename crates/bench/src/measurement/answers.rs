@@ -37,7 +37,7 @@ pub struct Endpoint {
     pub limited: Histogram,
 }
 
-/// One phase of the requests' time.
+/// A phase of the requests' time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
     /// Name of the phase.

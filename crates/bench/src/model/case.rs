@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Area, Metric, Mode};
 use crate::format::thousands;
 
-/// One row of a matrix. Two runs are repeats of each other if their cases are equal.
+/// A row of a matrix. Two runs are repeats of each other if their cases are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Case {
     /// Name of the system measured: `telpher`, `nats`.

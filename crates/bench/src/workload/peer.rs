@@ -32,7 +32,7 @@ use report::SubscribeReport;
 /// Amount of work of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// As many messages as fit into this time.
+    /// Messages without pause for this time.
     Time(Duration),
     /// This number of messages.
     Messages(u64),

@@ -105,9 +105,9 @@ enum Dialect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum TakeCost {
-    /// One request.
+    /// A single request.
     Request,
-    /// One request and tokens.
+    /// A single request and a number of tokens.
     RequestAndTokens,
 }
 

@@ -1,9 +1,9 @@
 //! A blocking client without a runtime: one socket, used by one thread at a time.
 //!
-//! It is for the lowest latency of sequential calls. While it waits for a reply it can spin for a
-//! few microseconds before it sleeps ([`Spin`]). If both ends have a processor of their own, that
-//! saves the wake-up, which costs more than the rest of the call. The protocol and the errors are
-//! those of [`crate::Client`].
+//! The client is for the lowest latency of sequential calls. While waiting for a reply, it can spin
+//! for a few microseconds before it sleeps ([`Spin`]). If both ends have a processor of their own,
+//! that saves the wake-up, which costs more than the rest of the call. The protocol and the errors
+//! are those of [`crate::Client`].
 
 mod connection;
 mod socket;

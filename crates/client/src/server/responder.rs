@@ -1,7 +1,7 @@
 //! `Responder`: the answering half of a connection, which decodes requests, runs handlers and
 //! encodes replies.
 //!
-//! It serves clients that are connected directly and, behind a node, callers of a subscribed name;
+//! A responder serves clients that are connected directly and, behind a node, callers of a name;
 //! only the [`Resolver`] differs. It appends to a buffer and never writes. Its limits bound memory:
 //! calls and bytes above them are answered with `busy`, and one-way messages beyond the granted
 //! window end the connection.

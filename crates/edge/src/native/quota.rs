@@ -113,8 +113,7 @@ impl Quota {
             return Decided::Now(None);
         }
         let quotas = self.node.quotas();
-        let halted = principal.is_proven().then(|| quotas.halt_of(principal));
-        if let Some(halt) = halted.flatten() {
+        if let Some(halt) = quotas.halt_of_taker(principal) {
             self.answer
                 .put_refused(ErrorCode::Denied, &halt.to_string());
             return Decided::Now(None);

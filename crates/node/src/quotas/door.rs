@@ -345,6 +345,15 @@ impl Quotas<'_> {
             .map(HaltNotice::of)
     }
 
+    /// Returns the halt that stops all takes of a client, regardless of their subject. An
+    /// unauthenticated client is stopped by halts of the subject only.
+    pub fn halt_of_taker(self, principal: &Principal) -> Option<HaltNotice> {
+        match principal.is_proven() {
+            true => self.halt_of(principal),
+            false => None,
+        }
+    }
+
     /// Checks whether a client without a connection of its own may perform an operation with these
     /// costs, and charges it; returns the durability that the answer waits for. Without a limit on
     /// any of them, this costs one atomic read.

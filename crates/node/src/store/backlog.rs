@@ -1,11 +1,11 @@
 //! Backlogs of mailboxes for monitoring: the number of waiting messages, and the age of the oldest.
 //!
-//! A loaded mailbox is asked. A mailbox that was let go is remembered with the numbers it had then,
-//! if it was not empty. After a start every mailbox with records is loaded once in the background,
-//! a few at a time; until then its messages are not counted.
+//! The backlog of a loaded mailbox is read from it. For an unloaded mailbox that was not empty, its
+//! last numbers are remembered. After a start, every mailbox with records is loaded once in the
+//! background, a few at a time; until then its messages are not counted.
 //!
-//! Sums and the order by size are kept up to date with every note: asking for the largest of a million
-//! mailboxes looks at those alone.
+//! The sums and the order by size are updated with every change, so that the largest of a million
+//! mailboxes are found without reading the others.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};

@@ -76,7 +76,7 @@ async fn append_for(
     Ok(tally.take())
 }
 
-/// One slot in the window of a connection.
+/// A slot in the window of a connection.
 struct WindowSlot {
     stream: RecordStream,
     payload: Vec<u8>,

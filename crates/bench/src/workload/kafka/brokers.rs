@@ -36,7 +36,7 @@ pub(super) struct Brokers<'a> {
     kafka: Option<RunningBroker>,
 }
 
-/// One running broker.
+/// A running broker.
 pub(super) struct RunningBroker {
     address: String,
     process: Process,

@@ -26,7 +26,7 @@ pub enum RpcMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Amount {
-    /// As many calls as fit into this time.
+    /// Calls without pause for this time.
     Window(Duration),
     /// This number of calls.
     Calls(u64),

@@ -101,10 +101,7 @@ impl Client {
 
 /// Returns an error if the authenticated client is halted, regardless of the subject of its takes.
 pub(super) fn check_halt(node: &node::Handle, principal: &Principal) -> Result<(), Problem> {
-    let halted = principal
-        .is_proven()
-        .then(|| node.quotas().halt_of(principal));
-    match halted.flatten() {
+    match node.quotas().halt_of_taker(principal) {
         None => Ok(()),
         Some(halt) => Err(refuse(halt)),
     }

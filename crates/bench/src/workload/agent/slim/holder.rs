@@ -93,7 +93,7 @@ async fn play(spec: &HolderSpec, mut lines: Receiver<()>) -> Result<(), Failure>
     Ok(())
 }
 
-/// One connection and its names.
+/// A connection and its names.
 struct Holder {
     send_half: SendHalf,
     receive_half: ReceiveHalf,

@@ -1,4 +1,4 @@
-//! One repeat of a case with applications that count for themselves: a sender that starts on `go`
+//! Measures a repeat of a case with applications that count themselves: a sender that starts on `go`
 //! and then reports, and a responder that counts arrivals.
 
 use std::time::Duration;
