@@ -1,7 +1,7 @@
 //! The listeners: decode bytes to calls of the node, and encode its answers. One module per
 //! protocol.
 //!
-//! A listener (a *door* in the code) decides nothing: it decodes, calls [`node::Handle`], and
+//! A listener (a *door* in the code) decides nothing: it decodes, calls [`node::Node`], and
 //! encodes what the node pushes into its [`node::Outlet`]s. It does not know engines or disks.
 
 mod accept;

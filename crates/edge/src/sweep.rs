@@ -12,7 +12,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const REST: Duration = Duration::from_secs(10);
 
 /// Sweeps `node` forever. It costs almost nothing while no call is open.
-pub async fn sweep(node: node::Handle) {
+pub async fn sweep(node: node::Node) {
     let needed = Arc::new(Notify::new());
     let wake = needed.clone();
     node.on_sweep_needed(move || wake.notify_one());
@@ -28,7 +28,7 @@ pub async fn sweep(node: node::Handle) {
 }
 
 /// Logs failures of the background work on topics.
-fn log_warnings(node: &node::Handle) {
+fn log_warnings(node: &node::Node) {
     let Some(topics) = node.topics() else {
         return;
     };

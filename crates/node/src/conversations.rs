@@ -65,7 +65,7 @@ pub use state::Changed;
 pub use view::{Streaming, View};
 pub use watch::{Item, Stored, Watch};
 
-use crate::handle::{Handle, Inner};
+use crate::node::{Inner, Node};
 use crate::store::Store;
 use crate::turn::SYSTEM_ORG;
 
@@ -116,7 +116,7 @@ struct Moment {
     unix_ms: u64,
 }
 
-impl Handle {
+impl Node {
     /// Returns the conversations; `None` for a node without storage.
     pub fn conversations(&self) -> Option<Conversations<'_>> {
         let store = self.inner.store.as_ref()?;

@@ -5,7 +5,7 @@ use std::task::Waker;
 
 use parking_lot::Mutex;
 
-use crate::handle::Inner;
+use crate::node::Inner;
 use crate::ports::offload::Overloaded;
 
 /// A slot for one value, which is put once and taken once.

@@ -1,4 +1,4 @@
-//! The node: composes the engines behind one [`Handle`], which is cheap to clone.
+//! The node: composes the engines behind one [`Node`], which is cheap to clone.
 //!
 //! The edge opens a [`Connection`] for each client, and passes the frames of one read as one
 //! [`Turn`]. The engines decide under their locks, on the thread that read. Output is pushed into
@@ -14,9 +14,9 @@ mod connection;
 pub mod conversations;
 mod counters;
 mod durable;
-mod handle;
 mod lane;
 mod later;
+mod node;
 mod one_way;
 mod peer;
 pub mod ports;
@@ -37,7 +37,7 @@ pub mod webhooks;
 pub use bell::Bell;
 pub use connection::Connection;
 pub use counters::{Counter, Counters};
-pub use handle::{Handle, Limits, Refusal, SocketsView};
+pub use node::{Limits, Node, Refusal, SocketsView};
 pub use one_way::Durability;
 pub use peer::Facts;
 pub use ports::{Clock, Delivery, Entropy, Extract, Failure, Message, Outgoing, Outlet, Ports};

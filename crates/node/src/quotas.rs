@@ -35,8 +35,8 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use quota::{Holds, Recent, Seed, Table};
 
-use crate::Handle;
-use crate::handle::Inner;
+use crate::Node;
+use crate::node::Inner;
 use crate::ports::Ports;
 
 pub use admin::{Applied, By, ChangeError};
@@ -232,7 +232,7 @@ pub struct Quotas<'a> {
     pub(crate) inner: &'a Arc<Inner>,
 }
 
-impl Handle {
+impl Node {
     /// Returns the node's quotas.
     pub fn quotas(&self) -> Quotas<'_> {
         Quotas { inner: &self.inner }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use journal::{Health, HealthChanges, Journal, SyncTimes};
 
-use crate::handle::Handle;
+use crate::node::Node;
 
 /// Time after which appends that wait for a free segment make the node unready, in nanoseconds.
 /// Compaction frees a segment in a fraction of it unless the disk stalls.
@@ -104,7 +104,7 @@ impl StorageState {
     }
 }
 
-impl Handle {
+impl Node {
     /// Returns the state of the storage; `None` for a node without storage.
     pub fn storage(&self) -> Option<StorageView> {
         let store = self.inner.store.as_ref()?;
@@ -205,7 +205,7 @@ impl Handle {
     }
 }
 
-/// The state at the last call of [`Handle::look_at_storage`].
+/// The state at the last call of [`Node::look_at_storage`].
 #[derive(Debug, Default)]
 pub struct StorageWatch {
     state: Option<StorageState>,

@@ -9,7 +9,7 @@ use journal::{Background, Journal, Line};
 use parking_lot::Mutex;
 
 use crate::{
-    Cast, Clock, Connection, Entropy, Facts, Failure, Handle, Limits, Message, Outgoing, Outlet,
+    Cast, Clock, Connection, Entropy, Facts, Failure, Limits, Message, Node, Outgoing, Outlet,
     Ports, Pushed, StoreOptions, Ticket,
 };
 
@@ -85,21 +85,21 @@ fn ports(unix_ms: u64) -> (Arc<HandClock>, Ports) {
 
 /// A node and its clock.
 pub(crate) struct World {
-    pub(crate) node: Handle,
+    pub(crate) node: Node,
     clock: Arc<HandClock>,
 }
 
 impl World {
     pub(crate) fn new(limits: Limits) -> Self {
         let (clock, ports) = ports(0);
-        let node = Handle::new(limits, ports);
+        let node = Node::new(limits, ports);
         Self { node, clock }
     }
 
     /// Creates a node whose wall clock shows `unix_ms`.
     pub(crate) fn at(unix_ms: u64) -> Self {
         let (clock, ports) = ports(unix_ms);
-        let node = Handle::new(Limits::default(), ports);
+        let node = Node::new(Limits::default(), ports);
         Self { node, clock }
     }
 
@@ -148,7 +148,7 @@ impl World {
         };
         let opened = Journal::open_stepped(Arc::new(disk.clone()), &journal_options).unwrap();
         let journal = Arc::new(opened.journal);
-        let node = Handle::with_journal(Limits::default(), ports, journal, options).unwrap();
+        let node = Node::with_journal(Limits::default(), ports, journal, options).unwrap();
         (Self { node, clock }, opened.line, opened.background)
     }
 

@@ -6,7 +6,7 @@
 //! journal's bytes: data in memory is returned at once, data on disk is read on another thread.
 //!
 //! Pending results are futures ([`Pending`], [`Durable`], [`Fetching`]) that may be dropped at any
-//! time. Timeouts are driven by [`Handle::sweep`].
+//! time. Timeouts are driven by [`Node::sweep`].
 //!
 //! Invariants: *acknowledged data survives any stop; readers see durable data only; a request that
 //! is answered with an error appended nothing.* In a topic with `telpher.durability=memory`,
@@ -49,8 +49,8 @@ mod watchers;
 
 use std::sync::Arc;
 
-use crate::Handle;
-use crate::handle::Inner;
+use crate::Node;
+use crate::node::Inner;
 
 pub use ::topics::groups::{
     Caller, Candidate, Described, Description, Join, Joined, Leaver, Mark, Protocol, Refused,
@@ -152,14 +152,14 @@ pub struct Topics {
     state: Arc<State>,
 }
 
-impl Handle {
-    /// Loads the stored topics and starts serving them. Call this once, before [`Handle::topics`];
+impl Node {
+    /// Loads the stored topics and starts serving them. Call this once, before [`Node::topics`];
     /// a node without storage has no topics.
     pub fn open_topics(&self, options: Options) -> Result<(), OpenError> {
         state::open(&self.inner, options)
     }
 
-    /// Returns the topics, or `None` before [`Handle::open_topics`].
+    /// Returns the topics, or `None` before [`Node::open_topics`].
     pub fn topics(&self) -> Option<Topics> {
         let state = self.inner.topics.get()?;
         Some(Topics {

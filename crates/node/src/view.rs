@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::handle::Handle;
+use crate::node::Node;
 use crate::ports::Names;
 
 /// A name and its subscribers.
@@ -59,7 +59,7 @@ pub struct ConnectionView {
     pub queued_bytes: usize,
 }
 
-impl Handle {
+impl Node {
     /// Adds the names of a listener with its own name table to the views. Only the first call has
     /// an effect.
     pub fn show_names_of(&self, door: Arc<dyn Names>) {

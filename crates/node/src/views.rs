@@ -48,7 +48,7 @@ pub use watch::{Changed, InboxWatch};
 
 use crate::conversations::Refusal;
 use crate::counters::Counter;
-use crate::handle::{Handle, Inner};
+use crate::node::{Inner, Node};
 use crate::store::Store;
 
 /// Extracts labels: calls back for each key and value in metadata. The format of metadata is known
@@ -114,7 +114,7 @@ pub struct Views<'a> {
     state: &'a ViewsState,
 }
 
-impl Handle {
+impl Node {
     /// Enables views. Only the first call has an effect.
     pub fn keep_views(&self, options: Options) {
         // `set` fails only on a second call.
@@ -157,8 +157,8 @@ impl Views<'_> {
         }
     }
 
-    fn handle(&self) -> Handle {
-        Handle {
+    fn handle(&self) -> Node {
+        Node {
             inner: self.inner.clone(),
         }
     }

@@ -37,7 +37,7 @@ pub use tend::Tended;
 pub(crate) use touched::Touched;
 
 use crate::conversations::{Pending, Refusal};
-use crate::handle::{Handle, Inner};
+use crate::node::{Inner, Node};
 use crate::ports::Caller;
 use crate::store::{Kind, Store, refusal};
 use crate::turn::SYSTEM_ORG;
@@ -119,7 +119,7 @@ pub struct DeadView {
     pub reason: String,
 }
 
-impl Handle {
+impl Node {
     /// Enables webhooks, with `caller` making the calls. Only the first call has an effect.
     pub fn keep_webhooks(&self, options: Options, caller: Arc<dyn Caller>) {
         let Some(store) = &self.inner.store else {

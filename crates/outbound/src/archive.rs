@@ -22,7 +22,7 @@ mod tls;
 use std::sync::Arc;
 use std::time::Duration;
 
-use node::Handle;
+use node::Node;
 use node::conversations::feed::Keep;
 
 use address::Address;
@@ -49,7 +49,7 @@ pub struct Options {
 /// Archives the events of the node's conversations while the returned future is polled, and serves
 /// reads of trimmed messages from the archive.
 pub fn keep(
-    node: &Handle,
+    node: &Node,
     options: Options,
 ) -> Result<impl Future<Output = ()> + Send + 'static, AddressError> {
     let address = Address::parse(&options.url)?;

@@ -8,7 +8,7 @@ use client::{Builder, Client};
 use edge::native::{Door, Options};
 use journal::disk::SimulatedDisk;
 use journal::{Journal, Line};
-use node::{Handle, Limits, Ports, StoreOptions, views};
+use node::{Limits, Node, Ports, StoreOptions, views};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
@@ -34,7 +34,7 @@ pub struct DurableNode {
 
 /// A run of the node.
 struct RunningNode {
-    handle: Handle,
+    handle: Node,
     tasks: [JoinHandle<()>; 3],
 }
 
@@ -55,7 +55,7 @@ impl DurableNode {
     }
 
     /// Returns the node as it is now.
-    pub fn handle(&self) -> &Handle {
+    pub fn handle(&self) -> &Node {
         &self.running.handle
     }
 
@@ -111,7 +111,7 @@ fn start(seed: u64, starts: u64, disk: &SimulatedDisk) -> RunningNode {
         ack_timeout: Duration::from_secs(2),
         ..StoreOptions::default()
     };
-    let handle = Handle::with_journal(Limits::default(), ports, journal, store)
+    let handle = Node::with_journal(Limits::default(), ports, journal, store)
         .expect("the directory can be read after a crash");
     handle.keep_views(views::Options {
         place: views::Place::Memory,
@@ -138,13 +138,13 @@ async fn sync(mut line: Line, mut dice: fastrand::Rng) {
 }
 
 /// Keeps the views up to date.
-async fn tend(handle: Handle) {
+async fn tend(handle: Node) {
     loop {
         tokio::time::sleep(TEND_INTERVAL).await;
         while handle.views().is_some_and(|views| views.tend() == Ok(true)) {}
     }
 }
 
-fn door(handle: &Handle) -> Door {
+fn door(handle: &Node) -> Door {
     Door::new(handle.clone(), Arc::new(edge::Open), Options::default())
 }

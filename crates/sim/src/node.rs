@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use client::{Builder, Client};
 use edge::native::{Door, Options};
-use node::{Handle, Limits, Ports};
+use node::{Limits, Ports};
 
 use crate::Network;
 use crate::world::{SimClock, SimEntropy};
@@ -12,7 +12,7 @@ use crate::world::{SimClock, SimEntropy};
 /// A node that runs on the current thread.
 pub struct Node {
     /// The node itself.
-    pub handle: Handle,
+    pub handle: node::Node,
     door: Door,
     network: Network,
 }
@@ -29,7 +29,7 @@ impl Node {
             clock: Arc::new(SimClock::start()),
             entropy: Arc::new(SimEntropy::new(seed)),
         };
-        let handle = Handle::new(limits, ports);
+        let handle = node::Node::new(limits, ports);
         let door = Door::new(handle.clone(), Arc::new(edge::Open), Options::default());
         tokio::spawn(edge::sweep(handle.clone()));
         Self {

@@ -2,12 +2,12 @@
 
 use std::fmt::Error;
 
-use node::{Handle, views, webhooks};
+use node::{Node, views, webhooks};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 
 /// Appends the metrics of the parts that the node has.
-pub(super) fn encode(node: &Handle, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+pub(super) fn encode(node: &Node, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     if let Some(views) = node.views() {
         encode_views(views.standing(), encoder)?;
     }

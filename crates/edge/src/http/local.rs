@@ -37,7 +37,7 @@ const PIECE_SIZE: usize = 256 << 10;
 /// The routes of a node for clients of other protocols.
 #[derive(Clone)]
 pub struct Local {
-    node: node::Handle,
+    node: node::Node,
     service: TowerToHyperService<Router>,
 }
 
@@ -74,7 +74,7 @@ pub struct Answer {
 
 impl Local {
     /// Creates the routes of `node`. Its metrics include `connections`.
-    pub fn new(node: node::Handle, gate: Arc<dyn Gate>, connections: Arc<Connections>) -> Self {
+    pub fn new(node: node::Node, gate: Arc<dyn Gate>, connections: Arc<Connections>) -> Self {
         let routes = super::routes(node.clone(), gate, connections);
         Self {
             node,

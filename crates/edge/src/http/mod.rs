@@ -69,7 +69,7 @@ use crate::gate::{Gate, Pass, Refused};
 /// State shared by all handlers.
 #[derive(Clone)]
 pub(crate) struct Shared {
-    pub(crate) node: node::Handle,
+    pub(crate) node: node::Node,
     gate: Arc<dyn Gate>,
     /// The listener's connections, whose limits apply to WebSockets, too.
     connections: Arc<Connections>,
@@ -96,7 +96,7 @@ impl Routes {
 struct Peer(IpAddr);
 
 /// Returns the routes of the HTTP API of `node`.
-pub fn routes(node: node::Handle, gate: Arc<dyn Gate>, connections: Arc<Connections>) -> Routes {
+pub fn routes(node: node::Node, gate: Arc<dyn Gate>, connections: Arc<Connections>) -> Routes {
     let shared = Shared {
         node,
         gate,

@@ -189,7 +189,7 @@ mod tests {
 
     use journal::Journal;
     use journal::disk::SimulatedDisk;
-    use node::{Clock, Entropy, Handle, Limits, Ports, StoreOptions};
+    use node::{Clock, Entropy, Limits, Node, Ports, StoreOptions};
 
     use super::*;
 
@@ -241,7 +241,7 @@ mod tests {
         };
         let journal = Arc::new(opened.journal);
         let kept = StoreOptions::default();
-        let node = Handle::with_journal(Limits::default(), ports, journal, kept).unwrap();
+        let node = Node::with_journal(Limits::default(), ports, journal, kept).unwrap();
         node.open_topics(node::topics::Options::default()).unwrap();
         let topics = node.topics().unwrap();
         let kept = credential(Hash::Sha256, "secret", b"salt", ITERATIONS);

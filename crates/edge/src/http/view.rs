@@ -1,16 +1,16 @@
 //! Agents and connections of the node as JSON, for HTTP and for the node's own agent.
 
-use node::{AgentView, ConnectionView, Handle, SubscriberView};
+use node::{AgentView, ConnectionView, Node, SubscriberView};
 use serde_json::{Value, json};
 
 /// Returns `{"agents": [...]}` in the order of the names.
-pub fn agents_json(node: &Handle) -> Value {
+pub fn agents_json(node: &Node) -> Value {
     let agents: Vec<_> = node.agents().into_iter().map(agent).collect();
     json!({ "agents": agents })
 }
 
 /// Returns `{"connections": [...]}`, oldest first.
-pub fn connections_json(node: &Handle) -> Value {
+pub fn connections_json(node: &Node) -> Value {
     let connections: Vec<_> = node.connections().into_iter().map(connection).collect();
     json!({ "connections": connections })
 }

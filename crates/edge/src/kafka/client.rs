@@ -191,7 +191,7 @@ impl Client {
         format!("/{}", address.trim_matches(['[', ']']))
     }
 
-    pub(super) fn node(&self) -> &node::Handle {
+    pub(super) fn node(&self) -> &node::Node {
         &self.door.node
     }
 

@@ -104,7 +104,7 @@ impl From<SocketAddr> for Place {
 /// The Kafka listener of one node. Cheap to clone.
 #[derive(Clone)]
 pub struct Door {
-    node: node::Handle,
+    node: node::Node,
     topics: Topics,
     gate: Arc<dyn Gate>,
     users: Arc<dyn Users>,
@@ -128,7 +128,7 @@ impl fmt::Debug for Door {
 impl Door {
     /// Returns a listener for the topics of `node`.
     pub fn new(
-        node: node::Handle,
+        node: node::Node,
         topics: Topics,
         gate: Arc<dyn Gate>,
         users: Arc<dyn Users>,

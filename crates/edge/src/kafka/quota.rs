@@ -33,7 +33,7 @@ impl Charge {
 /// Checks whether a client is halted, also while one of its requests waits.
 #[derive(Clone)]
 pub(super) struct HaltCheck {
-    node: node::Handle,
+    node: node::Node,
     /// The principal that is charged and halted, if the client is admitted.
     principal: Option<Principal>,
 }

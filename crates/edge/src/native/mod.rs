@@ -50,14 +50,14 @@ impl Default for Options {
 /// The native listener of one node. Cheap to clone.
 #[derive(Clone)]
 pub struct Door {
-    node: node::Handle,
+    node: node::Node,
     gate: Arc<dyn Gate>,
     options: Options,
 }
 
 impl Door {
     /// Returns a listener for `node`.
-    pub fn new(node: node::Handle, gate: Arc<dyn Gate>, options: Options) -> Self {
+    pub fn new(node: node::Node, gate: Arc<dyn Gate>, options: Options) -> Self {
         Self {
             node,
             gate,

@@ -22,7 +22,7 @@ pub(super) struct NativeOutlet {
     /// Messages are refused while more than this number of bytes is queued.
     queue_size_max: usize,
     /// The node, whose counters count clients that do not read.
-    node: node::Handle,
+    node: node::Node,
     /// The reason why the node closes the connection, once it does.
     dismissal: OnceLock<Farewell>,
 }
@@ -77,7 +77,7 @@ fn key(to: &Name, method: &Arc<str>) -> (usize, usize) {
 }
 
 impl NativeOutlet {
-    pub(super) fn new(sink: Arc<dyn Sink>, queue_size_max: usize, node: node::Handle) -> Self {
+    pub(super) fn new(sink: Arc<dyn Sink>, queue_size_max: usize, node: node::Node) -> Self {
         Self {
             outbox: Outbox::new(sink),
             routes: Mutex::default(),

@@ -40,7 +40,7 @@ pub(super) struct Owner {
 
 /// The quota requests of one connection; see the module's documentation.
 pub(super) struct Quota {
-    node: node::Handle,
+    node: node::Node,
     owner: Owner,
     desk: Desk,
     costs: Vec<Cost>,
@@ -51,7 +51,7 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    pub(super) fn new(node: node::Handle, owner: Owner) -> Self {
+    pub(super) fn new(node: node::Node, owner: Owner) -> Self {
         Self {
             node,
             owner,

@@ -27,13 +27,13 @@ const END: u64 = u64::MAX;
 
 /// The topic requests of one connection; see the module's documentation.
 pub(super) struct TopicsOf {
-    node: node::Handle,
+    node: node::Node,
     appends: Appends,
     readers: Readers,
 }
 
 impl TopicsOf {
-    pub(super) fn new(node: node::Handle) -> Self {
+    pub(super) fn new(node: node::Node) -> Self {
         Self {
             node,
             appends: Appends::default(),
@@ -229,7 +229,7 @@ impl BoundPartition {
         }
     }
 
-    fn reader(&self, node: &node::Handle, from: u64) -> Option<Reader> {
+    fn reader(&self, node: &node::Node, from: u64) -> Option<Reader> {
         Reader::open(node, self.topic.clone(), self.partition, from)
     }
 }

@@ -1,13 +1,13 @@
 //! Metrics of the SLIM listener in addition to the node's counters.
 
-use node::Handle;
+use node::Node;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 
 /// Encodes the messages without a subscriber, by name. These names are bounded in number; native
 /// names are not, and `telpher agents` shows them.
 pub(crate) fn encode_metrics(
-    node: &Handle,
+    node: &Node,
     encoder: &mut DescriptorEncoder<'_>,
 ) -> Result<(), std::fmt::Error> {
     let Some(names) = node.names() else {

@@ -83,7 +83,7 @@ impl Default for Options {
 /// The SLIM listener of one node. Cheap to clone.
 #[derive(Clone)]
 pub struct Door {
-    node: node::Handle,
+    node: node::Node,
     gate: Arc<dyn Gate>,
     options: Arc<Options>,
     exchange: Arc<Exchange>,
@@ -92,7 +92,7 @@ pub struct Door {
 
 impl Door {
     /// Returns a listener for `node`.
-    pub fn new(node: node::Handle, gate: Arc<dyn Gate>, options: Options) -> Self {
+    pub fn new(node: node::Node, gate: Arc<dyn Gate>, options: Options) -> Self {
         let exchange = Arc::new(Exchange::new());
         node.show_names_of(exchange.clone());
         Self {

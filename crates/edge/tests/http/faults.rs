@@ -102,7 +102,7 @@ async fn a_node_that_keeps_nothing_has_no_conversations() {
         clock: std::sync::Arc::new(crate::ManualClock::default()),
         entropy: std::sync::Arc::new(crate::Counting(1.into())),
     };
-    let node = node::Handle::new(node::Limits::default(), ports);
+    let node = node::Node::new(node::Limits::default(), ports);
     let address = crate::serve(&node).await;
     let answer = crate::client::ask(address, "GET", PATH, &[], b"").await;
     answer.problem(501, "unsupported");

@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use journal::Journal;
 use journal::disk::{Disk, SimulatedDisk};
-use node::{Handle, Limits, Ports, StoreOptions};
+use node::{Limits, Node, Ports, StoreOptions};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -48,7 +48,7 @@ pub(crate) use counting::Counting;
 
 /// A node that keeps conversations, and its door.
 pub(crate) struct Door {
-    pub(crate) node: Handle,
+    pub(crate) node: Node,
     pub(crate) disk: SimulatedDisk,
     pub(crate) address: SocketAddr,
     clock: Arc<ManualClock>,
@@ -102,7 +102,7 @@ impl Door {
             entropy: Arc::new(Counting(AtomicU64::new(start << 32))),
         };
         let journal = Arc::new(journal);
-        let node = Handle::with_journal(Limits::default(), ports, journal, options).unwrap();
+        let node = Node::with_journal(Limits::default(), ports, journal, options).unwrap();
         node.open_topics(node::topics::Options::default()).unwrap();
         node.keep_views(views::options());
         let limits = node.conversations().unwrap().options().limits;
@@ -191,7 +191,7 @@ impl Door {
     }
 }
 
-async fn serve(node: &Handle) -> SocketAddr {
+async fn serve(node: &Node) -> SocketAddr {
     serve_routes(edge::http::routes(
         node.clone(),
         Arc::new(edge::Open),

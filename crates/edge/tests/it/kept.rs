@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use journal::disk::{Disk, SimulatedDisk};
 use journal::{Background, Journal, Line};
-use node::{Clock, Handle, Limits, StoreOptions};
+use node::{Clock, Limits, Node, StoreOptions};
 use wire::{Cast, Correlation, Flags, Key, Kind, Payload, Stored};
 
 use crate::agent::{Agent, Frame, tag};
@@ -110,7 +110,7 @@ fn start(
     let opened = Journal::open_stepped(disk, &journal_options).unwrap();
     let (limits, ports) = (Limits::default(), ports(&clock));
     let journal = Arc::new(opened.journal);
-    let node = Handle::with_journal(limits, ports, journal.clone(), options).unwrap();
+    let node = Node::with_journal(limits, ports, journal.clone(), options).unwrap();
     let bench = Bench::of(node, clock, edge::native::Options::default());
     (bench, opened.line, opened.background, journal)
 }

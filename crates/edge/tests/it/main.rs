@@ -26,7 +26,7 @@ mod topics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use node::{Handle, Limits, Ports};
+use node::{Limits, Node, Ports};
 
 pub(crate) use agent::Agent;
 pub(crate) use clock::ManualClock;
@@ -47,7 +47,7 @@ fn ports(clock: &Arc<ManualClock>) -> Ports {
 
 /// A node, its clock, and a door to it.
 pub(crate) struct Bench {
-    pub(crate) node: Handle,
+    pub(crate) node: Node,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) door: edge::native::Door,
 }
@@ -59,11 +59,11 @@ impl Bench {
 
     pub(crate) fn with(limits: Limits, options: edge::native::Options) -> Self {
         let clock = Arc::new(ManualClock::default());
-        let node = Handle::new(limits, ports(&clock));
+        let node = Node::new(limits, ports(&clock));
         Self::of(node, clock, options)
     }
 
-    fn of(node: Handle, clock: Arc<ManualClock>, options: edge::native::Options) -> Self {
+    fn of(node: Node, clock: Arc<ManualClock>, options: edge::native::Options) -> Self {
         let door = edge::native::Door::new(node.clone(), Arc::new(edge::Open), options);
         Self { node, clock, door }
     }

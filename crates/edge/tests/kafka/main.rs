@@ -34,7 +34,7 @@ use journal::disk::SimulatedDisk;
 use journal::{Background, Journal, Line};
 use node::ports::offload::{Offload, Overloaded, Work};
 use node::topics::{Hash, User};
-use node::{Clock, Handle, Limits, Ports, StoreOptions};
+use node::{Clock, Limits, Node, Ports, StoreOptions};
 
 pub(crate) use client::Client;
 use clock::ManualClock;
@@ -42,7 +42,7 @@ use counting::Counting;
 
 /// A node, and its Kafka door.
 pub(crate) struct Bench {
-    pub(crate) node: Handle,
+    pub(crate) node: Node,
     pub(crate) disk: SimulatedDisk,
     line: Line,
     background: Background,
@@ -107,7 +107,7 @@ impl Bench {
         };
         let (limits, kept) = (Limits::default(), StoreOptions::default());
         let journal = Arc::new(opened.journal);
-        let node = Handle::with_journal(limits, ports, journal, kept).unwrap();
+        let node = Node::with_journal(limits, ports, journal, kept).unwrap();
         node.open_topics(topics).unwrap();
         let topics = node.topics().unwrap();
         let users = users.unwrap_or_else(|| Arc::new(topics.clone()));

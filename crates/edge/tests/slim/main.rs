@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use edge::Gate;
 use edge::slim::{Door, Options};
-use node::{Clock, Counter, Handle, Limits, Ports};
+use node::{Clock, Counter, Limits, Node, Ports};
 use tokio::net::TcpListener;
 
 pub(crate) use agent::Agent;
@@ -47,7 +47,7 @@ impl Clock for Running {
 
 /// A node with a SLIM door on a free port.
 pub(crate) struct Bench {
-    pub(crate) node: Handle,
+    pub(crate) node: Node,
     pub(crate) door: Door,
     pub(crate) address: SocketAddr,
     /// The connections, in the order in which they came.
@@ -113,7 +113,7 @@ impl Bench {
             clock: Arc::new(Running(started)),
             entropy: Arc::new(Counting(AtomicU64::new(0x0001_0000_0000_0000))),
         };
-        let node = Handle::new(limits, ports);
+        let node = Node::new(limits, ports);
         let door = Door::new(node.clone(), gate, options);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

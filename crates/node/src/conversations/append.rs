@@ -12,7 +12,7 @@ use super::slot::{Room, Slot};
 use super::write::{Accompanying, AppendedMessage, Ending, Scratch, Writer, with_scratch};
 use super::{Conversations, Details, Pending, Refusal, check_name};
 use crate::counters::Counter;
-use crate::handle::Inner;
+use crate::node::Inner;
 use crate::store::{Reach, Store};
 
 /// Messages to append, all or none.

@@ -16,7 +16,7 @@ use journal::{AppendError, Appended, Guard, ShardId, StreamId, Ticket};
 use super::drafts::Open;
 use super::slot::{Room, Slot};
 use super::{Refusal, Rooms};
-use crate::handle::Inner;
+use crate::node::Inner;
 use crate::store::{Kind, Location, Store, refusal};
 
 /// The stream of a shard's log.

@@ -22,7 +22,7 @@ use super::view::Streaming;
 use super::write::Ending;
 use super::{Conversations, Pending, Refusal, check_name};
 use crate::counters::Counter;
-use crate::handle::Inner;
+use crate::node::Inner;
 use crate::store::{Location, Reach, Store, refusal};
 
 /// Assembles a message from a draft's chunks, whose format the node does not know.

@@ -13,7 +13,7 @@ use model::Name;
 use super::slot::{Room, RoomGuard, Slot, Stage, loaded};
 use super::unsynced::Unsynced;
 use super::{Conversations, Refusal, state_of};
-use crate::handle::Inner;
+use crate::node::Inner;
 use crate::store::{Kind, Location, Reach, Store};
 
 /// Time after which an unused conversation is unloaded, in nanoseconds.

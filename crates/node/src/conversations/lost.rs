@@ -7,7 +7,7 @@ use conversations::draft::{Draft, lost_status};
 use super::Refusal;
 use super::drafts::{Assemble, Finished, Open};
 use super::slot::Room;
-use crate::handle::{Handle, Inner};
+use crate::node::{Inner, Node};
 use crate::store::Store;
 
 impl Store {
@@ -46,7 +46,7 @@ fn lines(draft: &Draft) -> impl Iterator<Item = &[u8]> {
     lines.map(|line| &line[..line.len() - 1])
 }
 
-impl Handle {
+impl Node {
     /// Enables drafts, and sets the assembler of messages for drafts whose authors are gone. Drafts
     /// that were open when the node stopped become messages now; returns their number. Only the
     /// first call sets the assembler.

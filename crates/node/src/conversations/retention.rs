@@ -4,7 +4,7 @@
 //! configured number of messages is retained, and not many more for long.
 
 use super::slot::Room;
-use crate::handle::Inner;
+use crate::node::Inner;
 use crate::store::{Location, Store};
 
 impl Store {

@@ -20,8 +20,8 @@ use super::read::Place;
 use super::slot::{Room, Slot};
 use super::view::check_alive;
 use super::{Conversations, Refusal};
-use crate::handle::Inner;
 use crate::later::Later;
+use crate::node::Inner;
 use crate::ports::archive::Reading;
 use crate::store::{DIRECTORY, Location, Reach, Store};
 

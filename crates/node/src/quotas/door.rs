@@ -24,7 +24,7 @@ use super::take::Turn as Whose;
 use crate::access::Principal;
 use crate::connection::Connection;
 use crate::durable::Durable;
-use crate::handle::Inner;
+use crate::node::Inner;
 use crate::ports::Failure;
 use crate::turn::Turn;
 

@@ -11,7 +11,7 @@ use std::task::Waker;
 use parking_lot::Mutex;
 
 use super::Quotas;
-use crate::handle::Inner;
+use crate::node::Inner;
 
 /// Number of events kept for slow watchers.
 const EVENTS_MAX: usize = 4_096;

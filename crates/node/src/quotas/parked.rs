@@ -18,7 +18,7 @@ use super::desk::Desk;
 use super::elsewhere::Running;
 use super::outcome::{Outcome, Take, Taken};
 use super::take::Turn;
-use crate::handle::Inner;
+use crate::node::Inner;
 
 /// The key of a queue: the limit, and the cell's prefix in text form.
 type Cell = (LimitId, Box<str>);

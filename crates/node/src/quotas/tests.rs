@@ -21,7 +21,7 @@ use super::{
     Begun, By, Desk, Durable, Options, Outcome, Requester, SettleOutcome, Take, Taken, Written,
 };
 use crate::testing::World;
-use crate::{Handle, StoreOptions};
+use crate::{Node, StoreOptions};
 
 const BY: By<'static> = By {
     who: "root",
@@ -122,7 +122,7 @@ impl OnDisk {
         Self::start_at(disk, starts + 1, limits, unix_ms)
     }
 
-    fn node(&self) -> &Handle {
+    fn node(&self) -> &Node {
         &self.world.node
     }
 
@@ -134,12 +134,12 @@ impl OnDisk {
     }
 }
 
-fn take(node: &Handle, subject: &str, costs: &[Cost]) -> Taken {
+fn take(node: &Node, subject: &str, costs: &[Cost]) -> Taken {
     take_with(node, subject, costs, None, None)
 }
 
 fn take_with(
-    node: &Handle,
+    node: &Node,
     subject: &str,
     costs: &[Cost],
     hold: Option<Duration>,
@@ -165,13 +165,13 @@ fn decided(begun: Begun) -> Taken {
 }
 
 /// Takes one request and returns whether it is admitted.
-fn is_admitted(node: &Handle, subject: &str) -> bool {
+fn is_admitted(node: &Node, subject: &str) -> bool {
     let taken = take(node, subject, &[(Unit::REQUESTS, 1)]);
     matches!(taken.outcome, Outcome::Admitted { .. })
 }
 
 /// Takes `count` requests, which must be admitted.
-fn spend(node: &Handle, subject: &str, count: u64) {
+fn spend(node: &Node, subject: &str, count: u64) {
     let taken = take(node, subject, &[(Unit::REQUESTS, count)]);
     assert!(
         matches!(taken.outcome, Outcome::Admitted { .. }),
@@ -179,12 +179,12 @@ fn spend(node: &Handle, subject: &str, count: u64) {
     );
 }
 
-fn drain(node: &Handle, subject: &str) -> u64 {
+fn drain(node: &Node, subject: &str) -> u64 {
     (0..).find(|_| !is_admitted(node, subject)).unwrap()
 }
 
 /// Returns the credit left, by limit.
-fn left(node: &Handle, subject: &str) -> Vec<i128> {
+fn left(node: &Node, subject: &str) -> Vec<i128> {
     let mut desk = Desk::new();
     let asked = node
         .quotas()

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use recordbatch::{Builder, Template};
 
-use crate::Handle;
+use crate::Node;
 use crate::topics::{Placed, ProduceError, Topic, Topics, Unconfirmed, partition_of};
 
 /// A record to append.
@@ -104,7 +104,7 @@ const RECORD_AROUND: usize = 5 + 1 + 10 + 5 + 5 + 5 + 5;
 /// Maximum size of the two lengths of a header.
 const HEADER_AROUND: usize = 5 + 5;
 
-impl Handle {
+impl Node {
     /// Appends records to a topic.
     pub fn append_records(
         &self,
@@ -137,7 +137,7 @@ struct BatchBuilders {
 }
 
 impl BatchBuilders {
-    fn new(node: &Handle, topic: &Topic) -> Self {
+    fn new(node: &Node, topic: &Topic) -> Self {
         let ports = &node.inner.ports;
         let about = topic.about();
         Self {

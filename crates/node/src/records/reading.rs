@@ -25,7 +25,7 @@ use recordbatch::{
 };
 
 use super::unpacked::{Key, Lease, Reservation, UNPACKED_SIZE_MAX};
-use crate::Handle;
+use crate::Node;
 use crate::later::Later;
 use crate::topics::{
     Ask, FetchError, FetchLimits, Fetched, Fetching, Isolation, Storage, Topic, Topics,
@@ -36,7 +36,7 @@ const FETCH_SIZE: usize = 256 << 10;
 
 /// A reader of one partition, starting at an offset.
 pub struct Reader {
-    node: Handle,
+    node: Node,
     topics: Topics,
     topic: Arc<Topic>,
     partition: u32,
@@ -123,7 +123,7 @@ struct AbortedTransactions {
 
 impl Reader {
     /// Opens a reader of a partition at an offset; `None` if the node has no topics.
-    pub fn open(node: &Handle, topic: Arc<Topic>, partition: u32, from: u64) -> Option<Self> {
+    pub fn open(node: &Node, topic: Arc<Topic>, partition: u32, from: u64) -> Option<Self> {
         Some(Self {
             node: node.clone(),
             topics: node.topics()?,

@@ -10,7 +10,7 @@ use model::{ErrorCode, Name};
 use super::Store;
 use super::directory::{Kind, Location};
 use super::mailbox::State;
-use crate::handle::{Handle, Inner};
+use crate::node::{Inner, Node};
 
 /// A mailbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ pub struct Stored {
 /// An error of an administrative request: a code and a text.
 pub type AdminError = (ErrorCode, String);
 
-impl Handle {
+impl Node {
     /// Returns the mailboxes with that name prefix after the name `after`, in order.
     pub fn mailboxes(
         &self,

@@ -19,7 +19,7 @@ use super::Store;
 use super::directory::Kind;
 use super::load::loaded;
 use super::mailbox::State;
-use crate::handle::Handle;
+use crate::node::Node;
 
 /// The backlog of one mailbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ impl Index {
     }
 }
 
-impl Handle {
+impl Node {
     /// Returns the backlog of all mailboxes, and lists at most `limit` of them by name. May read
     /// from disk: call it only on threads that may block.
     pub fn backlog(&self, limit: usize) -> Backlog {

@@ -13,8 +13,8 @@ use super::load::loaded;
 use super::lookup::WriteLookup;
 use super::mailbox::{Instance, Slot, State};
 use crate::counters::Counter;
-use crate::handle::Inner;
 use crate::lane::Caller;
+use crate::node::Inner;
 use crate::peer::{Peer, PushOutcome};
 use crate::ports::{Delivery, Message, Outgoing};
 

@@ -13,7 +13,7 @@ use journal::StreamId;
 
 use super::Store;
 use super::directory::{Kind, Location};
-use crate::handle::Inner;
+use crate::node::Inner;
 
 /// Duration of a round over all mailboxes, in nanoseconds.
 const ROUND_NS: u64 = 3_600_000_000_000;

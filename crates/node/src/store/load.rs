@@ -15,8 +15,8 @@ use super::mailbox::{Slot, Stage, State};
 use super::restore::{LoadError, Reach};
 use super::write::{Deferred, Refusal, WriteOutcome};
 use crate::counters::Counter;
-use crate::handle::Inner;
 use crate::later::Later;
+use crate::node::Inner;
 use crate::peer::Peer;
 use crate::ports::offload::Overloaded;
 

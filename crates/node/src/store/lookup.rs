@@ -16,7 +16,7 @@ use super::load::loaded;
 use super::mailbox::{Fetched, Slot, State};
 use super::restore::Reach;
 use crate::counters::Counter;
-use crate::handle::Inner;
+use crate::node::Inner;
 
 /// Size of one read of a mailbox's stream.
 const CHUNK: ReadLimit = ReadLimit {

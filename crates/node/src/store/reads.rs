@@ -11,8 +11,8 @@ use routing::Ticket;
 use super::directory::Location;
 use super::raw::{Range, Read, Refusal};
 use super::restore::Reach;
-use crate::handle::Inner;
 use crate::later::Later;
+use crate::node::Inner;
 use crate::ports::offload::Overloaded;
 use crate::turn::Turn;
 

@@ -8,7 +8,7 @@ use model::{ErrorCode, Name};
 use super::directory::{Kind, Location};
 use super::mailbox::{Fetched, Instance, Methods, Progress, State};
 use super::{Store, unreadable};
-use crate::handle::Inner;
+use crate::node::Inner;
 
 /// Size of one read of a mailbox's stream.
 const CHUNK: ReadLimit = ReadLimit {

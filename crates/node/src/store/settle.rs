@@ -7,7 +7,7 @@ use super::Store;
 use super::answers::DueEntry;
 use super::directory::Kind;
 use super::mailbox::Slot;
-use crate::handle::Inner;
+use crate::node::Inner;
 use crate::peer::Peer;
 use crate::turn::Turn;
 

@@ -12,7 +12,7 @@ use model::{ErrorCode, Name};
 use super::Store;
 use super::admin::{AdminError, StreamView};
 use super::directory::{Kind, Location};
-use crate::handle::Handle;
+use crate::node::Node;
 
 /// The retention of raw streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl StreamRetention {
     }
 }
 
-impl Handle {
+impl Node {
     /// Deletes the records of a stream before an offset, or all if the stream ends before it.
     /// Blocks until the deletion is on disk.
     pub fn trim_stream(&self, name: &str, before: u64) -> Result<StreamView, AdminError> {

@@ -7,7 +7,7 @@ use journal::Status;
 use super::Store;
 use super::hand_out::NOBODY;
 use super::mailbox::{Slot, Stage, State};
-use crate::handle::Inner;
+use crate::node::Inner;
 
 /// Time without use after which a mailbox is unloaded, in nanoseconds.
 const IDLE_NS: u64 = 10_000_000_000;

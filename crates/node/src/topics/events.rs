@@ -24,7 +24,7 @@ use super::offsets::{Located, PartitionView};
 use super::pending::Pending;
 use super::state::Topic;
 use super::{TopicRef, Topics};
-use crate::Handle;
+use crate::Node;
 use crate::conversations::feed::{
     Batch as FeedBatch, BatchLimit as FeedLimit, Partition as FeedPartition,
     Partitions as FeedPartitions, Reach as Extent, Row,
@@ -105,8 +105,8 @@ impl Topics {
         }
     }
 
-    fn handle(&self) -> Handle {
-        Handle {
+    fn handle(&self) -> Node {
+        Node {
             inner: self.inner.clone(),
         }
     }

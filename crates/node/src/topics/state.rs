@@ -17,7 +17,7 @@ use super::events::{EventTopics, Events};
 use super::partition::{Leading, Rules, Slot};
 use super::tend::Looks;
 use super::{Options, TopicRef, groups, loading, users};
-use crate::handle::Inner;
+use crate::node::Inner;
 use crate::store::{Kind, Location, Store};
 
 /// The stored topics cannot be used.
@@ -165,7 +165,7 @@ pub(super) struct Writing {
 /// The shard of the catalogue, equal to that of the directory.
 const SHARD: ShardId = crate::store::DIRECTORY.0;
 
-/// Loads the stored topics; see [`crate::Handle::open_topics`].
+/// Loads the stored topics; see [`crate::Node::open_topics`].
 pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError> {
     let Some(store) = &inner.store else {
         return Ok(());

@@ -60,7 +60,7 @@ impl Entropy for Counted {
 
 /// A node, its disk and its clock.
 struct World {
-    node: Handle,
+    node: Node,
     topics: Topics,
     line: Line,
     background: Background,
@@ -95,7 +95,7 @@ impl World {
         };
         let journal = Arc::new(opened.journal);
         let store = StoreOptions::default();
-        let node = Handle::with_journal(Limits::default(), ports, journal, store).unwrap();
+        let node = Node::with_journal(Limits::default(), ports, journal, store).unwrap();
         node.open_topics(options.clone()).unwrap();
         let mut world = Self {
             topics: node.topics().unwrap(),

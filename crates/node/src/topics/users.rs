@@ -11,7 +11,7 @@ use super::Topics;
 use super::error::{Storage, UserChangeError};
 use super::pending::Pending;
 use super::state::OpenError;
-use crate::Handle;
+use crate::Node;
 use crate::counters::Counter;
 use crate::store::{Kind, Location, Store};
 
@@ -161,7 +161,7 @@ impl Topics {
     }
 
     fn send_away(&self, name: &str) {
-        let node = Handle {
+        let node = Node {
             inner: self.inner.clone(),
         };
         let now = self.user(name);

@@ -15,7 +15,7 @@ use super::inbox::Line;
 use super::scope::Scope;
 use super::{Views, ViewsState};
 use crate::conversations::Refusal;
-use crate::handle::{Handle, Inner};
+use crate::node::{Inner, Node};
 
 /// Maximum number of changed conversations that a watcher holds; beyond it, the whole inbox counts
 /// as changed.
@@ -150,7 +150,7 @@ impl InboxWatch {
                 .into_iter()
                 .collect()
         };
-        let handle = Handle {
+        let handle = Node {
             inner: self.inner.clone(),
         };
         let Some(views) = handle.views() else {

@@ -13,7 +13,7 @@ use model::Name;
 use super::agent::{CancelSignal, FailedCall, FailureOutcome};
 use crate::conversations::{ContextRead, Pending, Refusal, answered_by, delivery_id};
 use crate::counters::Counter;
-use crate::handle::{Handle, Inner};
+use crate::node::{Inner, Node};
 
 /// A webhook call. Dropping it without reporting an outcome counts as a failure.
 pub struct Call {
@@ -181,8 +181,8 @@ impl Call {
         touched.wake();
     }
 
-    fn node(&self) -> Handle {
-        Handle {
+    fn node(&self) -> Node {
+        Node {
             inner: self.inner.clone(),
         }
     }

@@ -13,7 +13,7 @@ use super::agent::{Agent, CancelSignal};
 use super::{Call, Webhooks, nothing};
 use crate::conversations::{Change, Look, Refusal};
 use crate::counters::Counter;
-use crate::handle::Handle;
+use crate::node::Node;
 use crate::store::Kind;
 
 /// Maximum number of conversations processed per step.
@@ -93,7 +93,7 @@ impl Webhooks<'_> {
         if wanted.is_empty() {
             return None;
         }
-        let node = Handle {
+        let node = Node {
             inner: self.inner.clone(),
         };
         let views = node.views()?;
@@ -139,7 +139,7 @@ impl Webhooks<'_> {
     }
 
     fn look(&self, conversation: u64) -> Result<Option<Look>, Refusal> {
-        let node = Handle {
+        let node = Node {
             inner: self.inner.clone(),
         };
         let conversations = node.conversations().ok_or_else(nothing)?;
@@ -189,7 +189,7 @@ impl Webhooks<'_> {
             who: who.to_owned(),
             seq,
         };
-        let node = Handle {
+        let node = Node {
             inner: self.inner.clone(),
         };
         let conversations = node.conversations().ok_or_else(nothing)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use node::Handle;
+use node::Node;
 use node::conversations::Conversations;
 use node::conversations::feed::{Batch, BatchLimit, Keep, Partition, Partitions};
 use tokio::time::Instant;
@@ -39,7 +39,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The writing task of the archive; see the module documentation.
 pub(super) struct Feeder {
-    node: Handle,
+    node: Node,
     address: Address,
     options: Options,
     shared: Arc<Shared>,
@@ -59,12 +59,7 @@ struct Pass {
 }
 
 impl Feeder {
-    pub(super) fn new(
-        node: Handle,
-        address: Address,
-        options: Options,
-        shared: Arc<Shared>,
-    ) -> Self {
+    pub(super) fn new(node: Node, address: Address, options: Options, shared: Arc<Shared>) -> Self {
         Self {
             node,
             address,
@@ -298,7 +293,7 @@ impl Feeder {
 }
 
 fn trim(
-    node: &Handle,
+    node: &Node,
     numbers: &BTreeSet<u64>,
     keep: &Keep,
     next: &BTreeMap<u64, u64>,
@@ -312,7 +307,7 @@ fn trim(
     Ok(trimmed)
 }
 
-fn conversations_of(node: &Handle) -> Result<Conversations<'_>, Failure> {
+fn conversations_of(node: &Node) -> Result<Conversations<'_>, Failure> {
     let nothing = || Failure::Node("this node has no storage".to_owned());
     node.conversations().ok_or_else(nothing)
 }

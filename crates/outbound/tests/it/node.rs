@@ -10,7 +10,7 @@ use model::{ErrorCode, Name};
 use node::conversations::feed::{Keep, Partitions};
 use node::conversations::{Batch, NewMessage, Page, Side};
 use node::ports::archive::ArchiveView;
-use node::{Clock, Entropy, Handle, Limits, Ports, StoreOptions};
+use node::{Clock, Entropy, Limits, Ports, StoreOptions};
 use outbound::archive::{self, Options};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -71,7 +71,7 @@ pub(crate) fn options(url: String) -> Options {
 
 /// A node. When it is dropped, events not yet archived stay unarchived.
 pub(crate) struct Node {
-    pub(crate) handle: Handle,
+    pub(crate) handle: node::Node,
     /// Stops the archive task.
     _runtime: Runtime,
 }
@@ -94,7 +94,7 @@ impl Node {
         let (journal, _) = Journal::open(disk, &journal_options, move || world.unix_ms()).unwrap();
         let store = StoreOptions::default();
         let handle =
-            Handle::with_journal(Limits::default(), ports, Arc::new(journal), store).unwrap();
+            node::Node::with_journal(Limits::default(), ports, Arc::new(journal), store).unwrap();
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().unwrap();
         runtime.spawn(archive::keep(&handle, options).unwrap());

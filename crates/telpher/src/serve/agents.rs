@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use client::{Bytes, CallError as ClientError, Client, Retry};
-use node::Handle;
+use node::Node;
 use node::config::Config;
 use node::ports::caller::{Body, CallError, Caller, Calling, Request, Response, Target};
 use node::webhooks::{Options, WebhookSettings};
@@ -19,7 +19,7 @@ const METHOD: &str = "conversation";
 
 /// Starts webhooks. The returned future makes the calls.
 pub(super) fn start(
-    node: &Handle,
+    node: &Node,
     client: &Client,
     config: &Config,
 ) -> Result<impl Future<Output = ()> + Send + use<>, Failure> {

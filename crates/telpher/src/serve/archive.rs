@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use node::Handle;
+use node::Node;
 use node::config::Config;
 use node::conversations::feed::Keep;
 use outbound::archive::{self, Options};
@@ -12,7 +12,7 @@ use crate::failure::{Exit, Failure};
 /// Returns the task that writes the archive; `None` if no archive is configured. The database may
 /// be unreachable at the start; the task writes to it once it is reachable.
 pub(super) fn start(
-    node: &Handle,
+    node: &Node,
     config: &Config,
 ) -> Result<Option<impl Future<Output = ()> + Send + 'static>, Failure> {
     let Some(options) = options(config) else {

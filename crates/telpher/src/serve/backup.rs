@@ -14,7 +14,7 @@ use journal::backup::{self, Copied};
 use journal::disk::{Disk as _, RealDisk};
 use journal::{Health, Journal};
 use model::ErrorCode;
-use node::Handle;
+use node::Node;
 use node::access::Principal;
 use node::ports::Disk as _;
 use node::tokens::FILE_NAME;
@@ -49,7 +49,7 @@ pub(super) struct Source {
 }
 
 /// Adds the method to the agent.
-pub(super) fn method(server: Server, node: &Handle, source: Source) -> Server {
+pub(super) fn method(server: Server, node: &Node, source: Source) -> Server {
     let node = node.clone();
     server.handle("backup", move |request: Request| {
         let source = source.clone();

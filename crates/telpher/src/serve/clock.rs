@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use node::Handle;
+use node::Node;
 
 /// Time between two comparisons of the wall clock with the node's monotonic clock.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Adjusts budgets to steps of the wall clock, for ever.
-pub(super) async fn follow(node: Handle) {
+pub(super) async fn follow(node: Node) {
     loop {
         tokio::time::sleep(INTERVAL).await;
         if let Some(step) = node.quotas().follow_clock() {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use edge::Gate;
 use edge::kafka::{Door, Options, Place};
-use node::Handle;
+use node::Node;
 use node::config::Config;
 
 use crate::failure::{Exit, Failure};
 
 /// Opens the topics and creates their listener; `None` for a node without a journal.
 pub(super) fn open(
-    node: &Handle,
+    node: &Node,
     gate: Arc<dyn Gate>,
     config: &Config,
 ) -> Result<Option<Door>, Failure> {

@@ -103,7 +103,7 @@ impl BoundListeners {
         tls: Option<Arc<rustls::ServerConfig>>,
         protocols: Protocols,
         workers: Arc<Workers>,
-        node: node::Handle,
+        node: node::Node,
         gate: Arc<dyn Gate>,
         budget: &SocketBudget,
     ) -> OpenListeners {

@@ -3,7 +3,7 @@
 use client::{Fault, Request, Server};
 use model::{ErrorCode, Name};
 use node::access::Principal;
-use node::{AdminError, Handle, MailboxView, MessageView, Part, StreamView};
+use node::{AdminError, MailboxView, MessageView, Node, Part, StreamView};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ pub(crate) struct RetryDeadLetters {
 }
 
 /// Adds the methods to the agent.
-pub(super) fn methods(server: Server, node: &Handle) -> Server {
+pub(super) fn methods(server: Server, node: &Node) -> Server {
     let server = method(server, node, "mailboxes", |node, names: ListNames| {
         let limit = names.limit.min(LIMIT_MAX);
         let views = node.mailboxes(&names.prefix, &names.after, limit)?;
@@ -136,9 +136,9 @@ impl OfMailbox for RetryDeadLetters {
 /// Adds a method for clients that may use the mailbox's name.
 fn managed<A: OfMailbox>(
     server: Server,
-    node: &Handle,
+    node: &Node,
     name: &'static str,
-    answer: impl Fn(&Handle, A) -> Result<Value, AdminError> + Send + Sync + 'static,
+    answer: impl Fn(&Node, A) -> Result<Value, AdminError> + Send + Sync + 'static,
 ) -> Server {
     let node = node.clone();
     server.handle_sync(name, move |request: Request| {
@@ -156,7 +156,7 @@ fn managed<A: OfMailbox>(
 }
 
 /// Returns the principal of the client that makes the request.
-pub(super) fn principal(node: &Handle, request: &Request) -> Result<Principal, Fault> {
+pub(super) fn principal(node: &Node, request: &Request) -> Result<Principal, Fault> {
     let facts = request.source().and_then(|it| node.facts_of_source(it));
     let facts = facts.ok_or_else(|| {
         let message = "the client's connection has ended";
@@ -166,7 +166,7 @@ pub(super) fn principal(node: &Handle, request: &Request) -> Result<Principal, F
 }
 
 /// Refuses a change of a halted client.
-pub(super) fn check_halt(node: &Handle, principal: &Principal) -> Result<(), Fault> {
+pub(super) fn check_halt(node: &Node, principal: &Principal) -> Result<(), Fault> {
     match node.quotas().halt_of(principal) {
         None => Ok(()),
         Some(halt) => Err(Fault::with_code(ErrorCode::Denied, halt.to_string())),
@@ -187,9 +187,9 @@ fn to_reply(answer: Result<Value, AdminError>) -> Result<String, Fault> {
 
 fn method<A: DeserializeOwned>(
     server: Server,
-    node: &Handle,
+    node: &Node,
     name: &'static str,
-    answer: impl Fn(&Handle, A) -> Result<Value, AdminError> + Send + Sync + 'static,
+    answer: impl Fn(&Node, A) -> Result<Value, AdminError> + Send + Sync + 'static,
 ) -> Server {
     let node = node.clone();
     server.handle_sync(name, move |request: Request| {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use net::ServerIdentity;
-use node::Handle;
+use node::Node;
 use node::config::{Loaded, specs};
 
 use super::gate::TokenGate;
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 
 /// The parts of a node that a reload updates.
 pub(super) struct Reload<'a> {
-    pub(super) node: Handle,
+    pub(super) node: Node,
     pub(super) gate: Arc<TokenGate>,
     pub(super) identity: Option<Arc<ServerIdentity>>,
     pub(super) limiter: Option<CompatLimiter>,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::ErrorCode;
-use node::{Counter, Facts, Handle};
+use node::{Counter, Facts, Node};
 
 use super::gate::TokenGate;
 
@@ -16,7 +16,7 @@ use super::gate::TokenGate;
 const SECOND_LOOK: Duration = Duration::from_millis(300);
 
 /// Enforces revocations for ever.
-pub(super) async fn enforce(gate: Arc<TokenGate>, node: Handle) {
+pub(super) async fn enforce(gate: Arc<TokenGate>, node: Node) {
     let mut changes = gate.changes();
     // The gate owns the sender, so this does not fail while the gate exists.
     while changes.changed().await.is_ok() {
@@ -26,7 +26,7 @@ pub(super) async fn enforce(gate: Arc<TokenGate>, node: Handle) {
     }
 }
 
-fn dismiss(gate: &TokenGate, node: &Handle) {
+fn dismiss(gate: &TokenGate, node: &Node) {
     let reason = |client: &Facts| {
         let token = client.token.as_ref()?;
         if gate.knows(token) {

@@ -7,7 +7,7 @@ use ::journal::{Journal, SyncTimes};
 use edge::chunks::{Assembler, Sizes};
 use edge::{Gate, http, native};
 use net::SocketBudget;
-use node::Handle;
+use node::Node;
 use node::config::Config;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -27,7 +27,7 @@ use crate::failure::{Exit, Failure};
 
 /// A node that serves until it is dropped or shut down.
 pub(crate) struct Running {
-    node: Handle,
+    node: Node,
     addresses: Addresses,
     system: SystemAgent,
     /// Receives the reason of a failure of the journal.
@@ -90,7 +90,7 @@ impl Running {
             gate: gate.clone(),
         };
         let options = journal::store_options(config);
-        let node = Handle::with_journal(limits, ports, journal, options);
+        let node = Node::with_journal(limits, ports, journal, options);
         let node = node.map_err(|error| Failure::new(Exit::Failed, error))?;
         node.show_sync_times(sync_times);
         shared_quotas::use_store(&node, config)?;
@@ -147,7 +147,7 @@ impl Running {
     }
 
     /// Returns a handle of the node.
-    pub(super) fn node(&self) -> Handle {
+    pub(super) fn node(&self) -> Node {
         self.node.clone()
     }
 
@@ -225,7 +225,7 @@ impl Running {
 }
 
 /// Converts the drafts that the last shutdown interrupted to messages.
-fn finish_drafts(node: &Handle) -> Result<(), Failure> {
+fn finish_drafts(node: &Node) -> Result<(), Failure> {
     let Some(conversations) = node.conversations() else {
         return Ok(());
     };
@@ -285,7 +285,7 @@ const ARRIVAL: Duration = Duration::from_millis(100);
 /// Time between two checks for the end of the drain.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-async fn drain(node: &Handle, http: &http::Connections, config: &Config, signals: &mut Signals) {
+async fn drain(node: &Node, http: &http::Connections, config: &Config, signals: &mut Signals) {
     let limit = config.shutdown.drain;
     let notice = match config.http.listen {
         Some(_) => config.shutdown.notice,

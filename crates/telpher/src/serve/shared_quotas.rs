@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use node::Handle;
+use node::Node;
 use node::config::Config;
 use outbound::redis::{Options, Redis};
 
@@ -19,7 +19,7 @@ const ROUNDS_PER_PROBE: u64 = 20;
 const RETURN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Stores the node's quotas in the configured Redis, which may be unreachable at the start.
-pub(super) fn use_store(node: &Handle, config: &Config) -> Result<(), Failure> {
+pub(super) fn use_store(node: &Node, config: &Config) -> Result<(), Failure> {
     let options = &config.quota_store;
     let Some(urls) = &options.redis else {
         return Ok(());
@@ -37,7 +37,7 @@ pub(super) fn use_store(node: &Handle, config: &Config) -> Result<(), Failure> {
 }
 
 /// Maintains leases and debts for ever; returns at once without a store.
-pub(super) async fn tend(node: Handle) {
+pub(super) async fn tend(node: Node) {
     let Some(store) = node.quotas().store() else {
         return;
     };
@@ -54,7 +54,7 @@ pub(super) async fn tend(node: Handle) {
 }
 
 /// Returns the leases to the store.
-pub(super) async fn leave(node: &Handle) {
+pub(super) async fn leave(node: &Node) {
     let quotas = node.quotas();
     match tokio::time::timeout(RETURN_TIMEOUT, quotas.leave_store()).await {
         Ok(Ok(())) => {}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use edge::Gate;
 use edge::slim::{Act, Door, Jwt, Options, Rules, Who};
 use net::ServerIdentity;
-use node::Handle;
+use node::Node;
 use node::config::{Config, slim};
 use rustls::ServerConfig;
 
@@ -16,7 +16,7 @@ use crate::failure::{Exit, Failure};
 const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// Creates the SLIM protocol of a node.
-pub(super) fn open(node: &Handle, gate: Arc<dyn Gate>, config: &Config) -> Result<Door, Failure> {
+pub(super) fn open(node: &Node, gate: Arc<dyn Gate>, config: &Config) -> Result<Door, Failure> {
     Ok(Door::new(node.clone(), gate, options(config)?))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use client::{Fault, Request, Server};
 use model::{ErrorCode, Name};
 use node::config::stream::Options;
-use node::{AdminError, Handle, StreamRetention, StreamView};
+use node::{AdminError, Node, StreamRetention, StreamView};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(crate) struct Trim {
 }
 
 /// Adds the methods `trim_stream` and `delete_stream` to the node's agent.
-pub(super) fn methods(server: Server, node: &Handle) -> Server {
+pub(super) fn methods(server: Server, node: &Node) -> Server {
     let server = method(server, node, "trim_stream", |node, trim| {
         let Some(before) = trim.before else {
             let message = "`before` is missing: the first offset that is kept".to_owned();
@@ -39,9 +39,9 @@ pub(super) fn methods(server: Server, node: &Handle) -> Server {
 
 fn method(
     server: Server,
-    node: &Handle,
+    node: &Node,
     name: &'static str,
-    answer: fn(&Handle, Trim) -> Result<StreamView, AdminError>,
+    answer: fn(&Node, Trim) -> Result<StreamView, AdminError>,
 ) -> Server {
     let node = node.clone();
     server.handle(name, move |request: Request| {
@@ -63,7 +63,7 @@ fn method(
 
 /// Checks that the caller is an administrator, or that its token is bound to a pattern that matches
 /// the name, and that it is not halted.
-fn check_access(node: &Handle, source: Option<&str>, name: &str) -> Result<(), Fault> {
+fn check_access(node: &Node, source: Option<&str>, name: &str) -> Result<(), Fault> {
     let facts = source.and_then(|source| node.facts_of_source(source));
     let name = Name::parse(name)
         .map_err(|error| Fault::with_code(ErrorCode::InvalidArgument, error.to_string()))?;
@@ -81,7 +81,7 @@ fn stream(view: &StreamView) -> Value {
 }
 
 /// Applies the configured retention for ever.
-pub(super) async fn tend(node: Handle, options: Options) {
+pub(super) async fn tend(node: Node, options: Options) {
     let keep = StreamRetention {
         age: Some(options.retention).filter(|age| !age.is_zero()),
         bytes: Some(options.retention_size.as_u64()).filter(|bytes| *bytes > 0),

@@ -13,7 +13,7 @@ use edge::Gate;
 use edge::http::{Connections, Local, agents_json, connections_json};
 use edge::native::Door;
 use model::Name;
-use node::Handle;
+use node::Node;
 
 use super::{backup, mailboxes, streams};
 use crate::failure::{Exit, Failure};
@@ -33,7 +33,7 @@ pub(super) struct SystemAgent {
 impl SystemAgent {
     /// Connects and subscribes the agents.
     pub(super) async fn start(
-        node: &Handle,
+        node: &Node,
         door: &Door,
         source: backup::Source,
         connections: Arc<Connections>,
@@ -71,7 +71,7 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 
 /// Connects through a pipe within the process. A draining node admits no connections, so the client
 /// does not try: the attempt would be logged as a refused client.
-async fn connect(door: &Door, node: &Handle) -> Result<Client, client::ConnectError> {
+async fn connect(door: &Door, node: &Node) -> Result<Client, client::ConnectError> {
     let (door, node) = (door.clone(), node.clone());
     let connector = move |_: &net::Address| -> Connecting {
         if node.is_draining() {
@@ -90,7 +90,7 @@ async fn connect(door: &Door, node: &Handle) -> Result<Client, client::ConnectEr
         .await
 }
 
-fn server(node: &Handle, source: backup::Source) -> Server {
+fn server(node: &Node, source: backup::Source) -> Server {
     let (agents, connections) = (node.clone(), node.clone());
     let server = Server::new()
         .handle("agents", move |_: Request| {
@@ -113,7 +113,7 @@ async fn off_thread(list: impl FnOnce() -> String + Send + 'static) -> Result<St
 
 /// A server that passes requests to the HTTP routes. The head of the answer is the first item, the
 /// pieces of its body are the following ones.
-fn http_server(node: &Handle, gate: Arc<dyn Gate>, connections: Arc<Connections>) -> Server {
+fn http_server(node: &Node, gate: Arc<dyn Gate>, connections: Arc<Connections>) -> Server {
     let local = Local::new(node.clone(), gate, connections);
     Server::new().handle_stream("request", move |request: Request, items: ItemSender| {
         let local = local.clone();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use node::Handle;
+use node::Node;
 use node::config::Config;
 use node::views::{Options, Place};
 
@@ -22,7 +22,7 @@ pub(super) fn options(config: &Config) -> Options {
 }
 
 /// Updates the views every `interval`, for ever.
-pub(super) async fn tend(node: Handle, interval: Duration) {
+pub(super) async fn tend(node: Node, interval: Duration) {
     loop {
         let tended = node.clone();
         // An update reads from disk, so it must not run on a thread of connections.
@@ -34,7 +34,7 @@ pub(super) async fn tend(node: Handle, interval: Duration) {
     }
 }
 
-fn tend_all(node: &Handle) {
+fn tend_all(node: &Node) {
     let Some(views) = node.views() else {
         return;
     };

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use net::SocketBudget;
-use node::{Handle, SocketsView, StorageEvent, StorageState, StorageWatch};
+use node::{Node, SocketsView, StorageEvent, StorageState, StorageWatch};
 use tokio::sync::oneshot;
 
 use super::descriptors::Grant;
@@ -14,7 +14,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Watches for ever. `failed` receives the reason of a failure of the journal.
 pub(super) async fn watch(
-    node: Handle,
+    node: Node,
     budget: SocketBudget,
     grant: Grant,
     failed: oneshot::Sender<String>,

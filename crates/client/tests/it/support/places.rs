@@ -6,7 +6,7 @@ use std::sync::Arc;
 use client::{Attachment, Builder, Caller, Client, Name, Server};
 use edge::native::{Acceptor, Door, Spawn};
 use net::Address;
-use node::{Clock, Entropy, Handle, Limits, Ports};
+use node::{Clock, Entropy, Limits, Ports};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -16,7 +16,7 @@ use super::inproc;
 
 /// A node in this process with one address.
 pub(crate) struct Node {
-    pub(crate) handle: Handle,
+    pub(crate) handle: node::Node,
     address: String,
     tasks: Arc<Tasks>,
 }
@@ -65,7 +65,7 @@ impl Node {
             clock: Arc::new(TokioClock(Instant::now())),
             entropy: Arc::new(Dice(Mutex::new(fastrand::Rng::new()))),
         };
-        let handle = Handle::new(limits, ports);
+        let handle = node::Node::new(limits, ports);
         let door = Door::new(handle.clone(), Arc::new(edge::Open), options);
         let tasks = Arc::new(Tasks::default());
         let spawn = Arc::new(Serve {

@@ -5,7 +5,7 @@
 
 use std::fmt::Error;
 
-use node::Handle;
+use node::Node;
 use node::topics::Topics;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -14,7 +14,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 const SERIES_MAX: usize = 1_000;
 
 /// Appends the backlog of mailboxes and the lag of consumer groups.
-pub(super) fn encode(node: &Handle, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+pub(super) fn encode(node: &Node, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     encode_mailboxes(node, encoder)?;
     match node.topics() {
         Some(topics) => encode_lags(&topics, encoder),
@@ -22,7 +22,7 @@ pub(super) fn encode(node: &Handle, encoder: &mut DescriptorEncoder<'_>) -> Resu
     }
 }
 
-fn encode_mailboxes(node: &Handle, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+fn encode_mailboxes(node: &Node, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
     let backlog = node.backlog(SERIES_MAX);
     for (name, help, value) in [
         (

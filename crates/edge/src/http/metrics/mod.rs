@@ -8,7 +8,7 @@ mod process;
 use std::sync::Arc;
 
 use model::ErrorCode;
-use node::{Counter, Handle, SocketsView};
+use node::{Counter, Node, SocketsView};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -26,7 +26,7 @@ use crate::kafka;
 
 /// Renders the current metrics. May read mailboxes from disk.
 pub(super) fn render(
-    node: &Handle,
+    node: &Node,
     latencies: &Latencies,
     connections: &Arc<Connections>,
     format: Format,
@@ -51,7 +51,7 @@ pub(super) fn render(
     }
 }
 
-struct Snapshot(Handle, Latencies, Arc<Connections>);
+struct Snapshot(Node, Latencies, Arc<Connections>);
 
 impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -69,7 +69,7 @@ impl Client {
     }
 
     /// Returns an error if the client is halted. For operations that no limit counts.
-    pub(in crate::http) fn check_halt(&self, node: &node::Handle) -> Result<(), Problem> {
+    pub(in crate::http) fn check_halt(&self, node: &node::Node) -> Result<(), Problem> {
         match node.quotas().halt_of(self.principal()) {
             None => Ok(()),
             Some(halt) => Err(refuse(halt)),
@@ -80,7 +80,7 @@ impl Client {
     /// answer.
     pub(in crate::http) fn charge_bytes(
         &self,
-        node: &node::Handle,
+        node: &node::Node,
         bytes: u64,
     ) -> Result<Option<Durable>, Problem> {
         // An empty append is refused later and costs nothing.
@@ -100,7 +100,7 @@ impl Client {
 }
 
 /// Returns an error if the authenticated client is halted, regardless of the subject of its takes.
-pub(super) fn check_halt(node: &node::Handle, principal: &Principal) -> Result<(), Problem> {
+pub(super) fn check_halt(node: &node::Node, principal: &Principal) -> Result<(), Problem> {
     match node.quotas().halt_of_taker(principal) {
         None => Ok(()),
         Some(halt) => Err(refuse(halt)),

@@ -53,7 +53,7 @@ const BODY_SIZE_MAX: usize = 100 << 10;
 
 /// State of the compatibility API.
 pub(crate) struct Limiter {
-    node: node::Handle,
+    node: node::Node,
     gate: Arc<dyn Gate>,
     /// Proxies whose `X-Forwarded-For` is trusted.
     proxies: Vec<IpAddr>,
@@ -64,7 +64,7 @@ pub(crate) struct Limiter {
 type PendingReply = Result<Option<Durable>, Later>;
 
 /// Returns the routes of the compatibility API. `X-Forwarded-For` is trusted from `proxies` only.
-pub fn routes(node: node::Handle, gate: Arc<dyn Gate>, proxies: Vec<IpAddr>) -> Routes {
+pub fn routes(node: node::Node, gate: Arc<dyn Gate>, proxies: Vec<IpAddr>) -> Routes {
     let limiter = Arc::new(Limiter {
         node,
         gate,

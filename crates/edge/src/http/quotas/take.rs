@@ -253,7 +253,7 @@ fn at(problem: Problem, index: usize) -> Problem {
 impl Takes<'_> {
     /// Returns an error for all takes if the principal is halted or may not use one of the
     /// subjects.
-    fn check(&self, node: &node::Handle, principal: &Principal) -> Result<(), Problem> {
+    fn check(&self, node: &node::Node, principal: &Principal) -> Result<(), Problem> {
         check_halt(node, principal)?;
         let takes: &[Ready<'_>] = match self {
             Self::One(one) => std::slice::from_ref(&**one),
@@ -278,7 +278,7 @@ impl Ready<'_> {
 
 /// Answers before the request reaches hyper, unless a take may have to wait.
 pub(super) fn answer_in_front(
-    node: &node::Handle,
+    node: &node::Node,
     principal: &Principal,
     desk: &mut Desk,
     asked: &Asked<'_>,
@@ -306,7 +306,7 @@ pub(super) fn answer_in_front(
 /// Decides takes that do not wait for credit. Returns the writes that must be durable before the
 /// answer, or a future reply if the shared store has to be asked.
 fn decide(
-    node: &node::Handle,
+    node: &node::Node,
     desk: &mut Desk,
     takes: &Takes<'_>,
     owner: Owner<'_>,
@@ -331,7 +331,7 @@ fn decide(
 }
 
 fn decide_many(
-    node: &node::Handle,
+    node: &node::Node,
     desk: &mut Desk,
     many: &[Ready<'_>],
     owner: Owner<'_>,
@@ -438,7 +438,7 @@ pub(super) async fn take(
 }
 
 /// Starts a take that waits for credit.
-fn wait(node: &node::Handle, one: &Ready<'_>, owner: Owner<'_>) -> Result<Later, Problem> {
+fn wait(node: &node::Node, one: &Ready<'_>, owner: Owner<'_>) -> Result<Later, Problem> {
     let take = one.take(owner);
     let take = take.ok_or_else(|| wrong_at("subject", "invalid subject"))?;
     let parked = node.quotas().take_waiting(&take, one.wait, one.priority);

@@ -13,11 +13,11 @@ use model::ErrorCode;
 
 use crate::conversations::Refusal;
 use crate::conversations::read::Place;
-use crate::handle::Handle;
+use crate::node::Node;
 use crate::ports::archive::{Archive, ArchiveView, Archived, Away, Reading, Wanted};
 use crate::store::Store;
 
-impl Handle {
+impl Node {
     /// Sets the archive from which trimmed messages are read. Only the first call counts.
     pub fn archive_to(&self, archive: Arc<dyn Archive>) {
         if let Some(store) = &self.inner.store {

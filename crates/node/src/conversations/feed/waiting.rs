@@ -7,7 +7,7 @@ use ::journal::{Follow, Following, StreamId};
 
 use super::{Partition, Partitions};
 use crate::conversations::Conversations;
-use crate::handle::Inner;
+use crate::node::Inner;
 
 /// A registered waker; dropping this ends the registration.
 #[must_use = "nobody is woken once it is dropped"]

@@ -13,7 +13,7 @@ use super::Elsewhere;
 use super::lease::lease;
 use super::leases::{Denied, Spent};
 use super::wanted::Wanted;
-use crate::handle::Inner;
+use crate::node::Inner;
 use crate::ports::quota_store::{
     Away, RemoteCell, RemoteDecision, RemoteStanding, RemoteTake, Verb, org_of_key,
 };

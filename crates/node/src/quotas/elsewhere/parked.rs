@@ -12,7 +12,7 @@ use quota::{Subject, When};
 use super::Elsewhere;
 use super::ask::{Answer, Ask, ask};
 use super::begin::Begin;
-use crate::handle::Inner;
+use crate::node::Inner;
 use crate::quotas::parked::{Attempt, Left, Parked, cell_of};
 use crate::quotas::take::id_of;
 use crate::quotas::{Begun, Desk, Outcome, Quotas, Take, Taken};

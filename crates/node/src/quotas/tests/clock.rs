@@ -28,7 +28,7 @@ fn noon() -> World {
     world
 }
 
-fn reset_hours(node: &Handle) -> u64 {
+fn reset_hours(node: &Node) -> u64 {
     let (mut desk, subject) = (Desk::new(), Subject::parse("a/b/c").unwrap());
     assert!(node.quotas().peek(&mut desk, &subject).is_none());
     let reset_ns = desk.standings().next().unwrap().reset_ns.unwrap();

@@ -9,7 +9,7 @@ use crate::quotas::HoldGrant;
 
 const HALF: [Cost; 1] = [(Unit::REQUESTS, 50)];
 
-fn hold_by(node: &Handle, principal: Option<&str>) -> HoldGrant {
+fn hold_by(node: &Node, principal: Option<&str>) -> HoldGrant {
     let take = Take {
         subject: Subject::parse("a/b/c").unwrap(),
         costs: &HALF,
@@ -23,7 +23,7 @@ fn hold_by(node: &Handle, principal: Option<&str>) -> HoldGrant {
     }
 }
 
-fn cancel(node: &Handle, id: HoldId, requester: Requester<'_>) -> SettleOutcome {
+fn cancel(node: &Node, id: HoldId, requester: Requester<'_>) -> SettleOutcome {
     let quotas = node.quotas();
     let settling = quotas.settle(&mut Desk::new(), id, Settled::Cancelled, requester);
     settling.outcome

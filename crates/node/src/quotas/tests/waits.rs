@@ -1,7 +1,7 @@
 use super::*;
 use crate::quotas::{Attempt, Parked};
 
-fn parked(node: &Handle, subject: &str, wait_s: u64, priority: u8) -> Parked {
+fn parked(node: &Node, subject: &str, wait_s: u64, priority: u8) -> Parked {
     let take = Take {
         subject: Subject::parse(subject).unwrap(),
         costs: &[(Unit::REQUESTS, 1)],

@@ -12,7 +12,7 @@ use model::{ErrorCode, Name};
 
 use crate::conversations::{Batch, Change, NewMessage, Pending, Refusal, Settings};
 use crate::views::{Archived, Changed, Due, InboxQuery, ListQuery, Listed, Options, Place, Views};
-use crate::{Clock, Entropy, Handle, Limits, Ports, StoreOptions};
+use crate::{Clock, Entropy, Limits, Ports, StoreOptions};
 
 const PEOPLE: [&str; 3] = ["alice", "bob", "carol"];
 
@@ -38,7 +38,7 @@ impl Entropy for Hand {
 
 /// A node, its disk and its clock.
 struct Node {
-    handle: Handle,
+    handle: crate::Node,
     journal: Arc<Journal>,
     line: Line,
     disk: SimulatedDisk,
@@ -59,13 +59,14 @@ fn named(name: &str) -> Name {
     Name::parse(name).unwrap()
 }
 
-fn keep(journal: &Arc<Journal>, clock: &Arc<Hand>, place: &Place) -> Handle {
+fn keep(journal: &Arc<Journal>, clock: &Arc<Hand>, place: &Place) -> crate::Node {
     let ports = Ports {
         clock: clock.clone(),
         entropy: Arc::new(Hand::default()),
     };
     let options = StoreOptions::default();
-    let handle = Handle::with_journal(Limits::default(), ports, journal.clone(), options).unwrap();
+    let handle =
+        crate::Node::with_journal(Limits::default(), ports, journal.clone(), options).unwrap();
     handle.keep_views(Options {
         place: place.clone(),
         cache_size: 1 << 20,

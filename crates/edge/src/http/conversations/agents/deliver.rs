@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use model::ErrorCode;
-use node::Handle;
+use node::Node;
 use node::conversations::{ContextRead, Pending, Refusal};
 use node::ports::Caller;
 use node::ports::caller::{Body, CallError, Request, Response};
@@ -43,7 +43,7 @@ const PARTS_MAX: u32 = 16;
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Calls the agents of `node` until the node has no webhooks.
-pub async fn call_agents(node: Handle, caller: Arc<dyn Caller>) {
+pub async fn call_agents(node: Node, caller: Arc<dyn Caller>) {
     let mut calls = JoinSet::new();
     loop {
         let tending = node.clone();
@@ -74,7 +74,7 @@ pub async fn call_agents(node: Handle, caller: Arc<dyn Caller>) {
 }
 
 /// Waits until work may be due, or a pause has passed.
-async fn wait(node: &Handle, calls: &mut JoinSet<()>, again_in: Option<Duration>) {
+async fn wait(node: &Node, calls: &mut JoinSet<()>, again_in: Option<Duration>) {
     let mut pause = again_in.map(|pause| Box::pin(tokio::time::sleep(pause)));
     poll_fn(|cx| {
         while let Poll::Ready(Some(_)) = calls.poll_join_next(cx) {}
@@ -140,7 +140,7 @@ impl From<Refusal> for Outcome {
 }
 
 /// Makes a call and reports its outcome to the node.
-async fn make(call: Call, node: Handle, caller: Arc<dyn Caller>) {
+async fn make(call: Call, node: Node, caller: Arc<dyn Caller>) {
     let answering = tokio::time::timeout(ANSWER_LIMIT, ask(&call, &node, &*caller));
     let outcome = match answering.await {
         Ok(Ok(outcome) | Err(outcome)) => outcome,
@@ -162,7 +162,7 @@ async fn make(call: Call, node: Handle, caller: Arc<dyn Caller>) {
     }
 }
 
-async fn ask(call: &Call, node: &Handle, caller: &dyn Caller) -> Result<Outcome, Outcome> {
+async fn ask(call: &Call, node: &Node, caller: &dyn Caller) -> Result<Outcome, Outcome> {
     let settings = call.settings();
     let context = kept(call.context()).await?;
     let body = body(call, &context)?;
@@ -186,7 +186,7 @@ async fn ask(call: &Call, node: &Handle, caller: &dyn Caller) -> Result<Outcome,
     hear(call, node, response?).await
 }
 
-async fn hear(call: &Call, node: &Handle, mut response: Response) -> Result<Outcome, Outcome> {
+async fn hear(call: &Call, node: &Node, mut response: Response) -> Result<Outcome, Outcome> {
     let status = response.status;
     let essence = response.content_type.split(';').next().unwrap_or_default();
     let essence = essence.trim().to_ascii_lowercase();

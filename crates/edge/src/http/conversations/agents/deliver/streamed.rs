@@ -5,7 +5,7 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use node::Handle;
+use node::Node;
 use node::conversations::{DraftWriter, Finished, NewDraft, Status};
 use node::ports::caller::Response;
 use node::webhooks::{Call, Retry};
@@ -15,7 +15,7 @@ use crate::chunks::{Assembly, Framing, Sizes, Splitter, TooLong};
 
 pub(super) async fn hear(
     call: &Call,
-    node: &Handle,
+    node: &Node,
     framing: Framing,
     mut response: Response,
 ) -> Result<Outcome, Outcome> {
@@ -51,7 +51,7 @@ pub(super) async fn hear(
 }
 
 /// Opens the draft of the answer. If an answer exists already, returns the outcome.
-async fn open(call: &Call, node: &Handle) -> Result<Result<DraftWriter, Outcome>, Outcome> {
+async fn open(call: &Call, node: &Node) -> Result<Result<DraftWriter, Outcome>, Outcome> {
     for parts in 0..PARTS_MAX {
         let (node, conversation) = (node.clone(), call.conversation().clone());
         let (id, author) = (call.answer_id(parts), call.author().to_owned());

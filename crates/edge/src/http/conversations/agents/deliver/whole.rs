@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::Name;
-use node::Handle;
+use node::Node;
 use node::conversations::{Appended, Batch, Pending, Refusal};
 use node::ports::caller::Response;
 use node::webhooks::Call;
@@ -21,7 +21,7 @@ const AROUND: usize = 64 << 10;
 
 pub(super) async fn hear(
     call: &Call,
-    node: &Handle,
+    node: &Node,
     essence: &str,
     mut response: Response,
 ) -> Result<Outcome, Outcome> {
@@ -66,7 +66,7 @@ pub(super) async fn hear(
 
 /// The answer of an agent, to be appended as a message.
 struct Answer {
-    node: Handle,
+    node: Node,
     conversation: Name,
     id: String,
     author: String,

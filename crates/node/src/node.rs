@@ -109,11 +109,11 @@ pub struct SocketsView {
 
 /// A node. Cheap to clone.
 #[derive(Clone)]
-pub struct Handle {
+pub struct Node {
     pub(crate) inner: Arc<Inner>,
 }
 
-impl Handle {
+impl Node {
     /// Creates a node without connections and without storage.
     pub fn new(limits: Limits, ports: Ports) -> Self {
         Self::with_store(limits, ports, None)
