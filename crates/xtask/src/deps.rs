@@ -1,12 +1,13 @@
-//! `cargo xtask deps`: checks the layers of the crates, and banned dependencies.
+//! `cargo xtask deps`: checks the layers of the crates, banned dependencies, and cycles of files.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
-use crate::expect_none;
 use crate::layers::{BANNED, LAYERS, Layer};
 use crate::step::{self, cargo};
+use crate::{cycles, expect_none};
 
 const PREFIX: &str = "telpher-";
 
@@ -28,7 +29,12 @@ struct Tree {
 pub(crate) fn run(args: &[String]) -> Result<()> {
     expect_none(args)?;
     step::heading("dependencies");
-    let problems = problems(&read_tree()?);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .context("the workspace is two folders up")?;
+    let mut problems = problems(&read_tree()?);
+    problems.extend(cycles::problems(root)?);
     for problem in &problems {
         eprintln!("error: {problem}");
     }
@@ -38,7 +44,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             Ok(())
         }
         count => bail!(
-            "{count} problems with dependencies\nhint: the rules are in crates/xtask/src/layers.rs"
+            "{count} problems with dependencies\nhint: the rules are in crates/xtask/src/layers.rs and cycles.rs"
         ),
     }
 }

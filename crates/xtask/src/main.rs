@@ -7,6 +7,7 @@ mod bench;
 mod check;
 mod compat;
 mod crash;
+mod cycles;
 mod demo;
 mod deps;
 mod fix;
@@ -57,7 +58,7 @@ const TASKS: [Task; 19] = [
     },
     Task {
         name: "deps",
-        about: "check the layers and the banned dependencies",
+        about: "check the layers, the banned dependencies and cycles of files",
         run: deps::run,
     },
     Task {
