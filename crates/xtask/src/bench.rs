@@ -1,8 +1,8 @@
 //! `cargo xtask bench NAME`: runs a benchmark whose result is committed.
 //!
-//! The task writes to `bench/results/NAME/`: `results.json` with every repeat, and `README.md` with
-//! command, commit, machine, tables and flags. It makes no judgement. Run it on an otherwise idle
-//! machine.
+//! The task writes to `bench/results/NAME/`: `results.json.gz` with every repeat, and `README.md`
+//! with command, commit, machine, tables and flags. It makes no judgement. Run it on an otherwise
+//! idle machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::step::{self, cargo};
 
@@ -399,8 +401,8 @@ impl Suite {
     fn keep(&self, results: &Path) -> Result<()> {
         let directory = Path::new(RESULTS).join(self.name);
         fs::create_dir_all(&directory)?;
-        let copy = directory.join("results.json");
-        fs::copy(results, &copy).with_context(|| format!("cannot copy {}", results.display()))?;
+        let copy = directory.join("results.json.gz");
+        compress(results, &copy).with_context(|| format!("cannot copy {}", results.display()))?;
         let report = &mut telpher(&["bench", "report", "--style", "markdown"]);
         let page = step::read(report.arg(&copy))?;
         let mut page = self.page(&page);
@@ -416,6 +418,7 @@ impl Suite {
     /// Returns the report under the name of the suite, with the command to repeat it.
     fn page(&self, report: &str) -> String {
         let body = report.split_once("\n\n").map_or(report, |(_, body)| body);
+        let body = body.replace("`results.json`", "`results.json.gz`");
         format!(
             "# {}\n\n{}. Run again with `cargo xtask bench {}`:\n\n{body}",
             self.name,
@@ -423,6 +426,14 @@ impl Suite {
             self.name
         )
     }
+}
+
+/// Compresses a file with gzip.
+fn compress(from: &Path, to: &Path) -> std::io::Result<()> {
+    let mut encoder = GzEncoder::new(fs::File::create(to)?, Compression::best());
+    std::io::copy(&mut fs::File::open(from)?, &mut encoder)?;
+    encoder.finish()?;
+    Ok(())
 }
 
 /// Returns the memory plot next to a result, if there is one.
@@ -483,6 +494,18 @@ mod tests {
         }
         let error = run(&["nonsense".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("slim-smoke"), "{error}");
+    }
+
+    #[test]
+    fn committed_results_take_at_most_five_megabytes() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut size = 0;
+        for directory in entries(&root.join(RESULTS)).unwrap() {
+            for file in entries(&directory).unwrap() {
+                size += fs::metadata(file).unwrap().len();
+            }
+        }
+        assert!((1..=5_000_000).contains(&size), "{size} bytes");
     }
 
     #[test]

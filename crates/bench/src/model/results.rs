@@ -1,4 +1,4 @@
-//! Results of a suite: the content of `results.json`.
+//! Results of a suite, with every figure that is derived from its measurements.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +7,10 @@ use crate::flags::RaisedFlag;
 use crate::stats::{Comparison, Verdict, compare};
 use crate::sweep::{Outcome, Phase, SweepOptions};
 
-/// Version of the JSON layout; raised when an old reader would misread a new file.
-pub const SCHEMA_VERSION: u32 = 1;
-
 /// The results of a suite.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Results {
-    /// [`SCHEMA_VERSION`] of the writer.
+    /// [`SCHEMA_VERSION`](super::SCHEMA_VERSION) of the writer.
     pub schema_version: u32,
     /// Name of the suite.
     pub name: String,
@@ -47,7 +44,7 @@ pub struct Setup {
 }
 
 /// A case with its runs and their summary.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CaseResult {
     /// The case.
     pub case: Case,
@@ -70,7 +67,7 @@ impl CaseResult {
 }
 
 /// Comparison of two cases by one metric.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CaseComparison {
     /// The compared metric.
     pub metric: Metric,
@@ -111,7 +108,7 @@ impl CaseComparison {
 }
 
 /// A capacity sweep of one case; the case's rate is the first one tried.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SweepResult {
     /// The swept case.
     pub case: Case,
@@ -133,7 +130,7 @@ impl SweepResult {
 }
 
 /// One step of a sweep.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SweepStep {
     /// Number of the step from 1, over both phases.
     pub step: u32,
@@ -160,24 +157,6 @@ impl SweepStep {
 }
 
 impl Results {
-    /// Parses `results.json`.
-    ///
-    /// # Errors
-    /// When the text is not a result, or has another layout version.
-    pub fn from_json(text: &str) -> Result<Self, ReadError> {
-        #[derive(Deserialize)]
-        struct Head {
-            schema_version: u32,
-        }
-        let head: Head = serde_json::from_str(text).map_err(ReadError::NotResults)?;
-        if head.schema_version != SCHEMA_VERSION {
-            return Err(ReadError::Layout {
-                found: head.schema_version,
-            });
-        }
-        serde_json::from_str(text).map_err(ReadError::NotResults)
-    }
-
     /// Returns the case with this key.
     #[must_use]
     pub fn case(&self, key: &str) -> Option<&CaseResult> {
@@ -273,23 +252,4 @@ impl Results {
         }
         self.comparisons = comparisons;
     }
-}
-
-/// Errors of reading results.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// The text is not JSON of the expected shape.
-    #[error(
-        "not the results of a benchmark: {0}\nhint: give a results.json of a bench-out directory"
-    )]
-    NotResults(serde_json::Error),
-    /// The text was written by another version.
-    #[error(
-        "the results have layout {found}, this version reads layout {SCHEMA_VERSION}\nhint: read them with \
-         the version that wrote them, or run the benchmark again"
-    )]
-    Layout {
-        /// Layout version of the text.
-        found: u32,
-    },
 }

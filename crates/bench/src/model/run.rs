@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{Case, Metric, Metrics};
 use crate::flags::{self, RaisedFlag};
 use crate::measurement::Measurement;
 
 /// One repeat.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Run {
     /// Number of the repeat in its case, from 1.
     pub repeat: u32,

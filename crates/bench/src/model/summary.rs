@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{Case, Metric, Run};
 use crate::flags::{self, RaisedFlag};
@@ -11,7 +11,7 @@ use crate::measurement::Measurement;
 use crate::stats::{self, Description};
 
 /// The statistics of a case.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Summary {
     /// Number of runs.
     pub runs: usize,
@@ -27,7 +27,7 @@ pub struct Summary {
 }
 
 /// Latencies of the messages of all runs together.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct PooledLatency {
     /// Latency from the real send.
     pub service: Option<LatencySummary>,

@@ -60,7 +60,7 @@ fn run(place: &Place, url: &str, line: &str) -> Ended {
 
 /// Returns the answers of the first run of each case.
 fn answers(ended: &Ended) -> Vec<Answers> {
-    let results = Results::from_json(&ended.stdout).unwrap();
+    let results = Results::from_bytes(ended.stdout.as_bytes()).unwrap();
     let first = |case: &::bench::model::CaseResult| {
         let measured = case.runs[0].measured.as_ref().unwrap();
         measured.answered.clone().unwrap()
@@ -128,7 +128,7 @@ fn scheduled_and_closed_loads_are_separate_cases() {
     let url = limiter(u64::MAX);
     let ended = run(&place, &url, "--rate 200 -c 4 --warmup 0s --duration 500ms");
     assert_eq!(answers(ended.expect(0))[0].allowed(), 100);
-    let results = Results::from_json(&ended.stdout).unwrap();
+    let results = Results::from_bytes(ended.stdout.as_bytes()).unwrap();
     assert!(results.cases[0].summary.pooled.response.is_some());
     let ended = run(
         &place,
@@ -136,7 +136,7 @@ fn scheduled_and_closed_loads_are_separate_cases() {
         "--agents 10,1 -c 4 --warmup 0s --duration 200ms",
     );
     assert_eq!(answers(ended.expect(0)).len(), 2);
-    let results = Results::from_json(&ended.stdout).unwrap();
+    let results = Results::from_bytes(ended.stdout.as_bytes()).unwrap();
     assert!(results.cases[0].summary.pooled.response.is_none());
 
     let nobody = run(&place, "http://127.0.0.1:1", "--duration 200ms");
@@ -147,7 +147,7 @@ fn scheduled_and_closed_loads_are_separate_cases() {
 fn run_nodes(line: &str) -> Results {
     let place = Place::new();
     let ended = place.run(&format!("bench quota {line} --json --quiet"));
-    let results = Results::from_json(&ended.expect(0).stdout).unwrap();
+    let results = Results::from_bytes(ended.expect(0).stdout.as_bytes()).unwrap();
     for case in &results.cases {
         let run = &case.runs[0];
         let answered = run.measured.as_ref().unwrap().answered.as_ref().unwrap();

@@ -265,16 +265,16 @@ pub(super) fn failure(error: impl std::fmt::Display) -> Failure {
     hints.fold(base, Failure::hint)
 }
 
-/// Reads a `results.json`.
+/// Reads a `results.json`, compressed or not.
 pub(super) fn read(path: &Path) -> Result<Results, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let bytes = std::fs::read(path).map_err(|error| {
         Failure::new(
             Exit::NotFound,
             format!("cannot read {}: {error}", path.display()),
         )
         .hint("a benchmark writes results.json to its subdirectory of bench-out")
     })?;
-    Results::from_json(&text).map_err(|error| {
+    Results::from_bytes(&bytes).map_err(|error| {
         let base = failure(format!("{}: {error}", path.display()));
         Failure {
             exit: Exit::Usage,

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 const EXAMPLES: &str = "\
 Examples:
   telpher bench report bench-out/20260626T080147Z-agent/results.json --style slim
-  telpher bench report bench/results/rpc-same-cpu/results.json --style uvrpc";
+  telpher bench report bench/results/rpc-same-cpu/results.json.gz --style uvrpc";
 
 /// Print the reports of a results.json
 #[derive(Debug, clap::Args)]
