@@ -14,6 +14,8 @@ without() {
     skip="$skip,$1"
 }
 without 0081 # also tests access rules, and settings of groups and of brokers that run: there are none
+without 0098 # creates topics with three replicas, and there is one broker
+without 0101 # creates a topic with three replicas, and there is one broker
 without 0103 # creates a topic with three replicas, and there is one broker
 without 0109 # adds access rules
 without 0115 # adds access rules
