@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use model::{Name, NameError};
 use net::Address;
 use wire::Role;
 
-use crate::core::Core;
+use crate::ConnectError;
+use crate::connection::driver;
 use crate::events::{ConnectionState, Events};
-use crate::options::{Builder, Options};
-use crate::{Caller, ConnectError, driver};
+use crate::options::Options;
+use crate::state::core::Core;
 
 /// A connection to a node, or directly to a server. Cheap to clone. Dropping the last clone closes
 /// the connection after the calls in flight have finished.
@@ -34,16 +34,6 @@ impl Drop for Handle {
 }
 
 impl Client {
-    /// Connects with the default options.
-    pub async fn connect(address: &str) -> Result<Self, ConnectError> {
-        Self::builder().connect(address).await
-    }
-
-    /// Returns a builder with the default options.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
     pub(crate) async fn connect_with(
         options: Options,
         address: Address,
@@ -55,17 +45,6 @@ impl Client {
             core,
             role,
         })
-    }
-
-    /// Returns a caller for the agent `name`, on whichever node instance it is connected.
-    pub fn caller(&self, name: &str) -> Result<Caller, NameError> {
-        let name = Name::parse(name)?;
-        Ok(Caller::new(self.clone(), name.as_str()))
-    }
-
-    /// Returns a caller for the server at the other end of the connection.
-    pub fn direct(&self) -> Caller {
-        Caller::new(self.clone(), "")
     }
 
     /// True if the peer is a node, false if it is an RPC server.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::Metadata;
-use crate::binding::BindingRef;
+use crate::connection::binding::BindingRef;
 
 /// Context of one request. Cheap to clone.
 #[derive(Clone)]

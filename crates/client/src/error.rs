@@ -111,6 +111,11 @@ impl CallError {
         })
     }
 
+    /// The error for an answer that cannot be decoded.
+    pub(crate) fn malformed(error: &wire::Malformed) -> Self {
+        Self::new(ErrorCode::Protocol, error.to_string())
+    }
+
     fn from_parts(parts: CallErrorParts) -> Self {
         Self {
             parts: Box::new(parts),

@@ -34,11 +34,10 @@ use model::ErrorCode;
 use tokio::time::Instant;
 use wire::{Correlation, Flags, Kind, TAKES_MAX, encode_frame};
 
-use crate::clock::Timeout;
-use crate::exchange::{Exchange, Progress, WaitLimits};
-use crate::link::Link;
-use crate::messaging::protocol;
-use crate::pending::Holder;
+use crate::state::clock::Timeout;
+use crate::state::exchange::{Exchange, Progress, WaitLimits};
+use crate::state::holder::Holder;
+use crate::state::link::Link;
 use crate::{CallError, Client, RetryPolicy};
 
 pub use hold::Hold;
@@ -217,8 +216,4 @@ fn check(link: &Link, size: usize) -> Result<(), CallError> {
 fn mismatch() -> CallError {
     let message = "the answer does not match the request";
     CallError::new(ErrorCode::Protocol, message).with_sent(crate::Sent::Yes)
-}
-
-fn malformed(error: wire::Malformed) -> CallError {
-    protocol(&error).with_sent(crate::Sent::Yes)
 }

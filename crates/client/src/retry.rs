@@ -5,7 +5,6 @@ use std::time::Duration;
 use model::Retry;
 
 use crate::CallError;
-use crate::driver::full_jitter;
 
 /// Retry policy for failed calls, within the deadline of the call.
 ///
@@ -71,6 +70,17 @@ impl RetryPolicy {
     }
 }
 
+/// Returns a random duration below `min * 2^attempt`, and below `max`.
+pub(crate) fn full_jitter(
+    random: &mut fastrand::Rng,
+    min: Duration,
+    max: Duration,
+    attempt: u32,
+) -> Duration {
+    let ceiling = min.saturating_mul(1 << attempt.min(20)).min(max);
+    ceiling.mul_f64(random.f64())
+}
+
 #[cfg(test)]
 mod tests {
     use model::ErrorCode;
@@ -97,5 +107,21 @@ mod tests {
         error.retry_after = Some(Duration::from_secs(3));
         let pause = RetryPolicy::attempts(2).pause(&error, 1).unwrap();
         assert!(pause >= Duration::from_secs(3));
+    }
+
+    #[test]
+    fn pauses_grow_up_to_their_limit_and_repeat_with_the_seed() {
+        let (min, max) = (Duration::from_millis(50), Duration::from_secs(5));
+        let pauses = || {
+            let mut random = fastrand::Rng::with_seed(7);
+            (0..12)
+                .map(|attempt| full_jitter(&mut random, min, max, attempt))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(pauses(), pauses());
+        for (attempt, pause) in pauses().into_iter().enumerate() {
+            let ceiling = min.saturating_mul(1 << attempt).min(max);
+            assert!(pause <= ceiling);
+        }
     }
 }

@@ -13,9 +13,9 @@ use wire::{
 
 use super::socket::{Reader, Socket, is_timeout, now};
 use super::spin::{Spin, Spinner};
-use crate::handshake::{FIRST_FRAME_SIZE_MAX, HANDSHAKE_TIMEOUT, check_welcome};
-use crate::link::{Peer, to_method};
-use crate::routes::{BindResult, Routes};
+use crate::connection::handshake::{FIRST_FRAME_SIZE_MAX, HANDSHAKE_TIMEOUT, check_welcome};
+use crate::state::link::{Peer, to_method};
+use crate::state::routes::{BindResult, Routes};
 use crate::{CallError, ConnectError, Sent};
 
 /// Maximum bytes of requests in flight. It is small enough for the socket buffers, so that the two
@@ -437,7 +437,10 @@ impl Connection {
                 wire::encode_cancel(correlation, &mut self.out);
                 let index = self.slots[correlation.slot as usize].waiting.take();
                 if let Some(index) = index {
-                    settle(index, Err(crate::link::deadline_error(Sent::Unknown)));
+                    settle(
+                        index,
+                        Err(crate::state::link::deadline_error(Sent::Unknown)),
+                    );
                 }
             }
             self.sent.pop_front();

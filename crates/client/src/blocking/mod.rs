@@ -15,7 +15,7 @@ use bytes::Bytes;
 use model::{ErrorCode, Name, limits};
 use wire::{Role, Window};
 
-use crate::caller::split_name;
+use crate::calls::caller::split_name;
 use crate::{CallError, ConnectError};
 use connection::{Connection, HandshakeOptions, Settle};
 

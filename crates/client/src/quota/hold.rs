@@ -5,7 +5,8 @@ use std::time::Duration;
 use model::ErrorCode;
 use wire::{Costs, Kind, Settle};
 
-use super::{Quota, malformed, take};
+use super::take::malformed;
+use super::{Quota, take};
 use crate::CallError;
 
 /// A reservation made by a take with [`Take::hold`](crate::quota::Take::hold).

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use model::ErrorCode;
 
-use super::{Hold, Quota, malformed};
+use super::take::malformed;
+use super::{Hold, Quota};
 use crate::CallError;
 
 /// Result of a take.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::ErrorCode;
 use wire::{Costs, Wait};
 
-use crate::CallError;
+use crate::{CallError, Sent};
 
 /// A take: subject, costs and options. It can be used several times.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Take {
                 priority: self.priority,
             }),
             id: self.id.as_deref(),
-            costs: Costs::decode(&costs).map_err(super::malformed)?,
+            costs: Costs::decode(&costs).map_err(malformed)?,
         }
         .encode(out);
         Ok(())
@@ -127,6 +127,11 @@ pub(super) fn encode_costs<'a>(
         true => Ok(bytes),
         false => Err(invalid("a take has too many costs")),
     }
+}
+
+/// The error for an answer that cannot be decoded; the node has received the request.
+pub(super) fn malformed(error: wire::Malformed) -> CallError {
+    CallError::malformed(&error).with_sent(Sent::Yes)
 }
 
 fn invalid(message: &str) -> CallError {

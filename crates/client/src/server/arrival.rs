@@ -8,7 +8,7 @@ use wire::Payload;
 
 use super::request::Request;
 use crate::Metadata;
-use crate::binding::{Binding, BindingRef};
+use crate::connection::binding::{Binding, BindingRef};
 use crate::context::{Context, Delivery};
 
 /// A message for a receiver. It borrows its parts: the runner creates the request directly in its

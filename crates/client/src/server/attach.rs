@@ -6,9 +6,9 @@ use std::sync::Arc;
 use model::{ErrorCode, Name};
 
 use super::Server;
-use crate::envelope_queue::EnvelopeQueue;
-use crate::registry::Receiver;
-use crate::subscription::{ActiveSubscription, subscribe_receiver};
+use crate::agents::envelope_queue::EnvelopeQueue;
+use crate::agents::subscription::{ActiveSubscription, subscribe_receiver};
+use crate::state::registry::Receiver;
 use crate::{CallError, Client, SubscribeOptions};
 
 /// A server that is reached through a node. Dropping it unsubscribes the name.

@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{Handlers, Options, Resolver, Responder};
-use crate::engine::{Engine, Event};
-use crate::handshake::{AcceptOptions, AcceptedConnection, accept};
-use crate::port::Port;
+use crate::connection::engine::{Engine, Event};
+use crate::connection::handshake::{AcceptOptions, AcceptedConnection, accept};
+use crate::connection::port::Port;
 
 /// State shared by the connections of a listening server.
 pub(crate) struct Service {

@@ -57,12 +57,6 @@ fn settle<B: AsRef<[u8]>>(answer: &Result<B, Fault>, sink: &mut dyn ReplySink) {
     }
 }
 
-/// A registered handler function.
-pub(crate) trait Handler: Send + Sync {
-    /// Returns a runner for one route of one connection.
-    fn runner(&self) -> Box<dyn Runner>;
-}
-
 /// Runs the handler of one route on one connection.
 pub(crate) trait Runner: Send {
     /// True if the handler takes an [`ItemSender`].
@@ -81,14 +75,17 @@ pub(crate) trait Runner: Send {
     ) -> Option<Pin<Box<dyn Job>>>;
 }
 
+/// A registered handler: returns a runner for one route of one connection.
+pub(crate) type Handler = dyn Fn() -> Box<dyn Runner> + Send + Sync;
+
 /// Handlers by method, looked up when a route is bound.
 #[derive(Clone, Default)]
 pub(crate) struct Handlers {
-    by_method: BTreeMap<Box<str>, Arc<dyn Handler>>,
+    by_method: BTreeMap<Box<str>, Arc<Handler>>,
 }
 
 impl Handlers {
-    pub(crate) fn insert(&mut self, method: &str, handler: Arc<dyn Handler>) {
+    pub(crate) fn insert(&mut self, method: &str, handler: Arc<Handler>) {
         self.by_method.insert(method.into(), handler);
     }
 
@@ -99,7 +96,7 @@ impl Handlers {
     /// Returns a runner, or the error for an unknown method.
     pub(crate) fn runner(&self, method: &str) -> Result<Box<dyn Runner>, Fault> {
         match self.by_method.get(method) {
-            Some(handler) => Ok(handler.runner()),
+            Some(handler) => Ok(handler()),
             None => Err(self.unknown(method)),
         }
     }
@@ -119,27 +116,40 @@ impl Handlers {
     }
 }
 
-/// Handler that is an `async` function.
-pub(crate) struct AsyncHandler<F>(Arc<F>);
-
-impl<F> AsyncHandler<F> {
-    pub(crate) fn new(function: F) -> Self {
-        Self(Arc::new(function))
-    }
-}
-
-impl<F, Fut, B> Handler for AsyncHandler<F>
+/// Registers an `async` function.
+pub(crate) fn async_handler<F, Fut, B>(function: F) -> Arc<Handler>
 where
     F: Fn(Request) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<B, Fault>> + Send + 'static,
-    B: AsRef<[u8]>,
+    B: AsRef<[u8]> + 'static,
 {
-    fn runner(&self) -> Box<dyn Runner> {
+    let function = Arc::new(function);
+    Arc::new(move || {
         Box::new(AsyncRunner {
-            function: self.0.clone(),
+            function: function.clone(),
             spare: None,
         })
-    }
+    })
+}
+
+/// Registers a plain function.
+pub(crate) fn sync_handler<F, B>(function: F) -> Arc<Handler>
+where
+    F: Fn(Request) -> Result<B, Fault> + Send + Sync + 'static,
+    B: AsRef<[u8]> + 'static,
+{
+    let function = Arc::new(function);
+    Arc::new(move || Box::new(SyncRunner(function.clone())))
+}
+
+/// Registers an `async` function that replies with any number of items.
+pub(crate) fn stream_handler<F, Fut>(function: F) -> Arc<Handler>
+where
+    F: Fn(Request, ItemSender) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<(), Fault>> + Send + 'static,
+{
+    let function = Arc::new(function);
+    Arc::new(move || Box::new(StreamRunner(function.clone())))
 }
 
 struct AsyncRunner<F, Fut> {
@@ -172,25 +182,6 @@ where
     }
 }
 
-/// Handler that is a plain function.
-pub(crate) struct SyncHandler<F>(Arc<F>);
-
-impl<F> SyncHandler<F> {
-    pub(crate) fn new(function: F) -> Self {
-        Self(Arc::new(function))
-    }
-}
-
-impl<F, B> Handler for SyncHandler<F>
-where
-    F: Fn(Request) -> Result<B, Fault> + Send + Sync + 'static,
-    B: AsRef<[u8]>,
-{
-    fn runner(&self) -> Box<dyn Runner> {
-        Box::new(SyncRunner(self.0.clone()))
-    }
-}
-
 struct SyncRunner<F>(Arc<F>);
 
 impl<F, B> Runner for SyncRunner<F>
@@ -207,25 +198,6 @@ where
     ) -> Option<Pin<Box<dyn Job>>> {
         settle(&(self.0)(arrival.request()), sink);
         None
-    }
-}
-
-/// Handler that is an `async` function and replies with any number of items.
-pub(crate) struct StreamHandler<F>(Arc<F>);
-
-impl<F> StreamHandler<F> {
-    pub(crate) fn new(function: F) -> Self {
-        Self(Arc::new(function))
-    }
-}
-
-impl<F, Fut> Handler for StreamHandler<F>
-where
-    F: Fn(Request, ItemSender) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<(), Fault>> + Send + 'static,
-{
-    fn runner(&self) -> Box<dyn Runner> {
-        Box::new(StreamRunner(self.0.clone()))
     }
 }
 
@@ -273,7 +245,7 @@ mod tests {
         let mut handlers = Handlers::default();
         let echo = |request: Request| Ok(request.body);
         for method in ["echo", "reverse", "sum"] {
-            handlers.insert(method, Arc::new(SyncHandler::new(echo)));
+            handlers.insert(method, sync_handler(echo));
         }
         let fault = handlers.runner("eco").err().unwrap();
         assert_eq!(fault.code, ErrorCode::UnknownMethod);

@@ -9,10 +9,10 @@ use model::ErrorCode;
 use parking_lot::Mutex;
 use wire::{Correlation, Flags, Kind, Payload};
 
-use super::reply::too_large;
 use crate::Fault;
-use crate::items::WINDOW;
-use crate::port::Port;
+use crate::connection::port::Port;
+use crate::connection::reply_frames::too_large;
+use crate::state::items::WINDOW;
 
 /// Sends the items of a streaming reply.
 ///

@@ -17,7 +17,7 @@ use super::guard;
 use super::handlers::{Job, ReplySink};
 use super::item_sender::Stream;
 use super::reply::{Origin, Outlet, Reply};
-use crate::queue::earlier;
+use crate::state::queue::earlier;
 
 /// A handler in progress.
 pub(crate) struct RunningHandler {

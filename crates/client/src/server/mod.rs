@@ -31,12 +31,11 @@ pub use listening::{ListenError, ListeningServer};
 pub use request::Request;
 
 pub(crate) use handlers::Handlers;
-pub(crate) use reply::{encode_only_item, too_large};
 pub(crate) use resolver::Resolver;
 pub(crate) use responder::{Responder, Violation};
 
 use crate::Fault;
-use handlers::{AsyncHandler, Handler, StreamHandler, SyncHandler};
+use handlers::{Handler, async_handler, stream_handler, sync_handler};
 
 /// An RPC server: handler functions by method, called by connected clients or through a node.
 ///
@@ -102,7 +101,7 @@ impl Server {
             options: Options {
                 window,
                 requests_size_max: ByteSize::mebibytes(64).as_usize(),
-                handshake_timeout: crate::handshake::HANDSHAKE_TIMEOUT,
+                handshake_timeout: crate::connection::handshake::HANDSHAKE_TIMEOUT,
                 admit: None,
                 tls: None,
             },
@@ -118,7 +117,7 @@ impl Server {
         Fut: Future<Output = Result<B, Fault>> + Send + 'static,
         B: AsRef<[u8]> + 'static,
     {
-        self.insert(method, AsyncHandler::new(function))
+        self.insert(method, async_handler(function))
     }
 
     /// Registers a handler that is not `async` for `method`.
@@ -128,7 +127,7 @@ impl Server {
         F: Fn(Request) -> Result<B, Fault> + Send + Sync + 'static,
         B: AsRef<[u8]> + 'static,
     {
-        self.insert(method, SyncHandler::new(function))
+        self.insert(method, sync_handler(function))
     }
 
     /// Registers a handler that replies with any number of items.
@@ -163,7 +162,7 @@ impl Server {
         F: Fn(Request, ItemSender) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<(), Fault>> + Send + 'static,
     {
-        self.insert(method, StreamHandler::new(function))
+        self.insert(method, stream_handler(function))
     }
 
     /// Sets the size of the largest payload that the server accepts. Default 8 MiB.
@@ -231,8 +230,8 @@ impl Server {
         self
     }
 
-    fn insert(mut self, method: &str, handler: impl Handler + 'static) -> Self {
-        self.handlers.insert(method, Arc::new(handler));
+    fn insert(mut self, method: &str, handler: Arc<Handler>) -> Self {
+        self.handlers.insert(method, handler);
         self
     }
 }

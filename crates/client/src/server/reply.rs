@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use model::ErrorCode;
-use wire::{Correlation, Flags, HEADER_SIZE, Kind, Payload};
+use wire::{Correlation, Flags, Kind, Payload};
 
 use super::handlers::ReplySink;
 use super::item_sender::Stream;
 use crate::Fault;
+use crate::connection::port::Port;
+use crate::connection::reply_frames::{encode_only_item, too_large};
 use crate::fault::Execution;
-use crate::port::Port;
 
 /// Origin of a request: a call that needs a reply, or a one-way message.
 #[derive(Clone, Copy, Debug)]
@@ -102,18 +102,4 @@ impl ReplySink for Reply<'_> {
             fault.encode(Execution::Started, correlation, self.out);
         }
     }
-}
-
-/// Error for a body above the caller's size limit.
-pub(crate) fn too_large(what: &str, size: usize, limit: u32) -> Fault {
-    let message = format!("{what} of {size} bytes is above the caller's limit of {limit}");
-    Fault::with_code(ErrorCode::TooLarge, message)
-}
-
-/// Appends the reply of a handler that does not stream to a caller that expects a stream: one item
-/// and the end.
-pub(crate) fn encode_only_item(item: &[u8], correlation: Correlation, out: &mut Vec<u8>) {
-    out.reserve(2 * HEADER_SIZE + item.len());
-    Payload::body(item).encode(Kind::REPLY, Flags::MORE, 0, correlation, out);
-    Payload::body(&[]).encode(Kind::REPLY, Flags::NONE, 0, correlation, out);
 }

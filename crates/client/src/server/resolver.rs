@@ -6,10 +6,10 @@ use model::ErrorCode;
 
 use super::handlers::Handlers;
 use super::routes::Receiver;
-use crate::binding::Binding;
-use crate::core::Core;
+use crate::connection::binding::Binding;
 use crate::fault::Fault;
-use crate::registry;
+use crate::state::core::Core;
+use crate::state::registry;
 
 /// Source of the receivers of routes.
 pub(crate) enum Resolver {

@@ -23,11 +23,11 @@ use super::reply::{Origin, Outlet, Reply};
 use super::resolver::Resolver;
 use super::routes::{Receiver, Route, RouteTable};
 use super::turn_clock::{DeadlinePassed, TurnClock};
-use crate::binding::Binding;
+use crate::agents::envelope::{Envelope, ReplyTo};
+use crate::connection::binding::Binding;
+use crate::connection::port::Port;
 use crate::context::Delivery;
-use crate::envelope::{Envelope, ReplyTo};
 use crate::fault::{Execution, Fault};
-use crate::port::Port;
 
 /// Violation of the protocol by the peer.
 pub(crate) struct Violation(pub(crate) String);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::handlers::Runner;
 use crate::Fault;
-use crate::binding::Binding;
-use crate::envelope_queue::EnvelopeQueue;
+use crate::agents::envelope_queue::EnvelopeQueue;
+use crate::connection::binding::Binding;
 
 /// Binding and receiver of a route.
 pub(crate) struct Route {
