@@ -15,17 +15,17 @@ mod http {
         #[path = "../../crates/edge/src/http/front/head.rs"]
         mod head;
 
-        use head::{Asked, Method, Read, Version};
+        use head::{FastRequest, Method, Read, Version};
 
         pub(crate) fn check(input: &[u8]) {
             match read(input) {
-                Read::Asked(asked, size) => {
+                Read::Request(fast, size) => {
                     assert!(size <= input.len());
-                    assert_eq!(read(&input[..size]), Read::Asked(asked, size), "nothing behind it matters");
+                    assert_eq!(read(&input[..size]), Read::Request(fast, size), "nothing behind it matters");
                     for cut in 0..size {
                         assert_eq!(read(&input[..cut]), Read::Part, "the first {cut} bytes");
                     }
-                    agrees(&asked, &input[..size]);
+                    agrees(&fast, &input[..size]);
                 }
                 // It is somebody else's from the byte on that made it so.
                 Read::Other => {
@@ -43,25 +43,25 @@ mod http {
         }
 
         /// A parser of others finds the same in it.
-        fn agrees(asked: &Asked<'_>, bytes: &[u8]) {
+        fn agrees(fast: &FastRequest<'_>, bytes: &[u8]) {
             let mut fields = vec![httparse::EMPTY_HEADER; bytes.len()];
             let mut request = httparse::Request::new(&mut fields);
             let head = match request.parse(bytes) {
                 Ok(httparse::Status::Complete(head)) => head,
                 other => panic!("{other:?}"),
             };
-            let method = match asked.method {
+            let method = match fast.method {
                 Method::Get => "GET",
                 Method::Post => "POST",
             };
-            let version = match asked.version {
+            let version = match fast.version {
                 Version::Http10 => 0,
                 Version::Http11 => 1,
             };
             assert_eq!(request.method, Some(method));
-            assert_eq!(request.path, Some(asked.path));
+            assert_eq!(request.path, Some(fast.path));
             assert_eq!(request.version, Some(version));
-            assert_eq!(asked.body, &bytes[head..]);
+            assert_eq!(fast.body, &bytes[head..]);
             let all = |name: &str| -> Vec<&[u8]> {
                 let fields = request.headers.iter();
                 let named = fields.filter(|field| field.name.eq_ignore_ascii_case(name));
@@ -72,21 +72,21 @@ mod http {
                 [value] => value,
                 _ => panic!("{name} is there more than once"),
             };
-            match (asked.body.len(), only("content-length")) {
-                (0, b"") => assert_eq!(asked.method, Method::Get),
+            match (fast.body.len(), only("content-length")) {
+                (0, b"") => assert_eq!(fast.method, Method::Get),
                 (size, length) => assert_eq!(std::str::from_utf8(length).unwrap_or("").parse(), Ok(size)),
             }
             assert!(all("transfer-encoding").is_empty());
-            assert_eq!(only("x-forwarded-for"), asked.forwarded.as_bytes());
+            assert_eq!(only("x-forwarded-for"), fast.forwarded.as_bytes());
             let token = only("authorization").strip_prefix(b"Bearer ").unwrap_or_default();
-            assert_eq!(token, asked.token.as_bytes());
+            assert_eq!(token, fast.token.as_bytes());
             let essence = only("content-type").split(|byte| *byte == b';').next().unwrap_or_default();
-            assert_eq!(essence.trim_ascii_end(), asked.content_type.as_bytes());
+            assert_eq!(essence.trim_ascii_end(), fast.content_type.as_bytes());
             let is_kept_alive = match only("connection").to_ascii_lowercase().as_slice() {
-                b"" => asked.version == Version::Http11,
+                b"" => fast.version == Version::Http11,
                 value => value == b"keep-alive",
             };
-            assert_eq!(is_kept_alive, asked.is_kept_alive);
+            assert_eq!(is_kept_alive, fast.is_kept_alive);
         }
     }
 }

@@ -7,6 +7,9 @@
 //! A message of the data plane is one binary message, in one frame or several. As with gRPC, a
 //! message above the size limit is reported once and skipped as it arrives, so the stream continues
 //! after it. A violation of the protocol ends the stream.
+//!
+//! A library does not do this: tungstenite 0.29 cannot skip a message above its limit, and reserves
+//! memory for a frame by the size that its header announces.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 

@@ -15,8 +15,8 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-pub(super) use head::{Asked, Method, Version};
 use head::{BODY_SIZE_MAX, Read};
+pub(super) use head::{FastRequest, Method, Version};
 use node::quotas::{Desk, Durable};
 pub(super) use prefixed::Prefixed;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -146,19 +146,21 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
                 break Next::Read;
             }
             let serves = |method, path: &str| self.surface.serves(method, path);
-            let (asked, size) = match head::read(&self.buffer, serves) {
-                Read::Asked(asked, size) => (asked, size),
+            let (request, size) = match head::read(&self.buffer, serves) {
+                Read::Request(request, size) => (request, size),
                 Read::Part => break Next::Read,
                 Read::Other => break Next::Leave,
             };
-            if !asked.host.is_empty() && !self.access.is_known(asked.host) && self.surface.is_open()
+            if !request.host.is_empty()
+                && !self.access.is_known(request.host)
+                && self.surface.is_open()
             {
                 break Next::Leave;
             }
             let start = Instant::now();
             let (desk, reply) = (&mut self.desk, &mut self.reply);
-            let verdict = self.surface.answer(desk, &asked, self.peer, reply);
-            let (is_kept_alive, version) = (asked.is_kept_alive, asked.version);
+            let verdict = self.surface.answer(desk, &request, self.peer, reply);
+            let (is_kept_alive, version) = (request.is_kept_alive, request.version);
             match verdict {
                 Verdict::Answered => {}
                 Verdict::When(durables) => self.wait_for(durables).await,

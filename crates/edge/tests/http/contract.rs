@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 
 use boon::{Compiler, Draft, Schemas};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::client::{self, Answer};
@@ -30,9 +30,10 @@ impl Contract {
 
     async fn read(address: SocketAddr) -> Self {
         let answer = client::ask(address, "GET", "/openapi.json", &[], b"").await;
-        Self {
-            document: answer.json(),
-        }
+        let mut document = answer.json();
+        let open = document.clone();
+        close(&mut document, &open);
+        Self { document }
     }
 
     fn compiler(&self) -> Compiler {
@@ -132,6 +133,51 @@ impl Contract {
         let best = fitting.min_by_key(|template| template.matches('{').count());
         best.map(String::as_str)
     }
+}
+
+/// Forbids undocumented fields: objects have the listed properties only.
+fn close(value: &mut Value, document: &Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| close(item, document)),
+        Value::Object(schema) => {
+            if schema.contains_key("allOf") {
+                *value = merged(value, document);
+                return close(value, document);
+            }
+            schema.values_mut().for_each(|value| close(value, document));
+            let is_object = schema.get("properties").is_some_and(Value::is_object);
+            if is_object && schema.get("type").is_some_and(|kind| kind == "object") {
+                let rule = schema.entry("additionalProperties");
+                rule.or_insert(Value::Bool(false));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Replaces `allOf` by one object with the properties of all its parts.
+fn merged(schema: &Value, document: &Value) -> Value {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let target = document.pointer(reference.strip_prefix('#').unwrap());
+        return merged(target.unwrap(), document);
+    }
+    let Some(parts) = schema["allOf"].as_array() else {
+        return schema.clone();
+    };
+    let mut all = json!({"type": "object", "properties": {}, "required": []});
+    for part in parts {
+        let part = merged(part, document);
+        let properties = part["properties"].as_object().into_iter().flatten();
+        for (name, property) in properties {
+            all["properties"][name] = property.clone();
+        }
+        let required = part["required"].as_array().into_iter().flatten();
+        all["required"]
+            .as_array_mut()
+            .unwrap()
+            .extend(required.cloned());
+    }
+    all
 }
 
 /// As a part of a JSON pointer.

@@ -45,7 +45,7 @@ const BYTES_MAX: usize = 1 << 20;
 /// INVALID_TOPIC_EXCEPTION: the topic is read-only, and its name is reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a topic ORG.NAMESPACE.conversations shows what happens there: it is read, and nothing else"
+    "the topic ORG.NAMESPACE.conversations has the events of conversations and can only be read"
 )]
 pub struct ReadOnly;
 

@@ -1,19 +1,25 @@
 //! Parser of the few frequent requests on the fast path.
 //!
-//! It accepts a strict subset of HTTP/1 (RFC 9112): a request line, fields without folding, and a
-//! body with `Content-Length`. Everything else, valid or not, is [`Read::Other`] and is left to
-//! hyper. Invariant: *every HTTP parser agrees on the meaning of an accepted request.*
+//! The library that hyper uses parses the head. Of what it accepts, this module serves a strict
+//! subset of HTTP/1 (RFC 9112): lines that end with CRLF, fields in ASCII, and a body with
+//! `Content-Length`. Everything else, valid or not, is [`Read::Other`] and is left to hyper.
+//! Invariant: *every HTTP parser agrees on the meaning of an accepted request.*
 
-use memchr::memchr;
+use std::mem::MaybeUninit;
+
+use httparse::Status;
+use memchr::{memchr, memchr_iter};
 
 /// Longest head, in bytes.
 const HEAD_SIZE_MAX: usize = 8 << 10;
+/// Maximum number of fields; requests with more are left to hyper.
+const FIELDS_MAX: usize = 32;
 /// Longest body, in bytes.
 pub(super) const BODY_SIZE_MAX: usize = 64 << 10;
 
 /// A request, borrowed from the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::http) struct Asked<'a> {
+pub(in crate::http) struct FastRequest<'a> {
     pub(in crate::http) method: Method,
     /// The path without a query.
     pub(in crate::http) path: &'a str,
@@ -49,7 +55,7 @@ pub(in crate::http) enum Version {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Read<'a> {
     /// A request and its size in bytes.
-    Asked(Asked<'a>, usize),
+    Request(FastRequest<'a>, usize),
     /// An incomplete request, possibly.
     Part,
     /// A request that is not for the fast path.
@@ -59,127 +65,130 @@ pub(super) enum Read<'a> {
 /// Reads the first request in the buffer, if `served` is true for its method and path.
 pub(super) fn read(bytes: &[u8], served: impl Fn(Method, &str) -> bool) -> Read<'_> {
     match read_head(bytes, served) {
-        Ok(Some((mut asked, head, length))) => match bytes.get(head..head + length) {
+        Ok(Some((mut request, head, length))) => match bytes.get(head..head + length) {
             Some(body) => {
-                asked.body = body;
-                Read::Asked(asked, head + length)
+                request.body = body;
+                Read::Request(request, head + length)
             }
             None => Read::Part,
         },
         Ok(None) if bytes.len() < HEAD_SIZE_MAX => Read::Part,
-        Ok(None) | Err(Strange) => Read::Other,
+        Ok(None) | Err(Unsupported) => Read::Other,
     }
 }
 
 /// Error: the request is not for the fast path.
 #[derive(Debug)]
-struct Strange;
+struct Unsupported;
 
 /// Returns the request without its body, the size of its head, and the size of its body.
 fn read_head(
     bytes: &[u8],
     served: impl Fn(Method, &str) -> bool,
-) -> Result<Option<(Asked<'_>, usize, usize)>, Strange> {
-    let Some((line, mut rest)) = split_line(bytes)? else {
+) -> Result<Option<(FastRequest<'_>, usize, usize)>, Unsupported> {
+    let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+    let mut parsed = httparse::Request::new(&mut []);
+    let status = parsed.parse_with_uninit_headers(bytes, &mut fields);
+    let status = status.map_err(|_| Unsupported)?;
+    if let (Some(method), Some(path)) = (parsed.method, parsed.path)
+        && !(is_plain(path) && served(Method::of(method)?, path))
+    {
+        return Err(Unsupported);
+    }
+    let Status::Complete(size) = status else {
         return Ok(None);
     };
-    let mut asked = request_line(line)?;
-    if !served(asked.method, asked.path) {
-        return Err(Strange);
+    let is_whole = |at: usize| at > 0 && bytes[at - 1] == b'\r';
+    if !memchr_iter(b'\n', &bytes[..size]).all(is_whole) {
+        return Err(Unsupported);
     }
+    let (request, length) = interpret(&parsed)?;
+    Ok(Some((request, size, length)))
+}
+
+/// Returns the request without its body, and the size of its body.
+fn interpret<'a>(
+    parsed: &httparse::Request<'_, 'a>,
+) -> Result<(FastRequest<'a>, usize), Unsupported> {
+    let method = Method::of(parsed.method.ok_or(Unsupported)?)?;
+    let version = match parsed.version {
+        Some(0) => Version::Http10,
+        Some(1) => Version::Http11,
+        _ => return Err(Unsupported),
+    };
+    let mut request = FastRequest {
+        method,
+        path: parsed.path.ok_or(Unsupported)?,
+        is_kept_alive: false,
+        version,
+        host: "",
+        token: "",
+        forwarded: "",
+        content_type: "",
+        body: &[],
+    };
     let mut length = None;
-    let mut is_closed_or_kept = None;
-    loop {
-        let Some((line, behind)) = split_line(rest)? else {
-            return Ok(None);
+    let mut is_kept_alive = None;
+    for header in parsed.headers.iter() {
+        let field = match Field::of(header.name) {
+            Field::Unimportant => continue,
+            Field::Unsupported => return Err(Unsupported),
+            field => field,
         };
-        rest = behind;
-        if line.is_empty() {
-            break;
-        }
-        let (name, value) = field(line)?;
-        match Field::of(name) {
-            Field::Unimportant => {}
-            Field::Strange => return Err(Strange),
+        let value = text(header.value)?;
+        match field {
+            Field::Unimportant | Field::Unsupported => {}
             Field::ContentLength => once(&mut length, content_length(value)?)?,
-            Field::Host => once_text(&mut asked.host, value)?,
-            Field::ContentType => once_text(&mut asked.content_type, essence(value))?,
+            Field::Host => once_text(&mut request.host, value)?,
+            Field::ContentType => once_text(&mut request.content_type, essence(value))?,
             Field::Authorization => {
-                let token = value.strip_prefix("Bearer ").ok_or(Strange)?;
-                once_text(&mut asked.token, token)?;
+                let token = value.strip_prefix("Bearer ").ok_or(Unsupported)?;
+                once_text(&mut request.token, token)?;
             }
-            Field::ForwardedFor => once_text(&mut asked.forwarded, value)?,
+            Field::ForwardedFor => once_text(&mut request.forwarded, value)?,
             Field::Connection if value.eq_ignore_ascii_case("keep-alive") => {
-                once(&mut is_closed_or_kept, true)?;
+                once(&mut is_kept_alive, true)?;
             }
             Field::Connection if value.eq_ignore_ascii_case("close") => {
-                once(&mut is_closed_or_kept, false)?;
+                once(&mut is_kept_alive, false)?;
             }
-            Field::Connection => return Err(Strange),
+            Field::Connection => return Err(Unsupported),
         }
     }
-    if asked.host.is_empty() && asked.version == Version::Http11 {
-        return Err(Strange);
+    if request.host.is_empty() && version == Version::Http11 {
+        return Err(Unsupported);
     }
-    asked.is_kept_alive = is_closed_or_kept.unwrap_or(asked.version == Version::Http11);
-    let length = match (asked.method, length) {
+    request.is_kept_alive = is_kept_alive.unwrap_or(version == Version::Http11);
+    let length = match (method, length) {
         (Method::Get, None | Some(0)) => 0,
         (Method::Post, Some(length)) => length,
-        _ => return Err(Strange),
+        _ => return Err(Unsupported),
     };
-    Ok(Some((asked, bytes.len() - rest.len(), length)))
+    Ok((request, length))
 }
 
-/// Splits off a line, without its end.
-fn split_line(bytes: &[u8]) -> Result<Option<(&str, &[u8])>, Strange> {
-    let Some(end) = memchr(b'\n', bytes) else {
-        return Ok(None);
-    };
-    let line = bytes[..end].strip_suffix(b"\r").ok_or(Strange)?;
-    let is_text = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
-    if !line.iter().all(is_text) {
-        return Err(Strange);
+impl Method {
+    fn of(name: &str) -> Result<Self, Unsupported> {
+        match name {
+            "GET" => Ok(Self::Get),
+            "POST" => Ok(Self::Post),
+            _ => Err(Unsupported),
+        }
     }
-    let line = std::str::from_utf8(line).map_err(|_| Strange)?;
-    Ok(Some((line, &bytes[end + 1..])))
 }
 
-fn request_line(line: &str) -> Result<Asked<'_>, Strange> {
-    let (method, line) = match (line.strip_prefix("GET "), line.strip_prefix("POST ")) {
-        (Some(rest), _) => (Method::Get, rest),
-        (_, Some(rest)) => (Method::Post, rest),
-        (None, None) => return Err(Strange),
-    };
-    let (path, version) = line.split_once(' ').ok_or(Strange)?;
-    let version = match version {
-        "HTTP/1.1" => Version::Http11,
-        "HTTP/1.0" => Version::Http10,
-        _ => return Err(Strange),
-    };
+/// Returns true for a path without a query, in ASCII.
+fn is_plain(path: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#');
-    match path.starts_with('/') && path.bytes().all(is_plain) {
-        true => Ok(Asked {
-            method,
-            path,
-            is_kept_alive: false,
-            version,
-            host: "",
-            token: "",
-            forwarded: "",
-            content_type: "",
-            body: &[],
-        }),
-        false => Err(Strange),
-    }
+    path.starts_with('/') && path.bytes().all(is_plain)
 }
 
-fn field(line: &str) -> Result<(&str, &str), Strange> {
-    let colon = memchr(b':', line.as_bytes()).ok_or(Strange)?;
-    let (name, value) = (&line[..colon], &line[colon + 1..]);
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.!#$%&'*+^`|~".contains(&byte);
-    match !name.is_empty() && name.bytes().all(is_token) {
-        true => Ok((name, value.trim_matches([' ', '\t']))),
-        false => Err(Strange),
+/// Returns the value of a field, if it is printable ASCII.
+fn text(value: &[u8]) -> Result<&str, Unsupported> {
+    let is_text = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
+    match value.iter().all(is_text) {
+        true => std::str::from_utf8(value).map_err(|_| Unsupported),
+        false => Err(Unsupported),
     }
 }
 
@@ -192,7 +201,7 @@ enum Field {
     Authorization,
     ForwardedFor,
     Unimportant,
-    Strange,
+    Unsupported,
 }
 
 impl Field {
@@ -201,27 +210,27 @@ impl Field {
         match name.len() {
             14 if is("content-length") => Self::ContentLength,
             // Requests of browsers are left to the full access check.
-            14 if is("sec-fetch-site") => Self::Strange,
+            14 if is("sec-fetch-site") => Self::Unsupported,
             4 if is("host") => Self::Host,
             12 if is("content-type") => Self::ContentType,
             10 if is("connection") => Self::Connection,
             13 if is("authorization") => Self::Authorization,
             15 if is("x-forwarded-for") => Self::ForwardedFor,
-            6 if is("expect") || is("origin") => Self::Strange,
-            7 if is("upgrade") || is("trailer") => Self::Strange,
-            16 if is("content-encoding") => Self::Strange,
-            17 if is("transfer-encoding") => Self::Strange,
+            6 if is("expect") || is("origin") => Self::Unsupported,
+            7 if is("upgrade") || is("trailer") => Self::Unsupported,
+            16 if is("content-encoding") => Self::Unsupported,
+            17 if is("transfer-encoding") => Self::Unsupported,
             _ => Self::Unimportant,
         }
     }
 }
 
-fn content_length(value: &str) -> Result<usize, Strange> {
+fn content_length(value: &str) -> Result<usize, Unsupported> {
     let is_number = (1..=6).contains(&value.len()) && value.bytes().all(|it| it.is_ascii_digit());
-    let length = value.parse().map_err(|_| Strange)?;
+    let length = value.parse().map_err(|_| Unsupported)?;
     match is_number && length <= BODY_SIZE_MAX {
         true => Ok(length),
-        false => Err(Strange),
+        false => Err(Unsupported),
     }
 }
 
@@ -231,20 +240,20 @@ fn essence(value: &str) -> &str {
 }
 
 /// Sets a field; HTTP parsers treat a duplicate differently, so it is an error.
-fn once<T>(known: &mut Option<T>, value: T) -> Result<(), Strange> {
+fn once<T>(known: &mut Option<T>, value: T) -> Result<(), Unsupported> {
     match known.replace(value) {
         None => Ok(()),
-        Some(_) => Err(Strange),
+        Some(_) => Err(Unsupported),
     }
 }
 
-fn once_text<'a>(known: &mut &'a str, value: &'a str) -> Result<(), Strange> {
+fn once_text<'a>(known: &mut &'a str, value: &'a str) -> Result<(), Unsupported> {
     match known.is_empty() && !value.is_empty() {
         true => {
             *known = value;
             Ok(())
         }
-        false => Err(Strange),
+        false => Err(Unsupported),
     }
 }
 

@@ -38,7 +38,7 @@ use super::fields::{self, SECOND_NS, tightest};
 use super::windows::{COUNT_MAX, Windows};
 use crate::gate::Gate;
 use crate::http::body;
-use crate::http::front::{Asked, Method, Verdict};
+use crate::http::front::{FastRequest, Method, Verdict};
 use crate::http::problem::Problem;
 use crate::http::reply::{JSON, Reply};
 use crate::http::{Peer, Routes, bearer_of, refuse};
@@ -118,25 +118,25 @@ impl Limiter {
     pub(super) fn answer_in_front(
         self: &Arc<Self>,
         desk: &mut Desk,
-        asked: &Asked<'_>,
+        fast: &FastRequest<'_>,
         peer: IpAddr,
         reply: &mut Reply,
     ) -> Verdict {
-        let is_open = asked.path == "/health";
-        if !is_open && self.gate.admit(asked.token).is_err() {
+        let is_open = fast.path == "/health";
+        if !is_open && self.gate.admit(fast.token).is_err() {
             return Verdict::NotHere;
         }
-        let told = match (asked.path, agent_of(asked.path)) {
+        let told = match (fast.path, agent_of(fast.path)) {
             ("/health", _) => {
                 self.health(reply);
                 Ok(None)
             }
             ("/api/request", _) => {
-                let body = express::body_of(asked.content_type, asked.body);
+                let body = express::body_of(fast.content_type, fast.body);
                 self.request(desk, body, reply)
             }
             ("/api/test-rate-limit", _) => {
-                let forwarded = [asked.forwarded];
+                let forwarded = [fast.forwarded];
                 self.test_rate_limit(self.client(peer, &forwarded), reply);
                 Ok(None)
             }
@@ -533,11 +533,11 @@ async fn preflight(request: axum::extract::Request, next: middleware::Next) -> R
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
     let vary = HeaderValue::from_static("Access-Control-Request-Headers");
     headers.insert(header::VARY, vary);
-    let asked = request
+    let wanted = request
         .headers()
         .get(header::ACCESS_CONTROL_REQUEST_HEADERS);
-    if let Some(asked) = asked {
-        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+    if let Some(wanted) = wanted {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
     }
     response
 }

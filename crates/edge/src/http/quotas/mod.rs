@@ -46,7 +46,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Shared;
-use super::front::{Asked, Method, Verdict};
+use super::front::{FastRequest, Method, Verdict};
 use super::problem::Problem;
 use super::reply::Reply;
 pub(super) use asks::Later;
@@ -88,20 +88,20 @@ impl Surface {
     pub(super) fn answer(
         &self,
         desk: &mut Desk,
-        asked: &Asked<'_>,
+        request: &FastRequest<'_>,
         peer: IpAddr,
         reply: &mut Reply,
     ) -> Verdict {
         match self {
-            Self::Own(shared) => match shared.gate.admit(asked.token) {
+            Self::Own(shared) => match shared.gate.admit(request.token) {
                 Ok(pass) => {
                     let (principal, owner) = (pass.principal(), requester(&pass).principal);
-                    take::answer_in_front(&shared.node, principal, desk, asked, owner, reply)
+                    take::answer_in_front(&shared.node, principal, desk, request, owner, reply)
                 }
                 // The router counts and reports the failed authentication.
                 Err(_) => Verdict::NotHere,
             },
-            Self::Compat(limiter) => limiter.answer_in_front(desk, asked, peer, reply),
+            Self::Compat(limiter) => limiter.answer_in_front(desk, request, peer, reply),
         }
     }
 

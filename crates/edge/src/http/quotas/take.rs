@@ -22,7 +22,7 @@ use super::bearer::{Client, check_halt, check_subject};
 use super::{answer, asks};
 use crate::http::Shared;
 use crate::http::body::{self, wrong_at};
-use crate::http::front::{Asked, Verdict};
+use crate::http::front::{FastRequest, Verdict};
 use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
 use crate::http::reply::{JSON, Reply};
@@ -281,14 +281,17 @@ pub(super) fn answer_in_front(
     node: &node::Node,
     principal: &Principal,
     desk: &mut Desk,
-    asked: &Asked<'_>,
+    request: &FastRequest<'_>,
     owner: Owner<'_>,
     reply: &mut Reply,
 ) -> Verdict {
-    if !asked.content_type.eq_ignore_ascii_case("application/json") {
+    if !request
+        .content_type
+        .eq_ignore_ascii_case("application/json")
+    {
         return Verdict::NotHere;
     }
-    match Takes::read(asked.body) {
+    match Takes::read(request.body) {
         Err(problem) => {
             reply.problem(&problem);
             Verdict::Answered
