@@ -214,7 +214,7 @@ impl Cli {
             ErrorKind::DisplayHelp
             | ErrorKind::DisplayVersion
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
-            _ => usage::failure(&error, arguments),
+            _ => usage::failure(&error, arguments, command()),
         })
     }
 
@@ -247,8 +247,8 @@ impl Cli {
             Command::Doctor(args) => doctor::run(args, environment),
             Command::Explain(args) => explain::run(args),
             Command::Inspect(args) => inspect::run(args),
-            Command::Completions(args) => completions::run(args),
-            Command::Man(args) => man::run(args),
+            Command::Completions(args) => completions::run(args, Cli::command()),
+            Command::Man(args) => man::run(args, Cli::command()),
             Command::Version(args) => version::run(args),
             Command::BenchRole(args) => bench_role::run(&args),
             Command::Idle(args) => idle::run(args, environment),

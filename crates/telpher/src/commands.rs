@@ -4,7 +4,6 @@ pub(crate) mod agents;
 pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod bench_role;
-pub(crate) mod body;
 pub(crate) mod bridge;
 pub(crate) mod completions;
 pub(crate) mod config;

@@ -1,6 +1,7 @@
 //! Failures of commands: their messages, hints and exit status.
 
 use model::ErrorCode;
+use node::tokens::TokensError;
 
 /// The exit status. Scripts rely on the numbers, so they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,5 +124,21 @@ impl From<node::config::Mistakes> for Failure {
             exit: Exit::Usage,
             errors: mistakes.0.into_iter().map(report).collect(),
         }
+    }
+}
+
+/// Converts a TLS error to a failure.
+pub(crate) fn tls_failure(error: net::TlsError) -> Failure {
+    Failure::new(Exit::Usage, error)
+        .hint("`tls.certificate` and `tls.key` are PEM files: the certificate chain and its key")
+}
+
+/// Converts an error of the token store to a failure.
+pub(crate) fn store_failure(error: TokensError) -> Failure {
+    let failure = Failure::new(Exit::Failed, &error);
+    match error {
+        TokensError::Disk(_) => failure.hint("check that `--data` is the directory of a node"),
+        TokensError::Damaged { .. } | TokensError::Disappeared { .. } => failure
+            .hint("restore the file from a backup, or remove it, which invalidates all tokens"),
     }
 }

@@ -3,6 +3,8 @@
 //! Parses the command line, runs one command, and turns its failure into a message and an exit
 //! status. The work of the commands is done by the libraries.
 
+mod address;
+mod body;
 mod cli;
 mod commands;
 mod data_lock;

@@ -38,9 +38,7 @@ use node::config::{self, Config, Loaded};
 use node::ports::{Disk, Lock, LockError, RealDisk, check_owner};
 use node::tokens::TokenStore;
 
-use crate::commands::config::tls_failure;
-use crate::commands::token::store_failure;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, store_failure, tls_failure};
 pub(crate) use backup::Backup;
 pub(crate) use descriptors::{
     granted as descriptors_granted, is_asked_for as are_connections_asked_for,

@@ -9,8 +9,9 @@ use crate::failure::{Exit, Failure};
 /// Maximum number of edits between a mistyped subcommand and the suggested one.
 const EDITS_MAX: usize = 2;
 
-/// Converts an error of the parser to a failure. `arguments` are those after the program's name.
-pub(super) fn failure(error: &clap::Error, arguments: &[OsString]) -> Failure {
+/// Converts an error of the parser to a failure. `arguments` are those after the program's name;
+/// `root` is the whole command line.
+pub(super) fn failure(error: &clap::Error, arguments: &[OsString], root: clap::Command) -> Failure {
     let text = error.render().to_string();
     let mut message = Vec::new();
     let mut hints = Vec::new();
@@ -24,7 +25,7 @@ pub(super) fn failure(error: &clap::Error, arguments: &[OsString]) -> Failure {
         }
     }
     let message = plain(&message.join(" "));
-    let command = Path::of(arguments);
+    let command = Path::of(arguments, root);
     if error.kind() == ErrorKind::InvalidSubcommand
         && let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand)
     {
@@ -66,8 +67,7 @@ struct Path {
 }
 
 impl Path {
-    fn of(arguments: &[OsString]) -> Self {
-        let mut command = super::command();
+    fn of(arguments: &[OsString], mut command: clap::Command) -> Self {
         command.build();
         let mut name = command.get_name().to_owned();
         let mut at = &command;
@@ -111,7 +111,7 @@ mod tests {
         let error = super::super::command()
             .try_get_matches_from(all.chain(arguments.clone()))
             .unwrap_err();
-        let failure = failure(&error, &arguments);
+        let failure = failure(&error, &arguments, super::super::command());
         let found = &failure.errors[0];
         assert_eq!(failure.exit, Exit::Usage);
         assert_eq!(found.message, message);

@@ -7,7 +7,7 @@ use model::Name;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::target::{Target, agent_name, block_on, report_call_failure};
+use super::target::{NodeArgs, agent_name, block_on, report_call_failure};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format, one_line, table};
 use crate::serve::SYSTEM_AGENT;
@@ -45,10 +45,7 @@ pub(crate) struct AgentsArgs {
     all: bool,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 /// List the connections of a node
@@ -60,15 +57,12 @@ pub(crate) struct ConnectionsArgs {
     all: bool,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 pub(crate) fn run_agents(args: AgentsArgs, environment: &Environment) -> Result<(), Failure> {
     let table = |value: &Value| agents_table(value, args.all);
-    show(&args.target, args.format, environment, "agents", table)
+    show(&args.node, environment, "agents", table)
 }
 
 pub(crate) fn run_connections(
@@ -76,20 +70,19 @@ pub(crate) fn run_connections(
     environment: &Environment,
 ) -> Result<(), Failure> {
     let table = |value: &Value| connections_table(value, args.all);
-    show(&args.target, args.format, environment, "connections", table)
+    show(&args.node, environment, "connections", table)
 }
 
 fn show(
-    target: &Target,
-    format: Format,
+    node: &NodeArgs,
     environment: &Environment,
     method: &str,
     table: impl FnOnce(&Value) -> String,
 ) -> Result<(), Failure> {
     block_on(async {
-        let client = target.connect(environment).await?;
-        let value = ask(&client, format, method, &()).await?;
-        output::print(format, &value, &table(&value))
+        let client = node.target.connect(environment).await?;
+        let value = ask(&client, node.format, method, &()).await?;
+        output::print(node.format, &value, &table(&value))
     })
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::agents::ask_within;
-use super::target::{Target, block_on};
+use super::target::{NodeArgs, block_on};
 use crate::failure::{Exit, Failure};
-use crate::output::{self, Format};
+use crate::output;
 use crate::serve::Backup;
 use crate::settings::Environment;
 
@@ -34,10 +34,7 @@ pub(crate) struct Args {
     dir: PathBuf,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
@@ -47,11 +44,11 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
     })?;
     let question = Backup {
         path,
-        token: args.target.token(environment).unwrap_or_default(),
+        token: args.node.target.token(environment).unwrap_or_default(),
     };
     block_on(async {
-        let client = args.target.connect(environment).await?;
-        let asked = ask_within(&client, args.format, "backup", &question, LIMIT).await;
+        let client = args.node.target.connect(environment).await?;
+        let asked = ask_within(&client, args.node.format, "backup", &question, LIMIT).await;
         let value = asked.map_err(|failure| match failure.exit {
             Exit::Usage => failure.hint(
                 "name a new directory below one that exists on the node's machine: \
@@ -59,7 +56,7 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
             ),
             _ => failure,
         })?;
-        output::print(args.format, &value, &text(&value))
+        output::print(args.node.format, &value, &text(&value))
     })
 }
 

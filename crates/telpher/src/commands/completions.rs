@@ -1,9 +1,7 @@
 //! `telpher completions`.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::cli::Cli;
 use crate::failure::Failure;
 use crate::output;
 
@@ -21,8 +19,9 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn run(args: Args) -> Result<(), Failure> {
+/// Prints the script for `command`, the whole command line.
+pub(crate) fn run(args: Args, mut command: clap::Command) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "telpher", &mut script);
+    clap_complete::generate(args.shell, &mut command, "telpher", &mut script);
     output::print_text(&String::from_utf8_lossy(&script))
 }

@@ -7,8 +7,7 @@ use node::ports::RealDisk;
 use node::tokens::TokenStore;
 use serde_json::{Value, json};
 
-use crate::commands::token::store_failure;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Failure, store_failure, tls_failure};
 use crate::output::{self, Format};
 use crate::serve::check_slim;
 use crate::settings::{ConfigArgs, Environment};
@@ -124,10 +123,4 @@ pub(crate) fn check_files(config: &Config) -> Result<(), Failure> {
     let identity = files.map(|(certificate, key)| net::ServerIdentity::load(certificate, key));
     let identity = identity.transpose().map_err(tls_failure)?;
     check_slim(config, identity.as_ref())
-}
-
-/// Converts a TLS error to a failure.
-pub(crate) fn tls_failure(error: net::TlsError) -> Failure {
-    Failure::new(Exit::Usage, error)
-        .hint("`tls.certificate` and `tls.key` are PEM files: the certificate chain and its key")
 }

@@ -7,9 +7,7 @@ mod conversation;
 mod sleeper;
 mod stage;
 
-use model::Name;
-
-use super::target::{agent_name, block_on};
+use super::target::block_on;
 use crate::failure::{Exit, Failure};
 use crate::output::{Format, Style};
 use crate::serve::{Embedded, Signals};
@@ -82,17 +80,4 @@ async fn play(stage: Stage) -> Result<(), Failure> {
     acts::how_fast(&stage, &crew).await?;
     drop((crew, node));
     stage.next_steps(NEXT)
-}
-
-/// Returns the name of an agent of the demo.
-fn demo_name(agent: &str) -> Result<Name, Failure> {
-    agent_name(&format!("acme/desk/{agent}"))
-}
-
-/// Converts an unexpected outcome to a failure of the demo.
-fn broken(what: impl std::fmt::Display) -> Failure {
-    let what = what.to_string();
-    let what = what.lines().next().unwrap_or_default();
-    Failure::new(Exit::Failed, format!("the demo failed: {what}"))
-        .hint("this is a defect: please report it with the lines above")
 }

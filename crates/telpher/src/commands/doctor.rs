@@ -4,6 +4,7 @@
 //! no files are left behind.
 
 mod directory;
+mod finding;
 mod listeners;
 mod mounts;
 mod settings;
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format, Style};
 use crate::settings::{DataArgs, Environment};
+use finding::{Finding, Verdict};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,101 +38,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     data: DataArgs,
-}
-
-/// The result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Verdict {
-    Ok,
-    Warn,
-    Fail,
-}
-
-/// The finding of a check.
-#[derive(Debug)]
-struct Finding {
-    check: &'static str,
-    verdict: Verdict,
-    /// The finding in a few words.
-    detail: String,
-    hints: Vec<String>,
-    /// The figures of the finding for JSON, or null.
-    figures: Value,
-}
-
-impl Finding {
-    fn new(check: &'static str, verdict: Verdict, detail: impl Into<String>) -> Self {
-        Self {
-            check,
-            verdict,
-            detail: detail.into(),
-            hints: Vec::new(),
-            figures: Value::Null,
-        }
-    }
-
-    fn ok(check: &'static str, detail: impl Into<String>) -> Self {
-        Self::new(check, Verdict::Ok, detail)
-    }
-
-    fn warn(check: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::new(check, Verdict::Warn, detail).hint(hint)
-    }
-
-    fn fail(check: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::new(check, Verdict::Fail, detail).hint(hint)
-    }
-
-    fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hints.push(hint.into());
-        self
-    }
-
-    fn figures(self, figures: Value) -> Self {
-        Self { figures, ..self }
-    }
-
-    /// Returns a finding for each error of a failure.
-    fn of_failure(check: &'static str, failure: Failure) -> Vec<Self> {
-        let reports = failure.errors.into_iter();
-        reports
-            .map(|report| Self {
-                hints: report.hints,
-                ..Self::new(check, Verdict::Fail, report.message)
-            })
-            .collect()
-    }
-
-    fn json(&self) -> Value {
-        let mut value = json!({
-            "check": self.check,
-            "verdict": self.verdict.name(),
-            "detail": self.detail,
-            "hints": self.hints,
-        });
-        if !self.figures.is_null() {
-            value["figures"] = self.figures.clone();
-        }
-        value
-    }
-}
-
-impl Verdict {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-        }
-    }
-
-    fn colour(self) -> &'static str {
-        match self {
-            Self::Ok => "1;32",
-            Self::Warn => "1;33",
-            Self::Fail => "1;31",
-        }
-    }
 }
 
 pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
@@ -193,21 +100,6 @@ fn text(findings: &[Finding], style: Style) -> String {
     text
 }
 
-/// Formats a size with a binary unit.
-fn bytes(size: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = size as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    match unit {
-        0 => format!("{size} B"),
-        _ => format!("{value:.1} {}", UNITS[unit]),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,13 +116,5 @@ mod tests {
         );
         assert_eq!(count(&findings, Verdict::Fail), 1);
         assert_eq!(findings[1].json()["hints"][1], "or move");
-    }
-
-    #[test]
-    fn sizes_are_printed_with_a_suitable_unit() {
-        assert_eq!(bytes(1023), "1023 B");
-        assert_eq!(bytes(1536), "1.5 KiB");
-        assert_eq!(bytes(5 << 40), "5.0 TiB");
-        assert_eq!(bytes(u64::MAX), "16777216.0 TiB");
     }
 }

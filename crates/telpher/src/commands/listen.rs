@@ -9,9 +9,9 @@ use std::time::Duration;
 use client::{Client, ConnectionState, Envelope, Events, SubscribeOptions, Subscription};
 use tokio::task::JoinSet;
 
-use super::target::{Target, agent_name, block_on, call_failure};
+use super::target::{NodeArgs, agent_name, block_on, call_failure};
 use crate::failure::{Exit, Failure};
-use crate::output::{self, Format};
+use crate::output;
 use crate::serve::Signals;
 use crate::settings::{Environment, parse_duration};
 use answer::Answering;
@@ -73,17 +73,14 @@ pub(crate) struct Args {
     quiet: bool,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
     let name = agent_name(&args.agent)?;
     block_on(async {
         let mut signals = Signals::listen()?;
-        let client = args.target.connect(environment).await?;
+        let client = args.node.target.connect(environment).await?;
         let subscription = client
             .subscribe_with(&name, SubscribeOptions::new().with_source())
             .await

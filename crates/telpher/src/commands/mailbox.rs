@@ -5,7 +5,7 @@ use model::Name;
 use serde_json::Value;
 
 use super::agents::{ask, rows, text};
-use super::target::{Target, agent_name, block_on};
+use super::target::{NodeArgs, agent_name, block_on};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format, table};
 use crate::serve::{Acknowledge, ListMessages, ListNames, Purge, RetryDeadLetters};
@@ -75,10 +75,7 @@ pub(crate) struct ListArgs {
     prefix: String,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -100,10 +97,7 @@ pub(crate) struct PeekArgs {
     limit: usize,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -116,10 +110,7 @@ pub(crate) struct AckArgs {
     offset: u64,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -133,10 +124,7 @@ pub(crate) struct PurgeArgs {
     dead: bool,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -154,10 +142,7 @@ pub(crate) struct RetryArgs {
     all: bool,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 /// Number of entries per request.
@@ -175,10 +160,10 @@ pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Fai
 
 fn list(args: &ListArgs, environment: &Environment) -> Result<(), Failure> {
     block_on(async {
-        let client = args.target.connect(environment).await?;
-        let found = pages(&client, args.format, "mailboxes", &args.prefix).await?;
+        let client = args.node.target.connect(environment).await?;
+        let found = pages(&client, args.node.format, "mailboxes", &args.prefix).await?;
         let value = serde_json::json!({ "mailboxes": found });
-        output::print(args.format, &value, &list_table(&found))
+        output::print(args.node.format, &value, &list_table(&found))
     })
 }
 
@@ -214,24 +199,24 @@ fn peek(args: &PeekArgs, environment: &Environment) -> Result<(), Failure> {
         limit: args.limit,
     };
     block_on(async {
-        let client = args.target.connect(environment).await?;
-        let value = ask(&client, args.format, "messages", &messages).await?;
-        output::print(args.format, &value, &peek_table(&value))
+        let client = args.node.target.connect(environment).await?;
+        let value = ask(&client, args.node.format, "messages", &messages).await?;
+        output::print(args.node.format, &value, &peek_table(&value))
     })
 }
 
 fn ack(args: &AckArgs, environment: &Environment) -> Result<(), Failure> {
     let (name, offset) = (base(&args.agent)?, args.offset);
     block_on(async {
-        let client = args.target.connect(environment).await?;
+        let client = args.node.target.connect(environment).await?;
         let message = Acknowledge {
             name: name.clone(),
             offset,
         };
-        let value = ask(&client, args.format, "acknowledge", &message).await?;
+        let value = ask(&client, args.node.format, "acknowledge", &message).await?;
         let was_there = value["acknowledged"] == true;
         let human = if was_there { "acknowledged\n" } else { "" };
-        output::print(args.format, &value, human)?;
+        output::print(args.node.format, &value, human)?;
         match was_there {
             true => Ok(()),
             false => {
@@ -249,10 +234,10 @@ fn purge(args: &PurgeArgs, environment: &Environment) -> Result<(), Failure> {
         dead: args.dead,
     };
     block_on(async {
-        let client = args.target.connect(environment).await?;
-        let value = ask(&client, args.format, "purge", &purge).await?;
+        let client = args.node.target.connect(environment).await?;
+        let value = ask(&client, args.node.format, "purge", &purge).await?;
         let human = format!("removed {}\n", text(&value["purged"]));
-        output::print(args.format, &value, &human)
+        output::print(args.node.format, &value, &human)
     })
 }
 
@@ -263,10 +248,10 @@ fn retry(args: &RetryArgs, environment: &Environment) -> Result<(), Failure> {
         offset: args.offset,
     };
     block_on(async {
-        let client = args.target.connect(environment).await?;
-        let value = ask(&client, args.format, "retry", &retry).await?;
+        let client = args.node.target.connect(environment).await?;
+        let value = ask(&client, args.node.format, "retry", &retry).await?;
         let human = format!("redelivered {}\n", text(&value["retried"]));
-        output::print(args.format, &value, &human)?;
+        output::print(args.node.format, &value, &human)?;
         match args.offset {
             Some(offset) if value["retried"] == 0 => {
                 let message = format!("`{name}` has no dead letter at offset {offset}");

@@ -2,9 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::CommandFactory;
-
-use crate::cli::Cli;
 use crate::failure::{Exit, Failure};
 use crate::output;
 
@@ -22,15 +19,16 @@ pub(crate) struct Args {
     dir: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: Args) -> Result<(), Failure> {
+/// Prints or writes the pages for `command`, the whole command line.
+pub(crate) fn run(args: Args, command: clap::Command) -> Result<(), Failure> {
     let failed = |error| Failure::new(Exit::Failed, format!("cannot write the page: {error}"));
     match args.dir {
         Some(dir) => std::fs::create_dir_all(&dir)
-            .and_then(|()| clap_mangen::generate_to(Cli::command(), &dir))
+            .and_then(|()| clap_mangen::generate_to(command, &dir))
             .map_err(|error| failed(error).hint(format!("{} must be writable", dir.display()))),
         None => {
             let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command())
+            clap_mangen::Man::new(command)
                 .render(&mut page)
                 .map_err(failed)?;
             output::print_text(&String::from_utf8_lossy(&page))

@@ -7,9 +7,9 @@ use model::{ErrorCode, Name};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::target::{Target, agent_name, block_on, call_failure};
+use super::target::{NodeArgs, agent_name, block_on, call_failure};
 use crate::failure::{Exit, Failure};
-use crate::output::{self, Format};
+use crate::output;
 use crate::settings::{Environment, parse_duration};
 
 /// The called method. No agent needs to implement it.
@@ -48,10 +48,7 @@ pub(crate) struct Args {
     deadline: Duration,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 /// The round trips so far.
@@ -65,7 +62,7 @@ struct RoundTrips {
 pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
     let name = agent_name(&args.agent)?;
     block_on(async {
-        let client = args.target.connect(environment).await?;
+        let client = args.node.target.connect(environment).await?;
         let caller = client
             .caller(name.as_str())
             .map_err(|error| Failure::new(Exit::Usage, error))?;
@@ -109,7 +106,7 @@ async fn ping_all(args: &Args, caller: &Caller, seen: &mut RoundTrips) -> Result
                 format!("{:>10.3} ms", millis(elapsed))
             }
         };
-        if !args.format.json {
+        if !args.node.format.json {
             output::print_text(&format!("{number:>5}  {line}\n"))?;
         }
     }
@@ -141,7 +138,7 @@ fn summarize(args: &Args, name: &Name, seen: &RoundTrips) -> Result<(), Failure>
         let texts = figures.map(|figure| format!("{figure:.3}"));
         human.push_str(&format!("{} = {} ms\n", KEYS.join("/"), texts.join("/")));
     }
-    output::print(args.format, &value, &human)
+    output::print(args.node.format, &value, &human)
 }
 
 const KEYS: [&str; 5] = ["min", "mean", "p50", "p99", "max"];

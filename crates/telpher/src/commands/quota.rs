@@ -7,15 +7,10 @@
 mod admin;
 mod examples;
 mod monitor;
+mod report;
 mod take;
 
-use client::CallError;
-use model::ErrorCode;
-
-use super::conversation::http::{HttpError, Problem};
-use super::target::report_call_failure;
-use crate::failure::{Exit, Failure};
-use crate::output::Format;
+use crate::failure::Failure;
 use crate::settings::Environment;
 
 const EXAMPLES: &str = "\
@@ -93,48 +88,5 @@ pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Fai
         Command::Top(args) => monitor::run_top(&args, environment),
         Command::Watch(args) => monitor::run_watch(&args, environment),
         Command::Policies(args) => admin::run_policies(&args, environment),
-    }
-}
-
-/// Converts an error of an HTTP route to a failure; with `--json`, also prints it to the standard
-/// output.
-fn report(format: Format, error: HttpError) -> Failure {
-    match error {
-        HttpError::Refused(problem) => match problem.print(format) {
-            Ok(()) => refused(&problem),
-            Err(unprinted) => unprinted,
-        },
-        other => other.report(format, None),
-    }
-}
-
-fn refused(problem: &Problem) -> Failure {
-    let message = format!("{}: {}", problem.code, problem.detail);
-    let failure = Failure::new(Exit::from(problem.code), message);
-    failure.hint(hint(problem.code))
-}
-
-/// Converts an error of a native call to a failure; with `--json`, also prints it to the standard
-/// output.
-fn call_failure(format: Format, error: &CallError) -> Failure {
-    match super::target::agent_name(crate::serve::HTTP_AGENT) {
-        Ok(name) if format.json => report_call_failure(format, &name, error),
-        _ => {
-            let message = format!("{}: {}", error.code, error.message);
-            Failure::new(Exit::from(error.code), message).hint(hint(error.code))
-        }
-    }
-}
-
-fn hint(code: ErrorCode) -> &'static str {
-    match code {
-        ErrorCode::NotFound => "`telpher quota policies` lists the limits",
-        ErrorCode::Conflict => "the limits have changed meanwhile: read them again",
-        ErrorCode::InvalidArgument => "see `telpher quota --help`",
-        ErrorCode::Denied => {
-            "use an administrator's token (`telpher token add NAME --role admin`); \
-             `telpher quota resume` ends a halt"
-        }
-        code => CallError::new(code, "").hint(),
     }
 }

@@ -6,10 +6,10 @@ use client::Caller;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::body;
-use super::target::{Target, agent_name, block_on, report_call_failure};
+use super::target::{NodeArgs, agent_name, block_on, report_call_failure};
+use crate::body;
 use crate::failure::Failure;
-use crate::output::{self, Format};
+use crate::output;
 use crate::settings::{Environment, parse_duration};
 
 const EXAMPLES: &str = "\
@@ -43,17 +43,14 @@ pub(crate) struct Args {
     stream: bool,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
     let name = agent_name(&args.agent)?;
     let body = body::read(&args.body)?;
     block_on(async {
-        let client = args.target.connect(environment).await?;
+        let client = args.node.target.connect(environment).await?;
         let caller = client
             .caller(name.as_str())
             .map_err(|error| Failure::new(crate::failure::Exit::Usage, error))?;
@@ -62,7 +59,7 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
             false => call(&args, &caller, &body).await,
         };
         outcome.map_err(|failed| match failed {
-            RequestError::Call(error) => report_call_failure(args.format, &name, &error),
+            RequestError::Call(error) => report_call_failure(args.node.format, &name, &error),
             RequestError::Output(failure) => failure,
         })
     })
@@ -79,13 +76,13 @@ async fn call(args: &Args, caller: &Caller, body: &[u8]) -> Result<(), RequestEr
     let call = caller.call(&args.method, body).deadline(args.deadline);
     let reply = call.await.map_err(RequestError::Call)?;
     let elapsed_us = start.elapsed().as_micros() as u64;
-    let printed = match args.format.json {
+    let printed = match args.node.format.json {
         false => output::print_bytes(&reply),
         true => {
             let mut value = Map::new();
             body::insert(&mut value, "reply", &reply);
             value.insert("elapsed_us".to_owned(), elapsed_us.into());
-            output::print(args.format, &Value::Object(value), "")
+            output::print(args.node.format, &Value::Object(value), "")
         }
     };
     printed.map_err(RequestError::Output)
@@ -95,7 +92,7 @@ async fn stream(args: &Args, caller: &Caller, body: &[u8]) -> Result<(), Request
     let mut replies = caller.stream(&args.method, body).deadline(args.deadline);
     while let Some(item) = replies.next().await {
         let item = item.map_err(RequestError::Call)?;
-        let line = match args.format.json {
+        let line = match args.node.format.json {
             false => [&item[..], b"\n"].concat(),
             true => {
                 let mut value = Map::new();

@@ -3,10 +3,10 @@
 use client::Cast;
 use serde_json::json;
 
-use super::body;
-use super::target::{Target, agent_name, block_on, report_call_failure};
+use super::target::{NodeArgs, agent_name, block_on, report_call_failure};
+use crate::body;
 use crate::failure::{Exit, Failure};
-use crate::output::{self, Format};
+use crate::output;
 use crate::settings::Environment;
 
 const EXAMPLES: &str = "\
@@ -38,24 +38,21 @@ pub(crate) struct Args {
     all: bool,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
     let name = agent_name(&args.agent)?;
     let body = body::read(&args.body)?;
     block_on(async {
-        let client = args.target.connect(environment).await?;
+        let client = args.node.target.connect(environment).await?;
         let cast = if args.all { Cast::All } else { Cast::Any };
         let receipt = client
             .send(&name, cast, body)
             .method(&args.method)
             .reported()
             .await
-            .map_err(|error| report_call_failure(args.format, &name, &error))?;
+            .map_err(|error| report_call_failure(args.node.format, &name, &error))?;
         let (delivered, dropped) = (receipt.delivered, receipt.dropped);
         let human = match dropped {
             0 => format!("delivered to {delivered}\n"),
@@ -64,7 +61,7 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
             }
         };
         let value = json!({ "delivered": delivered, "dropped": dropped });
-        output::print(args.format, &value, &human)?;
+        output::print(args.node.format, &value, &human)?;
         match (delivered, dropped) {
             (0, 0) => {
                 let message = format!("`{name}` has no subscriber");

@@ -5,9 +5,9 @@ use model::{ErrorCode, Name};
 use serde_json::{Map, Value, json};
 
 use super::agents::text;
-use super::body;
 use super::mailbox::pages;
-use super::target::{Target, block_on, report_call_failure};
+use super::target::{NodeArgs, block_on, report_call_failure};
+use crate::body;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format, table};
 use crate::serve::Signals;
@@ -51,10 +51,7 @@ pub(crate) struct AppendArgs {
     expect: Option<u64>,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 /// Read the records of a stream
@@ -81,10 +78,7 @@ pub(crate) struct ReadArgs {
     raw: bool,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 const STREAMS: &str = "\
@@ -101,10 +95,7 @@ pub(crate) struct StreamsArgs {
     prefix: String,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 pub(crate) fn run_append(args: AppendArgs, environment: &Environment) -> Result<(), Failure> {
@@ -115,20 +106,20 @@ pub(crate) fn run_append(args: AppendArgs, environment: &Environment) -> Result<
         false => vec![&bytes[..]],
     };
     block_on(async {
-        let client = args.target.connect(environment).await?;
+        let client = args.node.target.connect(environment).await?;
         let stream = open(&client, &name)?;
         let appended = match args.expect {
             Some(expected) => stream.append_expecting(expected, &records).await,
             None => stream.append(&records).await,
         };
-        let appended = appended.map_err(|error| append_failure(args.format, &name, &error))?;
+        let appended = appended.map_err(|error| append_failure(args.node.format, &name, &error))?;
         let (first, next) = (appended.first, appended.next);
         let human = match next - first {
             1 => format!("appended at {first}\n"),
             count => format!("appended {count} at {first}\n"),
         };
         output::print(
-            args.format,
+            args.node.format,
             &json!({ "first": first, "next": next }),
             &human,
         )
@@ -153,12 +144,12 @@ pub(crate) fn run_read(args: ReadArgs, environment: &Environment) -> Result<(), 
     let name = stream_name(&args.stream)?;
     block_on(async {
         let mut signals = Signals::listen()?;
-        let client = args.target.connect(environment).await?;
+        let client = args.node.target.connect(environment).await?;
         let stream = open(&client, &name)?;
         tokio::select! {
             read = read(&stream, &args) => {
                 read.map_err(|error| match error {
-                    ReadError::Call(error) => report_call_failure(args.format, &name, &error),
+                    ReadError::Call(error) => report_call_failure(args.node.format, &name, &error),
                     ReadError::Output(failure) => failure,
                 })
             }
@@ -240,7 +231,7 @@ fn show(record: &Record, args: &ReadArgs) -> Result<(), Failure> {
     if args.raw {
         return output::print_bytes(&record.body);
     }
-    output::print_text(&match args.format.json {
+    output::print_text(&match args.node.format.json {
         true => format!("{}\n", describe(record)),
         false => format!("{} {}\n", record.offset, body::show(&record.body)),
     })
@@ -257,12 +248,12 @@ fn describe(record: &Record) -> Value {
 
 pub(crate) fn run_streams(args: StreamsArgs, environment: &Environment) -> Result<(), Failure> {
     block_on(async {
-        let client = args.target.connect(environment).await?;
-        let found = pages(&client, args.format, "streams", &args.prefix).await?;
+        let client = args.node.target.connect(environment).await?;
+        let found = pages(&client, args.node.format, "streams", &args.prefix).await?;
         let line = |stream: &Value| ["name", "start", "next"].map(|key| text(&stream[key]));
         let lines: Vec<_> = found.iter().map(line).collect();
         let human = table(["NAME", "START", "NEXT"], &lines);
-        output::print(args.format, &json!({ "streams": found }), &human)
+        output::print(args.node.format, &json!({ "streams": found }), &human)
     })
 }
 

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::agents::{ask, text};
 use super::stream::stream_name;
-use super::target::{Target, block_on};
+use super::target::{NodeArgs, block_on};
 use crate::failure::Failure;
-use crate::output::{self, Format};
+use crate::output;
 use crate::serve::Trim;
 use crate::settings::Environment;
 
@@ -39,10 +39,7 @@ pub(crate) struct TrimArgs {
     before: u64,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -51,19 +48,28 @@ pub(crate) struct DeleteArgs {
     stream: String,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
     let (method, stream, before, format, target) = match command {
         Command::Trim(args) => {
             let before = Some(args.before);
-            ("trim_stream", args.stream, before, args.format, args.target)
+            (
+                "trim_stream",
+                args.stream,
+                before,
+                args.node.format,
+                args.node.target,
+            )
         }
-        Command::Delete(args) => ("delete_stream", args.stream, None, args.format, args.target),
+        Command::Delete(args) => (
+            "delete_stream",
+            args.stream,
+            None,
+            args.node.format,
+            args.node.target,
+        ),
     };
     let trim = Trim {
         name: stream_name(&stream)?.base().to_owned(),

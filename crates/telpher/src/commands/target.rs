@@ -6,12 +6,10 @@ use client::{CallError, Client, ConnectError};
 use model::{ErrorCode, Name, Retry};
 use serde_json::json;
 
+use crate::address::URL_DEFAULT;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format};
 use crate::settings::Environment;
-
-/// The default address of a node.
-pub(crate) const URL_DEFAULT: &str = "tcp://127.0.0.1:7400";
 
 /// The node that a client command talks to.
 #[derive(Clone, Debug, clap::Args)]
@@ -34,6 +32,16 @@ pub(crate) struct Target {
     /// Name of this client, which receivers see as the source [env: TELPHER_NAME]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+}
+
+/// The node of a client command, and the format of its result.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct NodeArgs {
+    #[command(flatten)]
+    pub(crate) format: Format,
+
+    #[command(flatten)]
+    pub(crate) target: Target,
 }
 
 impl Target {
@@ -190,14 +198,6 @@ pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> 
     outcome
 }
 
-/// Returns the flag that selects the node at `url`; empty for the default address.
-pub(crate) fn flag_for(url: &str) -> String {
-    match url {
-        URL_DEFAULT => String::new(),
-        url => format!(" --url {url}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,11 +209,5 @@ mod tests {
         assert_eq!(failure.exit, Exit::Usage);
         assert_eq!(failure.errors[0].hints.len(), 1);
         assert!(!failure.errors[0].message.contains("hint"));
-    }
-
-    #[test]
-    fn the_default_address_needs_no_flag() {
-        assert_eq!(flag_for(URL_DEFAULT), "");
-        assert_eq!(flag_for("unix:///x"), " --url unix:///x");
     }
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use node::access::Pattern;
 use node::ports::{LockError, RealDisk};
-use node::tokens::{AddError, ChangeError, ENTROPY_SIZE, Role, Token, TokenStore, TokensError};
+use node::tokens::{AddError, ChangeError, ENTROPY_SIZE, Role, Token, TokenStore};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::json;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, store_failure};
 use crate::output::{self, Format};
 use crate::settings::{DataArgs, Environment};
 use crate::utc;
@@ -229,16 +229,6 @@ fn revoke(store: &mut TokenStore, name: &str, format: Format) -> Result<(), Fail
         output::note("the last token was revoked: no client can connect until one is added");
     }
     output::print(format, &value, &format!("token `{name}` revoked\n"))
-}
-
-/// Converts an error of the token store to a failure.
-pub(crate) fn store_failure(error: TokensError) -> Failure {
-    let failure = Failure::new(Exit::Failed, &error);
-    match error {
-        TokensError::Disk(_) => failure.hint("check that `--data` is the directory of a node"),
-        TokensError::Damaged { .. } | TokensError::Disappeared { .. } => failure
-            .hint("restore the file from a backup, or remove it, which invalidates all tokens"),
-    }
 }
 
 fn add_failure(error: AddError) -> Failure {

@@ -6,10 +6,10 @@ use client::{CallError, Client, RetryPolicy, WriteReceipt};
 use model::{ErrorCode, Name, Retry};
 use serde_json::{Value, json};
 
-use super::body;
-use super::target::{Target, agent_name, block_on, report_call_failure};
+use super::target::{NodeArgs, agent_name, block_on, report_call_failure};
+use crate::body;
 use crate::failure::Failure;
-use crate::output::{self, Format};
+use crate::output;
 use crate::settings::{Environment, parse_duration};
 
 const EXAMPLES: &str = "\
@@ -55,10 +55,7 @@ pub(crate) struct Args {
     method: String,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -75,13 +72,13 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
     // Every attempt has the same id.
     let id = args.id.unwrap_or_else(|| fastrand::u128(..).to_le_bytes());
     block_on(async {
-        let client = args.target.connect(environment).await?;
+        let client = args.node.target.connect(environment).await?;
         let outcome = match args.durability {
             Durability::Disk => to_disk(&client, &name, &body, id, &args).await,
             Durability::Memory => to_memory(&client, &name, &body).await,
         };
         let (value, human) = outcome.map_err(|error| write_failure(&args, &name, &error))?;
-        output::print(args.format, &value, &human)
+        output::print(args.node.format, &value, &human)
     })
 }
 
@@ -135,7 +132,7 @@ async fn to_memory(
 }
 
 fn write_failure(args: &Args, name: &Name, error: &CallError) -> Failure {
-    let failure = report_call_failure(args.format, name, error);
+    let failure = report_call_failure(args.node.format, name, error);
     match error.code {
         ErrorCode::Unsupported => failure.hint("use --durability memory"),
         ErrorCode::Busy => {

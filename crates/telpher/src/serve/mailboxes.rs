@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::commands::body;
+use crate::body;
 
 /// Maximum number of entries in an answer.
 const LIMIT_MAX: usize = 1_000;

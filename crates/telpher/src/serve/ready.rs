@@ -6,7 +6,7 @@ use node::config::Config;
 use serde_json::json;
 
 use super::listeners::Addresses;
-use crate::commands::target::flag_for;
+use crate::address::flag_for;
 use crate::failure::Failure;
 use crate::output;
 

@@ -22,7 +22,7 @@ use super::workers::{Native, Slim, Workers};
 use super::{
     agents, archive, backup, clock, journal, kafka, shared_quotas, slim, streams, views, watch,
 };
-use crate::commands::config::tls_failure;
+use crate::failure::tls_failure;
 use crate::failure::{Exit, Failure};
 
 /// A node that serves until it is dropped or shut down.

@@ -9,8 +9,7 @@ use node::Node;
 use node::config::{Config, slim};
 use rustls::ServerConfig;
 
-use crate::commands::config::tls_failure;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, tls_failure};
 
 /// The ALPN protocols: gRPC needs the first, WebSockets the second.
 const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];

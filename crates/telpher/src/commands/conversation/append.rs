@@ -3,12 +3,11 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::http::{HttpRequest, Node};
-use super::{conversation_name, path_of, print_answer};
-use crate::commands::body;
-use crate::commands::target::{Target, block_on};
+use super::http::{HttpRequest, Node, print_answer};
+use super::name::{conversation_name, path_of};
+use crate::body;
+use crate::commands::target::{NodeArgs, block_on};
 use crate::failure::{Exit, Failure};
-use crate::output::Format;
 use crate::settings::Environment;
 
 const EXAMPLES: &str = "\
@@ -62,10 +61,7 @@ pub(crate) struct Args {
     metadata: Option<String>,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Serialize)]
@@ -114,15 +110,15 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<(), Failure>
         }],
     };
     block_on(async {
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         let exchange = async {
             let path = format!("{}/messages", path_of(&name));
             node.ask(&HttpRequest::new("POST", path).body(&batch)?)
                 .await
         };
         let answer = exchange.await;
-        let answer = answer.map_err(|error| error.report(args.format, Some(&name)))?;
-        print_answer(args.format, &answer, |appended| {
+        let answer = answer.map_err(|error| error.report(args.node.format, Some(&name)))?;
+        print_answer(args.node.format, &answer, |appended| {
             let verb = match appended["deduplicated"].as_u64() {
                 Some(0) | None => "appended as",
                 Some(_) => "already stored as",

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use super::short;
+use super::name::short;
 use crate::commands::target::{Target, agent_name, report_call_failure};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format};
@@ -288,6 +288,19 @@ pub(in crate::commands) fn query(pairs: &[(&str, Option<String>)]) -> String {
         }
     }
     text
+}
+
+/// Prints an answer of the node: unchanged as JSON, else as `human` formats it.
+pub(super) fn print_answer(
+    format: Format,
+    answer: &[u8],
+    human: impl FnOnce(&Value) -> String,
+) -> Result<(), Failure> {
+    if format.json {
+        output::print_bytes(answer)?;
+        return output::print_text("\n");
+    }
+    output::print_text(&human(&parse(answer)?))
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::http::{HttpError, HttpRequest, Node, encode, query};
-use super::{print_answer, render};
+use super::http::{HttpError, HttpRequest, Node, encode, print_answer, query};
+use super::render;
 use crate::commands::agents::{rows, text};
-use crate::commands::target::{Target, block_on};
+use crate::commands::target::{NodeArgs, block_on};
 use crate::failure::{Exit, Failure};
-use crate::output::{self, Format, table};
+use crate::output::{self, table};
 use crate::settings::Environment;
 
 const LIST_EXAMPLES: &str = "\
@@ -55,10 +55,7 @@ pub(crate) struct ListArgs {
     paging: Paging,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -75,10 +72,7 @@ pub(crate) struct InboxArgs {
     paging: Paging,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -105,16 +99,16 @@ pub(super) fn run(args: &ListArgs, environment: &Environment) -> Result<(), Fail
         path: "conversations".to_owned(),
         filter: filter.collect(),
         paging: &args.paging,
-        format: args.format,
+        node: &args.node,
     };
     #[derive(Serialize)]
     struct Document {
         conversations: Vec<Box<RawValue>>,
     }
     block_on(async {
-        let conversations = request.entries(&args.target, environment).await?;
+        let conversations = request.entries(environment).await?;
         let document = document(&Document { conversations })?;
-        print_answer(args.format, &document, |value| {
+        print_answer(args.node.format, &document, |value| {
             let line = |it: &Value| {
                 let keys = ["id", "head_seq", "active_at", "metadata"];
                 keys.map(|key| render::brief(&it[key]))
@@ -133,16 +127,16 @@ pub(super) fn run_inbox(args: &InboxArgs, environment: &Environment) -> Result<(
         path: format!("inbox/{}", encode(&args.participant)),
         filter: unread.into_iter().collect(),
         paging: &args.paging,
-        format: args.format,
+        node: &args.node,
     };
     #[derive(Serialize)]
     struct Document {
         lines: Vec<Box<RawValue>>,
     }
     block_on(async {
-        let lines = request.entries(&args.target, environment).await?;
+        let lines = request.entries(environment).await?;
         let document = document(&Document { lines })?;
-        print_answer(args.format, &document, |value| {
+        print_answer(args.node.format, &document, |value| {
             let line = |it: &Value| {
                 let last = &it["last"];
                 let who = [&last["from"], &last["role"]];
@@ -170,22 +164,18 @@ struct ListRequest<'a> {
     path: String,
     filter: Vec<(String, String)>,
     paging: &'a Paging,
-    format: Format,
+    node: &'a NodeArgs,
 }
 
 impl ListRequest<'_> {
     /// Reads pages until the limit or the end is reached.
-    async fn entries(
-        &self,
-        target: &Target,
-        environment: &Environment,
-    ) -> Result<Vec<Box<RawValue>>, Failure> {
-        let node = Node::connect(target, environment).await?;
+    async fn entries(&self, environment: &Environment) -> Result<Vec<Box<RawValue>>, Failure> {
+        let node = Node::connect(&self.node.target, environment).await?;
         let (mut entries, mut after) = (Vec::new(), None);
         while entries.len() < self.paging.limit {
             let left = self.paging.limit - entries.len();
             let page = self.page(&node, left.min(PAGE), after).await;
-            let page = page.map_err(|error| error.report(self.format, None))?;
+            let page = page.map_err(|error| error.report(self.node.format, None))?;
             entries.extend(page.entries);
             after = page.next;
             if after.is_none() {

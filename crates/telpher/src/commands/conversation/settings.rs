@@ -5,12 +5,12 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::append::parse_json;
-use super::http::{HttpRequest, Node};
+use super::http::{HttpRequest, Node, print_answer};
+use super::name::{conversation_name, path_of, short};
 use super::show::about;
-use super::{conversation_name, path_of, print_answer, short};
-use crate::commands::target::{Target, block_on};
+use crate::commands::target::{NodeArgs, block_on};
 use crate::failure::Failure;
-use crate::output::{self, Format};
+use crate::output;
 use crate::settings::Environment;
 
 const PUT_EXAMPLES: &str = "\
@@ -75,10 +75,7 @@ pub(crate) struct PutArgs {
     archived: Option<bool>,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -95,10 +92,7 @@ pub(crate) struct ForkArgs {
     at: Option<u64>,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -107,10 +101,7 @@ pub(crate) struct DeleteArgs {
     conversation: String,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Serialize)]
@@ -151,14 +142,14 @@ pub(super) fn run(args: &PutArgs, environment: &Environment) -> Result<(), Failu
     };
     let method = if args.merge { "PATCH" } else { "PUT" };
     block_on(async {
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         let exchange = async {
             let request = HttpRequest::new(method, path_of(&name)).body(&settings)?;
             node.ask(&request).await
         };
         let answer = exchange.await;
-        let answer = answer.map_err(|error| error.report(args.format, Some(&name)))?;
-        print_answer(args.format, &answer, about)
+        let answer = answer.map_err(|error| error.report(args.node.format, Some(&name)))?;
+        print_answer(args.node.format, &answer, about)
     })
 }
 
@@ -169,24 +160,28 @@ pub(super) fn run_fork(args: &ForkArgs, environment: &Environment) -> Result<(),
         fork["at_seq"] = at.into();
     }
     block_on(async {
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         let exchange = async {
             let path = format!("{}/fork", path_of(&name));
             node.ask(&HttpRequest::new("POST", path).body(&fork)?).await
         };
         let answer = exchange.await;
-        let answer = answer.map_err(|error| error.report(args.format, Some(&name)))?;
-        print_answer(args.format, &answer, about)
+        let answer = answer.map_err(|error| error.report(args.node.format, Some(&name)))?;
+        print_answer(args.node.format, &answer, about)
     })
 }
 
 pub(super) fn run_delete(args: &DeleteArgs, environment: &Environment) -> Result<(), Failure> {
     let name = conversation_name(&args.conversation)?;
     block_on(async {
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         let exchange = node.ask(&HttpRequest::new("DELETE", path_of(&name))).await;
-        exchange.map_err(|error| error.report(args.format, Some(&name)))?;
+        exchange.map_err(|error| error.report(args.node.format, Some(&name)))?;
         let human = format!("{} is erased\n", short(&name));
-        output::print(args.format, &json!({ "erased": name.as_str() }), &human)
+        output::print(
+            args.node.format,
+            &json!({ "erased": name.as_str() }),
+            &human,
+        )
     })
 }

@@ -4,12 +4,13 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::http::{HttpError, HttpRequest, Node, query};
-use super::{conversation_name, path_of, print_answer, render};
+use super::http::{HttpError, HttpRequest, Node, print_answer, query};
+use super::name::{conversation_name, path_of};
+use super::render;
 use crate::commands::agents::{rows, text};
-use crate::commands::target::{Target, block_on};
+use crate::commands::target::{NodeArgs, block_on};
 use crate::failure::{Exit, Failure};
-use crate::output::{Format, columns};
+use crate::output::columns;
 use crate::settings::Environment;
 
 const SHOW_EXAMPLES: &str = "\
@@ -54,10 +55,7 @@ pub(crate) struct ShowArgs {
     limit: Option<u64>,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -99,10 +97,7 @@ pub(crate) struct ContextArgs {
     step: Option<f64>,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 /// Default number of messages.
@@ -128,7 +123,7 @@ pub(super) fn run(args: &ShowArgs, environment: &Environment) -> Result<(), Fail
         ("limit", args.limit.map(|it| it.to_string())),
     ]);
     block_on(async {
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         let exchange = async {
             let path = path_of(&name);
             let conversation = node.ask(&HttpRequest::get(&path)).await?;
@@ -139,15 +134,19 @@ pub(super) fn run(args: &ShowArgs, environment: &Environment) -> Result<(), Fail
         };
         let exchange = exchange.await;
         let (conversation, page) =
-            exchange.map_err(|error| error.report(args.format, Some(&name)))?;
-        print_answer(args.format, &join_answers(&conversation, &page)?, |shown| {
-            let messages = rows(shown, "messages").iter().map(render::message);
-            let about = about(&shown["conversation"]);
-            match rows(shown, "messages").is_empty() {
-                true => about,
-                false => format!("{about}\n{}", messages.collect::<String>()),
-            }
-        })
+            exchange.map_err(|error| error.report(args.node.format, Some(&name)))?;
+        print_answer(
+            args.node.format,
+            &join_answers(&conversation, &page)?,
+            |shown| {
+                let messages = rows(shown, "messages").iter().map(render::message);
+                let about = about(&shown["conversation"]);
+                match rows(shown, "messages").is_empty() {
+                    true => about,
+                    false => format!("{about}\n{}", messages.collect::<String>()),
+                }
+            },
+        )
     })
 }
 
@@ -222,11 +221,11 @@ pub(super) fn run_context(args: &ContextArgs, environment: &Environment) -> Resu
         ("step", args.step.map(|it| it.to_string())),
     ]);
     block_on(async {
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         let path = format!("{}/context{how}", path_of(&name));
         let answer = node.ask(&HttpRequest::get(path)).await;
-        let answer = answer.map_err(|error| error.report(args.format, Some(&name)))?;
-        print_answer(args.format, &answer, window)
+        let answer = answer.map_err(|error| error.report(args.node.format, Some(&name)))?;
+        print_answer(args.node.format, &answer, window)
     })
 }
 

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use super::events::{Event, Reader};
 use super::http::{HttpError, HttpRequest, Node, Problem, parse};
-use super::{conversation_name, path_of, render};
-use crate::commands::target::{Target, block_on};
+use super::name::{conversation_name, path_of};
+use super::render;
+use crate::commands::target::{NodeArgs, block_on};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format, one_line};
 use crate::serve::Signals;
@@ -51,10 +52,7 @@ pub(crate) struct Args {
     count: Option<u64>,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 /// Pause before the connection is tried again.
@@ -64,17 +62,17 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<(), Failure>
     let name = conversation_name(&args.conversation)?;
     block_on(async {
         let mut signals = Signals::listen()?;
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         let mut tail = Tail {
             node: &node,
             path: format!("{}/messages", path_of(&name)),
-            screen: Screen::new(args.format),
+            screen: Screen::new(args.node.format),
             left: args.count.unwrap_or(u64::MAX),
             ends_at_head: !args.follow,
         };
         tokio::select! {
             shown = tail.run(args) => {
-                shown.map_err(|error| error.report(args.format, Some(&name)))
+                shown.map_err(|error| error.report(args.node.format, Some(&name)))
             }
             () = signals.next() => Ok(()),
         }

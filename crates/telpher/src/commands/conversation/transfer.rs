@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::http::{HttpError, HttpRequest, Node, Problem, parse};
-use super::{conversation_name, path_of};
-use crate::commands::target::{Target, block_on};
+use super::name::{conversation_name, path_of};
+use crate::commands::target::{NodeArgs, Target, block_on};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format};
 use crate::settings::Environment;
@@ -50,10 +50,7 @@ pub(crate) struct ImportArgs {
     file: Option<PathBuf>,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 /// Approximate size of the lines that are sent in one request, in bytes.
@@ -81,7 +78,7 @@ pub(super) fn run_import(args: &ImportArgs, environment: &Environment) -> Result
     let name = conversation_name(&args.conversation)?;
     let mut lines = Lines::open(args.file.as_deref())?;
     block_on(async {
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         let path = format!("{}/import", path_of(&name));
         let mut done = ImportTotals::default();
         let exchange = async {
@@ -97,8 +94,8 @@ pub(super) fn run_import(args: &ImportArgs, environment: &Environment) -> Result
             Ok::<_, HttpError>(())
         };
         let exchange = exchange.await;
-        exchange.map_err(|error| error.report(args.format, Some(&name)))?;
-        output::print(args.format, &done.document(), &done.human())
+        exchange.map_err(|error| error.report(args.node.format, Some(&name)))?;
+        output::print(args.node.format, &done.document(), &done.human())
     })
 }
 

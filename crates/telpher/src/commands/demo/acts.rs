@@ -7,8 +7,7 @@ use tokio::time::Instant;
 
 use super::agents::{CalculatorClient, Crew, FACTS, subscribe};
 use super::sleeper::Sleeper;
-use super::stage::{Stage, short};
-use super::{broken, demo_name};
+use super::stage::{Stage, broken, demo_name, short};
 use crate::failure::Failure;
 use crate::serve::Embedded;
 

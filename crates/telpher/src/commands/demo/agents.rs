@@ -6,7 +6,7 @@ use client::{
     Attachment, Client, Context, Fault, Request, Server, SubscribeOptions, Subscription, service,
 };
 
-use super::{broken, demo_name};
+use super::stage::{broken, demo_name};
 use crate::failure::Failure;
 use crate::serve::Embedded;
 

@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::agents::Crew;
-use super::stage::{Stage, short};
-use super::{broken, demo_name};
+use super::stage::{Stage, broken, demo_name, short};
 use crate::failure::Failure;
 
 /// Role, author and text of the messages, in order.

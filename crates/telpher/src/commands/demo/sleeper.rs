@@ -7,7 +7,7 @@ use client::{Client, ConnectionState, SubscribeOptions};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 
-use super::{broken, demo_name};
+use super::stage::{broken, demo_name};
 use crate::commands::target::{Target, call_failure};
 use crate::failure::Failure;
 use crate::settings::Environment;

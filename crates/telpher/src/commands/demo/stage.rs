@@ -3,9 +3,11 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use model::Name;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::commands::target::agent_name;
+use crate::failure::{Exit, Failure};
 use crate::output::{BOLD, CYAN, DIM, Format, Style, print_text};
 
 /// Pause after a line at a terminal.
@@ -98,6 +100,19 @@ pub(super) fn short(duration: Duration) -> String {
         1000.0..10_000.0 => format!("{:.1} ms", micros / 1e3),
         _ => format!("{:.0} ms", micros / 1e3),
     }
+}
+
+/// Returns the name of an agent of the demo.
+pub(super) fn demo_name(agent: &str) -> Result<Name, Failure> {
+    agent_name(&format!("acme/desk/{agent}"))
+}
+
+/// Converts an unexpected outcome to a failure of the demo.
+pub(super) fn broken(what: impl std::fmt::Display) -> Failure {
+    let what = what.to_string();
+    let what = what.lines().next().unwrap_or_default();
+    Failure::new(Exit::Failed, format!("the demo failed: {what}"))
+        .hint("this is a defect: please report it with the lines above")
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::statvfs;
 use serde_json::json;
 
-use super::{Finding, bytes, mounts};
+use super::finding::{Finding, bytes};
+use super::mounts;
 use crate::data_lock::{self, DirectoryUse};
 
 /// Free bytes below which a node cannot allocate its first segments.

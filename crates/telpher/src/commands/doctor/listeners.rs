@@ -13,8 +13,8 @@ use serde_json::json;
 
 use neighbour::Neighbour;
 
-use super::Finding;
 use super::directory::InUse;
+use super::finding::Finding;
 use crate::serve::{are_connections_asked_for, descriptors_granted};
 
 /// Maximum bytes of a Unix socket's path (unix(7)).
@@ -136,7 +136,7 @@ pub(super) fn check_descriptors(loaded: &Loaded) -> Finding {
 mod tests {
     use std::os::unix::net::UnixListener;
 
-    use super::super::Verdict;
+    use super::super::finding::Verdict;
     use super::*;
 
     #[test]

@@ -6,10 +6,9 @@ use node::config::{self, Config, Loaded};
 use node::ports::RealDisk;
 use node::tokens::TokenStore;
 
-use super::{Finding, Verdict};
+use super::finding::{Finding, Verdict};
 use crate::commands::config::check_files;
-use crate::commands::token::store_failure;
-use crate::failure::Failure;
+use crate::failure::{Failure, store_failure};
 use crate::settings::{DataArgs, Environment};
 
 const CHECK: &str = "configuration";

@@ -9,7 +9,7 @@ use bench::clock::now_ns;
 use bench::histogram::Histogram;
 use serde_json::json;
 
-use super::Finding;
+use super::finding::Finding;
 
 const CHECK: &str = "sync";
 
@@ -135,7 +135,7 @@ impl Drop for Zeroed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
+    use super::super::finding::Verdict;
     use super::*;
 
     fn of(ns: u64) -> Finding {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use node::ports::RealDisk;
 use node::tokens::{Role, Token, TokenStore};
 
-use super::Finding;
+use super::finding::Finding;
 
 const CHECK: &str = "tokens";
 

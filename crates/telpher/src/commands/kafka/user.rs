@@ -8,7 +8,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use serde_json::{Value, json};
 
 use crate::commands::conversation::http::{HttpError, HttpRequest, Node, encode, parse};
-use crate::commands::target::{Target, block_on};
+use crate::commands::target::{NodeArgs, block_on};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format};
 use crate::settings::Environment;
@@ -49,19 +49,13 @@ pub(crate) struct OneArgs {
     user: String,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListArgs {
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 pub(super) fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
@@ -95,17 +89,21 @@ fn add(
     environment: &Environment,
 ) -> Result<(), Failure> {
     let user = &args.user;
-    let to_failure = |error| report(args.format, error);
+    let to_failure = |error| report(args.node.format, error);
     let request = request.map_err(to_failure)?;
     block_on(async {
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         let users = node.ask(&HttpRequest::get("/v1/kafka/users")).await;
         let users = parse(&users.map_err(to_failure)?)?;
         let is_first = users["users"].as_array().is_some_and(Vec::is_empty);
         node.ask(&request).await.map_err(to_failure)?;
         let value = json!({"name": user, "is": "added", "is_first": is_first});
         let note = if is_first { FIRST } else { "" };
-        output::print(args.format, &value, &format!("user `{user}` added\n{note}"))
+        output::print(
+            args.node.format,
+            &value,
+            &format!("user `{user}` added\n{note}"),
+        )
     })
 }
 
@@ -115,24 +113,28 @@ fn delete(
     environment: &Environment,
 ) -> Result<(), Failure> {
     let user = &args.user;
-    let to_failure = |error| report(args.format, error);
+    let to_failure = |error| report(args.node.format, error);
     let request = request.map_err(to_failure)?;
     block_on(async {
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         node.ask(&request).await.map_err(to_failure)?;
         let value = json!({"name": user, "is": "deleted"});
-        output::print(args.format, &value, &format!("user `{user}` deleted\n"))
+        output::print(
+            args.node.format,
+            &value,
+            &format!("user `{user}` deleted\n"),
+        )
     })
 }
 
 fn list(args: &ListArgs, environment: &Environment) -> Result<(), Failure> {
     block_on(async {
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         let answer = node.ask(&HttpRequest::get("/v1/kafka/users")).await;
-        let answer = parse(&answer.map_err(|error| report(args.format, error))?)?;
+        let answer = parse(&answer.map_err(|error| report(args.node.format, error))?)?;
         let users = answer["users"].as_array().into_iter().flatten();
         let lines: String = users.map(line).collect();
-        output::print(args.format, &answer, &lines)
+        output::print(args.node.format, &answer, &lines)
     })
 }
 

@@ -6,7 +6,8 @@ use client::{CallError, Envelope, Fault};
 use serde_json::{Map, Value, json};
 
 use super::{Args, shell};
-use crate::commands::{body, ping};
+use crate::body;
+use crate::commands::ping;
 use crate::failure::Failure;
 use crate::output;
 
@@ -72,7 +73,7 @@ impl Answering {
         if self.args.quiet {
             return Ok(());
         }
-        output::print_text(&match self.args.format.json {
+        output::print_text(&match self.args.node.format.json {
             true => format!("{}\n", describe(envelope)),
             false => sentence(envelope),
         })

@@ -5,15 +5,26 @@ use std::io::Read;
 
 use serde_json::{Map, Value, json};
 
-use super::report;
+use super::report::report;
 use crate::commands::conversation::http::{HttpError, HttpRequest, Node, encode, parse, query};
-use crate::commands::target::{Target, block_on};
+use crate::commands::target::{NodeArgs, block_on};
 use crate::failure::{Exit, Failure};
-use crate::output::{self, Format};
+use crate::output;
 use crate::settings::Environment;
 
 /// Maximum bytes of a file with limits.
 const FILE_SIZE_MAX: u64 = 1 << 20;
+
+/// Arguments of every change: its reason, the node, and the format of the result.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ChangeArgs {
+    /// Reason, stored in the audit log
+    #[arg(long)]
+    reason: String,
+
+    #[command(flatten)]
+    node: NodeArgs,
+}
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SetArgs {
@@ -39,15 +50,8 @@ pub(crate) struct SetArgs {
     #[arg(long = "for", value_name = "DURATION")]
     lasting: Option<String>,
 
-    /// Reason, stored in the audit log
-    #[arg(long)]
-    reason: String,
-
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    change: ChangeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -58,15 +62,8 @@ pub(crate) struct UnsetArgs {
     /// Prefix of the override
     prefix: String,
 
-    /// Reason, stored in the audit log
-    #[arg(long)]
-    reason: String,
-
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    change: ChangeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -79,15 +76,8 @@ pub(crate) struct ResetArgs {
     #[arg(long, value_name = "NAME")]
     limit: Option<String>,
 
-    /// Reason, stored in the audit log
-    #[arg(long)]
-    reason: String,
-
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    change: ChangeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -102,15 +92,8 @@ pub(crate) struct FactorArgs {
     #[arg(long = "for", value_name = "DURATION")]
     lasting: Option<String>,
 
-    /// Reason, stored in the audit log
-    #[arg(long)]
-    reason: String,
-
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    change: ChangeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -118,15 +101,8 @@ pub(crate) struct HaltArgs {
     /// Prefix: org, org/namespace or org/namespace/agent
     prefix: String,
 
-    /// Reason, stored in the audit log
-    #[arg(long)]
-    reason: String,
-
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    change: ChangeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -144,10 +120,7 @@ pub(crate) struct PoliciesArgs {
     reason: Option<String>,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 pub(super) fn run_set(args: &SetArgs, environment: &Environment) -> Result<(), Failure> {
@@ -158,40 +131,42 @@ pub(super) fn run_set(args: &SetArgs, environment: &Environment) -> Result<(), F
         ("refill", args.refill.as_ref().map(|refill| json!(refill))),
         ("grant", args.grant.map(|grant| json!(grant))),
         ("for", args.lasting.as_ref().map(|lasting| json!(lasting))),
-        ("reason", Some(json!(args.reason))),
+        ("reason", Some(json!(args.change.reason))),
     ]);
     let request = HttpRequest::new("PUT", "/v1/overrides").body(&document);
-    change(&args.target, args.format, environment, request)
+    send(&args.change.node, environment, request)
 }
 
 pub(super) fn run_unset(args: &UnsetArgs, environment: &Environment) -> Result<(), Failure> {
     let which = query(&[
         ("limit", Some(args.limit.clone())),
         ("prefix", Some(args.prefix.clone())),
-        ("reason", Some(args.reason.clone())),
+        ("reason", Some(args.change.reason.clone())),
     ]);
     let request = HttpRequest::new("DELETE", format!("/v1/overrides{which}"));
-    change(&args.target, args.format, environment, Ok(request))
+    send(&args.change.node, environment, Ok(request))
 }
 
 pub(super) fn run_reset(args: &ResetArgs, environment: &Environment) -> Result<(), Failure> {
     let document = match &args.limit {
-        None => json!({ "subject": args.subject, "reason": args.reason }),
-        Some(limit) => json!({ "limit": limit, "prefix": args.subject, "reason": args.reason }),
+        None => json!({ "subject": args.subject, "reason": args.change.reason }),
+        Some(limit) => {
+            json!({ "limit": limit, "prefix": args.subject, "reason": args.change.reason })
+        }
     };
     let request = HttpRequest::new("POST", "/v1/reset").body(&document);
-    change(&args.target, args.format, environment, request)
+    send(&args.change.node, environment, request)
 }
 
 pub(super) fn run_factor(args: &FactorArgs, environment: &Environment) -> Result<(), Failure> {
     let document = document(&[
         ("factor", Some(json!(args.factor))),
         ("for", args.lasting.as_ref().map(|lasting| json!(lasting))),
-        ("reason", Some(json!(args.reason))),
+        ("reason", Some(json!(args.change.reason))),
     ]);
     let path = format!("/v1/factors/{}", encode(&args.limit));
     let request = HttpRequest::new("PUT", path).body(&document);
-    change(&args.target, args.format, environment, request)
+    send(&args.change.node, environment, request)
 }
 
 pub(super) fn run_halt(
@@ -199,9 +174,9 @@ pub(super) fn run_halt(
     args: &HaltArgs,
     environment: &Environment,
 ) -> Result<(), Failure> {
-    let document = json!({ "prefix": args.prefix, "reason": args.reason });
+    let document = json!({ "prefix": args.prefix, "reason": args.change.reason });
     let request = HttpRequest::new("POST", format!("/v1/{verb}")).body(&document);
-    change(&args.target, args.format, environment, request)
+    send(&args.change.node, environment, request)
 }
 
 pub(super) fn run_policies(args: &PoliciesArgs, environment: &Environment) -> Result<(), Failure> {
@@ -221,7 +196,7 @@ pub(super) fn run_policies(args: &PoliciesArgs, environment: &Environment) -> Re
         Some(version) => request.header("if-match", format!("\"{version}\"")),
         None => request,
     });
-    change(&args.target, args.format, environment, request)
+    send(&args.node, environment, request)
 }
 
 /// Removes the current factor of each limit, which is printed but cannot be set.
@@ -237,23 +212,23 @@ fn without_read_only_members(mut limits: Value) -> Value {
 /// Prints the limits, always as JSON, the form that `--set` takes.
 fn show_policies(args: &PoliciesArgs, environment: &Environment) -> Result<(), Failure> {
     block_on(async {
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         let answer = node.ask(&HttpRequest::get("/v1/policies")).await;
-        let answer = answer.map_err(|error| report(args.format, error))?;
+        let answer = answer.map_err(|error| report(args.node.format, error))?;
         output::print_text(&format!("{:#}\n", parse(&answer)?))
     })
 }
 
 /// Requests a change and prints the new version of the limits.
-fn change(
-    target: &Target,
-    format: Format,
+fn send(
+    node_args: &NodeArgs,
     environment: &Environment,
     request: Result<HttpRequest, HttpError>,
 ) -> Result<(), Failure> {
+    let format = node_args.format;
     let request = request.map_err(|error| report(format, error))?;
     block_on(async {
-        let node = Node::connect(target, environment).await?;
+        let node = Node::connect(&node_args.target, environment).await?;
         let answer = node.ask(&request).await;
         let answer = parse(&answer.map_err(|error| report(format, error))?)?;
         let version = &answer["version"];

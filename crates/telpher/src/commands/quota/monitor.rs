@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::report;
+use super::report::report;
 use crate::commands::conversation::events::{Event, Reader};
 use crate::commands::conversation::http::{HttpError, HttpRequest, Node, parse, query};
-use crate::commands::target::{Target, block_on};
+use crate::commands::target::{NodeArgs, block_on};
 use crate::failure::Failure;
 use crate::output::{self, Format, one_line, table};
 use crate::settings::Environment;
@@ -21,10 +21,7 @@ pub(crate) struct TopArgs {
     limit: usize,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -44,10 +41,7 @@ pub(crate) struct WatchArgs {
     limit: Option<usize>,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 pub(super) fn run_top(args: &TopArgs, environment: &Environment) -> Result<(), Failure> {
@@ -61,13 +55,13 @@ pub(super) fn run_top(args: &TopArgs, environment: &Environment) -> Result<(), F
         ("count", Some(args.limit.to_string())),
     ]);
     block_on(async {
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         let answer = node.ask(&HttpRequest::get(format!("/v1/top{query}"))).await;
-        let answer = parse(&answer.map_err(|error| report(args.format, error))?)?;
+        let answer = parse(&answer.map_err(|error| report(args.node.format, error))?)?;
         let rows = answer["rows"].as_array();
         let rows: Vec<_> = rows.into_iter().flatten().map(row).collect();
         let human = table(["COUNT", "LIMIT", "NAME"], &rows);
-        output::print(args.format, &answer, &human)
+        output::print(args.node.format, &answer, &human)
     })
 }
 
@@ -78,10 +72,10 @@ fn row(row: &Value) -> [String; 3] {
 
 pub(super) fn run_watch(args: &WatchArgs, environment: &Environment) -> Result<(), Failure> {
     block_on(async {
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         watch(args, &node)
             .await
-            .map_err(|error| report(args.format, error))
+            .map_err(|error| report(args.node.format, error))
     })
 }
 
@@ -94,7 +88,7 @@ async fn watch(args: &WatchArgs, node: &Node) -> Result<(), HttpError> {
             output::note("watching");
         }
         for event in reader.feed(&piece) {
-            output::print_text(&shown(args.format, &event)?)?;
+            output::print_text(&shown(args.node.format, &event)?)?;
             left -= 1;
             if left == 0 {
                 return Ok(());

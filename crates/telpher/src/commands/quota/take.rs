@@ -6,8 +6,8 @@ use client::quota::{Admitted, Denied, LimitState, Outcome, Take};
 use client::{CallError, RetryPolicy};
 use serde_json::{Value, json};
 
-use super::call_failure;
-use crate::commands::target::{Target, block_on};
+use super::report::call_failure;
+use crate::commands::target::{NodeArgs, block_on};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format, table};
 use crate::settings::{Environment, parse_duration};
@@ -41,10 +41,7 @@ pub(crate) struct TakeArgs {
     id: Option<String>,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -62,10 +59,7 @@ pub(crate) struct SettleArgs {
     cancel: bool,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -74,10 +68,7 @@ pub(crate) struct PeekArgs {
     subject: String,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 pub(super) fn run(args: &TakeArgs, environment: &Environment) -> Result<(), Failure> {
@@ -95,22 +86,22 @@ pub(super) fn run(args: &TakeArgs, environment: &Environment) -> Result<(), Fail
         take = take.id(id);
     }
     block_on(async {
-        let client = args.target.connect(environment).await?;
+        let client = args.node.target.connect(environment).await?;
         let quota = client.quota().retry(RetryPolicy::attempts(ATTEMPTS));
         match quota.take(&take).await {
             Ok(Outcome::Admitted(admitted)) => {
                 let (value, human) = admitted_shown(&admitted);
-                output::print(args.format, &value, &human)
+                output::print(args.node.format, &value, &human)
             }
-            Ok(Outcome::Denied(denied)) => Err(tell_denied(args.format, &denied)),
-            Err(error) => Err(call_failure(args.format, &error)),
+            Ok(Outcome::Denied(denied)) => Err(tell_denied(args.node.format, &denied)),
+            Err(error) => Err(call_failure(args.node.format, &error)),
         }
     })
 }
 
 pub(super) fn run_settle(args: &SettleArgs, environment: &Environment) -> Result<(), Failure> {
     block_on(async {
-        let client = args.target.connect(environment).await?;
+        let client = args.node.target.connect(environment).await?;
         let quota = client.quota().retry(RetryPolicy::attempts(ATTEMPTS));
         let hold = quota.hold(args.hold);
         let costs = args.costs.iter().map(|(unit, count)| (&**unit, *count));
@@ -119,23 +110,23 @@ pub(super) fn run_settle(args: &SettleArgs, environment: &Environment) -> Result
             true => hold.cancel().await,
             false => hold.settle(&costs).await,
         };
-        let was_held = settled.map_err(|error| call_failure(args.format, &error))?;
+        let was_held = settled.map_err(|error| call_failure(args.node.format, &error))?;
         let human = match was_held {
             true => "settled\n",
             false => "the hold had already ended\n",
         };
-        output::print(args.format, &json!({ "settled": was_held }), human)
+        output::print(args.node.format, &json!({ "settled": was_held }), human)
     })
 }
 
 pub(super) fn run_peek(args: &PeekArgs, environment: &Environment) -> Result<(), Failure> {
     block_on(async {
-        let client = args.target.connect(environment).await?;
+        let client = args.node.target.connect(environment).await?;
         let quota = client.quota().retry(RetryPolicy::attempts(ATTEMPTS));
         let limits = quota.peek(&args.subject).await;
-        let limits = limits.map_err(|error| call_failure(args.format, &error))?;
+        let limits = limits.map_err(|error| call_failure(args.node.format, &error))?;
         let value = json!({ "subject": args.subject, "limits": shown(&limits) });
-        output::print(args.format, &value, &limits_table(&limits))
+        output::print(args.node.format, &value, &limits_table(&limits))
     })
 }
 

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{pair, path_of, report};
+use super::report::{pair, path_of, report};
 use crate::commands::agents::{rows, text};
 use crate::commands::conversation::http::{HttpError, HttpRequest, Node, parse, query};
-use crate::commands::target::{Target, block_on};
+use crate::commands::target::{NodeArgs, block_on};
 use crate::failure::{Exit, Failure};
-use crate::output::{self, Format, table};
+use crate::output::{self, table};
 use crate::settings::Environment;
 
 /// Number of topics per request.
@@ -20,10 +20,7 @@ pub(crate) struct ListArgs {
     prefix: String,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -32,10 +29,7 @@ pub(crate) struct NameArgs {
     topic: String,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -52,10 +46,7 @@ pub(crate) struct CreateArgs {
     config: Vec<(String, String)>,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -76,24 +67,21 @@ pub(crate) struct AlterArgs {
     reset: Vec<String>,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 pub(super) fn run_list(args: &ListArgs, environment: &Environment) -> Result<(), Failure> {
     block_on(async {
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         let topics = list(&node, &args.prefix).await;
-        let topics = topics.map_err(|error| report(args.format, &args.prefix, error))?;
+        let topics = topics.map_err(|error| report(args.node.format, &args.prefix, error))?;
         let line = |topic: &Value| {
             let [name, partitions] = ["name", "partitions"].map(|key| text(&topic[key]));
             [name, partitions, configs(&topic["configs"])]
         };
         let lines: Vec<_> = topics.iter().map(line).collect();
         let human = table(["NAME", "PARTITIONS", "CONFIGURATION"], &lines);
-        output::print(args.format, &json!({ "topics": topics }), &human)
+        output::print(args.node.format, &json!({ "topics": topics }), &human)
     })
 }
 
@@ -122,8 +110,7 @@ pub(super) fn run_describe(args: &NameArgs, environment: &Environment) -> Result
     ask(
         &args.topic,
         Ok(HttpRequest::get(path_of(&args.topic))),
-        args.format,
-        &args.target,
+        &args.node,
         environment,
     )
 }
@@ -137,7 +124,7 @@ pub(super) fn run_create(args: &CreateArgs, environment: &Environment) -> Result
         new.insert("partitions".to_owned(), partitions.into());
     }
     let request = HttpRequest::new("POST", "/v1/topics").body(&new);
-    ask(&args.topic, request, args.format, &args.target, environment)
+    ask(&args.topic, request, &args.node, environment)
 }
 
 pub(super) fn run_alter(args: &AlterArgs, environment: &Environment) -> Result<(), Failure> {
@@ -152,17 +139,21 @@ pub(super) fn run_alter(args: &AlterArgs, environment: &Environment) -> Result<(
         change.insert("partitions".to_owned(), partitions.into());
     }
     let request = HttpRequest::new("PATCH", path_of(&args.topic)).body(&change);
-    ask(&args.topic, request, args.format, &args.target, environment)
+    ask(&args.topic, request, &args.node, environment)
 }
 
 pub(super) fn run_delete(args: &NameArgs, environment: &Environment) -> Result<(), Failure> {
     block_on(async {
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         let request = HttpRequest::new("DELETE", path_of(&args.topic));
         let answer = node.ask(&request).await;
-        answer.map_err(|error| report(args.format, &args.topic, error))?;
+        answer.map_err(|error| report(args.node.format, &args.topic, error))?;
         let deleted = json!({ "deleted": args.topic });
-        output::print(args.format, &deleted, &format!("deleted {}\n", args.topic))
+        output::print(
+            args.node.format,
+            &deleted,
+            &format!("deleted {}\n", args.topic),
+        )
     })
 }
 
@@ -170,13 +161,13 @@ pub(super) fn run_delete(args: &NameArgs, environment: &Environment) -> Result<(
 fn ask(
     topic: &str,
     request: Result<HttpRequest, HttpError>,
-    format: Format,
-    target: &Target,
+    node_args: &NodeArgs,
     environment: &Environment,
 ) -> Result<(), Failure> {
+    let format = node_args.format;
     let request = request.map_err(|error| report(format, topic, error))?;
     block_on(async {
-        let node = Node::connect(target, environment).await?;
+        let node = Node::connect(&node_args.target, environment).await?;
         let answer = node.ask(&request).await;
         let answer = answer.map_err(|error| report(format, topic, error))?;
         let shown = parse(&answer)?;

@@ -7,12 +7,12 @@ use client::ReadLimit;
 use client::topic::{FollowRecords, Partition, Record};
 use serde_json::{Map, Value};
 
-use super::{path_of, report};
-use crate::commands::body;
+use super::report::{path_of, report};
+use crate::body;
 use crate::commands::conversation::http::{HttpError, HttpRequest, Node, parse};
-use crate::commands::target::{Target, block_on};
+use crate::commands::target::{NodeArgs, block_on};
 use crate::failure::{Exit, Failure};
-use crate::output::{self, Format};
+use crate::output;
 use crate::serve::Signals;
 use crate::settings::Environment;
 
@@ -64,10 +64,7 @@ pub(crate) struct Args {
     key_separator: Option<String>,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 /// The start of the output.
@@ -95,14 +92,14 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<(), Failure>
     }
     block_on(async {
         let mut signals = Signals::listen()?;
-        let node = Node::connect(&args.target, environment).await?;
+        let node = Node::connect(&args.node.target, environment).await?;
         let mut consumer = Consumer {
             args,
             left: args.max.unwrap_or(u64::MAX),
         };
         tokio::select! {
             consumed = consumer.run(&node) => {
-                consumed.map_err(|error| report(args.format, &args.topic, error))
+                consumed.map_err(|error| report(args.node.format, &args.topic, error))
             }
             () = signals.next() => Ok(()),
         }
@@ -210,7 +207,7 @@ impl Consumer<'_> {
             line.push(b'\n');
             return output::print_piece(&line);
         }
-        output::print_text(&match self.args.format.json {
+        output::print_text(&match self.args.node.format.json {
             true => format!("{}\n", described(partition, record)),
             false => human(partition, record),
         })

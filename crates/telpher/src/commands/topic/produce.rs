@@ -8,8 +8,8 @@ use client::topic::{NewRecord, RecordPosition};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::{pair, report_call};
-use crate::commands::target::{Target, block_on};
+use super::report::{pair, report_call};
+use crate::commands::target::{NodeArgs, block_on};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format};
 use crate::settings::Environment;
@@ -60,17 +60,14 @@ pub(crate) struct Args {
     header: Vec<(String, String)>,
 
     #[command(flatten)]
-    format: Format,
-
-    #[command(flatten)]
-    target: Target,
+    node: NodeArgs,
 }
 
 pub(super) fn run(args: &Args, environment: &Environment) -> Result<(), Failure> {
     block_on(async {
-        let client = args.target.connect(environment).await?;
+        let client = args.node.target.connect(environment).await?;
         let topic = client.topic(&args.topic);
-        let to_failure = |error: CallError| report_call(args.format, &args.topic, &error);
+        let to_failure = |error: CallError| report_call(args.node.format, &args.topic, &error);
         let mut count = 0;
         let mut lines = Lines::of(&args.values);
         while let Some(batch) = lines.batch().await? {
@@ -78,10 +75,10 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<(), Failure>
             let records: Vec<_> = records.collect::<Result<_, _>>()?;
             let places = topic.append(&records).await.map_err(to_failure)?;
             count += places.len();
-            show(args.format, &places)?;
+            show(args.node.format, &places)?;
         }
         let s = if count == 1 { "" } else { "s" };
-        match args.format.json {
+        match args.node.format.json {
             true => Ok(()),
             false => output::print_text(&format!("{count} record{s} in {}\n", args.topic)),
         }

@@ -9,6 +9,7 @@ use model::ErrorCode;
 use slim::session::{FullName, Received, SessionId};
 use tokio::task::JoinSet;
 
+use super::args::Args;
 use super::messages::{self, ReplyContext};
 use super::sessions::Sessions;
 use crate::failure::{Exit, Failure};
@@ -38,11 +39,7 @@ pub(super) struct Answered {
 }
 
 impl Inward {
-    pub(super) fn new(
-        client: &Client,
-        agent: &model::Name,
-        args: &super::Args,
-    ) -> Result<Self, Failure> {
+    pub(super) fn new(client: &Client, agent: &model::Name, args: &Args) -> Result<Self, Failure> {
         let caller = client.caller(agent.as_str());
         Ok(Self {
             caller: caller.map_err(|error| Failure::new(Exit::Usage, error))?,

@@ -21,8 +21,9 @@ use model::{ErrorCode, Name};
 use slim::session::{Ending, FullName, NotPublished, Received, Reliability, SessionId};
 use tokio::time::Instant;
 
+use super::args::{Args, Names, parts};
+use super::messages;
 use super::sessions::Sessions;
-use super::{messages, parts};
 use crate::commands::ping;
 use crate::commands::target::call_failure;
 use crate::failure::Failure;
@@ -80,9 +81,9 @@ struct OpenRequest {
 impl Outward {
     pub(super) async fn new(
         client: &Client,
-        names: &super::Names,
+        names: &Names,
         to: Name,
-        args: &super::Args,
+        args: &Args,
     ) -> Result<Self, Failure> {
         let options = SubscribeOptions::new().with_source();
         let subscription = client.subscribe_with(&names.agent, options).await;

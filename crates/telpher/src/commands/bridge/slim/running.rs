@@ -8,11 +8,11 @@ use serde_json::json;
 use slim::session::{Endpoint, Identity, Limits};
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
+use super::args::{Args, Names, fill, parts};
 use super::inward::{Answered, Inward};
 use super::line::{Event, Line};
 use super::outward::Outward;
 use super::sessions::{Happened, Sessions};
-use super::{Args, Names, parts};
 use crate::commands::listen::Watch;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format};
@@ -87,7 +87,7 @@ impl Running {
             silence_ns_max: SILENCE_MAX.as_nanos() as u64,
         };
         let mut seed = [0; 8];
-        super::fill(&mut seed)?;
+        fill(&mut seed)?;
         let seed = u64::from_le_bytes(seed);
         let endpoint = Endpoint::new(parts(&names.slim_name), identity, seed, limits);
         let side = match names.to.clone() {
