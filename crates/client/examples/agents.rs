@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use edge::native::{Acceptor, Door, Options, Spawn};
-use node::{Clock, Entropy, Limits, Node, Ports};
+use node::{Clock, Entropy, Node, Parts, Ports};
 use telpher_client::{Cast, Client, Name, Server, SubscribeOptions};
 use tokio::time::Instant;
 
@@ -79,7 +79,7 @@ async fn start_node() -> Result<String, Box<dyn std::error::Error>> {
         clock: Arc::new(SystemClock(Instant::now())),
         entropy: Arc::new(Counter(AtomicU64::new(1))),
     };
-    let node = Node::new(Limits::default(), ports);
+    let node = Node::open(Parts::in_memory(ports))?;
     let door = Door::new(node.clone(), Arc::new(edge::Open), Options::default());
     let listener = net::listen_tcp("127.0.0.1:0").await?;
     let address = format!("tcp://{}", listener.local_addr()?);

@@ -31,22 +31,31 @@ pub use split::{Framing, Splitter, TooLong};
 
 /// Assembles the messages of drafts for a node, which knows no JSON. An invalid chunk ends a draft.
 #[derive(Clone, Copy, Debug)]
-pub struct Assembler {
-    /// The size limits of a message.
-    pub sizes: Sizes,
-}
+pub struct Assembler;
 
 impl node::conversations::Assemble for Assembler {
-    fn assemble(&self, chunks: &mut dyn Iterator<Item = &[u8]>) -> node::conversations::Assembled {
-        let mut assembly = Assembly::new(self.sizes);
-        for chunk in chunks {
-            let Ok(chunk) = std::str::from_utf8(chunk) else {
-                break;
-            };
-            if assembly.push(chunk).is_err() {
-                break;
-            }
-        }
-        assembly.message().into()
+    fn assemble(
+        &self,
+        limits: &node::conversations::Limits,
+        chunks: &mut dyn Iterator<Item = &[u8]>,
+    ) -> node::conversations::Assembled {
+        assemble(Sizes::of(limits), chunks)
     }
+}
+
+/// Returns the message of these chunks up to the first invalid one.
+fn assemble(
+    sizes: Sizes,
+    chunks: &mut dyn Iterator<Item = &[u8]>,
+) -> node::conversations::Assembled {
+    let mut assembly = Assembly::new(sizes);
+    for chunk in chunks {
+        let Ok(chunk) = std::str::from_utf8(chunk) else {
+            break;
+        };
+        if assembly.push(chunk).is_err() {
+            break;
+        }
+    }
+    assembly.message().into()
 }

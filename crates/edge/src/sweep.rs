@@ -1,9 +1,7 @@
 //! Background work of a node: expires deadlines while there are any.
 
-use std::sync::Arc;
+use std::future::poll_fn;
 use std::time::Duration;
-
-use tokio::sync::Notify;
 
 /// The interval of sweeps while calls are open.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -13,15 +11,13 @@ const REST: Duration = Duration::from_secs(10);
 
 /// Sweeps `node` forever. It costs almost nothing while no call is open.
 pub async fn sweep(node: node::Node) {
-    let needed = Arc::new(Notify::new());
-    let wake = needed.clone();
-    node.on_sweep_needed(move || wake.notify_one());
     loop {
         let is_any = node.sweep();
         log_warnings(&node);
         if !is_any {
             // Both results are a reason to sweep.
-            let _ = tokio::time::timeout(REST, needed.notified()).await;
+            let needed = poll_fn(|cx| node.poll_sweep_needed(cx));
+            let _ = tokio::time::timeout(REST, needed).await;
         }
         tokio::time::sleep(INTERVAL).await;
     }

@@ -1,22 +1,27 @@
 //! The node: all state that outlives a connection.
 
+mod open;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 
-use journal::Journal;
 use mailbox::Again;
 use model::{ErrorCode, WallClock, limits};
 use parking_lot::{Mutex, RwLock};
 use routing::{ConnectionId, Table, Ticket};
 
+use crate::bell::Bell;
 use crate::connection::Connection;
 use crate::counters::{Counter, Counters};
 use crate::lane::Caller;
 use crate::peer::{Facts, Peer};
-use crate::ports::offload::{Inline, Offload, Overloaded, Work};
+use crate::ports::offload::{Offload, Overloaded, Work};
 use crate::ports::{Failure, Names, Outgoing, Outlet, Ports};
-use crate::store::{self, Outcome, Slot, Store, StoreError};
+use crate::store::{Outcome, Slot, Store};
+use crate::views::ViewsState;
+use crate::{quotas, topics, webhooks};
 
 /// The limits of a node.
 #[derive(Clone, Copy, Debug)]
@@ -66,12 +71,12 @@ pub(crate) struct Inner {
     /// peer's outlet may hold the node: otherwise a node that is no longer swept would never be
     /// freed.
     pub(crate) to_sweep: Mutex<Vec<Weak<Peer>>>,
-    /// Called when the list of peers to sweep is no longer empty.
-    sweep_needed: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Rung when there is something to sweep after there was nothing.
+    sweep_needed: Bell,
     /// The names of a listener with its own name table.
-    pub(crate) names: OnceLock<Arc<dyn Names>>,
-    /// The executor of work that may wait for the disk; without it, such work runs inline.
-    offload: OnceLock<Arc<dyn Offload>>,
+    pub(crate) names: Option<Arc<dyn Names>>,
+    /// The executor of work that may wait for the disk.
+    offload: Arc<dyn Offload>,
     /// The storage; `None` for a node without a journal.
     pub(crate) store: Option<Store>,
     /// The wall clock by which records expire.
@@ -79,22 +84,23 @@ pub(crate) struct Inner {
     /// The time since which appends wait for a free segment, in nanoseconds; 0 if none wait.
     pub(crate) starved_since_ns: AtomicU64,
     /// The source of socket counts, if there is one.
-    sockets: OnceLock<SocketsSource>,
+    sockets: Option<SocketsSource>,
     /// The durations of syncs, if they are measured.
-    pub(crate) sync_times: OnceLock<Arc<journal::SyncTimes>>,
+    pub(crate) sync_times: Option<Arc<journal::SyncTimes>>,
     /// The views of conversations, if enabled.
-    pub(crate) views: OnceLock<crate::views::ViewsState>,
+    pub(crate) views: Option<ViewsState>,
     /// Quotas.
-    pub(crate) quotas: crate::quotas::State,
+    pub(crate) quotas: quotas::State,
     /// The webhooks, if enabled.
-    pub(crate) webhooks: OnceLock<crate::webhooks::Registry>,
-    /// The topics, once they are opened.
-    pub(crate) topics: OnceLock<Arc<crate::topics::State>>,
+    pub(crate) webhooks: Option<webhooks::Registry>,
+    /// The topics; `None` for a node without a journal.
+    pub(crate) topics: Option<Arc<topics::State>>,
     next_connection: AtomicU64,
     draining: AtomicBool,
 }
 
-type SocketsSource = Box<dyn Fn() -> SocketsView + Send + Sync>;
+/// A function that returns the current socket counts.
+pub type SocketsSource = Box<dyn Fn() -> SocketsView + Send + Sync>;
 
 /// The open sockets of all listeners, and their common limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,49 +120,6 @@ pub struct Node {
 }
 
 impl Node {
-    /// Creates a node without connections and without storage.
-    pub fn new(limits: Limits, ports: Ports) -> Self {
-        Self::with_store(limits, ports, None)
-    }
-
-    /// Creates a node without connections that stores mailboxes and streams in a journal.
-    pub fn with_journal(
-        limits: Limits,
-        ports: Ports,
-        journal: Arc<Journal>,
-        options: store::Options,
-    ) -> Result<Self, StoreError> {
-        let store = Store::open(journal, options)?;
-        Ok(Self::with_store(limits, ports, Some(store)))
-    }
-
-    fn with_store(limits: Limits, ports: Ports, store: Option<Store>) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                quotas: crate::quotas::State::new(&ports),
-                ports,
-                limits,
-                counters: Counters::default(),
-                table: RwLock::default(),
-                peers: Mutex::default(),
-                to_sweep: Mutex::default(),
-                sweep_needed: OnceLock::new(),
-                names: OnceLock::new(),
-                offload: OnceLock::new(),
-                store,
-                expiry_clock: Mutex::default(),
-                starved_since_ns: AtomicU64::new(0),
-                sockets: OnceLock::new(),
-                sync_times: OnceLock::new(),
-                views: OnceLock::new(),
-                webhooks: OnceLock::new(),
-                topics: OnceLock::new(),
-                next_connection: AtomicU64::new(1),
-                draining: AtomicBool::new(false),
-            }),
-        }
-    }
-
     /// Returns whether the wall clock stepped forward without confirmation; until then nothing
     /// expires.
     pub fn is_clock_doubted(&self) -> bool {
@@ -165,20 +128,14 @@ impl Node {
         self.inner.expiry_clock.lock().is_doubted()
     }
 
-    /// Sets the source of socket counts. Only the first call has an effect.
-    pub fn show_sockets(&self, source: impl Fn() -> SocketsView + Send + Sync + 'static) {
-        // A second source would return the same sockets.
-        let _ = self.inner.sockets.set(Box::new(source));
-    }
-
     /// Returns the sockets of all listeners, if they are counted.
     pub fn sockets(&self) -> Option<SocketsView> {
-        self.inner.sockets.get().map(|source| source())
+        self.inner.sockets.as_ref().map(|source| source())
     }
 
     /// Opens a connection for an authenticated client. `outlet` gets the connection's number and
     /// returns the outlet.
-    pub fn open(
+    pub fn connect(
         &self,
         facts: Facts,
         outlet: impl FnOnce(ConnectionId) -> Arc<dyn Outlet>,
@@ -285,18 +242,14 @@ impl Node {
         }
     }
 
-    /// Sets the function to call when there is something to sweep after there was nothing. Only the
-    /// first call has an effect.
-    pub fn on_sweep_needed(&self, wake: impl Fn() + Send + Sync + 'static) {
-        // `set` fails only on a second call.
-        let _ = self.inner.sweep_needed.set(Box::new(wake));
-    }
-
-    /// Sets the executor of work that may wait for the disk; without one, it runs inline. Only the
-    /// first call has an effect.
-    pub fn offload_to(&self, offload: Arc<dyn Offload>) {
-        // `set` fails only on a second call.
-        let _ = self.inner.offload.set(offload);
+    /// Ready when there is something to sweep after there was nothing. Only one task may wait.
+    pub fn poll_sweep_needed(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let bell = &self.inner.sweep_needed;
+        bell.listen(cx.waker());
+        match bell.has_rung() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
     }
 
     /// Ends calls whose deadline has passed, and releases senders that wait for stopped clients.
@@ -392,17 +345,12 @@ impl Inner {
     /// Executes work that may wait for the disk. The caller must hold no lock, because the work may
     /// run inline.
     pub(crate) fn offload(&self, work: Work) -> Result<(), Overloaded> {
-        match self.offload.get() {
-            Some(offload) => offload.offload(work),
-            None => Inline.offload(work),
-        }
+        self.offload.offload(work)
     }
 
     /// Asks the shell to sweep.
     pub(crate) fn need_sweep(&self) {
-        if let Some(wake) = self.sweep_needed.get() {
-            wake();
-        }
+        self.sweep_needed.ring();
     }
 
     /// Adds a peer to the list of peers to sweep.

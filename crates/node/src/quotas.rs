@@ -38,6 +38,8 @@ use quota::{Holds, Recent, Seed, Table};
 use crate::Node;
 use crate::node::Inner;
 use crate::ports::Ports;
+use crate::ports::quota_store::SharedStore;
+use crate::store::Store;
 
 pub use admin::{Applied, By, ChangeError};
 pub use clock::ClockStep;
@@ -143,10 +145,11 @@ pub(crate) struct State {
     /// The wall-clock time when the node was created, in nanoseconds, and the node's clock at that
     /// moment.
     anchor: (u64, u64),
-    options: RwLock<Options>,
-    kept: std::sync::OnceLock<kept::Kept>,
+    options: Options,
+    /// The streams of the journal; `None` for a node without storage.
+    kept: Option<kept::Kept>,
     /// The shared store of the cells, unless they are local.
-    elsewhere: std::sync::OnceLock<elsewhere::Elsewhere>,
+    elsewhere: Option<elsewhere::Elsewhere>,
     /// Serializes changes.
     changing: Mutex<()>,
     /// The earliest deadline of a hold.
@@ -163,9 +166,17 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(ports: &Ports) -> Self {
+    /// Returns quotas without limits; see [`Quotas::restore`].
+    pub(crate) fn open(
+        ports: &Ports,
+        options: Options,
+        shared: Option<SharedStore>,
+        store: Option<&Store>,
+    ) -> Result<Self, OpenError> {
         let seed = Seed(ports.entropy.next_u64());
-        let options = Options::default();
+        let unix_ms = ports.clock.unix_ms();
+        let kept = store.map(|store| kept::Kept::find(store, unix_ms));
+        let elsewhere = shared.map(|it| elsewhere::Elsewhere::new(it, options.subjects_max));
         let shard = |_| {
             Mutex::new(Shard {
                 table: Table::new(seed, share(options.subjects_max)),
@@ -174,16 +185,15 @@ impl State {
                 unkept: Vec::new(),
             })
         };
-        let unix_ns = ports.clock.unix_ms().saturating_mul(1_000_000);
-        Self {
+        Ok(Self {
             is_on: AtomicBool::new(false),
             is_at_doors: AtomicBool::new(false),
             rules: RwLock::new(Arc::new(Rules::new(seed, SHARDS))),
             shards: (0..SHARDS).map(shard).collect(),
-            anchor: (unix_ns, ports.clock.now_ns()),
-            options: RwLock::new(options),
-            kept: std::sync::OnceLock::new(),
-            elsewhere: std::sync::OnceLock::new(),
+            anchor: (unix_ms.saturating_mul(1_000_000), ports.clock.now_ns()),
+            kept: kept.transpose()?,
+            elsewhere,
+            options,
             changing: Mutex::default(),
             holds_due_ns: AtomicU64::new(0),
             calendar_shift_ns: AtomicI64::new(0),
@@ -193,17 +203,7 @@ impl State {
             denied: Mutex::default(),
             events: events::Events::default(),
             counts: counts::Counts::default(),
-        }
-    }
-
-    fn set_options(&self, options: Options) {
-        for shard in &self.shards {
-            let mut shard = shard.lock();
-            shard.table.set_cells_max(share(options.subjects_max));
-            shard.holds.set_count_max(share(options.holds_max));
-            shard.recent = recent(&options);
-        }
-        *self.options.write() = options;
+        })
     }
 
     fn shard(&self, table: u16) -> MutexGuard<'_, Shard> {
@@ -264,7 +264,7 @@ impl<'a> Quotas<'a> {
         let now_ns = self.current_ns();
         let rules = self.state().rules.read();
         self.look_here(&rules, desk, subject, now_ns);
-        self.state().elsewhere.get()?;
+        self.state().elsewhere.as_ref()?;
         let ask = self.look_elsewhere(&rules, desk, subject)?;
         Some(self.asking_look(subject, ask))
     }

@@ -1,6 +1,5 @@
 //! The health and the statistics of a node's storage, for monitoring.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use journal::{Health, HealthChanges, Journal, SyncTimes};
@@ -132,14 +131,8 @@ impl Node {
             extents: filing.extents,
             extent_bytes: filing.extent_bytes,
             dead_bytes: filing.dead_bytes,
-            sync_times: self.inner.sync_times.get().map(|times| view(times)),
+            sync_times: self.inner.sync_times.as_deref().map(view),
         })
-    }
-
-    /// Adds the durations of syncs to the view. Only the first call has an effect.
-    pub fn show_sync_times(&self, times: Arc<SyncTimes>) {
-        // A second caller measures the same disk.
-        let _ = self.inner.sync_times.set(times);
     }
 
     /// Returns the reason why the node is not ready, if it is not.

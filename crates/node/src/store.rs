@@ -38,7 +38,8 @@ use journal::{
 use model::ErrorCode;
 use parking_lot::{Mutex, RwLock};
 
-use crate::conversations::{Rooms, state_of};
+use crate::conversations::{Assemble, Rooms, state_of};
+use crate::ports::archive::Archive;
 use crate::webhooks::Touched;
 
 pub use admin::{AdminError, MailboxView, MessageView, Part, Stored, StreamView};
@@ -143,7 +144,12 @@ const EACH: ReadLimit = ReadLimit {
 
 impl Store {
     /// Opens the storage and reads the directory.
-    pub(crate) fn open(journal: Arc<Journal>, options: Options) -> Result<Self, StoreError> {
+    pub(crate) fn open(
+        journal: Arc<Journal>,
+        options: Options,
+        assembler: Option<Arc<dyn Assemble>>,
+        archive: Option<Arc<dyn Archive>>,
+    ) -> Result<Self, StoreError> {
         let mut directory = Directory::default();
         loop {
             let from = directory.len() as u64;
@@ -157,10 +163,7 @@ impl Store {
         }
         Ok(Self {
             touched: Touched::default(),
-            rooms: Rooms::new(
-                options.conversations.fitting(&journal),
-                journal.shard_count(),
-            ),
+            rooms: Rooms::new(options.conversations, &journal, assembler, archive),
             journal,
             options,
             directory: RwLock::new(directory),

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::{
     Cast, Clock, Connection, Entropy, Facts, Failure, Limits, Message, Node, Outgoing, Outlet,
-    Ports, Pushed, StoreOptions, Ticket,
+    Parts, Ports, Pushed, StorageParts, Ticket,
 };
 
 /// Output that a test client recorded.
@@ -73,14 +73,35 @@ impl Clock for HandClock {
     }
 }
 
-fn ports(unix_ms: u64) -> (Arc<HandClock>, Ports) {
-    let clock = Arc::new(HandClock::default());
-    clock.unix_ms.store(unix_ms, Ordering::Relaxed);
-    let ports = Ports {
-        clock: clock.clone(),
-        entropy: Arc::new(CountingEntropy::default()),
+impl HandClock {
+    fn at(unix_ms: u64) -> Arc<Self> {
+        let clock = Self::default();
+        clock.unix_ms.store(unix_ms, Ordering::Relaxed);
+        Arc::new(clock)
+    }
+}
+
+/// Returns ports with that clock, and numbers from `first` on instead of random ones.
+pub(crate) fn ports(clock: Arc<dyn Clock>, first: u64) -> Ports {
+    Ports {
+        clock,
+        entropy: Arc::new(CountingEntropy(AtomicU64::new(first))),
+    }
+}
+
+/// Opens a journal on that disk. Returns it as the storage of a node, with its writer and its
+/// compaction. `starts` distinguishes the starts of a node.
+pub(crate) fn storage_on(disk: &SimulatedDisk, starts: u64) -> (StorageParts, Line, Background) {
+    let options = journal::Options {
+        journal_id: 1,
+        entropy: starts,
+        segment_size: 1 << 20,
+        reserve_size: 0,
+        ..journal::Options::default()
     };
-    (clock, ports)
+    let opened = Journal::open_stepped(Arc::new(disk.clone()), &options).unwrap();
+    let storage = StorageParts::new(Arc::new(opened.journal));
+    (storage, opened.line, opened.background)
 }
 
 /// A node and its clock.
@@ -91,16 +112,22 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(limits: Limits) -> Self {
-        let (clock, ports) = ports(0);
-        let node = Node::new(limits, ports);
+        Self::open(0, |parts| Parts { limits, ..parts })
+    }
+
+    /// Creates a node whose wall clock shows `unix_ms`, without storage. `change` changes its
+    /// parts.
+    pub(crate) fn open(unix_ms: u64, change: impl FnOnce(Parts) -> Parts) -> Self {
+        let clock = HandClock::at(unix_ms);
+        let parts = change(Parts::in_memory(ports(clock.clone(), 0)));
+        let node = Node::open(parts).unwrap();
         Self { node, clock }
     }
 
-    /// Creates a node whose wall clock shows `unix_ms`.
-    pub(crate) fn at(unix_ms: u64) -> Self {
-        let (clock, ports) = ports(unix_ms);
-        let node = Node::new(Limits::default(), ports);
-        Self { node, clock }
+    /// Creates a node with that storage.
+    pub(crate) fn with(storage: StorageParts) -> Self {
+        let storage = Some(storage);
+        Self::open(0, |parts| Parts { storage, ..parts })
     }
 
     /// Steps the wall clock.
@@ -113,43 +140,6 @@ impl World {
     /// Advances the clock without sweeping.
     pub(crate) fn pass_ns(&self, ns: u64) {
         self.clock.now_ns.fetch_add(ns, Ordering::Relaxed);
-    }
-
-    /// Creates a node with a journal on that disk. Returns it with the writer of its journal.
-    /// `starts` distinguishes the starts of a node.
-    pub(crate) fn on(disk: &SimulatedDisk, options: StoreOptions, starts: u64) -> (Self, Line) {
-        let (world, line, _) = Self::filed_on(disk, options, starts);
-        (world, line)
-    }
-
-    /// Like [`World::on`], and returns the journal's compaction, too.
-    pub(crate) fn filed_on(
-        disk: &SimulatedDisk,
-        options: StoreOptions,
-        starts: u64,
-    ) -> (Self, Line, Background) {
-        Self::filed_at(disk, options, starts, 0)
-    }
-
-    /// Like [`World::filed_on`], with a wall clock that shows `unix_ms`.
-    pub(crate) fn filed_at(
-        disk: &SimulatedDisk,
-        options: StoreOptions,
-        starts: u64,
-        unix_ms: u64,
-    ) -> (Self, Line, Background) {
-        let (clock, ports) = ports(unix_ms);
-        let journal_options = journal::Options {
-            journal_id: 1,
-            entropy: starts,
-            segment_size: 1 << 20,
-            reserve_size: 0,
-            ..journal::Options::default()
-        };
-        let opened = Journal::open_stepped(Arc::new(disk.clone()), &journal_options).unwrap();
-        let journal = Arc::new(opened.journal);
-        let node = Node::with_journal(Limits::default(), ports, journal, options).unwrap();
-        (Self { node, clock }, opened.line, opened.background)
     }
 
     /// Advances the clock, with the sweeps that a shell makes.
@@ -176,7 +166,7 @@ impl World {
             credit_messages,
             credit_bytes: 1 << 20,
         };
-        let connection = self.node.open(facts, |_| outlet).unwrap();
+        let connection = self.node.connect(facts, |_| outlet).unwrap();
         TestClient {
             connection,
             recorder,

@@ -153,15 +153,9 @@ pub struct Topics {
 }
 
 impl Node {
-    /// Loads the stored topics and starts serving them. Call this once, before [`Node::topics`];
-    /// a node without storage has no topics.
-    pub fn open_topics(&self, options: Options) -> Result<(), OpenError> {
-        state::open(&self.inner, options)
-    }
-
-    /// Returns the topics, or `None` before [`Node::open_topics`].
+    /// Returns the topics; `None` for a node without storage.
     pub fn topics(&self) -> Option<Topics> {
-        let state = self.inner.topics.get()?;
+        let state = self.inner.topics.as_ref()?;
         Some(Topics {
             inner: self.inner.clone(),
             state: state.clone(),

@@ -60,16 +60,9 @@ pub struct ConnectionView {
 }
 
 impl Node {
-    /// Adds the names of a listener with its own name table to the views. Only the first call has
-    /// an effect.
-    pub fn show_names_of(&self, door: Arc<dyn Names>) {
-        // Only one listener has its own name table.
-        let _ = self.inner.names.set(door);
-    }
-
     /// Returns the names of the listener with its own name table.
     pub fn names(&self) -> Option<&dyn Names> {
-        self.inner.names.get().map(|names| &**names)
+        self.inner.names.as_deref()
     }
 
     /// Returns, in order, all names with subscribers or senders, and recently released names that

@@ -114,26 +114,27 @@ pub struct Views<'a> {
     state: &'a ViewsState,
 }
 
-impl Node {
-    /// Enables views. Only the first call has an effect.
-    pub fn keep_views(&self, options: Options) {
-        // `set` fails only on a second call.
-        let _ = self.inner.views.set(ViewsState {
+impl ViewsState {
+    /// Returns views that are opened by their first use.
+    pub(crate) fn new(options: Options) -> Self {
+        Self {
             options,
             opened: Mutex::default(),
             found: Mutex::default(),
             watchers: Watchers::default(),
             is_ready: AtomicBool::new(false),
             taken: AtomicU64::new(0),
-        });
+        }
     }
+}
 
+impl Node {
     /// Returns the views; `None` if the node has none.
     pub fn views(&self) -> Option<Views<'_>> {
         Some(Views {
             inner: &self.inner,
             store: self.inner.store.as_ref()?,
-            state: self.inner.views.get()?,
+            state: self.inner.views.as_ref()?,
         })
     }
 }

@@ -22,7 +22,8 @@ mod tests;
 mod touched;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use conversations::delivery::{DeadLetter, DeliveryError};
 use journal::StreamId;
@@ -38,7 +39,8 @@ pub(crate) use touched::Touched;
 
 use crate::conversations::{Pending, Refusal};
 use crate::node::{Inner, Node};
-use crate::ports::Caller;
+use crate::ports::Clock;
+use crate::ports::caller::WebhookPolicy;
 use crate::store::{Kind, Store, refusal};
 use crate::turn::SYSTEM_ORG;
 
@@ -60,14 +62,23 @@ impl Default for Options {
     }
 }
 
+/// The webhooks as a part of a node.
+pub struct WebhookParts {
+    /// The limits of webhooks.
+    pub options: Options,
+    /// The check of the settings of agents.
+    pub policy: Arc<dyn WebhookPolicy>,
+}
+
 /// The agents of a node.
 pub(crate) struct Registry {
     options: Options,
-    caller: Arc<dyn Caller>,
+    policy: Arc<dyn WebhookPolicy>,
     agents: Mutex<BTreeMap<String, Agent>>,
     /// The start: in milliseconds since 1970-01-01 UTC, and on the monotonic clock.
     began: (u64, u64),
-    is_loaded: OnceLock<()>,
+    /// True once the agents were loaded. Set under the lock of `agents`.
+    is_loaded: AtomicBool,
 }
 
 /// The webhooks of a node. Methods may read from disk: call them only on threads that may block.
@@ -119,31 +130,30 @@ pub struct DeadView {
     pub reason: String,
 }
 
-impl Node {
-    /// Enables webhooks, with `caller` making the calls. Only the first call has an effect.
-    pub fn keep_webhooks(&self, options: Options, caller: Arc<dyn Caller>) {
-        let Some(store) = &self.inner.store else {
-            return;
-        };
-        let clock = &self.inner.ports.clock;
-        let registry = Registry {
-            options,
-            caller,
+impl Registry {
+    /// Returns agents that are loaded by their first use.
+    pub(crate) fn new(parts: WebhookParts, clock: &dyn Clock) -> Self {
+        Self {
+            options: parts.options,
+            policy: parts.policy,
             agents: Mutex::default(),
             began: (clock.unix_ms(), clock.now_ns()),
-            is_loaded: OnceLock::new(),
-        };
-        if self.inner.webhooks.set(registry).is_ok() {
-            store.touched.keep();
+            is_loaded: AtomicBool::new(false),
         }
     }
 
+    fn is_loaded(&self) -> bool {
+        self.is_loaded.load(Ordering::Acquire)
+    }
+}
+
+impl Node {
     /// Returns the webhooks; `None` if the node has none.
     pub fn webhooks(&self) -> Option<Webhooks<'_>> {
         Some(Webhooks {
             inner: &self.inner,
             store: self.inner.store.as_ref()?,
-            registry: self.inner.webhooks.get()?,
+            registry: self.inner.webhooks.as_ref()?,
         })
     }
 }
@@ -180,7 +190,7 @@ impl Webhooks<'_> {
         if name.org() == SYSTEM_ORG || name.instance().is_some() {
             return Err(invalid(format!("`{name}` is not a valid agent name")));
         }
-        self.registry.caller.check(&settings).map_err(invalid)?;
+        self.registry.policy.check(&settings).map_err(invalid)?;
         self.load()?;
         let now_ms = self.inner.ports.clock.unix_ms();
         let mut agents = self.registry.agents.lock();
@@ -256,7 +266,9 @@ impl Webhooks<'_> {
     /// Returns the state of all agents together; `None` before they are loaded. Reads nothing from
     /// disk.
     pub fn standing(&self) -> Option<Standing> {
-        self.registry.is_loaded.get()?;
+        if !self.registry.is_loaded() {
+            return None;
+        }
         let agents = self.registry.agents.lock();
         Some(Standing {
             agents: agents.len(),
@@ -324,14 +336,13 @@ impl Webhooks<'_> {
 
     /// Loads the agents from the journal, once.
     fn load(&self) -> Result<(), Refusal> {
-        if self.registry.is_loaded.get().is_some() {
+        if self.registry.is_loaded() {
             return Ok(());
         }
         let mut agents = self.registry.agents.lock();
-        if self.registry.is_loaded.get().is_none() {
+        if !self.registry.is_loaded() {
             *agents = streams::load(self.store, self.now_ms())?;
-            // Cannot fail: the lock is held.
-            let _ = self.registry.is_loaded.set(());
+            self.registry.is_loaded.store(true, Ordering::Release);
         }
         Ok(())
     }

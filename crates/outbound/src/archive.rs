@@ -19,6 +19,7 @@ mod session;
 mod state;
 mod tls;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,18 +47,41 @@ pub struct Options {
     pub keep: Keep,
 }
 
-/// Archives the events of the node's conversations while the returned future is polled, and serves
-/// reads of trimmed messages from the archive.
-pub fn keep(
-    node: &Node,
+/// An archive: a port that reads from the database, and the task that archives a node's events.
+pub struct Archive {
+    address: Address,
     options: Options,
-) -> Result<impl Future<Output = ()> + Send + 'static, AddressError> {
-    let address = Address::parse(&options.url)?;
-    let shared = Arc::new(Shared::default());
-    let (reader, reading) = Reader::new(address.clone(), options.read_timeout, shared.clone());
-    node.archive_to(Arc::new(reader));
-    let feeder = Feeder::new(node.clone(), address, options, shared);
-    Ok(async move {
-        tokio::join!(feeder.run(), reading);
-    })
+    shared: Arc<Shared>,
+    reader: Arc<Reader>,
+    reading: Reading,
+}
+
+/// The task that serves reads.
+type Reading = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Archive {
+    /// Creates an archive, which connects when it runs.
+    pub fn new(options: Options) -> Result<Self, AddressError> {
+        let address = Address::parse(&options.url)?;
+        let shared = Arc::new(Shared::default());
+        let (reader, reading) = Reader::new(address.clone(), options.read_timeout, shared.clone());
+        Ok(Self {
+            address,
+            options,
+            shared,
+            reader: Arc::new(reader),
+            reading: Box::pin(reading),
+        })
+    }
+
+    /// Returns the port through which the node reads trimmed messages.
+    pub fn reader(&self) -> Arc<dyn node::ports::archive::Archive> {
+        self.reader.clone()
+    }
+
+    /// Archives the events of the node's conversations and serves reads, for ever.
+    pub async fn run(self, node: Node) {
+        let feeder = Feeder::new(node, self.address, self.options, self.shared);
+        tokio::join!(feeder.run(), self.reading);
+    }
 }

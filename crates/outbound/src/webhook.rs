@@ -21,7 +21,9 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use node::ports::caller::{Body, CallError, Caller, Calling, Request, Response, Target};
+use node::ports::caller::{
+    Body, CallError, Caller, Calling, Request, Response, Target, WebhookPolicy,
+};
 use node::webhooks::WebhookSettings;
 use rustls::ClientConfig;
 use tokio::time::{Instant, Sleep};
@@ -54,7 +56,7 @@ impl HttpCaller {
     }
 }
 
-impl Caller for HttpCaller {
+impl WebhookPolicy for HttpCaller {
     fn check(&self, settings: &WebhookSettings) -> Result<(), String> {
         let Target::Url(url) = &settings.target else {
             return Err("the target is not a URL".to_owned());
@@ -68,7 +70,9 @@ impl Caller for HttpCaller {
         }
         Ok(())
     }
+}
 
+impl Caller for HttpCaller {
     fn call(&self, request: Request) -> Calling {
         let (client, allowed) = (self.client.clone(), self.allowed.clone());
         Box::pin(async move {

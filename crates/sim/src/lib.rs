@@ -4,13 +4,16 @@
 //! Nothing here uses real time or real sockets. Simulated parts implement the same traits as the
 //! real ones: [`net::Source`], [`net::Sink`], [`::node::Clock`], [`::node::Entropy`].
 
+mod doors;
 mod durable_node;
+mod io;
 mod network;
 mod node;
 mod transcript;
 mod world;
 
-pub use durable_node::DurableNode;
+pub use doors::Dialer;
+pub use durable_node::{DurableNode, Settings};
 pub use network::{Link, Network, Weather};
 pub use node::Node;
 pub use transcript::Transcript;

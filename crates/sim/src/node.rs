@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use client::{Builder, Client};
 use edge::native::{Door, Options};
-use node::{Limits, Ports};
+use node::{Limits, Parts, Ports};
 
 use crate::Network;
 use crate::world::{SimClock, SimEntropy};
@@ -29,7 +29,11 @@ impl Node {
             clock: Arc::new(SimClock::start()),
             entropy: Arc::new(SimEntropy::new(seed)),
         };
-        let handle = node::Node::new(limits, ports);
+        let handle = node::Node::open(Parts {
+            limits,
+            ..Parts::in_memory(ports)
+        });
+        let handle = handle.expect("a node without storage can be opened");
         let door = Door::new(handle.clone(), Arc::new(edge::Open), Options::default());
         tokio::spawn(edge::sweep(handle.clone()));
         Self {

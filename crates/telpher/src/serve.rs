@@ -17,6 +17,7 @@ mod listeners;
 mod logs;
 mod mailboxes;
 mod memory;
+mod parts;
 mod ports;
 mod readers;
 mod ready;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use client::quota::{Admitted, Outcome, Quota, Take};
 use client::{Cast, Client, ErrorCode, Name, RetryPolicy, Sent, Server};
-use node::quotas::{Options, Written};
+use node::quotas::Written;
 use tokio::time::Instant;
 use wire::{Admitted as WireAdmitted, Kind, Outcomes};
 
@@ -26,7 +26,7 @@ async fn node(limits: &[Written]) -> (Node, Client) {
     let node = Node::start(&inproc()).await;
     let limits = limits.iter().map(|one| one.read().unwrap()).collect();
     let quotas = node.handle.quotas();
-    quotas.open(Options::default(), limits).unwrap();
+    quotas.follow_configuration(limits).unwrap();
     let client = node.named("acme/demo/bob").await;
     (node, client)
 }

@@ -5,9 +5,8 @@ use super::*;
 
 /// Returns the message of these lines.
 fn assemble(lines: &[u8], sizes: Sizes) -> node::conversations::Assembled {
-    use node::conversations::Assemble as _;
     let lines = lines.split(|byte| *byte == b'\n');
-    Assembler { sizes }.assemble(&mut lines.filter(|line| !line.is_empty()))
+    super::assemble(sizes, &mut lines.filter(|line| !line.is_empty()))
 }
 use node::conversations::Status;
 

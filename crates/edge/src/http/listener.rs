@@ -106,6 +106,16 @@ pub async fn serve(
     }
 }
 
+/// Serves `routes` on one connection that is no accepted socket, to its end.
+pub async fn serve_stream<I>(io: I, peer: IpAddr, routes: Routes, options: Options)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    if let Some(connection) = options.connections.enter(Room::Shared) {
+        serve_http(io, peer, routes, options, &connection).await;
+    }
+}
+
 /// Returns the response to a client for which there is no socket left.
 fn no_socket_response() -> Vec<u8> {
     let body = Problem::of(ErrorCode::Unavailable, NO_SOCKET).document();

@@ -52,7 +52,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 pub use connections::{Connections, Limits};
 pub use conversations::{EventJson, call_agents};
-pub use listener::{Options, serve};
+pub use listener::{Options, serve, serve_stream};
 pub use local::{Answer, Local};
 use model::ErrorCode;
 use problem::Problem;

@@ -189,7 +189,7 @@ mod tests {
 
     use journal::Journal;
     use journal::disk::SimulatedDisk;
-    use node::{Clock, Entropy, Limits, Node, Ports, StoreOptions};
+    use node::{Clock, Entropy, Node, Parts, Ports, StorageParts};
 
     use super::*;
 
@@ -239,10 +239,8 @@ mod tests {
             clock: Arc::new(Still),
             entropy: Arc::new(Still),
         };
-        let journal = Arc::new(opened.journal);
-        let kept = StoreOptions::default();
-        let node = Node::with_journal(Limits::default(), ports, journal, kept).unwrap();
-        node.open_topics(node::topics::Options::default()).unwrap();
+        let storage = StorageParts::new(Arc::new(opened.journal));
+        let node = Node::open(Parts::with_storage(ports, storage)).unwrap();
         let topics = node.topics().unwrap();
         let kept = credential(Hash::Sha256, "secret", b"salt", ITERATIONS);
         let changes = [UserChange::Set(Hash::Sha256, kept)];

@@ -112,7 +112,7 @@ impl Client {
             credit_bytes: 0,
         };
         let outlet = self.outlet.clone();
-        let connection = self.door.node.open(facts, |_| outlet)?;
+        let connection = self.door.node.connect(facts, |_| outlet)?;
         // Changing a user disconnects its open connections. This one may have logged in during the
         // change, so check again.
         let users = &self.door.users;

@@ -161,7 +161,7 @@ fn admit(
     };
     let connection = door
         .node
-        .open(facts, welcome)
+        .connect(facts, welcome)
         .map_err(|refusal| (ErrorCode::Unavailable, refusal.to_string()))?;
     Ok((connection, owner, hello.window.keepalive_ms))
 }

@@ -12,8 +12,8 @@ use slim::{Agent, Forward, Key, Missed, Name, Random, Routed, SubscribeError, Ta
 
 use super::outlet::{Put, SlimOutlet};
 
-/// The exchange of one node; see the module's documentation.
-pub(super) struct Exchange {
+/// The name table and the messages of one node's SLIM clients.
+pub struct Exchange {
     table: RwLock<Table<Arc<SlimOutlet>>>,
     /// Counts of messages without a subscriber.
     missed: Mutex<Missed>,
@@ -49,15 +49,17 @@ const PROTOCOL: &str = "slim";
 /// The fan-out of a message for one receiver; with any other fan-out it is for all.
 const ONE: u32 = 1;
 
-impl Exchange {
-    pub(super) fn new() -> Self {
+impl Default for Exchange {
+    fn default() -> Self {
         Self {
             table: RwLock::default(),
             missed: Mutex::default(),
             random: Random::new(),
         }
     }
+}
 
+impl Exchange {
     pub(super) fn subscribe(
         &self,
         name: &Name<'_>,

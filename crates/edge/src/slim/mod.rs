@@ -34,7 +34,7 @@ mod websocket;
 use std::sync::Arc;
 use std::time::Duration;
 
-use exchange::Exchange;
+pub use exchange::Exchange;
 pub use jwt::{Jwt, JwtKeyError};
 pub use listener::Listeners;
 pub(crate) use metrics::encode_metrics;
@@ -91,10 +91,13 @@ pub struct Door {
 }
 
 impl Door {
-    /// Returns a listener for `node`.
-    pub fn new(node: node::Node, gate: Arc<dyn Gate>, options: Options) -> Self {
-        let exchange = Arc::new(Exchange::new());
-        node.show_names_of(exchange.clone());
+    /// Returns a listener for `node` with that name table, which should be among the node's parts.
+    pub fn new(
+        node: node::Node,
+        gate: Arc<dyn Gate>,
+        exchange: Arc<Exchange>,
+        options: Options,
+    ) -> Self {
         Self {
             node,
             gate,

@@ -31,7 +31,7 @@ async fn started() -> (Door, Arc<Gate>) {
         gate: gate.clone(),
     });
     let door = Door::behind(front, disk, StoreOptions::default(), 2, 4 << 20).await;
-    door.node.offload_to(Arc::new(Elsewhere::default()));
+    door.offload.switch_to(Arc::new(Elsewhere::default()));
     (door, gate)
 }
 

@@ -98,11 +98,9 @@ async fn a_flipped_bit_in_an_old_segment_is_named_and_never_served() {
 
 #[tokio::test]
 async fn a_node_that_keeps_nothing_has_no_conversations() {
-    let ports = node::Ports {
-        clock: std::sync::Arc::new(crate::ManualClock::default()),
-        entropy: std::sync::Arc::new(crate::Counting(1.into())),
-    };
-    let node = node::Node::new(node::Limits::default(), ports);
+    let clock = std::sync::Arc::new(crate::ManualClock::default());
+    let ports = crate::fixture::ports(clock, 1);
+    let node = node::Node::open(node::Parts::in_memory(ports)).unwrap();
     let address = crate::serve(&node).await;
     let answer = crate::client::ask(address, "GET", PATH, &[], b"").await;
     answer.problem(501, "unsupported");

@@ -17,6 +17,8 @@ mod contract;
 #[path = "../it/counting.rs"]
 mod counting;
 mod faults;
+#[path = "../it/fixture.rs"]
+mod fixture;
 mod follow;
 #[path = "../it/gate.rs"]
 mod gate;
@@ -34,17 +36,17 @@ mod views;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use journal::Journal;
 use journal::disk::{Disk, SimulatedDisk};
-use node::{Limits, Node, Ports, StoreOptions};
+use node::{Node, Parts, QuotaParts, StorageParts, StoreOptions};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 pub(crate) use client::{Answer, Events};
 pub(crate) use clock::ManualClock;
-pub(crate) use counting::Counting;
+use fixture::SwitchedOffload;
 
 /// A node that keeps conversations, and its door.
 pub(crate) struct Door {
@@ -52,6 +54,7 @@ pub(crate) struct Door {
     pub(crate) disk: SimulatedDisk,
     pub(crate) address: SocketAddr,
     clock: Arc<ManualClock>,
+    pub(crate) offload: Arc<SwitchedOffload>,
 }
 
 impl Door {
@@ -85,36 +88,53 @@ impl Door {
         start: u64,
         segment_size: u64,
     ) -> Self {
+        let quotas = QuotaParts::default();
+        Self::start(front, disk, options, quotas, start, segment_size).await
+    }
+
+    pub(crate) async fn with_quotas(quotas: QuotaParts) -> Self {
+        let (disk, options) = (SimulatedDisk::new(7), StoreOptions::default());
+        Self::start(Arc::new(disk.clone()), disk, options, quotas, 1, 4 << 20).await
+    }
+
+    async fn start(
+        front: Arc<dyn Disk>,
+        disk: SimulatedDisk,
+        options: StoreOptions,
+        quotas: QuotaParts,
+        start: u64,
+        segment_size: u64,
+    ) -> Self {
         let journal_options = journal::Options {
-            journal_id: 1,
-            entropy: start,
             segment_size,
-            reserve_size: 0,
-            ..journal::Options::default()
+            ..fixture::journal_options(start)
         };
         let clock = Arc::new(ManualClock::default());
         let journals = Arc::clone(&clock);
         let now_ms = move || journals.0.load(Ordering::Relaxed) / 1_000_000;
-        let opened = Journal::open(front, &journal_options, now_ms);
-        let (journal, _) = opened.unwrap();
-        let ports = Ports {
-            clock: clock.clone(),
-            entropy: Arc::new(Counting(AtomicU64::new(start << 32))),
+        let (journal, _) = Journal::open(front, &journal_options, now_ms).unwrap();
+        let storage = StorageParts {
+            options,
+            event_encoder: Some(Arc::new(edge::http::EventJson)),
+            assembler: Some(Arc::new(edge::chunks::Assembler)),
+            views: Some(views::options()),
+            ..StorageParts::new(Arc::new(journal))
         };
-        let journal = Arc::new(journal);
-        let node = Node::with_journal(Limits::default(), ports, journal, options).unwrap();
-        node.open_topics(node::topics::Options::default()).unwrap();
-        node.keep_views(views::options());
-        let limits = node.conversations().unwrap().options().limits;
-        let sizes = edge::chunks::Sizes::of(&limits);
-        let assembler = edge::chunks::Assembler { sizes };
-        node.assemble_with(Arc::new(assembler)).unwrap();
+        let offload = Arc::new(SwitchedOffload::default());
+        let ports = fixture::ports(clock.clone(), start << 32);
+        let node = Node::open(Parts {
+            quotas,
+            offload: offload.clone(),
+            ..Parts::with_storage(ports, storage)
+        });
+        let node = node.unwrap();
         let address = serve(&node).await;
         Self {
             node,
             disk,
             address,
             clock,
+            offload,
         }
     }
 

@@ -24,10 +24,7 @@ pub(crate) fn limits() -> Value {
 
 /// A door whose node keeps its quotas.
 pub(crate) async fn open_kept() -> Door {
-    let door = Door::open().await;
-    let options = node::quotas::Options::default();
-    door.node.quotas().open(options, Vec::new()).unwrap();
-    door
+    Door::open().await
 }
 
 async fn open() -> Door {
@@ -472,12 +469,15 @@ async fn a_limit_that_does_not_stand_has_no_label_and_what_was_denied_stays_coun
 
 #[tokio::test]
 async fn what_makes_room_and_what_there_is_no_room_for_is_counted() {
-    let door = Door::open().await;
     let options = node::quotas::Options {
         subjects_max: 64,
         ..node::quotas::Options::default()
     };
-    door.node.quotas().open(options, Vec::new()).unwrap();
+    let quotas = node::QuotaParts {
+        options,
+        ..node::QuotaParts::default()
+    };
+    let door = Door::with_quotas(quotas).await;
     let agent = json!([
         {"name": "agent", "match": "*/*/*", "unit": "requests", "capacity": 1000, "refill": "1/s"},
     ]);

@@ -690,8 +690,6 @@ impl Door {
 #[tokio::test]
 async fn what_happens_in_conversations_is_a_topic_that_is_only_read() {
     let door = Door::open().await;
-    door.topics()
-        .show_conversations(Arc::new(edge::http::EventJson));
     door.get(&format!("/v1/topics/{EVENTS}"))
         .await
         .problem(404, "not_found");
@@ -753,8 +751,6 @@ async fn what_happens_in_conversations_is_a_topic_that_is_only_read() {
 #[tokio::test]
 async fn events_are_followed_while_they_happen_and_what_was_erased_is_passed_over() {
     let door = Door::open().await;
-    door.topics()
-        .show_conversations(Arc::new(edge::http::EventJson));
     door.say("c-1", "first").await;
     let shown = door.events_shown().await;
     assert_eq!(shown.len(), 1);

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use model::ErrorCode;
 use node::conversations::feed::{BatchLimit, Happened, Keep, Partitions};
 use node::ports::archive::{Archive, ArchiveView, Archived, Away, Reading, Wanted};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use wire::{AppendedMessages, Cast, Extract, Kind};
 
 use crate::agent::{Agent, Frame};
 use crate::conversations::{append, ask, new};
-use crate::kept::Kept;
+use crate::kept::{Kept, Settings};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mood {
@@ -23,13 +24,13 @@ enum Mood {
 
 /// An archive in memory.
 struct Memory {
-    messages: Arc<BTreeMap<u64, Archived>>,
+    messages: Mutex<Arc<BTreeMap<u64, Archived>>>,
     mood: watch::Sender<Mood>,
 }
 
 impl Archive for Memory {
     fn read(&self, wanted: Wanted) -> Reading {
-        let (messages, mut mood) = (self.messages.clone(), self.mood.subscribe());
+        let (messages, mut mood) = (self.messages.lock().clone(), self.mood.subscribe());
         Box::pin(async move {
             let mood = mood.wait_for(|mood| *mood != Mood::Silent).await;
             match mood.map(|it| *it) {
@@ -53,7 +54,14 @@ const SAID: [&str; 6] = ["one", "two", "three", "four", "five", "six"];
 
 /// A node that has the last two of six messages of `a/b/talk`, and an archive that has all.
 async fn trimmed() -> (Kept, Arc<Memory>) {
-    let mut kept = Kept::new();
+    let memory = Arc::new(Memory {
+        messages: Mutex::default(),
+        mood: watch::Sender::new(Mood::Answers),
+    });
+    let mut kept = Kept::with_settings(Settings {
+        archive: Some(memory.clone()),
+        ..Settings::default()
+    });
     let mut writer = bound(&kept).await;
     append(&mut writer, 0, None, &SAID.map(|id| new(id, "[]"))).await;
     kept.answer(&mut writer).await;
@@ -73,11 +81,7 @@ async fn trimmed() -> (Kept, Arc<Memory>) {
         },
         other => panic!("{other:?}"),
     });
-    let memory = Arc::new(Memory {
-        messages: Arc::new(messages.map(|it| (it.seq, it)).collect()),
-        mood: watch::Sender::new(Mood::Answers),
-    });
-    kept.bench.node.archive_to(memory.clone());
+    *memory.messages.lock() = Arc::new(messages.map(|it| (it.seq, it)).collect());
     let keep = Keep {
         messages: Some(2),
         ..Keep::default()

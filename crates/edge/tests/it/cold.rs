@@ -29,7 +29,7 @@ async fn started(records: &[&str]) -> (Kept, Arc<Gate>, Arc<Elsewhere>) {
     let before = gate.clone();
     let kept = kept.crash_behind(|disk| Arc::new(Gated { disk, gate: before }));
     let elsewhere = Arc::new(Elsewhere::default());
-    kept.bench.node.offload_to(elsewhere.clone());
+    kept.offload.switch_to(elsewhere.clone());
     (kept, gate, elsewhere)
 }
 

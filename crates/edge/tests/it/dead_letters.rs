@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use journal::{ShardId, StreamId};
-use node::{Counter, Part, StoreOptions};
+use journal::ReadLimit;
+use node::{Counter, DIRECTORY, NamedStream, Part, StoreOptions};
 
 use crate::agent::Agent;
 use crate::kept::{Kept, acknowledge, delivered, key, refuse, write, writer};
@@ -126,9 +126,20 @@ async fn write_and_acknowledge(kept: &mut Kept, writer: &mut Agent, worker: &mut
 
 /// The oldest record of the first mailbox.
 fn start(kept: &Kept) -> u64 {
-    let shards = (0..kept.journal.shard_count()).map(ShardId);
-    let mut streams = shards.filter_map(|shard| kept.journal.stream(shard, StreamId(1)));
-    streams.next().unwrap().start
+    let (shard, stream) = DIRECTORY;
+    let limit = ReadLimit {
+        records: 100,
+        bytes: 1 << 20,
+    };
+    let read = kept.journal.read(shard, stream, 0, limit).unwrap();
+    let named = read
+        .records
+        .iter()
+        .filter_map(|it| NamedStream::decode(it.offset, it.tag, &it.payload));
+    let mut mailboxes = named.filter(|it| it.kind == "mailbox");
+    let mailbox = mailboxes.next().unwrap();
+    let stream = kept.journal.stream(mailbox.shard, mailbox.stream);
+    stream.unwrap().start
 }
 
 #[tokio::test]

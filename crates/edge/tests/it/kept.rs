@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use journal::disk::{Disk, SimulatedDisk};
 use journal::{Background, Journal, Line};
-use node::{Clock, Limits, Node, StoreOptions};
+use node::ports::archive::Archive;
+use node::quotas::Limit;
+use node::{Clock, Node, Parts, QuotaParts, StorageParts, StoreOptions};
 use wire::{Cast, Correlation, Flags, Key, Kind, Payload, Stored};
 
 use crate::agent::{Agent, Frame, tag};
+use crate::fixture::{SwitchedOffload, journal_options, stepped_storage};
 use crate::{Bench, ManualClock, ports};
 
 /// A node that keeps what it is told to.
@@ -16,9 +19,18 @@ pub(crate) struct Kept {
     pub(crate) line: Line,
     pub(crate) disk: SimulatedDisk,
     pub(crate) journal: Arc<Journal>,
+    pub(crate) offload: Arc<SwitchedOffload>,
     background: Background,
-    options: StoreOptions,
+    settings: Settings,
     starts: u64,
+}
+
+/// The settings of a node.
+#[derive(Clone, Default)]
+pub(crate) struct Settings {
+    pub(crate) options: StoreOptions,
+    pub(crate) limits: Vec<Limit>,
+    pub(crate) archive: Option<Arc<dyn Archive>>,
 }
 
 impl Kept {
@@ -27,16 +39,50 @@ impl Kept {
     }
 
     pub(crate) fn with(options: StoreOptions) -> Self {
+        Self::with_settings(Settings {
+            options,
+            ..Settings::default()
+        })
+    }
+
+    pub(crate) fn with_settings(settings: Settings) -> Self {
         let (disk, clock) = (SimulatedDisk::new(7), Arc::new(ManualClock::default()));
-        let (bench, line, background, journal) = start(Arc::new(disk.clone()), clock, options, 1);
+        Self::start(Arc::new(disk.clone()), disk, clock, settings, 1)
+    }
+
+    fn start(
+        front: Arc<dyn Disk>,
+        disk: SimulatedDisk,
+        clock: Arc<ManualClock>,
+        settings: Settings,
+        starts: u64,
+    ) -> Self {
+        let (storage, line, background) = stepped_storage(front, &journal_options(starts));
+        let journal = storage.journal.clone();
+        let storage = StorageParts {
+            options: settings.options,
+            archive: settings.archive.clone(),
+            ..storage
+        };
+        let quotas = QuotaParts {
+            limits: settings.limits.clone(),
+            ..QuotaParts::default()
+        };
+        let offload = Arc::new(SwitchedOffload::default());
+        let node = Node::open(Parts {
+            quotas,
+            offload: offload.clone(),
+            ..Parts::with_storage(ports(&clock), storage)
+        });
         Self {
-            bench,
+            bench: Bench::of(node.unwrap(), clock, edge::native::Options::default()),
             line,
             disk,
             journal,
+            offload,
             background,
-            options,
-            starts: 1,
+            settings,
+            starts,
         }
     }
 
@@ -50,24 +96,14 @@ impl Kept {
         let Self {
             bench,
             disk,
-            options,
+            settings,
             starts,
             ..
         } = self;
         bench.node.close_all();
         disk.crash(&mut fastrand::Rng::with_seed(starts));
-        let starts = starts + 1;
         let front = front(disk.clone());
-        let (bench, line, background, journal) = start(front, bench.clock.clone(), options, starts);
-        Self {
-            bench,
-            line,
-            disk,
-            journal,
-            background,
-            options,
-            starts,
-        }
+        Self::start(front, disk, bench.clock, settings, starts + 1)
     }
 
     /// Everything that was appended is on disk now.
@@ -92,27 +128,6 @@ impl Kept {
         assert_eq!(frame.header.correlation, tag(slot));
         Stored::decode(&frame.payload).unwrap()
     }
-}
-
-fn start(
-    disk: Arc<dyn Disk>,
-    clock: Arc<ManualClock>,
-    options: StoreOptions,
-    starts: u64,
-) -> (Bench, Line, Background, Arc<Journal>) {
-    let journal_options = journal::Options {
-        journal_id: 1,
-        entropy: starts,
-        segment_size: 1 << 20,
-        reserve_size: 0,
-        ..journal::Options::default()
-    };
-    let opened = Journal::open_stepped(disk, &journal_options).unwrap();
-    let (limits, ports) = (Limits::default(), ports(&clock));
-    let journal = Arc::new(opened.journal);
-    let node = Node::with_journal(limits, ports, journal.clone(), options).unwrap();
-    let bench = Bench::of(node, clock, edge::native::Options::default());
-    (bench, opened.line, opened.background, journal)
 }
 
 /// A key of its own for each number.

@@ -13,6 +13,7 @@ mod conversations;
 mod counting;
 mod dead_letters;
 mod ended;
+mod fixture;
 mod gate;
 mod idle;
 mod kept;
@@ -24,13 +25,12 @@ mod streams;
 mod topics;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use node::{Limits, Node, Ports};
+use node::{Limits, Node, Parts, Ports};
 
 pub(crate) use agent::Agent;
 pub(crate) use clock::ManualClock;
-use counting::Counting;
 
 impl ManualClock {
     pub(crate) fn advance_ms(&self, ms: u64) {
@@ -39,10 +39,7 @@ impl ManualClock {
 }
 
 fn ports(clock: &Arc<ManualClock>) -> Ports {
-    Ports {
-        clock: clock.clone(),
-        entropy: Arc::new(Counting(AtomicU64::new(0x0001_0000_0000_0000))),
-    }
+    fixture::ports(clock.clone(), 0x0001_0000_0000_0000)
 }
 
 /// A node, its clock, and a door to it.
@@ -59,8 +56,11 @@ impl Bench {
 
     pub(crate) fn with(limits: Limits, options: edge::native::Options) -> Self {
         let clock = Arc::new(ManualClock::default());
-        let node = Node::new(limits, ports(&clock));
-        Self::of(node, clock, options)
+        let node = Node::open(Parts {
+            limits,
+            ..Parts::in_memory(ports(&clock))
+        });
+        Self::of(node.unwrap(), clock, options)
     }
 
     fn of(node: Node, clock: Arc<ManualClock>, options: edge::native::Options) -> Self {

@@ -3,7 +3,7 @@
 mod charged;
 
 use model::ErrorCode;
-use node::quotas::{Limit, Options, Written};
+use node::quotas::{Limit, Written};
 use wire::{
     Admitted, Costs, Flags, Kind, Outcome, Outcomes, Settle, TAKES_MAX, Take, Wait, encode_frame,
 };
@@ -30,7 +30,7 @@ fn limits(written: &[Written]) -> Vec<Limit> {
 fn bench(written: &[Written]) -> Bench {
     let bench = Bench::new();
     let quotas = bench.node.quotas();
-    quotas.open(Options::default(), limits(written)).unwrap();
+    quotas.follow_configuration(limits(written)).unwrap();
     bench
 }
 
@@ -350,7 +350,7 @@ async fn money_is_answered_when_it_is_on_disk_and_not_before() {
     let free = bucket("free", "free", "tokens", 100, "1/s");
     let limits = limits(&[money, free]);
     let node = &kept.bench.node;
-    node.quotas().open(Options::default(), limits).unwrap();
+    node.quotas().follow_configuration(limits).unwrap();
     kept.sync();
     let mut agent = kept.bench.agent("").await;
     let held = Asked {

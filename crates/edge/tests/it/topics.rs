@@ -1,5 +1,5 @@
 use model::ErrorCode;
-use node::topics::{Execution, NewTopic, Options, TopicRef};
+use node::topics::{Execution, NewTopic, TopicRef};
 use wire::{
     Append, AppendedRecords, Cast, Credit, Extract, Flags, Kind, Payload, Read, TopicRecord,
 };
@@ -10,7 +10,6 @@ use crate::kept::Kept;
 /// A node with the topic `t` of two partitions, and a client with routes to it and to both.
 async fn open() -> (Kept, Agent) {
     let mut kept = Kept::new();
-    kept.bench.node.open_topics(Options::default()).unwrap();
     let new = NewTopic {
         name: "t",
         partitions: Some(2),

@@ -11,6 +11,8 @@ mod configuring;
 mod counting;
 mod describing;
 mod fetching;
+#[path = "../it/fixture.rs"]
+mod fixture;
 mod framing;
 mod full;
 mod full_disk;
@@ -26,19 +28,19 @@ mod unpacking;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use edge::kafka::{Arrived, Door, Nobody, Options, Users, credential};
 use edge::{Gate, Open};
 use journal::disk::SimulatedDisk;
-use journal::{Background, Journal, Line};
+use journal::{Background, Line};
 use node::ports::offload::{Offload, Overloaded, Work};
 use node::topics::{Hash, User};
-use node::{Clock, Limits, Node, Ports, StoreOptions};
+use node::{Clock, Node, Parts, StorageParts};
 
 pub(crate) use client::Client;
 use clock::ManualClock;
-use counting::Counting;
+use fixture::{SwitchedOffload, ports, stepped_storage};
 
 /// A node, and its Kafka door.
 pub(crate) struct Bench {
@@ -47,6 +49,7 @@ pub(crate) struct Bench {
     line: Line,
     background: Background,
     clock: Arc<ManualClock>,
+    pub(crate) offload: Arc<SwitchedOffload>,
     door: Door,
 }
 
@@ -99,16 +102,15 @@ impl Bench {
         topics: node::topics::Options,
     ) -> Self {
         let disk = SimulatedDisk::new(7);
-        let opened = Journal::open_stepped(Arc::new(disk.clone()), options).unwrap();
+        let (storage, line, background) = stepped_storage(Arc::new(disk.clone()), options);
+        let storage = StorageParts { topics, ..storage };
         let clock = Arc::new(ManualClock::default());
-        let ports = Ports {
-            clock: clock.clone(),
-            entropy: Arc::new(Counting(AtomicU64::new(1))),
-        };
-        let (limits, kept) = (Limits::default(), StoreOptions::default());
-        let journal = Arc::new(opened.journal);
-        let node = Node::with_journal(limits, ports, journal, kept).unwrap();
-        node.open_topics(topics).unwrap();
+        let offload = Arc::new(SwitchedOffload::default());
+        let node = Node::open(Parts {
+            offload: offload.clone(),
+            ..Parts::with_storage(ports(clock.clone(), 1), storage)
+        });
+        let node = node.unwrap();
         let topics = node.topics().unwrap();
         let users = users.unwrap_or_else(|| Arc::new(topics.clone()));
         let options = Options {
@@ -119,9 +121,10 @@ impl Bench {
         let mut bench = Self {
             node,
             disk,
-            line: opened.line,
-            background: opened.background,
+            line,
+            background,
             clock,
+            offload,
             door,
         };
         bench.sync();
@@ -147,7 +150,7 @@ impl Bench {
     /// Nothing that is on disk is in memory, and nobody reads it from there.
     pub(crate) fn reads_nothing(&mut self) {
         self.line.forget_tail();
-        self.node.offload_to(Arc::new(Never));
+        self.offload.switch_to(Arc::new(Never));
     }
 
     pub(crate) fn connect(&self) -> Client {
@@ -183,11 +186,8 @@ impl Offload for Never {
 
 fn journal_options() -> journal::Options {
     journal::Options {
-        journal_id: 1,
-        entropy: 1,
         segment_size: 4 << 20,
-        reserve_size: 0,
-        ..journal::Options::default()
+        ..fixture::journal_options(1)
     }
 }
 

@@ -6,7 +6,7 @@ use kafka::ErrorCode;
 use kafka::delete_records::{Partition, Request as DeleteRecords, Topic as RecordsOf};
 use kafka::delete_topics::{Request as DeleteTopics, Topic};
 use kafka::produce::{Request, Response};
-use node::quotas::{By, Options, Prefix, Written};
+use node::quotas::{By, Prefix, Written};
 
 use crate::client::{batch, fetch, produce};
 use crate::{Bench, Client};
@@ -29,7 +29,7 @@ fn limit(bench: &mut Bench, written: Written) {
     };
     let limits = vec![limit.read().unwrap()];
     let quotas = bench.node.quotas();
-    quotas.open(Options::default(), limits).unwrap();
+    quotas.follow_configuration(limits).unwrap();
     bench.sync();
 }
 

@@ -46,7 +46,7 @@ async fn compacted() -> (Bench, Client, Arc<Queue>) {
     let mut client = bench.with_topic("t").await;
     compact(&mut bench, &mut client, "t").await;
     let queue = Arc::new(Queue::default());
-    bench.node.offload_to(queue.clone());
+    bench.offload.switch_to(queue.clone());
     (bench, client, queue)
 }
 

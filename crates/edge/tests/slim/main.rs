@@ -23,8 +23,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use edge::Gate;
-use edge::slim::{Door, Options};
-use node::{Clock, Counter, Limits, Node, Ports};
+use edge::slim::{Door, Exchange, Options};
+use node::{Clock, Counter, Limits, Node, Parts, Ports};
 use tokio::net::TcpListener;
 
 pub(crate) use agent::Agent;
@@ -113,8 +113,14 @@ impl Bench {
             clock: Arc::new(Running(started)),
             entropy: Arc::new(Counting(AtomicU64::new(0x0001_0000_0000_0000))),
         };
-        let node = Node::new(limits, ports);
-        let door = Door::new(node.clone(), gate, options);
+        let exchange = Arc::new(Exchange::default());
+        let node = Node::open(Parts {
+            limits,
+            names: Some(exchange.clone()),
+            ..Parts::in_memory(ports)
+        });
+        let node = node.unwrap();
+        let door = Door::new(node.clone(), gate, exchange, options);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let accepting = door.clone();

@@ -6,7 +6,7 @@ use edge::{Gate, Pass, Refused, Role};
 use model::ErrorCode;
 use node::Counter;
 use node::access::Pattern;
-use node::quotas::{By, Options, Prefix, Written};
+use node::quotas::{By, Prefix, Written};
 use node::tokens::{ENTROPY_SIZE, Token};
 
 use crate::{Agent, Bench, until};
@@ -27,7 +27,7 @@ fn limit(bench: &Bench, capacity: u64, refill: &str) {
     };
     let limits = vec![sends.read().unwrap()];
     let quotas = bench.node.quotas();
-    quotas.open(Options::default(), limits).unwrap();
+    quotas.follow_configuration(limits).unwrap();
 }
 
 async fn refused(bench: &Bench, code: ErrorCode, count: u64) {

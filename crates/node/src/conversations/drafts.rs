@@ -20,15 +20,16 @@ use super::known::{Missing, Records};
 use super::slot::{Room, Slot};
 use super::view::Streaming;
 use super::write::Ending;
-use super::{Conversations, Pending, Refusal, check_name};
+use super::{Conversations, Limits, Pending, Refusal, check_name};
 use crate::counters::Counter;
 use crate::node::Inner;
 use crate::store::{Location, Reach, Store, refusal};
 
 /// Assembles a message from a draft's chunks, whose format the node does not know.
 pub trait Assemble: Send + Sync {
-    /// Returns the message of these chunks, in order; the chunks may be incomplete.
-    fn assemble(&self, chunks: &mut dyn Iterator<Item = &[u8]>) -> Assembled;
+    /// Returns the message of these chunks, in order; the chunks may be incomplete. The message
+    /// is within the limits.
+    fn assemble(&self, limits: &Limits, chunks: &mut dyn Iterator<Item = &[u8]>) -> Assembled;
 }
 
 /// The content assembled from chunks.
@@ -107,7 +108,7 @@ impl Conversations<'_> {
         new: NewDraft<'_>,
     ) -> Result<Pending<DraftWriter>, Refusal> {
         check_name(name)?;
-        if self.store.rooms.assembler.get().is_none() {
+        if self.store.rooms.assembler.is_none() {
             let message = "nothing is streamed to this node";
             return Err(Refusal::new(ErrorCode::Unsupported, message));
         }

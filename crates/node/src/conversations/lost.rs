@@ -1,19 +1,19 @@
 //! Drafts without an author: the content of each becomes a message.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use conversations::draft::{Draft, lost_status};
 
-use super::Refusal;
-use super::drafts::{Assemble, Finished, Open};
+use super::drafts::{Finished, Open};
 use super::slot::Room;
+use super::{Conversations, Refusal};
 use crate::node::{Inner, Node};
 use crate::store::Store;
 
 impl Store {
     /// Turns drafts whose authors are gone into messages.
     pub(super) fn close_lost(&self, inner: &Inner, name: &str, room: &mut Room) {
-        let Some(assembler) = self.rooms.assembler.get() else {
+        let Some(assembler) = &self.rooms.assembler else {
             return;
         };
         let lost = room.drafts.iter().filter(|open| open.is_lost);
@@ -23,7 +23,7 @@ impl Store {
                 continue;
             };
             let status = lost_status(&open.draft);
-            let assembled = assembler.assemble(&mut lines(&open.draft));
+            let assembled = assembler.assemble(&self.rooms.options.limits, &mut lines(&open.draft));
             let finished = Finished {
                 status,
                 tokens: None,
@@ -47,22 +47,17 @@ fn lines(draft: &Draft) -> impl Iterator<Item = &[u8]> {
 }
 
 impl Node {
-    /// Enables drafts, and sets the assembler of messages for drafts whose authors are gone. Drafts
-    /// that were open when the node stopped become messages now; returns their number. Only the
-    /// first call sets the assembler.
-    pub fn assemble_with(&self, assembler: Arc<dyn Assemble>) -> Result<usize, Refusal> {
-        let Some(store) = &self.inner.store else {
-            return Ok(0);
-        };
-        if store.rooms.assembler.set(assembler).is_err() {
-            return Ok(0);
-        }
+    /// Turns the drafts that the last shutdown interrupted into messages.
+    pub(crate) fn convert_lost_drafts(&self) -> Result<(), Refusal> {
         let Some(conversations) = self.conversations() else {
-            return Ok(0);
+            return Ok(());
         };
-        let mut count = 0;
+        let store = conversations.store;
+        if store.rooms.assembler.is_none() {
+            return Ok(());
+        }
         for lost in store.lost_drafts()? {
-            count += 1;
+            store.rooms.drafts_recovered.fetch_add(1, Ordering::Relaxed);
             let Some(name) = store.conversation_name(lost.conversation) else {
                 // The node failed before the draft's conversation was durable.
                 store.log_end(lost.shard, lost.lost.number, &self.inner)?;
@@ -75,6 +70,14 @@ impl Node {
                 store.close_lost(&self.inner, &name, room);
             })?;
         }
-        Ok(count)
+        Ok(())
+    }
+}
+
+impl Conversations<'_> {
+    /// Returns the number of drafts that the last shutdown interrupted and that became messages
+    /// when the node was opened.
+    pub fn drafts_recovered(&self) -> usize {
+        self.store.rooms.drafts_recovered.load(Ordering::Relaxed)
     }
 }

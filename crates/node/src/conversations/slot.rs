@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::task::Waker;
 
 use conversations::Conversation;
-use journal::{StreamId, Ticket};
+use journal::{Journal, StreamId, Ticket};
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use super::Options;
@@ -32,24 +31,34 @@ pub(crate) struct Rooms {
     pub(super) drafting: Mutex<BTreeMap<Arc<str>, Arc<Slot>>>,
     /// The log of drafts of each shard. Locked under a guard of the journal.
     pub(super) logs: Vec<Mutex<ShardLog>>,
-    /// The assembler of messages from chunks, once it is set.
-    pub(super) assembler: OnceLock<Arc<dyn Assemble>>,
+    /// The assembler of messages from chunks; without it there are no drafts.
+    pub(super) assembler: Option<Arc<dyn Assemble>>,
     /// The archive of trimmed messages, if any.
-    pub(super) archive: OnceLock<Arc<dyn Archive>>,
+    pub(super) archive: Option<Arc<dyn Archive>>,
+    /// Number of interrupted drafts that became messages when the node was opened.
+    pub(super) drafts_recovered: AtomicUsize,
 }
 
 impl Rooms {
-    pub(crate) fn new(options: Options, shard_count: u16) -> Self {
+    /// Returns the conversations of a node; none is loaded yet.
+    pub(crate) fn new(
+        options: Options,
+        journal: &Journal,
+        assembler: Option<Arc<dyn Assemble>>,
+        archive: Option<Arc<dyn Archive>>,
+    ) -> Self {
+        let shard_count = journal.shard_count();
         Self {
-            options,
+            options: options.fitting(journal),
             loaded: Mutex::default(),
             swept_ns: AtomicU64::new(0),
             watchers: AtomicUsize::new(0),
             watches: AtomicU64::new(0),
             drafting: Mutex::default(),
             logs: (0..shard_count).map(|_| Mutex::default()).collect(),
-            assembler: OnceLock::new(),
-            archive: OnceLock::new(),
+            assembler,
+            archive,
+            drafts_recovered: AtomicUsize::new(0),
         }
     }
 

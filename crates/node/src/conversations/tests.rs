@@ -8,8 +8,8 @@ use journal::{Background, Line};
 use model::{ErrorCode, Name};
 
 use super::*;
-use crate::StoreOptions;
-use crate::testing::World;
+use crate::testing::{World, storage_on};
+use crate::{StorageParts, StoreOptions};
 
 mod drafts;
 mod erased;
@@ -23,7 +23,8 @@ struct Kept {
     line: Line,
     background: Background,
     disk: SimulatedDisk,
-    options: StoreOptions,
+    options: Options,
+    assembler: Option<Arc<dyn Assemble>>,
     starts: u64,
 }
 
@@ -33,19 +34,38 @@ impl Kept {
     }
 
     fn with(options: Options) -> Self {
+        Self::start(SimulatedDisk::new(11), options, None, 1)
+    }
+
+    /// A node to which answers are streamed.
+    fn streamed(assembler: impl Assemble + 'static) -> Self {
         let disk = SimulatedDisk::new(11);
-        let options = StoreOptions {
-            conversations: options,
-            ..StoreOptions::default()
+        Self::start(disk, Options::default(), Some(Arc::new(assembler)), 1)
+    }
+
+    fn start(
+        disk: SimulatedDisk,
+        options: Options,
+        assembler: Option<Arc<dyn Assemble>>,
+        starts: u64,
+    ) -> Self {
+        let (storage, line, background) = storage_on(&disk, starts);
+        let storage = StorageParts {
+            options: StoreOptions {
+                conversations: options,
+                ..StoreOptions::default()
+            },
+            assembler: assembler.clone(),
+            ..storage
         };
-        let (world, line, background) = World::filed_on(&disk, options, 1);
         Self {
-            world,
+            world: World::with(storage),
             line,
             background,
             disk,
             options,
-            starts: 1,
+            assembler,
+            starts,
         }
     }
 
@@ -67,20 +87,12 @@ impl Kept {
             background,
             disk,
             options,
+            assembler,
             starts,
         } = self;
         drop((world, line, background));
         crash(&disk);
-        let starts = starts + 1;
-        let (world, line, background) = World::filed_on(&disk, options, starts);
-        Self {
-            world,
-            line,
-            background,
-            disk,
-            options,
-            starts,
-        }
+        Self::start(disk, options, assembler, starts + 1)
     }
 
     fn conversations(&self) -> Conversations<'_> {

@@ -8,11 +8,14 @@ use std::time::Duration;
 use bytes::Bytes;
 pub use conversations::record::WebhookTarget as Target;
 
-/// The maker of webhook calls.
-pub trait Caller: Send + Sync {
+/// The check of the settings of webhook agents.
+pub trait WebhookPolicy: Send + Sync {
     /// Checks whether calls to that address are allowed; the error is a text for users.
     fn check(&self, settings: &conversations::record::WebhookSettings) -> Result<(), String>;
+}
 
+/// The maker of webhook calls.
+pub trait Caller: Send + Sync {
     /// Makes a call. Dropping the result ends it.
     fn call(&self, request: Request) -> Calling;
 }

@@ -7,6 +7,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use quota::{Kind, Prefix};
 
@@ -138,6 +139,14 @@ pub trait QuotaStore: Send + Sync {
 
     /// Returns the store's state.
     fn view(&self) -> QuotaStoreView;
+}
+
+/// A store, and the number of nodes that use it.
+pub struct SharedStore {
+    /// The store.
+    pub store: Arc<dyn QuotaStore>,
+    /// Number of nodes that share it, at least 1.
+    pub nodes: u32,
 }
 
 /// The store's state, and its statistics since the node started.

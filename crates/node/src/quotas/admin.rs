@@ -372,7 +372,7 @@ impl Quotas<'_> {
     }
 
     fn applied(self, event: EventKind, about: &str, durable: Option<Durable>) -> Applied {
-        let is_here_alone = event != EventKind::Reset && self.state().elsewhere.get().is_some();
+        let is_here_alone = event != EventKind::Reset && self.state().elsewhere.is_some();
         self.tell(about, || event);
         self.wake_waiting();
         self.need_sweep();

@@ -31,7 +31,7 @@ use std::sync::atomic::AtomicU64;
 use parking_lot::Mutex;
 
 use super::Quotas;
-use crate::ports::quota_store::{QuotaStore, QuotaStoreView};
+use crate::ports::quota_store::{QuotaStore, QuotaStoreView, SharedStore};
 
 pub(super) use parked::Running;
 
@@ -76,28 +76,27 @@ pub struct ElsewhereView {
     pub forgotten: u64,
 }
 
-impl<'a> Quotas<'a> {
-    /// Puts the cells into a store that `nodes` nodes share. Call this once, before limits are set.
-    pub fn store_in(self, store: Arc<dyn QuotaStore>, nodes: u32) {
-        let state = self.state();
-        let entries_max = state.options.read().subjects_max;
-        let elsewhere = Elsewhere {
-            store,
-            nodes: nodes.max(1),
-            leases: leases::Leases::new(entries_max, nodes.max(1)),
+impl Elsewhere {
+    /// Returns the state of a node that has asked the store for nothing yet.
+    pub(super) fn new(shared: SharedStore, entries_max: usize) -> Self {
+        let nodes = shared.nodes.max(1);
+        Self {
+            store: shared.store,
+            nodes,
+            leases: leases::Leases::new(entries_max, nodes),
             owed: Mutex::default(),
             shares: away::Shares::default(),
             ids: Mutex::default(),
             counts: Counts::default(),
-        };
-        // Only the first call counts.
-        let _ = state.elsewhere.set(elsewhere);
+        }
     }
+}
 
+impl Quotas<'_> {
     /// Returns the state of the shared store; `None` if the cells are local.
     pub fn elsewhere(self) -> Option<ElsewhereView> {
         use std::sync::atomic::Ordering::Relaxed;
-        let elsewhere = self.state().elsewhere.get()?;
+        let elsewhere = self.state().elsewhere.as_ref()?;
         let counts = &elsewhere.counts;
         let owed = elsewhere.owed.lock();
         Some(ElsewhereView {
@@ -112,7 +111,7 @@ impl<'a> Quotas<'a> {
 
     /// Returns the store.
     pub fn store(self) -> Option<Arc<dyn QuotaStore>> {
-        let elsewhere = self.state().elsewhere.get()?;
+        let elsewhere = self.state().elsewhere.as_ref()?;
         Some(elsewhere.store.clone())
     }
 }

@@ -47,12 +47,12 @@ pub(super) struct Kept {
 impl Quotas<'_> {
     /// Returns whether quotas are persisted.
     pub(super) fn is_kept(self) -> bool {
-        self.state().kept.get().is_some()
+        self.state().kept.is_some()
     }
 
     /// Returns the durability of everything appended so far.
     pub(super) fn everything_so_far(self) -> Option<Durable> {
-        let kept = self.state().kept.get()?;
+        let kept = self.state().kept.as_ref()?;
         let guard = kept
             .journal
             .lock(kept.shard, self.inner.ports.clock.unix_ms());
@@ -91,7 +91,8 @@ impl Quotas<'_> {
         subject: &Subject<'_>,
         records: &[(u8, Vec<u8>)],
     ) -> Result<Option<Durable>, String> {
-        let Some(kept) = self.state().kept.get().filter(|_| desk.plan.is_sync(rules)) else {
+        let kept = self.state().kept.as_ref();
+        let Some(kept) = kept.filter(|_| desk.plan.is_sync(rules)) else {
             return Ok(None);
         };
         desk.bytes.clear();
@@ -104,7 +105,7 @@ impl Quotas<'_> {
 
     /// Appends the records of a take whose cells are in a shared store.
     pub(super) fn keep_records(self, records: &[(u8, Vec<u8>)]) -> Result<Option<Durable>, String> {
-        let Some(kept) = self.state().kept.get() else {
+        let Some(kept) = &self.state().kept else {
             return Ok(None);
         };
         let records = records.iter().map(|(tag, bytes)| (*tag, &bytes[..]));
@@ -123,7 +124,7 @@ impl Quotas<'_> {
 
     /// Appends all changes to the journal. Returns whether some are left.
     pub(super) fn flush(self) -> bool {
-        let Some(kept) = self.state().kept.get() else {
+        let Some(kept) = &self.state().kept else {
             // Without a journal, changes need no record: mark buckets clean so that full ones can
             // be evicted.
             for shard in &self.state().shards {
@@ -191,7 +192,7 @@ impl Quotas<'_> {
         changes: &[(u8, Vec<u8>)],
         audit: &Audit,
     ) -> Result<Option<Durable>, journal::AppendError> {
-        let Some(kept) = self.state().kept.get() else {
+        let Some(kept) = &self.state().kept else {
             return Ok(None);
         };
         let mut bytes = Vec::new();
@@ -205,7 +206,7 @@ impl Quotas<'_> {
             guard.append(kept.changes, None, *tag, change)?;
         }
         let audited = guard.append(kept.audit, None, record::AUDIT, &bytes)?;
-        let audit_max = self.state().options.read().audit_max as u64;
+        let audit_max = self.state().options.audit_max as u64;
         if audited.offset >= audit_max * 2 {
             guard.trim(kept.audit, audited.offset - audit_max)?;
         }
@@ -217,7 +218,7 @@ impl Quotas<'_> {
 
     /// Trims the stream of changes after appending all current changes again.
     pub(super) fn compact_changes(self, rules: &Rules, policies: &[u8]) {
-        let Some(kept) = self.state().kept.get() else {
+        let Some(kept) = &self.state().kept else {
             return;
         };
         let standing = rules.changes();
@@ -251,13 +252,13 @@ impl Quotas<'_> {
     }
 
     pub(super) fn digest(self) -> u64 {
-        let kept = self.state().kept.get();
+        let kept = self.state().kept.as_ref();
         kept.map_or(0, |kept| kept.digest.load(Ordering::Relaxed))
     }
 
     /// Returns audit entries from a number on, and the number of the first one.
     pub fn audit(self, from: u64, count: usize) -> Result<(u64, Vec<Audit>), OpenError> {
-        let Some(kept) = self.state().kept.get() else {
+        let Some(kept) = &self.state().kept else {
             return Ok((from, Vec::new()));
         };
         let start = kept

@@ -164,7 +164,7 @@ impl Parked {
             Ok(take) => take,
             Err(error) => return Attempt::Done(Taken::unavailable(&error.to_string())),
         };
-        if let Some(elsewhere) = inner.quotas.elsewhere.get()
+        if let Some(elsewhere) = &inner.quotas.elsewhere
             && let Some(attempt) = self.poll_elsewhere(elsewhere, desk, &take, waker)
         {
             return attempt;
@@ -292,7 +292,7 @@ impl Parked {
             return true;
         }
         self.leave(quotas, Left::GaveUp);
-        let waiting_max = state.options.read().waiting_max;
+        let waiting_max = state.options.waiting_max;
         let mut queues = state.queues.lock();
         if state.waiting.load(Ordering::Relaxed) >= waiting_max {
             return false;

@@ -18,7 +18,7 @@ impl<'a> Quotas<'a> {
     /// Decides a take, or begins to ask the shared store that has its cells. The desk then holds
     /// the standing of its limits.
     pub fn take(self, desk: &mut Desk, take: &Take<'_>) -> Begun {
-        if let Some(elsewhere) = self.state().elsewhere.get() {
+        if let Some(elsewhere) = &self.state().elsewhere {
             return self.take_elsewhere(elsewhere, desk, take);
         }
         let now_ns = self.current_ns();
@@ -34,7 +34,7 @@ impl<'a> Quotas<'a> {
         takes: impl IntoIterator<Item = Take<'t>>,
         mut each: impl FnMut(&Desk, Begun),
     ) {
-        if let Some(elsewhere) = self.state().elsewhere.get() {
+        if let Some(elsewhere) = &self.state().elsewhere {
             for take in takes {
                 let begun = self.take_elsewhere(elsewhere, desk, &take);
                 each(desk, begun);
@@ -254,7 +254,7 @@ impl<'a> Quotas<'a> {
     /// Refuses a hold that ends at once, or lasts longer than `quota.hold_max`.
     fn check_hold(self, hold: Option<Duration>) -> Result<(), Refused> {
         let Some(hold) = hold else { return Ok(()) };
-        let hold_max = self.state().options.read().hold_max;
+        let hold_max = self.state().options.hold_max;
         match hold {
             Duration::ZERO => Err(Refused::HoldTooShort),
             hold if hold > hold_max => Err(Refused::HoldTooLong { hold, hold_max }),

@@ -20,8 +20,8 @@ use quota::{Cost, Limit, Settled, Subject, Unit};
 use super::{
     Begun, By, Desk, Durable, Options, Outcome, Requester, SettleOutcome, Take, Taken, Written,
 };
-use crate::testing::World;
-use crate::{Node, StoreOptions};
+use crate::testing::{World, storage_on};
+use crate::{Node, Parts, QuotaParts};
 
 const BY: By<'static> = By {
     who: "root",
@@ -52,13 +52,20 @@ fn read(written: &[Written]) -> Vec<Limit> {
 
 /// Starts a node with these limits and without storage.
 fn world(limits: &[Written]) -> World {
-    let world = World::new(crate::Limits::default());
-    world
-        .node
-        .quotas()
-        .open(Options::default(), read(limits))
-        .unwrap();
-    world
+    world_at(0, limits)
+}
+
+/// Starts a node with these limits and this wall-clock time, without storage.
+fn world_at(unix_ms: u64, limits: &[Written]) -> World {
+    let quotas = quotas(limits);
+    World::open(unix_ms, |parts| Parts { quotas, ..parts })
+}
+
+fn quotas(limits: &[Written]) -> QuotaParts {
+    QuotaParts {
+        limits: read(limits),
+        ..QuotaParts::default()
+    }
 }
 
 /// A node with a disk.
@@ -85,20 +92,19 @@ impl OnDisk {
     }
 
     fn start_at(disk: SimulatedDisk, starts: u64, limits: &[Written], unix_ms: u64) -> Self {
-        let (world, line, background) =
-            World::filed_at(&disk, StoreOptions::default(), starts, unix_ms);
+        let (storage, line, background) = storage_on(&disk, starts);
+        let (quotas, storage) = (quotas(limits), Some(storage));
         let mut on_disk = Self {
-            world,
+            world: World::open(unix_ms, |parts| Parts {
+                quotas,
+                storage,
+                ..parts
+            }),
             line,
             background,
             disk,
             starts,
         };
-        on_disk
-            .node()
-            .quotas()
-            .open(Options::default(), read(limits))
-            .unwrap();
         on_disk.sync();
         on_disk
     }
@@ -210,13 +216,14 @@ fn without_limits_everything_passes_and_nothing_is_made() {
 
 #[test]
 fn what_is_full_makes_room_in_a_node_that_keeps_nothing() {
-    let world = World::new(crate::Limits::default());
-    let options = Options {
-        subjects_max: 64,
-        ..Options::default()
+    let quotas = QuotaParts {
+        options: Options {
+            subjects_max: 64,
+            ..Options::default()
+        },
+        ..quotas(&[bucket("agent", 1_000, "1/s")])
     };
-    let limits = read(&[bucket("agent", 1_000, "1/s")]);
-    world.node.quotas().open(options, limits).unwrap();
+    let world = World::open(0, |parts| Parts { quotas, ..parts });
     let take_all = |mut of: std::ops::Range<u32>| {
         of.all(|number| is_admitted(&world.node, &format!("a/b/{number}")))
     };

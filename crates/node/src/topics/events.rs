@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use ::topics::{Config, Find, NAME_LENGTH_MAX, OutOfRange, Topic as About, TopicId};
@@ -56,10 +56,19 @@ pub trait Tell: Send + Sync {
 }
 
 /// The event topics of all namespaces.
-#[derive(Default)]
 pub(super) struct EventTopics {
-    tell: OnceLock<Arc<dyn Tell>>,
+    /// The encoder of events; without it there are no event topics.
+    tell: Option<Arc<dyn Tell>>,
     found: Mutex<AssignedTopics>,
+}
+
+impl EventTopics {
+    pub(super) fn new(tell: Option<Arc<dyn Tell>>) -> Self {
+        Self {
+            tell,
+            found: Mutex::default(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -91,15 +100,9 @@ fn topic_name(namespace: &str) -> String {
 }
 
 impl Topics {
-    /// Shows conversations as topics whose records `tell` encodes. Only the first call counts.
-    pub fn show_conversations(&self, tell: Arc<dyn Tell>) {
-        // A node has one encoder: a second one is ignored.
-        let _ = self.state.events.tell.set(tell);
-    }
-
     /// Refuses a write or an administrative change to an event topic.
     pub(super) fn check_writable(&self, name: &str) -> Result<(), ReadOnly> {
-        match is_reserved(name) && self.state.events.tell.get().is_some() {
+        match is_reserved(name) && self.state.events.tell.is_some() {
             true => Err(ReadOnly),
             false => Ok(()),
         }
@@ -133,7 +136,7 @@ impl Topics {
 
     fn with_events<T>(&self, look: impl FnOnce(&AssignedTopics) -> T) -> Option<T> {
         let events = &self.state.events;
-        events.tell.get()?;
+        events.tell.as_ref()?;
         let mut known = events.found.lock();
         let handle = self.handle();
         let conversations = handle.conversations()?;
@@ -215,7 +218,7 @@ impl Topics {
         let fed = conversations.feed(&partition, ask.offset, limit);
         let fed = fed.map_err(|refusal| unreadable(refusal.message))?;
         if fed.next > ask.offset
-            && let Some(tell) = self.state.events.tell.get()
+            && let Some(tell) = &self.state.events.tell
         {
             fetched.batches.push(batch(&**tell, ask.offset, fed));
         }

@@ -13,11 +13,11 @@ use super::compacting::{Compaction, Failures};
 use super::coordinating::Coordinating;
 use super::counts::Counts;
 use super::error::UnknownPartition;
-use super::events::{EventTopics, Events};
+use super::events::{EventTopics, Events, Tell};
 use super::partition::{Leading, Rules, Slot};
 use super::tend::Looks;
 use super::{Options, TopicRef, groups, loading, users};
-use crate::node::Inner;
+use crate::ports::Ports;
 use crate::store::{Kind, Location, Store};
 
 /// The stored topics cannot be used.
@@ -165,67 +165,77 @@ pub(super) struct Writing {
 /// The shard of the catalogue, equal to that of the directory.
 const SHARD: ShardId = crate::store::DIRECTORY.0;
 
-/// Loads the stored topics; see [`crate::Node::open_topics`].
-pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError> {
-    let Some(store) = &inner.store else {
-        return Ok(());
-    };
-    let now_ms = inner.ports.clock.unix_ms();
-    let find = |name| store.find_or_create_in(Kind::Topics, name, SHARD, now_ms);
-    let at = find("catalogue")?;
-    let (mut catalogue, records) = catalogue(store, at)?;
-    let partitions = partitions_by_topic(store);
-    let state = State {
-        journal: store.journal.clone(),
-        opened: (now_ms, inner.ports.clock.now_ns()),
-        leading: Leading::of(&store.journal),
-        known: RwLock::default(),
-        writing: Mutex::new(Writing {
-            at,
-            records,
-            partitions_made: partitions.len(),
-        }),
-        doomed: Mutex::default(),
-        groups: groups::open(store, &options, now_ms)?,
-        transactions: Mutex::new(Coordinating::open(store, &options, now_ms)?),
-        users: Mutex::new(users::UserStore::open(store, now_ms)?),
-        counts: Counts::default(),
-        events: EventTopics::default(),
-        looks: Mutex::default(),
-        compaction: Mutex::default(),
-        is_compacting: AtomicBool::new(false),
-        compaction_failures: Mutex::default(),
-        unpacked: crate::records::Unpacked::new(options.unpacked_size_max),
-        options,
-    };
-    let mut known = Known {
-        catalogue: Catalogue::new(Room {
-            partitions_max: state.options.partitions_max,
-        }),
-        ..Known::default()
-    };
-    let mut all = Vec::new();
-    while let Some((_, about)) = catalogue.pop_first() {
-        let mut slots = Vec::new();
-        for index in 0..about.partitions {
+impl State {
+    /// Loads the stored topics.
+    pub(crate) fn open(
+        store: &Store,
+        ports: &Ports,
+        options: Options,
+        event_encoder: Option<Arc<dyn Tell>>,
+    ) -> Result<Self, OpenError> {
+        let now_ms = ports.clock.unix_ms();
+        let find = |name| store.find_or_create_in(Kind::Topics, name, SHARD, now_ms);
+        let at = find("catalogue")?;
+        let (mut catalogue, records) = catalogue(store, at)?;
+        let partitions = partitions_by_topic(store);
+        let state = Self {
+            journal: store.journal.clone(),
+            opened: (now_ms, ports.clock.now_ns()),
+            leading: Leading::of(&store.journal),
+            known: RwLock::default(),
+            writing: Mutex::new(Writing {
+                at,
+                records,
+                partitions_made: partitions.len(),
+            }),
+            doomed: Mutex::default(),
+            groups: groups::open(store, &options, now_ms)?,
+            transactions: Mutex::new(Coordinating::open(store, &options, now_ms)?),
+            users: Mutex::new(users::UserStore::open(store, now_ms)?),
+            counts: Counts::default(),
+            events: EventTopics::new(event_encoder),
+            looks: Mutex::default(),
+            compaction: Mutex::default(),
+            is_compacting: AtomicBool::new(false),
+            compaction_failures: Mutex::default(),
+            unpacked: crate::records::Unpacked::new(options.unpacked_size_max),
+            options,
+        };
+        let mut known = Known {
+            catalogue: Catalogue::new(Room {
+                partitions_max: state.options.partitions_max,
+            }),
+            ..Known::default()
+        };
+        let mut all = Vec::new();
+        while let Some((_, about)) = catalogue.pop_first() {
+            let slots = state.unread_slots(&about, &partitions)?;
+            all.extend(slots.iter().cloned());
+            known.put(about, slots);
+        }
+        loading::read_back(&state.journal, &all, &state.options, state.leading)?;
+        let orphans = orphans(&known, &partitions);
+        *state.known.write() = known;
+        state.empty_now(&orphans, now_ms);
+        Ok(state)
+    }
+
+    /// Returns the partitions of a topic, without their content.
+    fn unread_slots(
+        &self,
+        about: &About,
+        partitions: &HashMap<(TopicId, u32), Location>,
+    ) -> Result<Box<[Arc<Slot>]>, OpenError> {
+        let slot = |index| {
             let at = partitions.get(&(about.id, index)).copied();
             let at = at.ok_or(Malformed {
                 what: "topic without its partitions",
             })?;
-            let slot = Slot::unread(&state.journal, at, &about, &state.options);
-            slots.push(Arc::new(slot));
-        }
-        all.extend(slots.iter().cloned());
-        known.put(about, slots.into());
+            let slot = Slot::unread(&self.journal, at, about, &self.options);
+            Ok(Arc::new(slot))
+        };
+        (0..about.partitions).map(slot).collect()
     }
-    loading::read_back(&state.journal, &all, &state.options, state.leading)?;
-    let orphans = orphans(&known, &partitions);
-    *state.known.write() = known;
-    state.empty_now(&orphans, now_ms);
-    // Topics are opened once: a second call has no effect.
-    let _ = inner.topics.set(Arc::new(state));
-    inner.need_sweep();
-    Ok(())
 }
 
 /// Reads the topics of the catalogue; also returns the number of its records.

@@ -25,11 +25,12 @@ use std::task::{Poll, Waker};
 
 use journal::disk::SimulatedDisk;
 use journal::disk::simulated::Fate;
-use journal::{Background, Journal, Line};
+use journal::{Background, Line};
 use recordbatch::{Batch, Builder, Producer as BatchProducer, Template};
 
 use super::*;
-use crate::{Clock, Entropy, Limits, Ports, StoreOptions};
+use crate::testing::{ports, storage_on};
+use crate::{Clock, Node, Parts, StorageParts};
 
 /// Wall-clock time at the start of the first node, in milliseconds.
 const START_MS: u64 = 1_700_000_000_000;
@@ -47,14 +48,6 @@ impl Clock for Hand {
         self.0
             .load(Ordering::Relaxed)
             .saturating_add_signed(ahead_ms)
-    }
-}
-
-struct Counted(AtomicU64);
-
-impl Entropy for Counted {
-    fn next_u64(&self) -> u64 {
-        self.0.fetch_add(1 << 16, Ordering::Relaxed)
     }
 }
 
@@ -81,27 +74,18 @@ impl World {
     }
 
     fn start(disk: SimulatedDisk, clock: Arc<Hand>, starts: u64, options: Options) -> Self {
-        let journal_options = journal::Options {
-            journal_id: 1,
-            entropy: starts,
-            segment_size: 1 << 20,
-            reserve_size: 0,
-            ..journal::Options::default()
+        let (storage, line, background) = storage_on(&disk, starts);
+        let storage = StorageParts {
+            topics: options.clone(),
+            ..storage
         };
-        let opened = Journal::open_stepped(Arc::new(disk.clone()), &journal_options).unwrap();
-        let ports = Ports {
-            clock: clock.clone(),
-            entropy: Arc::new(Counted(AtomicU64::new(starts))),
-        };
-        let journal = Arc::new(opened.journal);
-        let store = StoreOptions::default();
-        let node = Node::with_journal(Limits::default(), ports, journal, store).unwrap();
-        node.open_topics(options.clone()).unwrap();
+        let ports = ports(clock.clone(), starts);
+        let node = Node::open(Parts::with_storage(ports, storage)).unwrap();
         let mut world = Self {
             topics: node.topics().unwrap(),
             node,
-            line: opened.line,
-            background: opened.background,
+            line,
+            background,
             disk,
             clock,
             starts,

@@ -8,25 +8,32 @@ use journal::Line;
 use journal::disk::SimulatedDisk;
 
 use super::*;
-use crate::StoreOptions;
-use crate::conversations::{Appended, Batch, Change, Details};
-use crate::ports::caller::{Calling, Request};
-use crate::testing::World;
+use crate::StorageParts;
+use crate::conversations::{Appended, Assemble, Assembled, Batch, Change, Details, Limits};
+use crate::testing::{World, storage_on};
 use crate::views::Place;
 
-/// A caller that makes no calls: tests report the outcomes.
-struct Nobody;
+/// A policy that allows every address but an empty one.
+struct Everything;
 
-impl Caller for Nobody {
+impl WebhookPolicy for Everything {
     fn check(&self, settings: &WebhookSettings) -> Result<(), String> {
         match &settings.target {
             WebhookTarget::Url(url) if url.is_empty() => Err("there is no URL".to_owned()),
             _ => Ok(()),
         }
     }
+}
 
-    fn call(&self, _: Request) -> Calling {
-        unreachable!("tests make no calls")
+/// An assembler whose messages are empty.
+struct Nothing;
+
+impl Assemble for Nothing {
+    fn assemble(&self, _: &Limits, _: &mut dyn Iterator<Item = &[u8]>) -> Assembled {
+        Assembled {
+            parts: b"[]".to_vec(),
+            ..Default::default()
+        }
     }
 }
 
@@ -99,17 +106,24 @@ impl Fixture {
     }
 
     fn start(disk: SimulatedDisk, starts: u64) -> Self {
-        let (world, line) = World::on(&disk, StoreOptions::default(), starts);
-        world.node.keep_views(crate::views::Options {
+        let (storage, line, _) = storage_on(&disk, starts);
+        let views = crate::views::Options {
             place: Place::Memory,
             cache_size: 1 << 20,
             sync_interval: Duration::from_secs(1),
             watchers_max: 1,
             labels: |_, _| {},
+        };
+        let webhooks = WebhookParts {
+            options: Options::default(),
+            policy: Arc::new(Everything),
+        };
+        let world = World::with(StorageParts {
+            views: Some(views),
+            webhooks: Some(webhooks),
+            assembler: Some(Arc::new(Nothing)),
+            ..storage
         });
-        world
-            .node
-            .keep_webhooks(Options::default(), Arc::new(Nobody));
         Self {
             world,
             line,
@@ -405,17 +419,7 @@ fn a_part_of_an_answer_does_not_move_the_mark() {
     fixture.say("one");
     let call = fixture.call_after(200);
     let id = call.id();
-    struct Nothing;
-    impl crate::conversations::Assemble for Nothing {
-        fn assemble(&self, _: &mut dyn Iterator<Item = &[u8]>) -> crate::conversations::Assembled {
-            crate::conversations::Assembled {
-                parts: b"[]".to_vec(),
-                ..Default::default()
-            }
-        }
-    }
     let node = fixture.world.node.clone();
-    node.assemble_with(Arc::new(Nothing)).unwrap();
     let open = |id: &str| {
         let draft = crate::conversations::NewDraft {
             id,

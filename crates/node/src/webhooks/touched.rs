@@ -37,7 +37,7 @@ impl State {
 
 impl Touched {
     /// Enables the set.
-    pub(super) fn keep(&self) {
+    pub(crate) fn keep(&self) {
         self.0.lock().is_kept = true;
     }
 

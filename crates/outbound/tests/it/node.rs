@@ -10,8 +10,8 @@ use model::{ErrorCode, Name};
 use node::conversations::feed::{Keep, Partitions};
 use node::conversations::{Batch, NewMessage, Page, Side};
 use node::ports::archive::ArchiveView;
-use node::{Clock, Entropy, Limits, Ports, StoreOptions};
-use outbound::archive::{self, Options};
+use node::{Clock, Entropy, Parts, Ports, StorageParts};
+use outbound::archive::{Archive, Options};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -92,12 +92,15 @@ impl Node {
         };
         let disk = Arc::new(RealDisk::new(home.dir.path().join("journal")));
         let (journal, _) = Journal::open(disk, &journal_options, move || world.unix_ms()).unwrap();
-        let store = StoreOptions::default();
-        let handle =
-            node::Node::with_journal(Limits::default(), ports, Arc::new(journal), store).unwrap();
+        let archive = Archive::new(options).unwrap();
+        let storage = StorageParts {
+            archive: Some(archive.reader()),
+            ..StorageParts::new(Arc::new(journal))
+        };
+        let handle = node::Node::open(Parts::with_storage(ports, storage)).unwrap();
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().unwrap();
-        runtime.spawn(archive::keep(&handle, options).unwrap());
+        runtime.spawn(archive.run(handle.clone()));
         Self {
             handle,
             _runtime: runtime,

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use client::{Bytes, CallError as ClientError, Client, Retry};
-use node::Node;
+use model::Name;
 use node::config::Config;
-use node::ports::caller::{Body, CallError, Caller, Calling, Request, Response, Target};
+use node::ports::caller::{
+    Body, CallError, Caller, Calling, Request, Response, Target, WebhookPolicy,
+};
 use node::webhooks::{Options, WebhookSettings};
+use node::{Node, WebhookParts};
 use outbound::webhook::{Allowed, HttpCaller};
 
 use crate::failure::{Exit, Failure};
@@ -17,30 +20,61 @@ use crate::failure::{Exit, Failure};
 /// The method that is called on agents with a native name.
 const METHOD: &str = "conversation";
 
-/// Starts webhooks. The returned future makes the calls.
-pub(super) fn start(
-    node: &Node,
-    client: &Client,
-    config: &Config,
-) -> Result<impl Future<Output = ()> + Send + use<>, Failure> {
-    let webhook = &config.webhook;
-    let doors = [&config.native.listen, &config.http.listen];
-    let is_local = doors.into_iter().flatten().all(|it| it.is_loopback());
-    let allowed = Allowed::parse(&webhook.allow.0, is_local);
-    let allowed = allowed.map_err(|error| {
-        Failure::new(Exit::Usage, format!("`webhook.allow`: {error}"))
-            .hint("write patterns, separated by commas: --webhook-allow 'https://*.example.com'")
-    })?;
-    let caller = Arc::new(AnyCaller {
-        http: HttpCaller::new(allowed, authorities(config)?),
-        client: client.clone(),
-    });
-    let options = Options {
-        agents_max: webhook.agents_max as usize,
-        calls_max: webhook.calls_max as usize,
-    };
-    node.keep_webhooks(options, caller.clone());
-    Ok(edge::http::call_agents(node.clone(), caller))
+/// The webhooks of a node.
+pub(super) struct Webhooks {
+    http: HttpCaller,
+    options: Options,
+}
+
+impl Webhooks {
+    /// Creates webhooks from the configuration.
+    pub(super) fn new(config: &Config) -> Result<Self, Failure> {
+        let webhook = &config.webhook;
+        let doors = [&config.native.listen, &config.http.listen];
+        let is_local = doors.into_iter().flatten().all(|it| it.is_loopback());
+        let allowed = Allowed::parse(&webhook.allow.0, is_local);
+        let allowed = allowed.map_err(|error| {
+            Failure::new(Exit::Usage, format!("`webhook.allow`: {error}")).hint(
+                "write patterns, separated by commas: --webhook-allow 'https://*.example.com'",
+            )
+        })?;
+        Ok(Self {
+            http: HttpCaller::new(allowed, authorities(config)?),
+            options: Options {
+                agents_max: webhook.agents_max as usize,
+                calls_max: webhook.calls_max as usize,
+            },
+        })
+    }
+
+    /// Returns the webhooks as a part of the node.
+    pub(super) fn parts(&self) -> WebhookParts {
+        WebhookParts {
+            options: self.options,
+            policy: Arc::new(AnyTarget(self.http.clone())),
+        }
+    }
+
+    /// Makes the calls. Agents with a native name are called by `client`.
+    pub(super) fn call(self, node: Node, client: Client) -> impl Future<Output = ()> + Send {
+        let http = self.http;
+        edge::http::call_agents(node, Arc::new(AnyCaller { http, client }))
+    }
+}
+
+/// Allows the URLs that the configuration allows, and every native name.
+struct AnyTarget(HttpCaller);
+
+impl WebhookPolicy for AnyTarget {
+    fn check(&self, settings: &WebhookSettings) -> Result<(), String> {
+        match &settings.target {
+            Target::Url(_) => self.0.check(settings),
+            Target::Name(name) => match Name::parse(name) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            },
+        }
+    }
 }
 
 /// Loads the trusted certificates. Without the file none is trusted, and calls over https fail.
@@ -60,16 +94,6 @@ struct AnyCaller {
 }
 
 impl Caller for AnyCaller {
-    fn check(&self, settings: &WebhookSettings) -> Result<(), String> {
-        match &settings.target {
-            Target::Url(_) => self.http.check(settings),
-            Target::Name(name) => match self.client.caller(name) {
-                Ok(_) => Ok(()),
-                Err(error) => Err(error.to_string()),
-            },
-        }
-    }
-
     fn call(&self, request: Request) -> Calling {
         let Target::Name(name) = &request.target else {
             return self.http.call(request);

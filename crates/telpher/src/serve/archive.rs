@@ -1,26 +1,18 @@
-//! Starts the archive of conversations in PostgreSQL, if one is configured.
+//! Creates the archive of conversations in PostgreSQL, if one is configured.
 
 use std::time::Duration;
 
-use node::Node;
 use node::config::Config;
 use node::conversations::feed::Keep;
-use outbound::archive::{self, Options};
+use outbound::archive::{Archive, Options};
 
 use crate::failure::{Exit, Failure};
 
-/// Returns the task that writes the archive; `None` if no archive is configured. The database may
-/// be unreachable at the start; the task writes to it once it is reachable.
-pub(super) fn start(
-    node: &Node,
-    config: &Config,
-) -> Result<Option<impl Future<Output = ()> + Send + 'static>, Failure> {
-    let Some(options) = options(config) else {
-        return Ok(None);
-    };
-    let task = archive::keep(node, options);
-    task.map(Some)
-        .map_err(|error| Failure::new(Exit::Usage, error))
+/// Returns the archive; `None` if none is configured. The database may be unreachable at the start;
+/// the archive writes to it once it is reachable.
+pub(super) fn create(config: &Config) -> Result<Option<Archive>, Failure> {
+    let archive = options(config).map(Archive::new).transpose();
+    archive.map_err(|error| Failure::new(Exit::Usage, error))
 }
 
 fn options(config: &Config) -> Option<Options> {

@@ -98,40 +98,6 @@ fn options(config: &Config, ports: &node::Ports) -> Options {
     }
 }
 
-/// Returns the options of mailboxes, names and conversations.
-pub(super) fn store_options(config: &Config) -> node::StoreOptions {
-    let mailbox = &config.mailbox;
-    node::StoreOptions {
-        messages_max: mailbox.messages_max as usize,
-        size_max: mailbox.size_max.as_u64(),
-        ttl: mailbox.ttl,
-        ack_timeout: mailbox.ack_timeout,
-        in_flight_max: mailbox.in_flight_max as usize,
-        deliveries_max: mailbox.deliveries_max,
-        names_per_namespace_max: config.namespace.names_max as usize,
-        conversations: conversation_options(&config.conversation),
-    }
-}
-
-fn conversation_options(
-    options: &node::config::conversation::Options,
-) -> node::conversations::Options {
-    let limits = node::conversations::Limits {
-        batch_messages_max: options.batch_messages_max as usize,
-        batch_bytes_max: options.batch_size_max.as_usize(),
-        message_bytes_max: options.message_size_max.as_usize(),
-        metadata_bytes_max: options.metadata_size_max.as_usize(),
-        parts_max: options.parts_max as usize,
-        cursors_max: options.cursors_max as usize,
-        drafts_max: options.drafts_max as usize,
-        draft_bytes_max: options.draft_size_max.as_usize(),
-    };
-    node::conversations::Options {
-        limits,
-        watchers_max: options.watchers_max as usize,
-    }
-}
-
 /// Returns the failure of a process whose journal has failed.
 pub(super) fn failure(config: &Config, reason: &str) -> Failure {
     let message = format!("the journal has failed: {reason}");

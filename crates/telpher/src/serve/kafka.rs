@@ -7,23 +7,12 @@ use edge::kafka::{Door, Options, Place};
 use node::Node;
 use node::config::Config;
 
-use crate::failure::{Exit, Failure};
-
-/// Opens the topics and creates their listener; `None` for a node without a journal.
-pub(super) fn open(
-    node: &Node,
-    gate: Arc<dyn Gate>,
-    config: &Config,
-) -> Result<Option<Door>, Failure> {
-    let opened = node.open_topics(config.topics.to_node());
-    opened.map_err(|error| Failure::new(Exit::Failed, error))?;
-    let Some(topics) = node.topics() else {
-        return Ok(None);
-    };
-    topics.show_conversations(Arc::new(edge::http::EventJson));
+/// Creates the listener of a node's topics; `None` for a node without topics.
+pub(super) fn open(node: &Node, gate: Arc<dyn Gate>, config: &Config) -> Option<Door> {
+    let topics = node.topics()?;
     let users = Arc::new(topics.clone());
-    let door = Door::new(node.clone(), topics, gate, users, options(config));
-    Ok(Some(door))
+    let options = options(config);
+    Some(Door::new(node.clone(), topics, gate, users, options))
 }
 
 fn options(config: &Config) -> Options {

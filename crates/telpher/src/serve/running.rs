@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::journal::{Journal, SyncTimes};
-use edge::chunks::{Assembler, Sizes};
 use edge::{Gate, http, native};
 use net::SocketBudget;
-use node::Node;
 use node::config::Config;
+use node::{Node, Parts, StorageParts};
+use outbound::archive::Archive;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
+use super::agents::Webhooks;
 use super::descriptors::Grant;
 use super::limiter::CompatLimiter;
 use super::listeners::{Addresses, BoundListeners, OpenListeners, Protocols};
@@ -19,9 +20,7 @@ use super::readers::Readers;
 use super::signals::{self, Signals};
 use super::system::SystemAgent;
 use super::workers::{Native, Slim, Workers};
-use super::{
-    agents, archive, backup, clock, journal, kafka, shared_quotas, slim, streams, views, watch,
-};
+use super::{archive, backup, clock, kafka, parts, shared_quotas, slim, streams, views, watch};
 use crate::failure::tls_failure;
 use crate::failure::{Exit, Failure};
 
@@ -79,7 +78,6 @@ impl Running {
         let budget = SocketBudget::new(grant.sockets(0));
         let listeners = BoundListeners::bind(config, limiter, tls.is_some()).await?;
         let addresses = listeners.addresses.clone();
-        let limits = node_limits(config);
         let NodeJournal {
             journal,
             sync_times,
@@ -89,20 +87,27 @@ impl Running {
             data: config.data.dir.clone(),
             gate: gate.clone(),
         };
-        let options = journal::store_options(config);
-        let node = Node::with_journal(limits, ports, journal, options);
-        let node = node.map_err(|error| Failure::new(Exit::Failed, error))?;
-        node.show_sync_times(sync_times);
-        shared_quotas::use_store(&node, config)?;
-        let quotas = node
-            .quotas()
-            .open(config.quota.to_node(), config.limits.clone());
-        quotas.map_err(|error| Failure::new(Exit::Failed, error))?;
-        finish_drafts(&node)?;
+        let archive = archive::create(config)?;
+        let webhooks = Webhooks::new(config)?;
+        let exchange = Arc::new(edge::slim::Exchange::default());
         let readers = Readers::start().map_err(threads_failure)?;
-        node.offload_to(Arc::new(readers));
-        node.keep_views(views::options(config));
-        let archive = archive::start(&node, config)?;
+        let shared_quotas = shared_quotas::store(config)?;
+        let storage = StorageParts {
+            sync_times: Some(sync_times),
+            archive: archive.as_ref().map(Archive::reader),
+            webhooks: Some(webhooks.parts()),
+            ..parts::storage(config, journal)
+        };
+        let node = Node::open(Parts {
+            limits: parts::limits(config),
+            quotas: parts::quotas(config, shared_quotas),
+            offload: Arc::new(readers),
+            names: Some(exchange.clone()),
+            sockets: Some(parts::sockets(budget.clone())),
+            ..Parts::with_storage(ports, storage)
+        });
+        let node = node.map_err(|error| Failure::new(Exit::Failed, error))?;
+        report_recovered_drafts(&node);
         let door = native::Door::new(node.clone(), gate.clone(), native_options(config));
         let workers = Workers::start(config.runtime.workers);
         let workers = Arc::new(workers.map_err(threads_failure)?);
@@ -111,29 +116,28 @@ impl Running {
                 workers: workers.clone(),
                 door: door.clone(),
             }),
-            kafka: kafka::open(&node, gate.clone(), config)?,
+            kafka: kafka::open(&node, gate.clone(), config),
             slim: Arc::new(Slim {
                 workers: workers.clone(),
-                door: slim::open(&node, gate.clone(), config)?,
+                door: slim::open(&node, gate.clone(), exchange, config)?,
             }),
             slim_tls: slim::tls(config, identity.as_ref())?,
             http: http_options(config, identity),
         };
         let http = protocols.http.connections.clone();
         let system = SystemAgent::start(&node, &door, source, http.clone()).await?;
-        let agents = agents::start(&node, system.client(), config)?;
         let OpenListeners { mut tasks, slim } =
             listeners.open(tls, protocols, workers, node.clone(), gate, &budget);
         let (failed, journal_failed) = oneshot::channel();
         tasks.spawn(watch::watch(node.clone(), budget, grant, failed));
-        tasks.spawn(agents);
+        tasks.spawn(webhooks.call(node.clone(), system.client().clone()));
         tasks.spawn(edge::sweep(node.clone()));
         tasks.spawn(streams::tend(node.clone(), config.stream.clone()));
         tasks.spawn(shared_quotas::tend(node.clone()));
         tasks.spawn(clock::follow(node.clone()));
         tasks.spawn(views::tend(node.clone(), config.views.interval));
         if let Some(archive) = archive {
-            tasks.spawn(archive);
+            tasks.spawn(archive.run(node.clone()));
         }
         Ok(Self {
             node,
@@ -146,7 +150,7 @@ impl Running {
         })
     }
 
-    /// Returns a handle of the node.
+    /// Returns the node.
     pub(super) fn node(&self) -> Node {
         self.node.clone()
     }
@@ -224,18 +228,11 @@ impl Running {
     }
 }
 
-/// Converts the drafts that the last shutdown interrupted to messages.
-fn finish_drafts(node: &Node) -> Result<(), Failure> {
-    let Some(conversations) = node.conversations() else {
-        return Ok(());
-    };
-    let sizes = Sizes::of(&conversations.options().limits);
-    let finished = node.assemble_with(Arc::new(Assembler { sizes }));
-    let count = finished.map_err(|refusal| Failure::new(Exit::Failed, refusal.message))?;
+fn report_recovered_drafts(node: &Node) {
+    let count = node.conversations().map_or(0, |it| it.drafts_recovered());
     if count > 0 {
         tracing::info!(count, "interrupted answers were stored as messages");
     }
-    Ok(())
 }
 
 pub(super) fn threads_failure(error: std::io::Error) -> Failure {
@@ -254,17 +251,6 @@ fn http_options(config: &Config, identity: Option<Arc<net::ServerIdentity>>) -> 
             write_timeout: options.write_timeout,
         })),
         ..http::Options::default()
-    }
-}
-
-fn node_limits(config: &Config) -> node::Limits {
-    let native = &config.native;
-    node::Limits {
-        connections_max: native.connections_max as usize,
-        calls_max: native.calls_max,
-        subscriptions_per_connection_max: native.subscriptions_per_connection_max as usize,
-        credit_messages: native.credit_messages,
-        credit_bytes: native.credit_bytes.as_u64(),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use node::Node;
 use node::config::Config;
+use node::{Node, SharedStore};
 use outbound::redis::{Options, Redis};
 
 use crate::failure::{Exit, Failure};
@@ -18,11 +18,12 @@ const ROUNDS_PER_PROBE: u64 = 20;
 /// Maximum time that the end of a node waits until its leases are returned.
 const RETURN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Stores the node's quotas in the configured Redis, which may be unreachable at the start.
-pub(super) fn use_store(node: &Node, config: &Config) -> Result<(), Failure> {
+/// Returns the configured Redis, which may be unreachable at the start; `None` if none is
+/// configured.
+pub(super) fn store(config: &Config) -> Result<Option<SharedStore>, Failure> {
     let options = &config.quota_store;
     let Some(urls) = &options.redis else {
-        return Ok(());
+        return Ok(None);
     };
     let redis = Redis::new(Options {
         urls: urls.secrets(),
@@ -32,8 +33,10 @@ pub(super) fn use_store(node: &Node, config: &Config) -> Result<(), Failure> {
         nodes: options.nodes,
     });
     let redis = redis.map_err(|error| Failure::new(Exit::Usage, error))?;
-    node.quotas().store_in(Arc::new(redis), options.nodes);
-    Ok(())
+    Ok(Some(SharedStore {
+        store: Arc::new(redis),
+        nodes: options.nodes,
+    }))
 }
 
 /// Maintains leases and debts for ever; returns at once without a store.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use edge::Gate;
-use edge::slim::{Act, Door, Jwt, Options, Rules, Who};
+use edge::slim::{Act, Door, Exchange, Jwt, Options, Rules, Who};
 use net::ServerIdentity;
 use node::Node;
 use node::config::{Config, slim};
@@ -14,9 +14,14 @@ use crate::failure::{Exit, Failure, tls_failure};
 /// The ALPN protocols: gRPC needs the first, WebSockets the second.
 const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// Creates the SLIM protocol of a node.
-pub(super) fn open(node: &Node, gate: Arc<dyn Gate>, config: &Config) -> Result<Door, Failure> {
-    Ok(Door::new(node.clone(), gate, options(config)?))
+/// Creates the SLIM protocol of a node, with the exchange that is one of the node's parts.
+pub(super) fn open(
+    node: &Node,
+    gate: Arc<dyn Gate>,
+    exchange: Arc<Exchange>,
+    config: &Config,
+) -> Result<Door, Failure> {
+    Ok(Door::new(node.clone(), gate, exchange, options(config)?))
 }
 
 /// Checks the configuration of the SLIM listener.

@@ -1,25 +1,8 @@
-//! Options and maintenance of the views of conversations.
+//! Maintenance of the views of conversations.
 
 use std::time::Duration;
 
 use node::Node;
-use node::config::Config;
-use node::views::{Options, Place};
-
-/// The directory of the views in the data directory.
-const DIRECTORY: &str = "views";
-
-/// Returns the options of the views.
-pub(super) fn options(config: &Config) -> Options {
-    let views = &config.views;
-    Options {
-        place: Place::Directory(config.data.dir.join(DIRECTORY)),
-        cache_size: views.cache_size.as_usize(),
-        sync_interval: views.sync_interval,
-        watchers_max: views.watchers_max as usize,
-        labels: edge::labels,
-    }
-}
 
 /// Updates the views every `interval`, for ever.
 pub(super) async fn tend(node: Node, interval: Duration) {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use net::SocketBudget;
-use node::{Node, SocketsView, StorageEvent, StorageState, StorageWatch};
+use node::{Node, StorageEvent, StorageState, StorageWatch};
 use tokio::sync::oneshot;
 
 use super::descriptors::Grant;
@@ -19,12 +19,6 @@ pub(super) async fn watch(
     grant: Grant,
     failed: oneshot::Sender<String>,
 ) {
-    let shown = budget.clone();
-    node.show_sockets(move || SocketsView {
-        open: shown.open(),
-        limit: shown.limit(),
-        refused: shown.refused(),
-    });
     let mut failed = Some(failed);
     let mut watch = StorageWatch::default();
     loop {

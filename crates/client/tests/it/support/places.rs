@@ -6,7 +6,7 @@ use std::sync::Arc;
 use client::{Attachment, Builder, Caller, Client, Name, Server};
 use edge::native::{Acceptor, Door, Spawn};
 use net::Address;
-use node::{Clock, Entropy, Limits, Ports};
+use node::{Clock, Entropy, Limits, Parts, Ports};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -65,7 +65,11 @@ impl Node {
             clock: Arc::new(TokioClock(Instant::now())),
             entropy: Arc::new(Dice(Mutex::new(fastrand::Rng::new()))),
         };
-        let handle = node::Node::new(limits, ports);
+        let handle = node::Node::open(Parts {
+            limits,
+            ..Parts::in_memory(ports)
+        });
+        let handle = handle.unwrap();
         let door = Door::new(handle.clone(), Arc::new(edge::Open), options);
         let tasks = Arc::new(Tasks::default());
         let spawn = Arc::new(Serve {

@@ -2,11 +2,11 @@
 
 use journal::disk::simulated::{Fate, Fault};
 use model::ErrorCode;
-use node::quotas::{Desk, Options, Subject, Written};
+use node::quotas::{Desk, Subject, Written};
 use wire::{Append, Cast, Flags, Kind, encode_cancel};
 
 use crate::agent::{Agent, tag};
-use crate::kept::Kept;
+use crate::kept::{Kept, Settings};
 
 /// So many of a unit for each client, on disk before they are told.
 fn limit(unit: &str, capacity: u64) -> Written {
@@ -21,10 +21,11 @@ fn limit(unit: &str, capacity: u64) -> Written {
     }
 }
 
-fn open(mut kept: Kept, limit: &Written) -> Kept {
-    let limits = vec![limit.read().unwrap()];
-    let quotas = kept.bench.node.quotas();
-    quotas.open(Options::default(), limits).unwrap();
+fn open(limits: &[Written]) -> Kept {
+    let mut kept = Kept::with_settings(Settings {
+        limits: limits.iter().map(|limit| limit.read().unwrap()).collect(),
+        ..Settings::default()
+    });
     kept.sync();
     kept
 }
@@ -48,7 +49,7 @@ async fn client(kept: &Kept) -> Agent {
 #[tokio::test]
 async fn what_is_answered_at_once_waits_until_it_is_on_disk_that_it_was_charged() {
     let sends = limit("sends", 4);
-    let mut kept = open(Kept::new(), &sends);
+    let mut kept = open(&[sends]);
     let mut receiver = kept.bench.subscriber("a/b/c").await;
     let mut client = client(&kept).await;
     client
@@ -70,13 +71,13 @@ async fn what_is_answered_at_once_waits_until_it_is_on_disk_that_it_was_charged(
     );
     // Of what was told nothing is forgotten.
     kept.disk.crash_with(|_| Fate::Lost);
-    let kept = open(kept.crash(), &sends);
+    let kept = kept.crash();
     assert_eq!(left(&kept, "x/y/z"), 2);
 }
 
 #[tokio::test]
 async fn a_call_is_handed_on_when_it_is_on_disk_that_it_was_charged() {
-    let mut kept = open(Kept::new(), &limit("sends", 10));
+    let mut kept = open(&[limit("sends", 10)]);
     let mut responder = kept.bench.subscriber("a/b/c").await;
     let mut client = client(&kept).await;
     client.request(1, 0, b"ping").await;
@@ -123,11 +124,7 @@ async fn a_call_that_is_held_is_in_flight_until_its_caller_is_gone() {
         ..limit("requests_in_flight", 5)
     };
     let sends = limit("sends", 10);
-    let mut kept = Kept::new();
-    let limits = [in_flight, sends].map(|limit| limit.read().unwrap());
-    let quotas = kept.bench.node.quotas();
-    quotas.open(Options::default(), limits.into()).unwrap();
-    kept.sync();
+    let mut kept = open(&[in_flight, sends]);
     let mut responder = kept.bench.subscriber("a/b/c").await;
     let mut client = client(&kept).await;
     client.request(1, 0, b"ping").await;
@@ -144,7 +141,7 @@ async fn a_call_that_is_held_is_in_flight_until_its_caller_is_gone() {
 #[tokio::test]
 async fn what_is_appended_is_charged_on_disk_when_it_is_told() {
     let bytes = limit("appended_bytes", 15);
-    let mut kept = open(Kept::new(), &bytes);
+    let mut kept = open(&[bytes]);
     let mut client = client(&kept).await;
     let append = async |client: &mut Agent| {
         let mut body = Vec::new();
@@ -162,6 +159,6 @@ async fn what_is_appended_is_charged_on_disk_when_it_is_told() {
     let throttled = client.next().await;
     assert_eq!(throttled.failure().code, ErrorCode::Throttled);
     kept.disk.crash_with(|_| Fate::Lost);
-    let kept = open(kept.crash(), &bytes);
+    let kept = kept.crash();
     assert_eq!(left(&kept, "x/y/z"), 5);
 }

@@ -14,22 +14,14 @@ use model::ErrorCode;
 use crate::conversations::Refusal;
 use crate::conversations::read::Place;
 use crate::node::Node;
-use crate::ports::archive::{Archive, ArchiveView, Archived, Away, Reading, Wanted};
+use crate::ports::archive::{ArchiveView, Archived, Away, Reading, Wanted};
 use crate::store::Store;
 
 impl Node {
-    /// Sets the archive from which trimmed messages are read. Only the first call counts.
-    pub fn archive_to(&self, archive: Arc<dyn Archive>) {
-        if let Some(store) = &self.inner.store {
-            // A node has one archive: a second one is ignored.
-            let _ = store.rooms.archive.set(archive);
-        }
-    }
-
     /// Returns the state of the archive, if there is one.
     pub fn archive(&self) -> Option<ArchiveView> {
         let store = self.inner.store.as_ref()?;
-        Some(store.rooms.archive.get()?.view())
+        Some(store.rooms.archive.as_ref()?.view())
     }
 }
 
@@ -37,7 +29,7 @@ impl Store {
     /// Returns the first readable message, stored or archived, and the newest.
     pub(in crate::conversations) fn readable_span(&self, place: Place) -> (u64, u64) {
         let (start, head) = self.span(place);
-        match self.rooms.archive.get() {
+        match &self.rooms.archive {
             Some(_) => (1, head),
             None => (start, head),
         }
@@ -86,7 +78,7 @@ impl Store {
         limit: ReadLimit,
         trimmed: &Refusal,
     ) -> Option<Reading> {
-        let archive = self.rooms.archive.get()?;
+        let archive = self.rooms.archive.as_ref()?;
         let start = trimmed.details.start_seq?;
         let last = seq.saturating_add(limit.records.max(1) as u64 - 1);
         let wanted = Wanted {

@@ -10,10 +10,10 @@ use model::{ErrorCode, Name};
 use parking_lot::Mutex;
 
 use super::*;
-use crate::StoreOptions;
+use crate::StorageParts;
 use crate::conversations::{Batch as Messages, Change, NewMessage, Page, Side};
 use crate::ports::archive::{Archive, ArchiveView, Archived, Away, Reading, Wanted};
-use crate::testing::World;
+use crate::testing::{World, storage_on};
 
 const LIMIT: BatchLimit = BatchLimit {
     rows: 100,
@@ -70,9 +70,12 @@ struct Fed {
 impl Fed {
     fn new() -> Self {
         let disk = SimulatedDisk::new(5);
-        let (world, line) = World::on(&disk, StoreOptions::default(), 1);
+        let (storage, line, _) = storage_on(&disk, 1);
         let archive = Arc::new(Memory::default());
-        world.node.archive_to(archive.clone());
+        let world = World::with(StorageParts {
+            archive: Some(archive.clone()),
+            ..storage
+        });
         Self {
             world,
             line,

@@ -1,14 +1,12 @@
 //! Drafts.
 
-use std::sync::Arc;
-
 use super::*;
 
 /// An assembler whose message lists the bytes of the chunks.
 pub(super) struct Joined;
 
 impl Assemble for Joined {
-    fn assemble(&self, chunks: &mut dyn Iterator<Item = &[u8]>) -> Assembled {
+    fn assemble(&self, _: &Limits, chunks: &mut dyn Iterator<Item = &[u8]>) -> Assembled {
         let chunks: Vec<_> = chunks.map(text).collect();
         Assembled {
             parts: chunks.join("+").into_bytes(),
@@ -18,8 +16,7 @@ impl Assemble for Joined {
 }
 
 fn kept() -> Kept {
-    let mut kept = Kept::new();
-    assert_eq!(kept.world.node.assemble_with(Arc::new(Joined)), Ok(0));
+    let mut kept = Kept::streamed(Joined);
     kept.appended("a/b/c", &["question"]);
     kept
 }
@@ -189,13 +186,13 @@ fn what_was_streamed_a_quarter_of_a_second_ago_outlives_a_power_failure() {
     push(&mut writer, &["lost, for it came just before"]);
     std::mem::forget(writer);
     let mut kept = kept.crash();
-    assert_eq!(kept.world.node.assemble_with(Arc::new(Joined)), Ok(1));
+    assert_eq!(kept.conversations().drafts_recovered(), 1);
     kept.line.step();
     assert_eq!(kept.last(), ("a+b".to_owned(), Status::Interrupted));
     assert_eq!(kept.read("a/b/c", Side::After(0), 10).unwrap().len(), 2);
     // The draft is over, and stays so after every start.
     let kept = kept.crash();
-    assert_eq!(kept.world.node.assemble_with(Arc::new(Joined)), Ok(0));
+    assert_eq!(kept.conversations().drafts_recovered(), 0);
     assert_eq!(kept.read("a/b/c", Side::After(0), 10).unwrap().len(), 2);
 }
 
@@ -241,7 +238,7 @@ fn erasing_a_conversation_ends_what_is_streamed_into_it() {
     drop(writer);
     kept.line.step();
     let kept = kept.crash();
-    assert_eq!(kept.world.node.assemble_with(Arc::new(Joined)), Ok(0));
+    assert_eq!(kept.conversations().drafts_recovered(), 0);
     let read = kept.read("a/b/c", Side::Last, 1).unwrap_err();
     assert_eq!(read.code, ErrorCode::Gone);
 }

@@ -1,7 +1,5 @@
 //! Erased and trimmed data that leaves the disk.
 
-use std::sync::Arc;
-
 use super::drafts::{Joined, finish, push};
 use super::*;
 
@@ -105,9 +103,7 @@ impl Kept {
 }
 
 fn kept() -> Kept {
-    let kept = Kept::new();
-    assert_eq!(kept.world.node.assemble_with(Arc::new(Joined)), Ok(0));
-    kept
+    Kept::streamed(Joined)
 }
 
 #[test]
@@ -138,7 +134,7 @@ fn nothing_of_an_erased_conversation_is_on_the_disk_though_others_stream_all_the
     drop(open);
     std::mem::forget((long, next));
     let mut kept = kept.crash();
-    assert_eq!(kept.world.node.assemble_with(Arc::new(Joined)), Ok(2));
+    assert_eq!(kept.conversations().drafts_recovered(), 2);
     kept.line.step();
     let read = kept.read(&other, Side::Last, 2).unwrap();
     let texts: Vec<_> = read.into_iter().map(|(_, text)| text).collect();
@@ -156,7 +152,7 @@ fn what_was_to_leave_the_log_of_drafts_leaves_it_after_a_start_too() {
     kept.erase("a/b/erased");
     std::mem::forget(long);
     let mut kept = kept.crash();
-    assert_eq!(kept.world.node.assemble_with(Arc::new(Joined)), Ok(1));
+    assert_eq!(kept.conversations().drafts_recovered(), 1);
     kept.line.step();
     kept.pass_erase_within(&other);
     assert_eq!(kept.files_with(SECRET), Vec::<String>::new());

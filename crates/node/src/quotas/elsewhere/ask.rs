@@ -51,7 +51,7 @@ pub(in crate::quotas) enum Verdict {
 /// Asks until there is a decision.
 pub(super) async fn ask(inner: Arc<Inner>, ask: Ask) -> Answer {
     let quotas = Quotas { inner: &inner };
-    let (told, verdict) = match quotas.state().elsewhere.get() {
+    let (told, verdict) = match &quotas.state().elsewhere {
         None => (Vec::new(), Verdict::Passed),
         Some(elsewhere) => {
             let mut asking = Asking {

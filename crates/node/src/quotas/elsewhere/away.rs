@@ -100,7 +100,7 @@ impl Quotas<'_> {
         away: &Away,
         now_ns: u64,
     ) -> Taken {
-        let Some(elsewhere) = self.state().elsewhere.get() else {
+        let Some(elsewhere) = &self.state().elsewhere else {
             return Taken::unavailable(&away.reason);
         };
         let parts: Vec<_> = desk.plan.parts(rules, &take.subject, now_ns).collect();

@@ -140,7 +140,7 @@ impl Quotas<'_> {
         hold: &Hold,
         now_ns: u64,
     ) {
-        let Some(elsewhere) = self.state().elsewhere.get() else {
+        let Some(elsewhere) = &self.state().elsewhere else {
             return;
         };
         let mut owed = elsewhere.owed.lock();
@@ -162,7 +162,7 @@ impl Quotas<'_> {
 
     /// Removes the cells in the store from a plan.
     pub(in crate::quotas) fn leave_what_lies_here(self, rules: &Rules, desk: &mut Desk) {
-        if self.state().elsewhere.get().is_some() {
+        if self.state().elsewhere.is_some() {
             desk.plan
                 .retain(rules, |limit| COUNTED.contains(&limit.unit));
         }

@@ -40,7 +40,7 @@ impl AskedId {
     /// Reserves an id; `None` if a take with it is in progress.
     fn new(inner: &Arc<Inner>, id: String) -> Option<Self> {
         let inner = inner.clone();
-        let ids = &inner.quotas.elsewhere.get()?.ids;
+        let ids = &inner.quotas.elsewhere.as_ref()?.ids;
         let is_new = ids.lock().insert(id.clone());
         is_new.then_some(Self { inner, id })
     }
@@ -48,7 +48,7 @@ impl AskedId {
 
 impl Drop for AskedId {
     fn drop(&mut self) {
-        if let Some(elsewhere) = self.inner.quotas.elsewhere.get() {
+        if let Some(elsewhere) = &self.inner.quotas.elsewhere {
             let ids: &mut BTreeSet<String> = &mut elsewhere.ids.lock();
             ids.remove(&self.id);
         }

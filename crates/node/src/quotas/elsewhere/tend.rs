@@ -37,7 +37,7 @@ impl Quotas<'_> {
     /// Maintains leases and sends unsent changes. Call this at least ten times a second while there
     /// is a store.
     pub async fn tend_store(self) {
-        let Some(elsewhere) = self.state().elsewhere.get() else {
+        let Some(elsewhere) = &self.state().elsewhere else {
             return;
         };
         // Changes that cannot be sent now are sent the next time.
@@ -51,7 +51,7 @@ impl Quotas<'_> {
 
     /// Returns all leases and sends all unsent changes. Called last before the store is left.
     pub async fn leave_store(self) -> Result<(), Away> {
-        let Some(elsewhere) = self.state().elsewhere.get() else {
+        let Some(elsewhere) = &self.state().elsewhere else {
             return Ok(());
         };
         for shard in 0..SHARDS {

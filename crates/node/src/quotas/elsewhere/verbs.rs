@@ -23,7 +23,7 @@ impl Quotas<'_> {
     ) -> Result<(), ChangeError> {
         let policies = self.policies();
         match policies.find(limit) {
-            Some(index) if self.state().elsewhere.get().is_some() => {
+            Some(index) if self.state().elsewhere.is_some() => {
                 let is_less = factor.is_at_most(policies.limits()[index].1.factor);
                 let what = "a factor";
                 is_less.then_some(()).ok_or(ChangeError::Apart { what })
@@ -39,7 +39,7 @@ impl Quotas<'_> {
         change: &Override,
     ) -> Result<(), ChangeError> {
         let what = "an override";
-        match self.state().elsewhere.get() {
+        match &self.state().elsewhere {
             Some(_) if !self.rules().tightens(limit, change)? => Err(ChangeError::Apart { what }),
             _ => Ok(()),
         }
@@ -48,12 +48,12 @@ impl Quotas<'_> {
     /// Returns whether an override is only a grant, which is given in the store.
     pub(in crate::quotas) fn is_grant(self, change: &Override) -> bool {
         let is_plain = change.capacity.is_none() && change.refill.is_none();
-        is_plain && change.grant > 0 && self.state().elsewhere.get().is_some()
+        is_plain && change.grant > 0 && self.state().elsewhere.is_some()
     }
 
     /// Resets the subject's own buckets in the store to unused. Does nothing without a store.
     pub async fn reset_there(self, subject: &Subject<'_>) -> Result<(), Away> {
-        let Some(elsewhere) = self.state().elsewhere.get() else {
+        let Some(elsewhere) = &self.state().elsewhere else {
             return Ok(());
         };
         let (rules, now_ns, mut desk) = (self.rules(), self.now_ns(), Desk::new());
@@ -72,7 +72,7 @@ impl Quotas<'_> {
         limit: &str,
         prefix: Prefix<'_>,
     ) -> Result<(), ChangeError> {
-        let Some(elsewhere) = self.state().elsewhere.get() else {
+        let Some(elsewhere) = &self.state().elsewhere else {
             return Ok(());
         };
         let cell = self.cell_there(limit, prefix, 0)?;
@@ -89,7 +89,7 @@ impl Quotas<'_> {
         prefix: Prefix<'_>,
         change: &Override,
     ) -> Result<(), ChangeError> {
-        let Some(elsewhere) = self.state().elsewhere.get() else {
+        let Some(elsewhere) = &self.state().elsewhere else {
             return Ok(());
         };
         if !self.is_grant(change) {

@@ -12,7 +12,7 @@ use super::Kept;
 use super::rewrite::SIZE_MIN;
 use crate::quotas::desk::Desk;
 use crate::quotas::settle::home_of;
-use crate::quotas::{HoldGrant, Options, Quotas, RecentTake, SHARDS, admin};
+use crate::quotas::{HoldGrant, Quotas, RecentTake, SHARDS, admin};
 use crate::store::{Kind as StreamKind, Location, Store};
 
 /// The stored quotas cannot be used.
@@ -35,15 +35,31 @@ pub enum OpenError {
     Limits(Vec<quota::Mistake>),
 }
 
+impl Kept {
+    /// Finds the streams of quotas, or creates them.
+    pub(in crate::quotas) fn find(store: &Store, now_ms: u64) -> Result<Self, OpenError> {
+        let shard = store.shard_of("quotas");
+        let find = |name| store.find_or_create_in(StreamKind::Quotas, name, shard, now_ms);
+        Ok(Self {
+            journal: store.journal.clone(),
+            shard,
+            state: find("state")?.stream,
+            changes: find("changes")?.stream,
+            audit: find("audit")?.stream,
+            digest: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            rewriting: Mutex::default(),
+        })
+    }
+}
+
 impl Quotas<'_> {
     /// Loads the stored quotas. The configured limits apply if the configuration changed since the
-    /// last start; otherwise the last limits in effect stay. Call this once, before the first take.
-    pub fn open(self, options: Options, limits: Vec<Limit>) -> Result<(), OpenError> {
-        let state = self.state();
-        state.set_options(options);
+    /// last start; otherwise the last limits in effect stay.
+    pub(crate) fn restore(self, limits: Vec<Limit>) -> Result<(), OpenError> {
         let mut known = None;
-        if let Some(store) = &self.inner.store {
-            known = self.restore(store)?;
+        if let (Some(store), Some(kept)) = (&self.inner.store, &self.state().kept) {
+            known = self.restore_stored(store, kept)?;
         }
         let digest = digest(&limits);
         if known != Some(digest) && (known.is_some() || !limits.is_empty()) {
@@ -68,7 +84,7 @@ impl Quotas<'_> {
         let state = self.state();
         let policies = state.rules.read().policies().next(limits);
         let policies = policies.map_err(OpenError::Limits)?;
-        if let Some(kept) = state.kept.get() {
+        if let Some(kept) = &state.kept {
             kept.digest.store(digest, Ordering::Relaxed);
         }
         let by = admin::By {
@@ -84,21 +100,9 @@ impl Quotas<'_> {
     }
 
     /// Loads everything; returns the digest of the configuration at the last start.
-    fn restore(self, store: &Store) -> Result<Option<u64>, OpenError> {
-        let now_ms = self.inner.ports.clock.unix_ms();
-        let shard = store.shard_of("quotas");
-        let find = |name| store.find_or_create_in(StreamKind::Quotas, name, shard, now_ms);
+    fn restore_stored(self, store: &Store, kept: &Kept) -> Result<Option<u64>, OpenError> {
+        let shard = kept.shard;
         let at = |stream| Location { shard, stream };
-        let kept = Kept {
-            journal: store.journal.clone(),
-            shard,
-            state: find("state")?.stream,
-            changes: find("changes")?.stream,
-            audit: find("audit")?.stream,
-            digest: AtomicU64::new(0),
-            written: AtomicU64::new(0),
-            rewriting: Mutex::default(),
-        };
         let mut rules = (**self.state().rules.read()).clone();
         let mut known = None;
         let mut since_ns = 0;
@@ -120,8 +124,6 @@ impl Quotas<'_> {
             kept.digest.store(digest, Ordering::Relaxed);
         }
         *self.state().rules.write() = Arc::new(rules);
-        // Quotas are opened once: a second call has no effect.
-        let _ = self.state().kept.set(kept);
         self.note_due(0);
         self.state().is_listed.store(false, Ordering::Release);
         self.need_sweep();

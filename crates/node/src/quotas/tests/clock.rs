@@ -18,14 +18,7 @@ fn daily() -> Written {
 
 /// A daily budget and a bucket, at noon.
 fn noon() -> World {
-    let world = World::at(NOON_MS);
-    let limits = read(&[daily(), bucket("agent", 1_000, "0/s")]);
-    world
-        .node
-        .quotas()
-        .open(Options::default(), limits)
-        .unwrap();
-    world
+    world_at(NOON_MS, &[daily(), bucket("agent", 1_000, "0/s")])
 }
 
 fn reset_hours(node: &Node) -> u64 {

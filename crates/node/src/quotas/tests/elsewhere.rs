@@ -13,20 +13,24 @@ use std::time::Duration;
 
 use quota::{Cost, Subject, Unit};
 
-use super::{bucket, read};
-use crate::quotas::{Attempt, Begun, Desk, Options, Outcome, Parked, Take, Taken, Written};
+use super::{bucket, quotas, read};
+use crate::quotas::{Attempt, Begun, Desk, Outcome, Parked, Take, Taken, Written};
 use crate::testing::World;
+use crate::{Parts, QuotaParts, SharedStore};
 use store::{Mood, SECOND, Store};
 
 const ONE: [Cost; 1] = [(Unit::REQUESTS, 1)];
 
 /// Starts a node with these limits, in a store shared by `nodes` nodes.
 fn node_in(store: &Store, nodes: u32, limits: &[Written]) -> World {
-    let world = World::new(crate::Limits::default());
-    let quotas = world.node.quotas();
-    quotas.store_in(Arc::new(store.clone()), nodes);
-    quotas.open(Options::default(), read(limits)).unwrap();
-    world
+    let quotas = QuotaParts {
+        shared: Some(SharedStore {
+            store: Arc::new(store.clone()),
+            nodes,
+        }),
+        ..quotas(limits)
+    };
+    World::open(0, |parts| Parts { quotas, ..parts })
 }
 
 fn one_node(limits: &[Written]) -> (World, Store) {

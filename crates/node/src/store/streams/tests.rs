@@ -4,8 +4,8 @@ use journal::Line;
 use journal::disk::SimulatedDisk;
 
 use super::*;
-use crate::testing::World;
-use crate::{StoreOptions, Ticket};
+use crate::testing::{World, storage_on};
+use crate::{Parts, Ticket};
 
 const NAME: &str = "acme/demo/log";
 const MINUTE_MS: u64 = 60_000;
@@ -44,8 +44,9 @@ fn retain(world: &World, line: &mut Line) -> (usize, u64) {
 #[test]
 fn records_older_than_the_retention_are_deleted_and_a_step_of_the_clock_deletes_none() {
     let disk = SimulatedDisk::new(1);
-    let options = StoreOptions::default();
-    let (world, mut line, _background) = World::filed_at(&disk, options, 1, 1_700_000_000_000);
+    let (storage, mut line, _background) = storage_on(&disk, 1);
+    let storage = Some(storage);
+    let world = World::open(1_700_000_000_000, |parts| Parts { storage, ..parts });
     append(&world, &mut line);
     assert_eq!(retain(&world, &mut line), (0, 0));
     for _ in 0..2 {

@@ -11,8 +11,9 @@ use journal::{Journal, Line};
 use model::{ErrorCode, Name};
 
 use crate::conversations::{Batch, Change, NewMessage, Pending, Refusal, Settings};
+use crate::testing::{ports, storage_on};
 use crate::views::{Archived, Changed, Due, InboxQuery, ListQuery, Listed, Options, Place, Views};
-use crate::{Clock, Entropy, Limits, Ports, StoreOptions};
+use crate::{Clock, Parts, StorageParts};
 
 const PEOPLE: [&str; 3] = ["alice", "bob", "carol"];
 
@@ -27,12 +28,6 @@ impl Clock for Hand {
     fn unix_ms(&self) -> u64 {
         // The second is a step of the wall clock, in milliseconds.
         1_000 + self.1.load(Ordering::Relaxed) + self.now_ns() / 1_000_000
-    }
-}
-
-impl Entropy for Hand {
-    fn next_u64(&self) -> u64 {
-        self.0.fetch_add(1 << 16, Ordering::Relaxed)
     }
 }
 
@@ -59,22 +54,19 @@ fn named(name: &str) -> Name {
     Name::parse(name).unwrap()
 }
 
-fn keep(journal: &Arc<Journal>, clock: &Arc<Hand>, place: &Place) -> crate::Node {
-    let ports = Ports {
-        clock: clock.clone(),
-        entropy: Arc::new(Hand::default()),
-    };
-    let options = StoreOptions::default();
-    let handle =
-        crate::Node::with_journal(Limits::default(), ports, journal.clone(), options).unwrap();
-    handle.keep_views(Options {
+fn open(storage: StorageParts, clock: &Arc<Hand>, place: &Place) -> crate::Node {
+    let views = Options {
         place: place.clone(),
         cache_size: 1 << 20,
         sync_interval: Duration::from_millis(100),
         watchers_max: 10,
         labels,
-    });
-    handle
+    };
+    let storage = StorageParts {
+        views: Some(views),
+        ..storage
+    };
+    crate::Node::open(Parts::with_storage(ports(clock.clone(), 0), storage)).unwrap()
 }
 
 impl Node {
@@ -83,19 +75,15 @@ impl Node {
     }
 
     fn on(disk: SimulatedDisk, place: Place, clock: Arc<Hand>, starts: u64) -> Self {
-        let options = journal::Options {
-            journal_id: 1,
-            entropy: starts,
-            segment_size: 1 << 20,
-            reserve_size: 0,
-            ..journal::Options::default()
-        };
-        let opened = Journal::open_stepped(Arc::new(disk.clone()), &options).unwrap();
-        let journal = Arc::new(opened.journal);
+        let (storage, mut line, _) = storage_on(&disk, starts);
+        let journal = storage.journal.clone();
+        let handle = open(storage, &clock, &place);
+        // The streams that the node created.
+        line.step();
         Self {
-            handle: keep(&journal, &clock, &place),
             journal,
-            line: opened.line,
+            handle,
+            line,
             disk,
             clock,
             place,
@@ -214,7 +202,8 @@ impl Node {
 
     /// Returns the content of views that are built now from the same journal.
     fn dump_anew(&self) -> Vec<String> {
-        let handle = keep(&self.journal, &self.clock, &Place::Memory);
+        let storage = StorageParts::new(self.journal.clone());
+        let handle = open(storage, &self.clock, &Place::Memory);
         let views = handle.views().unwrap();
         while views.tend().unwrap() {}
         views.opened().unwrap().0.dump()
