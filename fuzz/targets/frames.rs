@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::{Append, Bind, Credit, Ended, Extract, Failure, Flags, Goaway, Hello, Inbox, Item, Kind};
+use wire::{Append, Bind, Credit, Ended, Extract, Flags, Goaway, Hello, Inbox, Item, Kind};
 use wire::{AppendedMessages, AppendedRecords, Message, Metadata, NewMessage, Outcome, Outcomes};
 use wire::{Payload, Read, Receipt, Settle, Subscribe, Takes, TopicHeaders, TopicRecord, Welcome};
 
@@ -39,7 +39,7 @@ fn decode(kind: Kind, flags: Flags, route: u16, payload: &[u8]) -> String {
         Kind::WELCOME => format!("{:?}", Welcome::decode(payload)),
         Kind::BIND => format!("{:?}", Bind::decode(route, payload)),
         Kind::SUBSCRIBE => format!("{:?}", Subscribe::decode(payload)),
-        Kind::ERROR => format!("{:?}", Failure::decode(payload)),
+        Kind::ERROR => format!("{:?}", wire::decode_failure(payload)),
         Kind::CREDIT => format!("{:?}", Credit::decode(payload)),
         Kind::RECEIPT => format!("{:?}", Receipt::decode(payload)),
         Kind::GOAWAY => format!("{:?}", Goaway::decode(payload)),

@@ -8,8 +8,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::{ErrorCode, Retry};
-use wire::Failure;
+use model::{ErrorCode, Failure, Retry};
 
 /// Says whether the call reached the responder that would execute it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

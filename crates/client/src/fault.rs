@@ -5,8 +5,8 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::ErrorCode;
-use wire::{Correlation, Failure};
+use model::{ErrorCode, Failure};
+use wire::Correlation;
 
 /// Error returned by a handler.
 ///
@@ -87,7 +87,7 @@ impl Fault {
             message: &self.message,
             details: &self.details,
         };
-        failure.encode(correlation, out);
+        wire::encode_failure(&failure, correlation, out);
     }
 }
 

@@ -5,6 +5,7 @@
 //! encodes what the node pushes into its [`node::Outlet`]s. It does not know engines or disks.
 
 mod accept;
+mod answer_queue;
 pub mod chunks;
 pub mod facts;
 mod gate;

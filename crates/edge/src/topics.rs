@@ -43,12 +43,6 @@ impl Refused {
         Self::new(ErrorCode::TooLarge, message).with("next", offset + 1)
     }
 
-    /// Returns the details for a native client: the first of the numbers.
-    pub(crate) fn details(&self) -> Vec<u8> {
-        let first = self.numbers.first();
-        first.map_or_else(Vec::new, |(_, number)| number.to_le_bytes().to_vec())
-    }
-
     /// Returns the error of a node without storage.
     pub(crate) fn no_topics() -> Self {
         let message = "this node keeps nothing: it has no topics";

@@ -4,6 +4,7 @@
 //! code, no serialization and no I/O, so that every crate can depend on it.
 
 mod error_code;
+mod failure;
 mod hash;
 pub mod limits;
 mod name;
@@ -12,6 +13,7 @@ mod size;
 pub mod wall_clock;
 
 pub use error_code::{ErrorCode, Executed, Retry};
+pub use failure::Failure;
 pub use hash::{fnv1a_32, fnv1a_64};
 pub use name::{Name, NameError, PART_LENGTH_MAX};
 pub use nearest::nearest;

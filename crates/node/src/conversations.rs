@@ -12,8 +12,6 @@
 //! Lock order: the map of loaded conversations, a conversation, the directory, the journal's locks.
 
 mod append;
-mod behind;
-mod cold;
 mod context;
 mod draft_log;
 mod drafts;
@@ -25,15 +23,15 @@ mod fork;
 mod known;
 mod load;
 mod lost;
-mod native;
-mod pending;
 mod read;
+mod read_pages;
 mod refusal;
 mod retention;
 mod slot;
 mod state;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod unsynced;
 mod view;
 mod watch;
@@ -45,8 +43,6 @@ use journal::{Journal, StreamId};
 use model::{ErrorCode, Name};
 
 pub use append::{Appended, Batch};
-pub(crate) use behind::PendingPage;
-pub(crate) use cold::Cold;
 pub use context::{ContextRead, ShownMessage};
 pub use conversations::context::{Cut, Kinds, Policy, Shown, Strategy, Treatment};
 pub use conversations::record::{Facts, MessageView};
@@ -57,17 +53,21 @@ pub use conversations::{
 };
 pub use drafts::{Assemble, Assembled, DraftWriter, Finished, NewDraft};
 pub(crate) use due::{Look, answered_by, delivery_id};
-pub use pending::Pending;
 pub use read::{Message, Page, PageRead, Side};
+pub use read_pages::MessageRange;
 pub use refusal::{Details, Refusal};
-pub(crate) use slot::{Rooms, Slot};
+pub(crate) use slot::Rooms;
 pub use state::Changed;
+pub use turns::{ConversationRef, MessageFollower};
 pub use view::{Streaming, View};
 pub use watch::{Item, Stored, Watch};
 
 use crate::node::{Inner, Node};
 use crate::store::Store;
 use crate::turn::SYSTEM_ORG;
+
+/// A pending outcome of a request to a conversation.
+pub type Pending<T> = crate::pending::Pending<T, Refusal>;
 
 /// The state of conversation `k` is stream `k` with this bit.
 const STATE_BIT: u64 = 1 << 63;

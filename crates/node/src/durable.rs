@@ -27,11 +27,6 @@ impl Durable {
         Self { journal, tickets }
     }
 
-    /// Returns what must be on disk.
-    pub(crate) fn tickets(&self) -> [Option<Ticket>; 2] {
-        self.tickets
-    }
-
     /// Returns the result once it is known; until then, the waker is woken when it may be.
     pub fn poll_durable(&self, waker: &Waker) -> Poll<Result<(), Unconfirmed>> {
         for ticket in self.tickets.into_iter().flatten() {
@@ -41,6 +36,36 @@ impl Durable {
             };
             match status {
                 Status::Pending => return Poll::Pending,
+                Status::Failed => return Poll::Ready(Err(Unconfirmed)),
+                Status::Durable => {}
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Like [`Durable::poll_durable`], for repeated polls: `watched` is the ticket and the waker that
+    /// are registered already.
+    pub(crate) fn poll_watched(
+        &self,
+        watched: &mut Option<(Ticket, Waker)>,
+        waker: &Waker,
+    ) -> Poll<Result<(), Unconfirmed>> {
+        for ticket in self.tickets.into_iter().flatten() {
+            let mut status = self.journal.status(ticket);
+            if status == Status::Pending {
+                if let Some((known, last)) = watched
+                    && *known == ticket
+                    && last.will_wake(waker)
+                {
+                    return Poll::Pending;
+                }
+                status = self.journal.notify(ticket, waker);
+            }
+            match status {
+                Status::Pending => {
+                    *watched = Some((ticket, waker.clone()));
+                    return Poll::Pending;
+                }
                 Status::Failed => return Poll::Ready(Err(Unconfirmed)),
                 Status::Durable => {}
             }

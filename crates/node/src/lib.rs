@@ -20,11 +20,15 @@ mod node;
 mod one_way;
 mod parts;
 mod peer;
+mod pending;
 pub mod ports;
 pub mod quotas;
 pub mod records;
+mod request;
+mod route;
 mod storage;
 mod store;
+mod subscription;
 #[cfg(test)]
 mod testing;
 mod throttle;
@@ -38,22 +42,29 @@ pub mod webhooks;
 pub use bell::Bell;
 pub use connection::Connection;
 pub use counters::{Counter, Counters};
+pub use durable::{Durable, Unconfirmed};
 pub use node::{Limits, Node, Refusal, SocketsSource, SocketsView};
-pub use one_way::Durability;
+pub use one_way::{Copies, MemoryWriteError};
 pub use parts::{OpenError, Parts, QuotaParts, StorageParts};
 pub use peer::Facts;
+pub use pending::Pending;
 pub use ports::quota_store::SharedStore;
-pub use ports::{Clock, Delivery, Entropy, Extract, Failure, Message, Outgoing, Outlet, Ports};
-pub use ports::{Pushed, StoredRecord};
-pub use quotas::Quotas;
+pub use ports::{
+    Client, Clock, Delivery, Entropy, Inbox, Message, Outgoing, Outlet, Ports, Pushed,
+};
+pub use quotas::{HeldCall, Quotas, Throttled};
+pub use request::{RequestError, Requested};
+pub use route::{Cast, Route};
 pub use routing::{ConnectionId, Ticket};
 pub use storage::{StorageEvent, StorageState, StorageView, StorageWatch, SyncTimesView};
 pub use store::{
-    AdminError, Backlog, Key, MailboxBacklog, MailboxView, MessageView, Options as StoreOptions,
-    Part, Range,
+    AcceptedWrite, AdminError, AppendedRecords, Backlog, Key, MailboxBacklog, MailboxView,
+    MessageView, Options as StoreOptions, Part, Range, Stream, StreamExtract, StreamFollower,
 };
 pub use store::{DIRECTORY, NamedStream};
-pub use store::{StoreError, Stored, StreamRetention, StreamView};
-pub use turn::{Cast, SYSTEM_ORG, Turn};
+pub use store::{StorageError, StoreError, Stored, StreamError, StreamRetention, StreamView};
+pub use store::{StoredRecord, WriteError};
+pub use subscription::SubscribeError;
+pub use turn::{SYSTEM_ORG, Turn};
 pub use view::{AgentView, ConnectionView, SubscriberView};
 pub use webhooks::WebhookParts;

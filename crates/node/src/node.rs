@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use mailbox::Again;
-use model::{ErrorCode, WallClock, limits};
+use model::{ErrorCode, Failure, WallClock, limits};
 use parking_lot::{Mutex, RwLock};
 use routing::{ConnectionId, Table, Ticket};
 
@@ -18,7 +18,7 @@ use crate::counters::{Counter, Counters};
 use crate::lane::Caller;
 use crate::peer::{Facts, Peer};
 use crate::ports::offload::{Offload, Overloaded, Work};
-use crate::ports::{Failure, Names, Outgoing, Outlet, Ports};
+use crate::ports::{Names, Outgoing, Outlet, Ports};
 use crate::store::{Outcome, Slot, Store};
 use crate::views::ViewsState;
 use crate::{quotas, topics, webhooks};
@@ -138,7 +138,7 @@ impl Node {
     pub fn connect(
         &self,
         facts: Facts,
-        outlet: impl FnOnce(ConnectionId) -> Arc<dyn Outlet>,
+        outlet: impl FnOnce(ConnectionId) -> Outlet,
     ) -> Result<Connection, Refusal> {
         let inner = &self.inner;
         let mut peers = inner.peers.lock();
@@ -195,10 +195,7 @@ impl Node {
             peers.values().cloned().collect()
         };
         for peer in peers {
-            peer.push_now(Outgoing::Goaway {
-                drain_ms,
-                message: "the node is shutting down",
-            });
+            peer.client().goaway(drain_ms, "the node is shutting down");
         }
     }
 
@@ -219,7 +216,7 @@ impl Node {
         drop(peers);
         for (peer, reason) in &dismissed {
             self.inner.counters.count_failure(code);
-            peer.outlet.dismiss(Failure::new(code, reason));
+            peer.client().dismiss(Failure::new(code, reason));
         }
         dismissed.len()
     }
@@ -238,7 +235,7 @@ impl Node {
     pub fn close_all(&self) {
         let peers: Vec<_> = self.inner.peers.lock().values().cloned().collect();
         for peer in peers {
-            peer.outlet.close();
+            peer.client().close();
         }
     }
 
@@ -319,10 +316,7 @@ impl Inner {
         match caller {
             Caller::Peer { peer, tag, .. } => {
                 self.counters.count_failure(failure.code);
-                peer.push_now(Outgoing::Failure {
-                    tag: Some(tag),
-                    failure,
-                });
+                peer.push_now(Outgoing::Failure { tag, failure });
             }
             Caller::Mailbox { slot, offset } => {
                 outcomes.push((slot, offset, Outcome::Again(again)));
@@ -338,7 +332,7 @@ impl Inner {
         let mut dirty = Vec::new();
         store.settle(self, &mut outcomes, &mut dirty);
         for peer in dirty {
-            peer.outlet.flush();
+            peer.flush();
         }
     }
 

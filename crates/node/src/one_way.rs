@@ -3,145 +3,85 @@
 
 use std::sync::atomic::Ordering;
 
-use model::ErrorCode;
-use routing::Ticket;
-
 use crate::counters::Counter;
+use crate::durable::Durable;
 use crate::lane::Admission;
 use crate::peer::PushOutcome;
-use crate::ports::{Failure, Message, Outgoing};
-use crate::quotas::Told;
-use crate::store::{Answer, Key};
-use crate::turn::{Bound, Cast, Turn, lookup};
-
-/// The moment at which a write is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// Once it is on disk, with an optional key for retries.
-    Disk(Option<Key>),
-    /// Once it is enqueued for the current subscribers.
-    Memory,
-}
+use crate::ports::{Message, Outgoing};
+use crate::quotas::Throttled;
+use crate::route::{Cast, Route};
+use crate::turn::Turn;
 
 /// The copies of a one-way message.
-#[derive(Clone, Copy, Debug, Default)]
-struct Copies {
-    delivered: u32,
-    dropped: u32,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copies {
+    /// The number of copies that were enqueued.
+    pub delivered: u32,
+    /// The number of copies that were dropped at full subscribers.
+    pub dropped: u32,
+}
+
+/// The reason why a write to memory was not delivered.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum MemoryWriteError {
+    /// A limit or a halt.
+    #[error(transparent)]
+    Throttled(#[from] Throttled),
+    /// The route leads to all subscribers.
+    #[error("a write needs one receiver: bind the route with cast `any`")]
+    NotOneReceiver,
+    /// No subscriber has room.
+    #[error("every subscriber of the name is full")]
+    Full,
 }
 
 impl Turn<'_> {
-    /// Sends a one-way message; `report` requests a receipt.
-    pub fn send(&mut self, route: u16, report: Option<Ticket>, message: Message<'_>) {
+    /// Sends a one-way message. Returns its copies, and what must be on disk before they are
+    /// reported.
+    pub fn send(
+        &mut self,
+        route: &Route,
+        message: Message<'_>,
+    ) -> Result<(Copies, Option<Durable>), Throttled> {
         self.local.tally.count(Counter::Sends);
-        let size = message.size();
-        self.local.tally.add(Counter::Bytes, size);
-        let told = match self.admit_send(route) {
-            Ok(told) => told,
-            Err(throttled) => {
-                match report {
-                    Some(tag) => self.fail(tag, throttled.as_failure()),
-                    None => self.inner.counters.count_failure(throttled.code()),
-                }
-                return self.consume(size);
-            }
-        };
-        match self.deliver(route, message) {
-            Ok(Copies { delivered, dropped }) => match (report, told) {
-                (None, _) => {}
-                (Some(tag), Told::AtOnce) => self.answer(Outgoing::Receipt {
-                    tag,
-                    delivered,
-                    dropped,
-                }),
-                (Some(tag), Told::OnDisk) => {
-                    let receipt = Answer::Receipt { delivered, dropped };
-                    self.local.answers.push_charged(tag, receipt);
-                }
-            },
-            Err((code, message)) => {
-                if let Some(tag) = report {
-                    self.fail(tag, Failure::new(code, &message));
-                } else {
-                    self.inner.counters.count_failure(code);
-                }
-            }
-        }
-        self.consume(size);
+        self.local.tally.add(Counter::Bytes, message.size());
+        let charge = self.admit_send(route)?;
+        Ok((self.deliver(route, message), charge))
     }
 
-    /// Sends a one-way message that is acknowledged.
-    pub fn write(&mut self, route: u16, tag: Ticket, durability: Durability, message: Message<'_>) {
-        let mut size = message.size();
-        let told = match self.admit_send(route) {
-            Ok(told) => told,
-            Err(throttled) => {
-                self.fail(tag, throttled.as_failure());
-                return self.consume(size);
-            }
-        };
-        match durability {
-            Durability::Disk(key) => {
-                if key.is_some() {
-                    size += Key::SIZE;
-                }
-                self.write_to_disk(route, tag, key, message);
-            }
-            Durability::Memory => self.write_to_memory(route, tag, message, told),
-        }
-        self.consume(size);
-    }
-
-    fn write_to_memory(&mut self, route: u16, tag: Ticket, message: Message<'_>, told: Told) {
+    /// Sends a one-way message to one subscriber, like a mailbox, which is read by one instance of
+    /// its name. Returns the number of subscribers that it was enqueued for, 0 or 1, and what must be
+    /// on disk before it is acknowledged.
+    pub fn write_to_memory(
+        &mut self,
+        route: &Route,
+        message: Message<'_>,
+    ) -> Result<(u32, Option<Durable>), MemoryWriteError> {
+        let charge = self.admit_send(route)?;
         self.local.tally.count(Counter::Writes);
         self.local.tally.add(Counter::Bytes, message.size());
-        match self.deliver_to_one(route, message) {
-            Ok(Copies {
+        if route.cast == Cast::All {
+            return Err(MemoryWriteError::NotOneReceiver);
+        }
+        match self.deliver(route, message) {
+            Copies {
                 delivered: 0,
                 dropped: 1..,
-            }) => {
-                let message = "every subscriber of the name is full";
-                self.fail(tag, Failure::new(ErrorCode::Busy, message));
-            }
-            Ok(Copies { delivered, .. }) => match told {
-                Told::AtOnce => self.answer(Outgoing::Copies {
-                    tag,
-                    copies: delivered,
-                }),
-                Told::OnDisk => {
-                    let copies = Answer::Copies(delivered);
-                    self.local.answers.push_charged(tag, copies);
-                }
-            },
-            Err((code, message)) => self.fail(tag, Failure::new(code, &message)),
+            } => Err(MemoryWriteError::Full),
+            Copies { delivered, .. } => Ok((delivered, charge)),
         }
     }
 
-    /// Delivers a write to one subscriber, like a mailbox, which is read by one instance of its
-    /// name.
-    fn deliver_to_one(
-        &mut self,
-        route: u16,
-        message: Message<'_>,
-    ) -> Result<Copies, (ErrorCode, String)> {
-        match lookup(&self.local.routes, route)?.cast {
-            Cast::Any => self.deliver(route, message),
-            Cast::All => {
-                let message = "a write needs one receiver: bind the route with cast `any`";
-                Err((ErrorCode::InvalidArgument, message.to_owned()))
-            }
-        }
-    }
-
-    fn deliver(&mut self, route: u16, message: Message<'_>) -> Result<Copies, (ErrorCode, String)> {
+    fn deliver(&mut self, route: &Route, message: Message<'_>) -> Copies {
         let table = &**self.table.get_or_insert_with(|| self.inner.table.read());
-        let Bound {
+        let Route {
             target,
             cast,
             method,
             throttle,
             ..
-        } = lookup(&self.local.routes, route)?;
+        } = route;
+        let cast = *cast;
         let mut copies = Copies::default();
         let matching = match cast {
             Cast::Any => table.any(target, self.peer.id),
@@ -203,13 +143,13 @@ impl Turn<'_> {
         self.local
             .tally
             .add(Counter::Dropped, u64::from(copies.dropped));
-        Ok(copies)
+        copies
     }
 
-    /// Returns credit to the sender in halves of its window. Called only after the delivery: the
-    /// sender receives a pause before it may send more, so that its messages in flight, including
-    /// this one, never exceed its window.
-    fn consume(&mut self, size: u64) {
+    /// Counts a message of the client, sent or refused, and returns credit in halves of its window.
+    /// Called only after the delivery: the sender receives a pause before it may send more, so that
+    /// its messages in flight, including this one, never exceed its window.
+    pub fn consume(&mut self, size: u64) {
         self.local.consumed_messages += 1;
         self.local.consumed_bytes += size;
         let limits = &self.inner.limits;
@@ -218,7 +158,7 @@ impl Turn<'_> {
         {
             let messages = std::mem::take(&mut self.local.consumed_messages);
             let bytes = std::mem::take(&mut self.local.consumed_bytes);
-            self.answer(Outgoing::Credit { messages, bytes });
+            self.push_to_client(Outgoing::Credit { messages, bytes });
         }
     }
 }

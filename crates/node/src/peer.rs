@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use model::Name;
 use parking_lot::Mutex;
-use routing::ConnectionId;
+use routing::{ConnectionId, Ticket};
 use topics::User;
 
 use crate::access::Principal;
-use crate::lane::Lane;
-use crate::ports::{Outgoing, Outlet, Pushed};
+use crate::lane::{Caller, Lane};
+use crate::node::Inner;
+use crate::ports::{Client, Outgoing, Outlet, Pushed};
 use crate::quotas::Charged;
+use crate::throttle::Throttle;
 use crate::tokens::Token;
 
 /// The facts that the edge knows about a client when it opens a connection.
@@ -54,7 +56,7 @@ pub(crate) enum PushOutcome {
 pub(crate) struct Peer {
     pub(crate) id: ConnectionId,
     pub(crate) facts: Facts,
-    pub(crate) outlet: Arc<dyn Outlet>,
+    outlet: Outlet,
     pub(crate) lane: Mutex<Lane>,
     /// The source of its messages, as shown to subscribers that request it.
     pub(crate) source: String,
@@ -70,12 +72,7 @@ fn source_of(id: ConnectionId) -> String {
 }
 
 impl Peer {
-    pub(crate) fn new(
-        id: ConnectionId,
-        facts: Facts,
-        outlet: Arc<dyn Outlet>,
-        opened_unix_ms: u64,
-    ) -> Self {
+    pub(crate) fn new(id: ConnectionId, facts: Facts, outlet: Outlet, opened_unix_ms: u64) -> Self {
         let source = match facts.name.is_some() || facts.principal.is_proven() {
             true => facts.principal.name().to_string(),
             false => source_of(id),
@@ -102,6 +99,26 @@ impl Peer {
         }
     }
 
+    /// Returns the port for the end of the connection.
+    pub(crate) fn client(&self) -> &dyn Client {
+        self.outlet.client()
+    }
+
+    /// Returns the number of bytes that wait for the client to read.
+    pub(crate) fn queued_size(&self) -> usize {
+        self.outlet.queued_size()
+    }
+
+    /// Writes queued output to the network, without waiting.
+    pub(crate) fn flush(&self) {
+        self.outlet.flush();
+    }
+
+    /// Pushes output. Returns whether the caller must flush at the end of its turn.
+    pub(crate) fn push_unflushed(&self, outgoing: Outgoing<'_>) -> Pushed {
+        self.outlet.push(outgoing)
+    }
+
     /// Pushes output and adds the peer to the list of peers to flush.
     pub(crate) fn push(
         self: &Arc<Self>,
@@ -124,5 +141,58 @@ impl Peer {
         if self.outlet.push(outgoing) == Pushed::First {
             self.outlet.flush();
         }
+    }
+
+    /// Pauses a route until this peer has room.
+    pub(crate) fn press(
+        self: &Arc<Self>,
+        route: &Arc<Throttle>,
+        dirty: &mut Vec<Arc<Self>>,
+        inner: &Inner,
+    ) {
+        let mut lane = self.lane.lock();
+        lane.press(route, dirty);
+        self.list(&mut lane.listed, inner);
+    }
+
+    /// Removes a subscription that ended or was replaced. Routes to that name no longer wait for
+    /// this peer, unless it has other instances of the same agent.
+    pub(crate) fn remove_subscription(&self, name: &Name) {
+        let mut held = self.subscriptions.lock();
+        held.remove(name);
+        if !self.lane.lock().is_pressing() {
+            return;
+        }
+        let is_another = held.iter().any(|other| other.base() == name.base());
+        drop(held);
+        if !is_another {
+            let pressures = self.lane.lock().release_routes_to(name.base());
+            drop(pressures);
+        }
+    }
+
+    /// Adds the peer to the list of peers to sweep.
+    pub(crate) fn list(self: &Arc<Self>, listed: &mut bool, inner: &Inner) {
+        if !std::mem::replace(listed, true) {
+            inner.list(self.clone());
+        }
+    }
+
+    /// Adds a call for this peer to answer; `None` if it has the maximum number of calls.
+    pub(crate) fn admit_call(
+        self: &Arc<Self>,
+        caller: Caller,
+        deadline_ns: u64,
+        inner: &Inner,
+    ) -> Option<Ticket> {
+        let mut lane = self.lane.lock();
+        if lane.calls.len() >= self.facts.calls_max as usize {
+            return None;
+        }
+        let ticket = lane.call(caller, deadline_ns);
+        let mut listed = lane.listed;
+        self.list(&mut listed, inner);
+        lane.listed = listed;
+        Some(ticket)
     }
 }

@@ -8,11 +8,9 @@
 
 mod appending;
 mod reading;
-mod route;
 mod unpacked;
 
 pub use appending::{Appending, Bad, BadRecords, NewRecord, NotAppended, Told};
 pub use reading::{NotRead, Reader, Wanted};
 pub use recordbatch::{Headers, Record};
-pub use route::TopicRoute;
 pub(crate) use unpacked::Unpacked;

@@ -8,9 +8,9 @@
 //! journal or the routing table, then a client's lane.
 
 mod admin;
-mod answers;
 mod backlog;
 mod directory;
+mod error;
 mod follow;
 mod hand_out;
 mod idle;
@@ -18,7 +18,6 @@ mod load;
 mod lookup;
 mod mailbox;
 mod raw;
-mod reads;
 mod restore;
 mod settle;
 mod streams;
@@ -43,22 +42,20 @@ use crate::ports::archive::Archive;
 use crate::webhooks::Touched;
 
 pub use admin::{AdminError, MailboxView, MessageView, Part, Stored, StreamView};
-pub(crate) use answers::{Answer, Answers, Waiting};
 use backlog::Backlogs;
 pub use backlog::{Backlog, MailboxBacklog};
 pub use directory::{DIRECTORY, NamedStream};
 use directory::{Directory, Entry};
 pub(crate) use directory::{Kind, Location};
-pub(crate) use follow::{Follower, Followers, Look};
+pub use error::{StorageError, StreamError, WriteError};
+pub use follow::StreamFollower;
 pub(crate) use hand_out::Outcome;
 use idle::Idle;
 pub(crate) use mailbox::Slot;
-pub use raw::Range;
-pub(crate) use raw::{Refusal, check_stream_name};
-pub(crate) use reads::{Reads, UNREAD_SIZE_MAX};
+pub use raw::{AppendedRecords, Range, StoredRecord, Stream, StreamExtract};
 pub(crate) use restore::Reach;
 pub use streams::StreamRetention;
-pub use write::Key;
+pub use write::{AcceptedWrite, Key};
 
 /// The options of the storage.
 #[derive(Clone, Copy, Debug)]
@@ -196,18 +193,15 @@ impl Store {
     }
 
     /// Checks whether the namespace of a name may have another name. Existing names pass.
-    pub(crate) fn check_names(&self, kind: Kind, name: &str) -> Result<(), (ErrorCode, String)> {
+    pub(crate) fn check_names(&self, kind: Kind, name: &str) -> Result<(), StorageError> {
         let limit = self.options.names_per_namespace_max;
         let directory = self.directory.read();
         if directory.find(kind, name).is_some() || directory.namespace_name_count(name) < limit {
             return Ok(());
         }
         self.names_refused.fetch_add(1, Ordering::Relaxed);
-        let namespace = directory::namespace_of(name);
-        let message = format!(
-            "namespace `{namespace}` has too many names (limit {limit}, `namespace.names_max`)"
-        );
-        Err((ErrorCode::Denied, message))
+        let namespace = directory::namespace_of(name).to_owned();
+        Err(StorageError::Names { namespace, limit })
     }
 
     /// Whether topics may have had so many partitions: like a namespace, they have a limit on the names
@@ -353,24 +347,5 @@ impl Store {
 
 /// Returns an append error as a code and a text for the client.
 pub(crate) fn refusal(journal: &Journal, error: AppendError) -> (ErrorCode, String) {
-    match error {
-        AppendError::TooLarge { .. } => (ErrorCode::TooLarge, error.to_string()),
-        AppendError::Conflict { .. } => (ErrorCode::Conflict, error.to_string()),
-        AppendError::Full | AppendError::DiskFull => (ErrorCode::Unavailable, error.to_string()),
-        AppendError::Failed => {
-            let message = match journal.health() {
-                journal::Health::Failed { reason } => format!("{error}: {reason}"),
-                _ => error.to_string(),
-            };
-            (ErrorCode::Unavailable, message)
-        }
-    }
-}
-
-/// The error for operations in progress when the journal fails.
-pub(crate) const UNCONFIRMED: &str =
-    "the journal has failed: whether this is on disk is unknown until the node is restarted";
-
-fn unreadable(error: &ReadError) -> (ErrorCode, String) {
-    (ErrorCode::Internal, error.to_string())
+    StorageError::of_append(journal, error).into()
 }

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use journal::disk::SimulatedDisk;
 use journal::{Background, Journal, Line};
+use model::{Failure, Name};
 use parking_lot::Mutex;
 
 use crate::{
-    Cast, Clock, Connection, Entropy, Facts, Failure, Limits, Message, Node, Outgoing, Outlet,
-    Parts, Ports, Pushed, StorageParts, Ticket,
+    Cast, Client, Clock, Connection, Entropy, Facts, Inbox, Limits, Message, Node, Outgoing,
+    Outlet, Parts, Ports, Pushed, Route, StorageParts,
 };
 
 /// Output that a test client recorded.
@@ -25,7 +26,7 @@ pub(crate) enum RecordedOutput {
 #[derive(Default)]
 struct OutputRecorder(Mutex<VecDeque<RecordedOutput>>);
 
-impl Outlet for OutputRecorder {
+impl Inbox for OutputRecorder {
     fn push(&self, outgoing: Outgoing<'_>) -> Pushed {
         self.0.lock().push_back(match outgoing {
             Outgoing::Send { .. } => RecordedOutput::Message,
@@ -37,14 +38,18 @@ impl Outlet for OutputRecorder {
     }
 
     fn flush(&self) {}
+}
 
-    fn queued_size(&self) -> usize {
-        0
-    }
+impl Client for OutputRecorder {
+    fn goaway(&self, _: u32, _: &str) {}
 
     fn dismiss(&self, _: Failure<'_>) {}
 
     fn close(&self) {}
+
+    fn queued_size(&self) -> usize {
+        0
+    }
 }
 
 #[derive(Default)]
@@ -153,7 +158,7 @@ impl World {
     /// Creates a client with that credit for one-way messages.
     pub(crate) fn client(&self, credit_messages: u32) -> TestClient {
         let recorder = Arc::new(OutputRecorder::default());
-        let outlet: Arc<dyn Outlet> = recorder.clone();
+        let outlet = Outlet::Inbox(recorder.clone());
         let facts = Facts {
             name: None,
             principal: crate::access::Principal::open(),
@@ -169,6 +174,7 @@ impl World {
         let connection = self.node.connect(facts, |_| outlet).unwrap();
         TestClient {
             connection,
+            route: None,
             recorder,
         }
     }
@@ -188,38 +194,44 @@ impl World {
     }
 }
 
-const TAG: Ticket = Ticket {
-    slot: 0,
-    generation: 1,
-};
-
 pub(crate) struct TestClient {
     pub(crate) connection: Connection,
+    /// Route 1.
+    route: Option<Route>,
     recorder: Arc<OutputRecorder>,
 }
 
 impl TestClient {
     pub(crate) fn subscribe(&mut self, name: &str) {
-        self.connection.turn().subscribe(TAG, name, false);
-        assert_eq!(self.next(), Some(RecordedOutput::Other));
+        let subscribed = self.connection.turn().subscribe(name, false);
+        subscribed.unwrap();
     }
 
     pub(crate) fn unsubscribe(&mut self, name: &str) {
-        self.connection.turn().unsubscribe(TAG, name);
-        let answer =
-            std::iter::from_fn(|| self.next()).find(|given| *given != RecordedOutput::Message);
-        assert_eq!(answer, Some(RecordedOutput::Other));
+        let unsubscribed = self.connection.turn().unsubscribe(name);
+        unsubscribed.unwrap();
     }
 
+    /// Binds route 1, to nothing if the name is invalid.
     pub(crate) fn bind(&mut self, name: &str) {
-        assert!(self.connection.turn().bind(1, name, Cast::All, ""));
+        let mut turn = self.connection.turn();
+        if let Some(route) = self.route.take() {
+            turn.release(route);
+        }
+        let name = Name::parse(name).ok();
+        self.route = name.map(|name| turn.bind(1, name, Cast::All, ""));
     }
 
-    pub(crate) fn send(&mut self, count: u32) {
+    /// Sends messages, and returns the number of those that a limit refused.
+    pub(crate) fn send(&mut self, count: u32) -> usize {
         let mut turn = self.connection.turn();
-        for _ in 0..count {
-            turn.send(1, None, Message::default());
-        }
+        let route = self.route.as_ref().unwrap();
+        let mut is_refused = || {
+            let sent = turn.send(route, Message::default());
+            turn.consume(0);
+            sent.is_err()
+        };
+        (0..count).filter(|_| is_refused()).count()
     }
 
     pub(crate) fn credit(&mut self, messages: u32) {

@@ -93,7 +93,7 @@ impl Throttle {
             return;
         };
         let route = self.route;
-        if sender.outlet.push(Outgoing::Flow { route, full }) == Pushed::First {
+        if sender.push_unflushed(Outgoing::Flow { route, full }) == Pushed::First {
             dirty.push(sender);
         }
     }
@@ -109,7 +109,7 @@ impl Pressure {
 impl Drop for Pressure {
     fn drop(&mut self) {
         if let Some(sender) = self.0.ease() {
-            sender.outlet.flush();
+            sender.flush();
         }
     }
 }

@@ -33,7 +33,6 @@ mod lag;
 mod loading;
 mod offsets;
 mod partition;
-mod pending;
 mod places;
 mod prepare;
 mod produce;
@@ -52,6 +51,7 @@ use std::sync::Arc;
 use crate::Node;
 use crate::node::Inner;
 
+pub use crate::pending::Pending;
 pub use ::topics::groups::{
     Caller, Candidate, Described, Description, Join, Joined, Leaver, Mark, Protocol, Refused,
     State as GroupState, Synced, Synchronize,
@@ -75,7 +75,6 @@ pub use fetching::Fetching;
 pub use groups::{Committed, GroupView};
 pub use lag::GroupLag;
 pub use offsets::{Located, PartitionView};
-pub use pending::Pending;
 pub use prepare::{NotPrepared, PreparedBatch};
 pub use produce::{Placed, Producing};
 pub use recordbatch::{BadRecord, Malformed, Rejected};

@@ -96,7 +96,7 @@ impl Node {
             opened_unix_ms: peer.opened_unix_ms,
             subscriptions: peer.subscriptions.lock().len(),
             pending_calls: peer.lane.lock().calls.len(),
-            queued_bytes: peer.outlet.queued_size(),
+            queued_bytes: peer.queued_size(),
         };
         peers.iter().map(view).collect()
     }

@@ -35,7 +35,7 @@ pub use control::{Credit, Ended, Goaway, Receipt, decode_copies, decode_flow};
 pub use control::{encode_cancel, encode_copies, encode_flow, encode_ping, encode_pong};
 pub use conversation::{AppendedMessages, MadeIds, Message, NewMessage};
 pub use cursor::Malformed;
-pub use failure::{DETAILS_SIZE_MAX, Failure, MESSAGE_LENGTH_MAX};
+pub use failure::{DETAILS_SIZE_MAX, MESSAGE_LENGTH_MAX, decode_failure, encode_failure};
 pub use header::{Correlation, Flags, HEADER_SIZE, Header, Kind, encode_frame};
 pub use hello::{FEATURES, Hello, LONG_HOLDS, MAGIC, Role, VERSION, VERSION_MIN, Welcome, Window};
 pub use inbox::{Frames, Inbox, Item};

@@ -3,12 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-use model::ErrorCode;
+use model::{ErrorCode, Failure};
 use wire::{
     Admitted, Append, Appended, AppendedMessages, AppendedRecords, Bind, Cast, Correlation, Costs,
-    Credit, Delivery, Denied, Ended, Extract, Failure, Flags, Goaway, Hello, Hold, Inbox, Item,
-    Key, Kind, MadeIds, Message, NewMessage, Outcome, Outcomes, Payload, Read, Receipt, Record,
-    Role, SUBSCRIBE_WITH_SOURCE, Settle, Standing, Stored, Subscribe, TRACEPARENT, Take, Takes,
+    Credit, Delivery, Denied, Ended, Extract, Flags, Goaway, Hello, Hold, Inbox, Item, Key, Kind,
+    MadeIds, Message, NewMessage, Outcome, Outcomes, Payload, Read, Receipt, Record, Role,
+    SUBSCRIBE_WITH_SOURCE, Settle, Standing, Stored, Subscribe, TRACEPARENT, Take, Takes,
     TopicHeaders, TopicRecord, Wait, Welcome, Window, encode_extracted, encode_frame,
     put_extracted,
 };
@@ -155,8 +155,8 @@ fn request_and_its_answers() {
         message: "full",
         details: b"?",
     };
-    let payload = check("ERROR", |out| failure.encode(CALL, out));
-    assert_eq!(Failure::decode(&payload), Ok(failure));
+    let payload = check("ERROR", |out| wire::encode_failure(&failure, CALL, out));
+    assert_eq!(wire::decode_failure(&payload), Ok(failure));
     check("CANCEL", |out| wire::encode_cancel(CALL, out));
     let credit = Credit {
         messages: 32,
@@ -654,7 +654,7 @@ fn every_prefix_of_every_example_is_decoded_without_a_panic() {
             let _ = Welcome::decode(cut);
             let _ = Bind::decode(1, cut);
             let _ = Subscribe::decode(cut);
-            let _ = Failure::decode(cut);
+            let _ = wire::decode_failure(cut);
             let _ = Credit::decode(cut);
             let _ = Receipt::decode(cut);
             let _ = Goaway::decode(cut);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use model::ErrorCode;
 use net::Address;
 use wire::{
-    Bind, Correlation, FEATURES, Failure, Flags, HEADER_SIZE, Header, Hello, Inbox, Item, Kind,
-    Payload, Role, VERSION, VERSION_MIN, Window,
+    Bind, Correlation, FEATURES, Flags, HEADER_SIZE, Header, Hello, Inbox, Item, Kind, Payload,
+    Role, VERSION, VERSION_MIN, Window,
 };
 
 use super::socket::{Reader, Socket, is_timeout, now};
@@ -356,7 +356,7 @@ impl Connection {
                 self.answer(header.correlation, Ok(message.body), settle);
             }
             Kind::ERROR => {
-                let failure = Failure::decode(payload).map_err(malformed)?;
+                let failure = wire::decode_failure(payload).map_err(malformed)?;
                 match header.correlation {
                     Correlation::NONE => {
                         self.closing_error = Some(format!("{}: {}", failure.code, failure.message));

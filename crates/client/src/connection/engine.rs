@@ -8,10 +8,10 @@ use std::io;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use model::ErrorCode;
+use model::{ErrorCode, Failure};
 use net::Source;
 use tokio::time::Instant;
-use wire::{Correlation, Failure, Goaway, Inbox, Item};
+use wire::{Correlation, Goaway, Inbox, Item};
 
 use crate::connection::intake::{CallingSide, GoawayNotice, Intake, PeerNotices};
 use crate::connection::timer::{Beat, Heartbeat, Timer};
@@ -139,7 +139,8 @@ impl Engine {
 
     /// Sends an error to a peer that violated the protocol, then closes the connection.
     pub(crate) async fn close_with_error(mut self, code: ErrorCode, message: &str) {
-        Failure::new(code, message).encode(Correlation::NONE, &mut self.out);
+        let failure = Failure::new(code, message);
+        wire::encode_failure(&failure, Correlation::NONE, &mut self.out);
         let out = std::mem::take(&mut self.out);
         let Self {
             mut source,

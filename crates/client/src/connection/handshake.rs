@@ -7,12 +7,12 @@ use std::future::poll_fn;
 use std::io;
 use std::time::Duration;
 
-use model::ErrorCode;
+use model::{ErrorCode, Failure};
 use net::{Address, Source, Stream};
 use tokio::time::Instant;
 use wire::{
-    Correlation, FEATURES, Failure, HEADER_SIZE, Header, Hello, Kind, Role, VERSION, VERSION_MIN,
-    Welcome, Window,
+    Correlation, FEATURES, HEADER_SIZE, Header, Hello, Kind, Role, VERSION, VERSION_MIN, Welcome,
+    Window,
 };
 
 use crate::ConnectError;
@@ -131,7 +131,8 @@ pub(crate) fn check_welcome(
             })
         }
         Kind::ERROR => {
-            let failure = Failure::decode(payload).map_err(|error| protocol(address, error))?;
+            let failure =
+                wire::decode_failure(payload).map_err(|error| protocol(address, error))?;
             Err(ConnectError::Refused {
                 address: address.to_owned(),
                 code: failure.code,
@@ -187,7 +188,8 @@ pub(crate) async fn accept(host: AcceptOptions<'_>, stream: Stream) -> Option<Ac
         )),
     };
     if let Err((code, message)) = &verdict {
-        Failure::new(*code, message).encode(Correlation::NONE, &mut out);
+        let failure = Failure::new(*code, message);
+        wire::encode_failure(&failure, Correlation::NONE, &mut out);
     }
     writer.load(out);
     let writing = poll_fn(|cx| writer.poll(cx));

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use model::ErrorCode;
+use model::{ErrorCode, Failure};
 use parking_lot::MutexGuard;
-use wire::{Correlation, Credit, Ended, Failure, Flags, Goaway, Header, Kind, Payload};
+use wire::{Correlation, Credit, Ended, Flags, Goaway, Header, Kind, Payload};
 
 use crate::server::{Responder, Violation};
 use crate::state::completions::Completions;
@@ -100,7 +100,7 @@ impl<'a> Intake<'a> {
         match header.kind {
             Kind::RECEIPT => self.answer(header, Ok(payload)),
             Kind::ERROR => {
-                let failure = Failure::decode(payload)?;
+                let failure = wire::decode_failure(payload)?;
                 match header.correlation {
                     Correlation::NONE => {
                         let (code, message) = (failure.code, failure.message);
@@ -145,7 +145,7 @@ impl<'a> Intake<'a> {
             Kind::SUBSCRIBE | Kind::UNSUBSCRIBE | Kind::WRITE => {
                 let message = "this is an RPC server: it has methods, but no agent names";
                 let failure = Failure::new(ErrorCode::Unsupported, message);
-                failure.encode(header.correlation, self.out);
+                wire::encode_failure(&failure, header.correlation, self.out);
             }
             kind if kind.is_skippable() => {}
             kind => {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use client::{Cast, Client, ErrorCode, Server};
-use model::ByteSize;
+use model::{ByteSize, Failure};
 use net::inproc::Listener;
 use tokio::time::Instant;
-use wire::{Bind, Correlation, Credit, Ended, Failure, Flags, Kind, Subscribe, Window};
+use wire::{Bind, Correlation, Credit, Ended, Flags, Kind, Subscribe, Window};
 
 use crate::support::{Bare, WINDOW, bounded, everybody_rests, inproc, listen, name};
 
@@ -239,9 +239,10 @@ async fn a_subscription_that_is_refused_after_a_reconnect_ends_with_the_reason()
         let frame = node.next().await;
         let subscribe = Subscribe::decode(&frame.payload).unwrap();
         assert_eq!(subscribe.name, full_name);
-        let failure = wire::Failure::new(ErrorCode::Denied, "not any more");
+        let failure = Failure::new(ErrorCode::Denied, "not any more");
         let to = frame.header.correlation;
-        node.frame(|out| failure.encode(to, out)).await;
+        node.frame(|out| wire::encode_failure(&failure, to, out))
+            .await;
         assert!(subscription.next().await.is_none());
         assert_eq!(subscription.ended(), Some(ErrorCode::Denied));
     })
@@ -366,7 +367,7 @@ async fn a_client_stops_reconnecting_after_repeated_token_refusals() {
             let mut node = Bare::new(listener.accept().await);
             assert_eq!(node.next().await.header.kind, Kind::HELLO);
             let refusal = Failure::new(ErrorCode::Unauthenticated, "revoked");
-            node.frame(|out| refusal.encode(Correlation::NONE, out))
+            node.frame(|out| wire::encode_failure(&refusal, Correlation::NONE, out))
                 .await;
         }
         assert!(subscription.next().await.is_none());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kafka::ErrorCode;
 use node::access::Principal;
 use node::topics::{Producing, Topics, User};
-use node::{Connection, Counter, Facts, Refusal};
+use node::{Connection, Counter, Facts, Outlet, Refusal};
 
 use super::errors::Failed;
 use super::inbox::Trust;
@@ -112,7 +112,7 @@ impl Client {
             credit_bytes: 0,
         };
         let outlet = self.outlet.clone();
-        let connection = self.door.node.connect(facts, |_| outlet)?;
+        let connection = self.door.node.connect(facts, |_| Outlet::Client(outlet))?;
         // Changing a user disconnects its open connections. This one may have logged in during the
         // change, so check again.
         let users = &self.door.users;

@@ -7,7 +7,6 @@
 //! It does not know the content of records, and decides nothing about offsets, groups or
 //! transactions.
 
-mod answers;
 mod api;
 mod client;
 mod deadline;

@@ -1,14 +1,11 @@
-//! The outlet to one Kafka client.
-//!
-//! A Kafka client subscribes to no name and makes no calls: of everything that the node pushes to
-//! clients, only the end of the connection applies to it.
+//! The output of one Kafka client, and the end of its connection.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use model::Failure;
 use net::{Outbox, Sink};
-use node::{Failure, Outgoing, Outlet, Pushed};
 
 /// The outlet to one Kafka client.
 pub(super) struct KafkaOutlet {
@@ -37,22 +34,10 @@ impl KafkaOutlet {
     }
 }
 
-impl Outlet for KafkaOutlet {
-    fn push(&self, outgoing: Outgoing<'_>) -> Pushed {
-        if let Outgoing::Goaway { .. } = outgoing {
-            self.leaving.store(true, Ordering::Release);
-            self.outbox.wake();
-            return Pushed::Queued;
-        }
-        Pushed::Closed
-    }
-
-    fn flush(&self) {
-        self.outbox.flush();
-    }
-
-    fn queued_size(&self) -> usize {
-        self.outbox.queued_size()
+impl node::Client for KafkaOutlet {
+    fn goaway(&self, _drain_ms: u32, _message: &str) {
+        self.leaving.store(true, Ordering::Release);
+        self.outbox.wake();
     }
 
     fn dismiss(&self, failure: Failure<'_>) {
@@ -63,5 +48,9 @@ impl Outlet for KafkaOutlet {
 
     fn close(&self) {
         self.outbox.close();
+    }
+
+    fn queued_size(&self) -> usize {
+        self.outbox.queued_size()
     }
 }

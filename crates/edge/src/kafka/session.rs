@@ -13,17 +13,18 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use net::Source;
+use node::Counter;
 use node::topics::Count;
-use node::{Counter, Outlet};
 use tokio::time::{Instant, Sleep};
 
-use super::answers::Answers;
 use super::client::Client;
 use super::dispatch::{Fatal, Handled, dispatch};
 use super::inbox::Inbox;
 use super::metrics;
 use super::outlet::KafkaOutlet;
+use super::reply::{Answer, Reply};
 use super::stall::Stall;
+use crate::answer_queue::{AnswerQueue, Bound};
 use crate::reading;
 use crate::together::Wakers;
 
@@ -34,11 +35,23 @@ const READS_PER_POLL: usize = 4;
 /// read from it.
 const UNREAD_SIZE_MAX: usize = 1 << 20;
 
+/// The bound on the waiting answers of a connection, and on the bytes of their requests and of
+/// finished answers. Above it, no more requests are read.
+const BOUND: Bound = Bound {
+    count: 8_192,
+    size: 16 << 20,
+};
+
+/// The size at which a finished answer is counted: it may list all topics.
+const FINISHED_SIZE: usize = 128 << 10;
+
 pub(super) struct Session {
     source: Box<dyn Source>,
     outlet: Arc<KafkaOutlet>,
     inbox: Inbox,
-    answers: Answers,
+    /// Only the oldest is polled, so that its data is read when it can be sent: a connection that
+    /// does not read its answers holds the memory of one.
+    answers: AnswerQueue<Answer>,
     /// A request that delays all later ones, and its size.
     stalled: Option<(Box<dyn Stall>, usize)>,
     client: Client,
@@ -81,7 +94,7 @@ impl Session {
             source,
             outlet,
             inbox: Inbox::default(),
-            answers: Answers::default(),
+            answers: AnswerQueue::new(BOUND),
             stalled: None,
             client,
             silence,
@@ -217,7 +230,7 @@ impl Session {
                 return Ok(());
             };
             match dispatch(&mut self.client, &frame)? {
-                Handled::Answer(answer) => self.answers.push(answer, frame.len()),
+                Handled::Answer(answer) => self.queue(answer, frame.len()),
                 Handled::Stalled(stalled) => {
                     self.stalled = Some((stalled, frame.len()));
                     self.go_on(cx)?;
@@ -239,9 +252,28 @@ impl Session {
         if let Poll::Ready(answer) = stalled.poll(&mut self.client, cx, disk) {
             let size = *size;
             self.stalled = None;
-            self.answers.push(answer?, size);
+            self.queue(answer?, size);
         }
         Ok(())
+    }
+
+    /// Adds the newest answer; its request has `size` bytes.
+    fn queue(&mut self, answer: Answer, size: usize) {
+        let size = match answer {
+            Answer::Now(_) => size + FINISHED_SIZE,
+            Answer::Later(_) | Answer::Never => size,
+        };
+        self.answers.push(answer, size);
+    }
+
+    /// Returns the oldest reply, once it is finished.
+    fn next_reply(&mut self, cx: &mut Context<'_>) -> Option<Reply> {
+        loop {
+            let (_, reply) = self.answers.poll_next(|oldest| oldest.poll(cx))?;
+            if reply.is_some() {
+                return reply;
+            }
+        }
     }
 
     /// Writes finished answers, as far as the client reads them.
@@ -249,15 +281,15 @@ impl Session {
         let was_full = self.is_full();
         let disk = self.wakers.of(cx.waker()).clone();
         loop {
-            if self.outlet.queued_size() > UNREAD_SIZE_MAX {
+            if self.outlet.outbox.queued_size() > UNREAD_SIZE_MAX {
                 self.outlet.outbox.flush();
-                if self.outlet.queued_size() > UNREAD_SIZE_MAX {
+                if self.outlet.outbox.queued_size() > UNREAD_SIZE_MAX {
                     self.wait_until_taken(cx);
                     break;
                 }
             }
             let mut woken = Context::from_waker(&disk);
-            let Poll::Ready(Some(reply)) = self.answers.poll_next(&mut woken) else {
+            let Some(reply) = self.next_reply(&mut woken) else {
                 break;
             };
             let (mut written, mut size) = (Ok(Vec::new()), 0);

@@ -1,18 +1,24 @@
-//! Messages of conversations: APPEND frames to the node, and messages to frames.
+//! Conversations on one connection: APPEND, READ and FOLLOW frames, and the answers.
 
-use model::ErrorCode;
-use node::conversations::{Batch, Message, NewMessage, PartFact};
-use node::{Failure, Ticket, Turn};
+use std::task::Waker;
+
+use node::conversations::{Batch, ConversationRef, MessageRange, NewMessage, PartFact};
+use node::{Range, Ticket, Turn};
 use wire::Append;
 
-use super::dispatch::Fatal;
+use super::answers::{Answer, Answers};
+use super::deferred::{Deferred, conversations};
+use super::errors::ErrorAnswer;
+use super::fatal::Fatal;
 use crate::{facts, metadata};
 
-/// Appends the messages of an APPEND to the conversation of its route.
+/// Appends the messages of an APPEND, all or none.
 pub(super) fn append(
     turn: &mut Turn<'_>,
-    route: u16,
+    answers: &mut Answers,
+    deferred: &mut Deferred,
     tag: Ticket,
+    conversation: &mut ConversationRef,
     append: &Append<'_>,
 ) -> Result<(), Fatal> {
     let mut facts: Vec<PartFact> = Vec::new();
@@ -23,7 +29,7 @@ pub(super) fn append(
         let checked = metadata::check(message.metadata).map_err(|error| error.to_string());
         if let Err(error) = read.and(checked) {
             let message = format!("message {index}: {error}");
-            turn.refuse(tag, Failure::new(ErrorCode::InvalidArgument, &message));
+            answers.fail(tag, ErrorAnswer::invalid(message));
             return Ok(());
         }
         messages.push((message, facts.len()));
@@ -45,22 +51,51 @@ pub(super) fn append(
         expect: append.expected,
         messages: &messages,
     };
-    turn.append_messages(route, tag, batch);
+    let charge = match turn.admit_append(batch.size() as u64) {
+        Ok(charge) => charge,
+        Err(throttled) => {
+            answers.fail(tag, throttled);
+            return Ok(());
+        }
+    };
+    let appended = match deferred.has_conversations() {
+        true => Ok(None),
+        false => turn.append_messages(conversation, batch),
+    };
+    match appended {
+        Ok(Some(pending)) => answers.push(tag, charge, Answer::Messages(pending), batch.size()),
+        Ok(None) => deferred.append(answers, tag, conversation, batch, charge),
+        Err(refusal) => answers.fail(tag, refusal),
+    }
     Ok(())
 }
 
-/// Returns a message as it is encoded, with its sequence number and its time.
-pub(super) fn encoded<'m>(message: &Message<'m>) -> (u64, u64, wire::Message<'m>) {
-    let view = &message.view;
-    let encoded = wire::Message {
-        status: view.status as u8,
-        tokens: view.tokens,
-        is_estimated: view.is_estimated,
-        id: view.id,
-        role: view.role,
-        from: view.from,
-        metadata: view.metadata,
-        parts: view.parts,
-    };
-    (message.seq, message.at_ms, encoded)
+/// Reads durable messages. They are sent at once, or after they were read from the disk or the
+/// archive.
+pub(super) fn read(
+    node: &node::Node,
+    answers: &mut Answers,
+    deferred: &mut Deferred,
+    tag: Ticket,
+    conversation: &ConversationRef,
+    range: Range,
+) {
+    let range = message_range(range);
+    let read = conversations(node)
+        .and_then(|conversations| conversations.read_after_at_once(conversation.name(), range));
+    match read {
+        // The waker of the task is registered when the deferred requests are polled.
+        Ok(Some(page)) => deferred.send_page(answers, tag, page, Waker::noop()),
+        Ok(None) => deferred.read_messages(answers, tag, conversation, range),
+        Err(refusal) => answers.fail(tag, refusal),
+    }
+}
+
+/// Returns the messages of a range of sequence numbers.
+pub(super) fn message_range(range: Range) -> MessageRange {
+    MessageRange {
+        after: range.from.saturating_sub(1),
+        messages_max: range.records_max,
+        bytes_max: range.bytes_max,
+    }
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use model::{ErrorCode, Name};
+use model::{ErrorCode, Failure, Name};
 use net::Stream;
 use node::access::Principal;
-use node::{Counter, Facts, Failure};
+use node::{Counter, Facts, Outlet};
 use wire::{Correlation, FEATURES, Header, Hello, Inbox, Item, Kind, Role, Welcome};
 
-use super::outlet::{NativeOutlet, encode_failure};
+use super::outlet::NativeOutlet;
 use super::quota::Owner;
 use super::session::Session;
 use super::{Door, Origin};
@@ -157,7 +157,7 @@ fn admit(
             software: concat!("telpher ", env!("CARGO_PKG_VERSION")),
         };
         outlet.outbox.push(|out| welcome.encode(out));
-        outlet.clone() as Arc<dyn node::Outlet>
+        Outlet::Inbox(outlet.clone())
     };
     let connection = door
         .node
@@ -182,7 +182,7 @@ fn refuse(door: &Door, outlet: &NativeOutlet, code: ErrorCode, message: String) 
     }
     door.node.counters().count_failure(code);
     outlet.outbox.push(|out| {
-        encode_failure(Failure::new(code, &message), Correlation::NONE, out);
+        wire::encode_failure(&Failure::new(code, &message), Correlation::NONE, out);
     });
     outlet.outbox.flush();
     outlet.outbox.finish();

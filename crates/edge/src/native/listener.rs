@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use model::ErrorCode;
+use model::Failure;
 use net::{SocketBudget, SocketPermit, Stream};
-use node::Failure;
 use tokio::net::{TcpListener, UnixListener};
 use wire::Correlation;
 
-use super::outlet::encode_failure;
 use crate::accept::{Accepting, WhenFull};
 
 /// Serves connections: on one of several runtimes, or on the current one.
@@ -76,7 +75,7 @@ fn refusal() -> Vec<u8> {
     let message = "the node has no file descriptor left for another connection";
     let failure = Failure::new(ErrorCode::Unavailable, message);
     let mut bytes = Vec::new();
-    encode_failure(failure, Correlation::NONE, &mut bytes);
+    wire::encode_failure(&failure, Correlation::NONE, &mut bytes);
     bytes
 }
 

@@ -1,12 +1,23 @@
 //! The native listener: every operation, in frames (`docs/reference/protocol.md`).
 
+mod answers;
+mod appended;
 mod conversation;
+mod deferred;
 mod dispatch;
+mod errors;
+mod extracts;
+mod fatal;
+mod followers;
 mod handshake;
 mod listener;
 mod outlet;
+mod partition;
 mod quota;
+mod requests;
+mod routes;
 mod session;
+mod stream;
 mod topic;
 
 use std::sync::Arc;

@@ -1,19 +1,17 @@
-//! The outlet to one native client: encodes what the node pushes.
+//! The outlet to one native client: encodes what the node pushes on behalf of other clients.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use model::{ErrorCode, Name};
+use model::{ErrorCode, Failure, Name};
 use net::{Outbox, Sink};
-use node::{Counter, Message, Outgoing, Outlet, Pushed, Ticket};
+use node::{Client, Counter, Message, Outgoing, Pushed, Ticket};
 use parking_lot::Mutex;
-use wire::{
-    Appended, AppendedMessages, Bind, Cast, Correlation, Credit, Ended, Extract, Flags, Goaway,
-    Kind, MadeIds, Payload, Receipt, Record, Stored,
-};
+use wire::{Bind, Cast, Correlation, Credit, Ended, Flags, Goaway, Kind, Payload};
 
-use super::conversation;
+/// While a client leaves this many bytes unread, it gets no more items and nothing is read from it.
+const UNREAD_SIZE_MAX: usize = 1 << 20;
 
 /// The outlet to one native client.
 pub(super) struct NativeOutlet {
@@ -85,6 +83,17 @@ impl NativeOutlet {
             node,
             dismissal: OnceLock::new(),
         }
+    }
+
+    /// Returns whether the client leaves so much unread that it gets no more items, and that nothing
+    /// is read from it.
+    pub(super) fn is_unread(&self) -> bool {
+        self.outbox.queued_size() > UNREAD_SIZE_MAX
+    }
+
+    /// Counts an error that is sent to the client.
+    pub(super) fn count_failure(&self, code: ErrorCode) {
+        self.node.counters().count_failure(code);
     }
 
     /// Returns the reason why the node closes the connection, if it does.
@@ -209,7 +218,7 @@ fn with_source<'a>(source: Option<&str>, metadata: &'a [u8]) -> Cow<'a, [u8]> {
     Cow::Owned(extended)
 }
 
-impl Outlet for NativeOutlet {
+impl node::Inbox for NativeOutlet {
     fn push(&self, outgoing: Outgoing<'_>) -> Pushed {
         match outgoing {
             Outgoing::Request {
@@ -265,74 +274,7 @@ impl Outlet for NativeOutlet {
                 encode_message(Kind::REPLY, flags, 0, correlation(tag), None, message, out);
             }),
             Outgoing::Failure { tag, failure } => self.push_answer(|out| {
-                encode_failure(failure, tag.map_or(Correlation::NONE, correlation), out);
-            }),
-            Outgoing::Subscribed { tag, name } => self.push_answer(|out| {
-                wire::encode_subscribed(name.as_str(), correlation(tag), out);
-            }),
-            Outgoing::Copies { tag, copies } => self.push_answer(|out| {
-                wire::encode_copies(copies, correlation(tag), out);
-            }),
-            Outgoing::Stored {
-                tag,
-                offset,
-                is_duplicate,
-            } => self.push_answer(|out| {
-                Stored {
-                    offset,
-                    is_duplicate,
-                }
-                .encode(correlation(tag), out);
-            }),
-            Outgoing::Appended { tag, first, next } => self.push_answer(|out| {
-                Appended { first, next }.encode(correlation(tag), out);
-            }),
-            Outgoing::MessagesAppended {
-                tag,
-                first,
-                next,
-                deduplicated,
-                made,
-            } => {
-                let mut ids = Vec::new();
-                let made = MadeIds::encode(made.iter().map(String::as_str), &mut ids);
-                self.push_answer(|out| {
-                    AppendedMessages {
-                        first,
-                        next,
-                        deduplicated,
-                        made,
-                    }
-                    .encode(correlation(tag), out);
-                })
-            }
-            Outgoing::Messages {
-                tag,
-                more,
-                start,
-                next,
-                messages,
-            } => self.push_answer(|out| {
-                let messages = messages.iter().map(conversation::encoded);
-                let flags = if more { Flags::MORE } else { Flags::NONE };
-                wire::Message::encode_extract(start, next, messages, flags, correlation(tag), out);
-            }),
-            Outgoing::Extract { tag, more, extract } => self.push_answer(|out| {
-                let records = extract.records.iter().map(|record| Record {
-                    offset: record.offset,
-                    time_ms: record.time_ms,
-                    bytes: record.bytes,
-                });
-                let flags = if more { Flags::MORE } else { Flags::NONE };
-                let (start, next) = (extract.start, extract.next);
-                Extract::encode(start, next, records, flags, correlation(tag), out);
-            }),
-            Outgoing::Receipt {
-                tag,
-                delivered,
-                dropped,
-            } => self.push_answer(|out| {
-                Receipt { delivered, dropped }.encode(correlation(tag), out);
+                wire::encode_failure(&failure, correlation(tag), out);
             }),
             Outgoing::Cancel { ticket } => self.push_answer(|out| {
                 wire::encode_cancel(correlation(ticket), out);
@@ -357,28 +299,32 @@ impl Outlet for NativeOutlet {
                 }
                 .encode(out);
             }),
-            Outgoing::Goaway { drain_ms, message } => self.push_answer(|out| {
-                let code = ErrorCode::Unavailable;
-                Goaway {
-                    code,
-                    drain_ms,
-                    address: "",
-                    message,
-                }
-                .encode(out);
-            }),
         }
     }
 
     fn flush(&self) {
         self.outbox.flush();
     }
+}
 
-    fn queued_size(&self) -> usize {
-        self.outbox.queued_size()
+impl Client for NativeOutlet {
+    fn goaway(&self, drain_ms: u32, message: &str) {
+        let pushed = self.push_answer(|out| {
+            let code = ErrorCode::Unavailable;
+            Goaway {
+                code,
+                drain_ms,
+                address: "",
+                message,
+            }
+            .encode(out);
+        });
+        if pushed == Pushed::First {
+            self.outbox.flush();
+        }
     }
 
-    fn dismiss(&self, failure: node::Failure<'_>) {
+    fn dismiss(&self, failure: Failure<'_>) {
         let farewell = Farewell {
             code: failure.code,
             message: failure.message.to_owned(),
@@ -391,22 +337,8 @@ impl Outlet for NativeOutlet {
     fn close(&self) {
         self.outbox.close();
     }
-}
 
-pub(super) fn encode_failure(failure: node::Failure<'_>, at: Correlation, out: &mut Vec<u8>) {
-    let node::Failure {
-        code,
-        sent,
-        retry_after_ms,
-        message,
-        details,
-    } = failure;
-    wire::Failure {
-        code,
-        sent,
-        retry_after_ms,
-        message,
-        details,
+    fn queued_size(&self) -> usize {
+        self.outbox.queued_size()
     }
-    .encode(at, out);
 }

@@ -1,10 +1,10 @@
 //! Quotas on one connection: TAKE, SETTLE and PEEK frames to the node's quotas, and the answers.
 //!
 //! An answer that is known at once is encoded on the thread that decided it, and is sent together
-//! with the other answers of the chunk. Answers that wait for the disk, for a limit or for the
-//! shared store are polled before the connection's task rests ([`Waits`]). A take allocates
-//! nothing: the desk, the costs and the answer are reused. Invariant: *every request is answered
-//! once.*
+//! with the other answers of the chunk. Takes that wait for a limit or for the shared store are
+//! polled before the connection's task rests ([`Waits`]); then, like the others, their answers may
+//! wait for the disk ([`Answers`]). A take allocates nothing: the desk, the costs and the answer are
+//! reused. Invariant: *every request is answered once.*
 
 mod answer;
 mod frame;
@@ -19,10 +19,12 @@ use node::quotas::{
     Begun, Cost, Desk, Durable, HoldId, Parked, Requester, SettleOutcome, Settled, Subject, Take,
     Unit,
 };
-use node::{Failure, Ticket, Turn};
+use node::{Ticket, Turn};
 use wire::{Costs, Settle, TAKES_MAX, Takes};
 
-use super::outlet::{NativeOutlet, correlation};
+use super::answers::{self, Answers};
+use super::errors::ErrorAnswer;
+use super::outlet::correlation;
 use answer::Answer;
 use frame::Frame;
 use waits::{Parking, Waits};
@@ -46,8 +48,6 @@ pub(super) struct Quota {
     costs: Vec<Cost>,
     answer: Answer,
     waits: Waits,
-    /// True if answers are queued that were not flushed.
-    is_unflushed: bool,
 }
 
 impl Quota {
@@ -59,20 +59,19 @@ impl Quota {
             costs: Vec::new(),
             answer: Answer::default(),
             waits: Waits::default(),
-            is_unflushed: false,
         }
     }
 
     /// Decides takes; the answer is sent with the tag.
     pub(super) fn take(
         &mut self,
-        turn: &mut Turn<'_>,
-        outlet: &NativeOutlet,
+        turn: &Turn<'_>,
+        answers: &mut Answers,
         tag: Ticket,
         takes: &Takes<'_>,
     ) {
         if let Err((code, message)) = check(takes) {
-            return turn.refuse(tag, Failure::new(code, message));
+            return answers.fail(tag, ErrorAnswer::new(code, message));
         }
         self.answer.clear();
         let (mut durable, mut later) = (None, Vec::new());
@@ -85,10 +84,10 @@ impl Quota {
             }
         }
         if later.is_empty() {
-            return self.reply(outlet, tag, durable);
+            return self.reply(answers, tag, durable);
         }
         let is_asking = takes.iter().all(|take| take.wait.is_none());
-        self.park(outlet, tag, durable, later, is_asking);
+        self.park(answers, tag, durable, later, is_asking);
     }
 
     /// Decides one take and adds its outcome to the answer, unless the outcome is known later.
@@ -135,39 +134,36 @@ impl Quota {
     /// Answers now if everything is known, or else when it is.
     fn park(
         &mut self,
-        outlet: &NativeOutlet,
+        answers: &mut Answers,
         tag: Ticket,
         durable: Option<Durable>,
         later: Vec<(usize, Parked)>,
         is_asking: bool,
     ) {
         let frame = Frame::new(std::mem::take(&mut self.answer), durable, later);
-        match self.waits.park(tag, frame, is_asking, &mut self.desk) {
+        match self
+            .waits
+            .park(answers, tag, frame, is_asking, &mut self.desk)
+        {
             Parking::Waits => {}
-            Parking::Done(frame) => self.reply_frame(outlet, tag, frame),
+            Parking::Done(frame) => self.reply_frame(answers, tag, frame),
             Parking::Full => {
                 self.answer.clear();
                 let message = "too many waiting takes on this connection (limit 1024)";
                 self.answer.put_refused(ErrorCode::Busy, message);
-                self.reply(outlet, tag, None);
+                self.reply(answers, tag, None);
             }
         }
     }
 
     /// Ends a hold.
-    pub(super) fn settle(
-        &mut self,
-        turn: &mut Turn<'_>,
-        outlet: &NativeOutlet,
-        tag: Ticket,
-        settle: &Settle<'_>,
-    ) {
+    pub(super) fn settle(&mut self, answers: &mut Answers, tag: Ticket, settle: &Settle<'_>) {
         let settled = match settle.costs {
             None => Settled::Cancelled,
             Some(costs) => match read_costs(costs, &mut self.costs) {
                 Ok(()) => Settled::Cost(&self.costs),
                 Err(message) => {
-                    return turn.refuse(tag, Failure::new(ErrorCode::InvalidArgument, &message));
+                    return answers.fail(tag, ErrorAnswer::invalid(message));
                 }
             },
         };
@@ -179,42 +175,33 @@ impl Quota {
         let quotas = self.node.quotas();
         let settling = quotas.settle(&mut self.desk, hold, settled, requester);
         if settling.outcome == SettleOutcome::Denied {
-            return turn.refuse(
-                tag,
-                Failure::new(ErrorCode::Denied, crate::http::FOREIGN_HOLD),
-            );
+            let error = ErrorAnswer::new(ErrorCode::Denied, crate::http::FOREIGN_HOLD);
+            return answers.fail(tag, error);
         }
         if let Some(reason) = settling.failed {
-            let failure = Failure::new(ErrorCode::Unconfirmed, &reason).after_sending();
-            return turn.refuse(tag, failure);
+            let error = ErrorAnswer::new(ErrorCode::Unconfirmed, reason);
+            return answers.fail(tag, error.after_sending());
         }
         self.answer.clear();
         let at = correlation(tag);
         let is_settled = settling.outcome == SettleOutcome::Settled;
         wire::encode_settled(is_settled, at, &mut self.answer.frame);
-        self.send(outlet, tag, settling.durable);
+        self.send(answers, tag, settling.durable);
     }
 
     /// Answers the standing of a subject's limits.
-    pub(super) fn peek(
-        &mut self,
-        turn: &mut Turn<'_>,
-        outlet: &NativeOutlet,
-        tag: Ticket,
-        subject: &str,
-    ) {
+    pub(super) fn peek(&mut self, answers: &mut Answers, tag: Ticket, subject: &str) {
         match Subject::parse(subject) {
             Err(error) => {
-                let message = error.to_string();
-                turn.refuse(tag, Failure::new(ErrorCode::InvalidArgument, &message));
+                answers.fail(tag, ErrorAnswer::invalid(error.to_string()));
             }
             Ok(subject) => {
                 self.answer.clear();
                 match self.node.quotas().peek(&mut self.desk, &subject) {
-                    Some(parked) => self.park(outlet, tag, None, vec![(0, parked)], true),
+                    Some(parked) => self.park(answers, tag, None, vec![(0, parked)], true),
                     None => {
                         self.answer.put_standings(&self.desk);
-                        self.reply(outlet, tag, None);
+                        self.reply(answers, tag, None);
                     }
                 }
             }
@@ -222,59 +209,47 @@ impl Quota {
     }
 
     /// Cancels the waiting request of this tag; returns false if there is none.
-    pub(super) fn cancel(&mut self, turn: &mut Turn<'_>, tag: Ticket) -> bool {
-        let was_parked = self.waits.cancel(tag);
+    pub(super) fn cancel(&mut self, answers: &mut Answers, tag: Ticket) -> bool {
+        let was_parked = self.waits.cancel(answers, tag);
         if was_parked {
-            let message = "cancelled by the caller";
-            turn.refuse(tag, Failure::new(ErrorCode::Cancelled, message));
+            let error = ErrorAnswer::new(ErrorCode::Cancelled, "cancelled by the caller");
+            answers.fail(tag, error);
         }
         was_parked
     }
 
-    /// Sends answers that are finished; the task is woken when there may be more.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, outlet: &NativeOutlet) {
-        while let Some((tag, frame)) = self.waits.poll_parked(cx, &mut self.desk) {
-            self.reply_frame(outlet, tag, frame);
-        }
-        self.waits.poll_durable(cx, |frame| {
-            self.is_unflushed = true;
-            outlet.push_answer(|out| out.extend_from_slice(frame));
-        });
-        self.flush(outlet);
+    /// Returns whether no take waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waits.is_empty()
     }
 
-    /// Returns whether the limit on waiting requests is reached.
-    pub(super) fn is_full(&self) -> bool {
-        self.waits.is_full()
-    }
-
-    /// Sends the answers of a chunk, in one write.
-    pub(super) fn flush(&mut self, outlet: &NativeOutlet) {
-        if std::mem::take(&mut self.is_unflushed) {
-            outlet.outbox.flush();
+    /// Answers takes that are decided; the task is woken when there may be more.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, answers: &mut Answers) {
+        while let Some((tag, frame)) = self.waits.poll(answers, cx, &mut self.desk) {
+            self.reply_frame(answers, tag, frame);
         }
     }
 
-    fn reply(&mut self, outlet: &NativeOutlet, tag: Ticket, durable: Option<Durable>) {
+    fn reply(&mut self, answers: &mut Answers, tag: Ticket, durable: Option<Durable>) {
         self.answer.finish(correlation(tag));
-        self.send(outlet, tag, durable);
+        self.send(answers, tag, durable);
     }
 
-    fn reply_frame(&mut self, outlet: &NativeOutlet, tag: Ticket, mut frame: Frame) {
+    fn reply_frame(&mut self, answers: &mut Answers, tag: Ticket, mut frame: Frame) {
         frame.finish(correlation(tag));
         self.answer = frame.answer;
-        self.send(outlet, tag, frame.durable);
+        self.send(answers, tag, frame.durable);
     }
 
     /// Sends the finished frame, now or when the records that it depends on are durable.
-    fn send(&mut self, outlet: &NativeOutlet, tag: Ticket, durable: Option<Durable>) {
+    fn send(&mut self, answers: &mut Answers, tag: Ticket, durable: Option<Durable>) {
         let frame = &self.answer.frame;
         match durable {
-            Some(durable) => self.waits.push(tag, durable, frame.as_slice().into()),
-            None => {
-                self.is_unflushed = true;
-                outlet.push_answer(|out| out.extend_from_slice(frame));
+            Some(durable) => {
+                let answer = answers::Answer::Frame(frame.as_slice().into());
+                answers.push(tag, Some(durable), answer, frame.len());
             }
+            None => answers.send(|out| out.extend_from_slice(frame)),
         }
     }
 }

@@ -6,25 +6,23 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use model::ErrorCode;
+use model::{ErrorCode, Failure};
 use net::Source;
-use node::{Connection, Counter, Failure, Outlet};
+use node::{Connection, Counter};
 use tokio::time::{Instant, Sleep};
 use wire::{Correlation, Inbox, Item};
 
 use super::Door;
-use super::dispatch::{Fatal, dispatch, refuse_oversize};
-use super::outlet::{Farewell, NativeOutlet, encode_failure};
-use super::quota::{Owner, Quota};
-use super::topic::TopicsOf;
+use super::dispatch::{dispatch, refuse_oversize};
+use super::fatal::Fatal;
+use super::outlet::{Farewell, NativeOutlet};
+use super::quota::Owner;
+use super::requests::Requests;
 use crate::reading;
 use crate::together::Wakers;
 
 /// The number of reads before other connections of the thread get their turn.
 const READS_PER_POLL: usize = 4;
-
-/// While a client leaves this many bytes unread, nothing is read from it.
-const UNREAD_SIZE_MAX: usize = 1 << 20;
 
 /// After a fatal error: how long, and for how many bytes, the client may continue to send before
 /// the connection is cut.
@@ -37,8 +35,7 @@ pub(super) struct Session {
     inbox: Inbox,
     frame_size_max: u32,
     connection: Connection,
-    quota: Quota,
-    topics: TopicsOf,
+    requests: Requests,
     /// The bytes that were read with the HELLO.
     rest: Vec<u8>,
     keepalive: Option<Keepalive>,
@@ -72,14 +69,14 @@ impl Session {
         let inbox = Inbox::new(frame_size_max);
         let keepalive = Keepalive::new(door.options.keepalive, peer_keepalive_ms);
         connection.keep_rounds();
+        let requests = Requests::new(&door.node, outlet.clone(), owner);
         Self {
             source,
             outlet,
             inbox,
             frame_size_max,
             connection,
-            quota: Quota::new(door.node.clone(), owner),
-            topics: TopicsOf::new(door.node.clone()),
+            requests,
             rest,
             keepalive,
             wakers: Wakers::default(),
@@ -128,22 +125,14 @@ impl Session {
     /// Sends the answers whose records are durable, and continues to read if that had to wait for
     /// it.
     fn settle(&mut self, cx: &mut Context<'_>) {
-        let was_full = self.is_full();
-        if self.connection.settle(self.wakers.of(cx.waker())) {
+        let was_full = self.requests.is_full();
+        let disk = self.wakers.of(cx.waker());
+        if self.requests.settle(&mut self.connection, cx, disk) {
             self.wait_until_read(cx);
         }
-        self.quota.poll(cx, &self.outlet);
-        if self.topics.poll(cx, &self.outlet) {
-            self.wait_until_read(cx);
-        }
-        if was_full && !self.is_full() {
+        if was_full && !self.requests.is_full() {
             cx.waker().wake_by_ref();
         }
-    }
-
-    /// Returns whether the limit on waiting requests is reached.
-    fn is_full(&self) -> bool {
-        self.connection.is_full() || self.quota.is_full() || self.topics.is_full()
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
@@ -160,12 +149,12 @@ impl Session {
             }
         }
         for _ in 0..READS_PER_POLL {
-            if self.is_full() {
+            if self.requests.is_full() {
                 // The node does not read here, so the client does not count as silent.
                 return Poll::Pending;
             }
-            if self.outlet.queued_size() > UNREAD_SIZE_MAX {
-                self.outlet.flush();
+            if self.outlet.is_unread() {
+                self.outlet.outbox.flush();
                 return self.wait_for_reader(cx);
             }
             match self.read(cx) {
@@ -213,17 +202,16 @@ impl Session {
         while let Some(item) = frames.next() {
             match item {
                 Item::Frame(header, payload) => {
-                    let (quota, topics) = (&mut self.quota, &mut self.topics);
-                    dispatch(&mut turn, quota, topics, &self.outlet, header, payload)?;
+                    dispatch(&mut turn, &mut self.requests, &self.outlet, header, payload)?;
                 }
                 Item::Oversize { header, fatal } => {
                     let limit = self.frame_size_max;
-                    refuse_oversize(&mut turn, header, limit, fatal)?;
+                    refuse_oversize(&mut turn, &mut self.requests, header, limit, fatal)?;
                 }
             }
         }
         turn.finish();
-        self.quota.flush(&self.outlet);
+        self.requests.flush();
         Ok(())
     }
 
@@ -237,11 +225,11 @@ impl Session {
     /// Sends the error, and continues to read for a moment so that the client can receive it.
     async fn say_goodbye(mut self, code: ErrorCode, message: &str) {
         self.outlet.outbox.push(|out| {
-            encode_failure(Failure::new(code, message), Correlation::NONE, out);
+            wire::encode_failure(&Failure::new(code, message), Correlation::NONE, out);
         });
-        self.outlet.flush();
+        self.outlet.outbox.flush();
         self.outlet.outbox.finish();
-        drop(self.connection);
+        drop((self.connection, self.requests));
         let source = &mut self.source;
         let draining = async {
             let mut drained = 0;
@@ -301,7 +289,7 @@ impl Keepalive {
                     outlet
                         .outbox
                         .push(|out| wire::encode_ping(Correlation::NONE, out));
-                    outlet.flush();
+                    outlet.outbox.flush();
                 }
                 _ => return Poll::Ready(()),
             }

@@ -107,7 +107,9 @@ pub(super) fn enter(
         credit_messages: 0,
         credit_bytes: 0,
     };
-    let connection = door.node.connect(facts, |_| outlet.clone())?;
+    let connection = door
+        .node
+        .connect(facts, |_| node::Outlet::Client(outlet.clone()))?;
     Ok(Entered {
         connection,
         outlet,

@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::task::AtomicWaker;
-use node::{Failure, Outgoing, Outlet, Pushed};
+use model::Failure;
 use parking_lot::Mutex;
 use slim::Link;
 use slim::websocket::Opcode;
@@ -322,20 +322,9 @@ impl Queue {
     }
 }
 
-/// The part of the node's outlet that applies to SLIM clients.
-impl Outlet for SlimOutlet {
-    fn push(&self, outgoing: Outgoing<'_>) -> Pushed {
-        if let Outgoing::Goaway { message, .. } = outgoing {
-            self.end(Status::new(Code::Unavailable, message));
-        }
-        // A SLIM client has no native subscriptions and no calls.
-        Pushed::Closed
-    }
-
-    fn flush(&self) {}
-
-    fn queued_size(&self) -> usize {
-        self.size.load(Ordering::Relaxed)
+impl node::Client for SlimOutlet {
+    fn goaway(&self, _drain_ms: u32, message: &str) {
+        self.end(Status::new(Code::Unavailable, message));
     }
 
     fn dismiss(&self, failure: Failure<'_>) {
@@ -345,5 +334,9 @@ impl Outlet for SlimOutlet {
 
     fn close(&self) {
         self.end(Status::new(Code::Unavailable, "the connection is closed"));
+    }
+
+    fn queued_size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
     }
 }

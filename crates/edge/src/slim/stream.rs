@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream};
-use node::Outlet as _;
+use node::Client as _;
 use slim::{Inbox, Item};
 
 use super::Door;

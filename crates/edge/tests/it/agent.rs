@@ -22,9 +22,9 @@ impl Frame {
             .body
     }
 
-    pub(crate) fn failure(&self) -> wire::Failure<'_> {
+    pub(crate) fn failure(&self) -> model::Failure<'_> {
         assert_eq!(self.header.kind, Kind::ERROR, "{self:?}");
-        wire::Failure::decode(&self.payload).unwrap()
+        wire::decode_failure(&self.payload).unwrap()
     }
 }
 

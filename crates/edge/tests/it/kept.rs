@@ -169,9 +169,11 @@ pub(crate) async fn acknowledge(agent: &mut Agent, to: Correlation) {
 }
 
 pub(crate) async fn refuse(agent: &mut Agent, to: Correlation, retry_after_ms: u32) {
-    let failure = wire::Failure {
+    let failure = model::Failure {
         retry_after_ms,
-        ..wire::Failure::new(model::ErrorCode::HandlerError, "not now")
+        ..model::Failure::new(model::ErrorCode::HandlerError, "not now")
     };
-    agent.frame(|out| failure.encode(to, out)).await;
+    agent
+        .frame(|out| wire::encode_failure(&failure, to, out))
+        .await;
 }

@@ -7,7 +7,6 @@ use journal::Ticket;
 use model::{ErrorCode, Name};
 
 use super::known::{Missing, Records};
-use super::pending::Undurable;
 use super::slot::{Room, Slot};
 use super::write::{Accompanying, AppendedMessage, Ending, Scratch, Writer, with_scratch};
 use super::{Conversations, Details, Pending, Refusal, check_name};
@@ -70,11 +69,6 @@ impl Appended {
     /// Returns the generated ids of the messages that came without one, in order.
     pub fn made_ids(&self) -> &[String] {
         &self.made
-    }
-
-    /// Like [`Appended::made_ids`], by value.
-    pub(super) fn into_made_ids(self) -> Vec<String> {
-        self.made
     }
 }
 
@@ -171,11 +165,21 @@ impl Conversations<'_> {
     fn pending(&self, batch: &Batch<'_>, appended: Undurable<Appended>) -> Pending<Appended> {
         let counters = &self.inner.counters;
         appended.count(batch, |counter, count| counters.add_to(counter, count));
-        Pending::new(&self.store.journal, appended.tickets, appended.outcome)
+        appended.into_pending(self.store)
     }
 }
 
+/// An outcome, and the tickets that must be durable before it is sent.
+pub(super) struct Undurable<T> {
+    tickets: [Option<Ticket>; 2],
+    outcome: Result<T, Refusal>,
+}
+
 impl Undurable<Appended> {
+    pub(super) fn into_pending(self, store: &Store) -> Pending<Appended> {
+        Pending::new(&store.journal, self.tickets, self.outcome)
+    }
+
     /// Adds the outcome of a batch to the counters.
     pub(super) fn count(&self, batch: &Batch<'_>, mut add: impl FnMut(Counter, u64)) {
         if let Ok(appended) = &self.outcome {

@@ -82,16 +82,6 @@ impl PageRead {
         }
     }
 
-    /// Returns the page with other messages.
-    pub(super) fn with(self, records: Vec<Record>) -> Self {
-        Self { records, ..self }
-    }
-
-    /// Returns the number of the first message.
-    pub(super) fn first_seq(&self) -> u64 {
-        self.first_seq
-    }
-
     /// Returns the number of the last message of the page.
     pub fn last_seq(&self) -> Option<u64> {
         let count = self.records.len() as u64;

@@ -3,6 +3,10 @@
 use journal::ReadError;
 use model::ErrorCode;
 
+use crate::durable::Unconfirmed;
+use crate::ports::offload::Overloaded;
+use crate::store::StorageError;
+
 /// A refusal: nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -73,14 +77,33 @@ impl Refusal {
         })
     }
 
-    pub(crate) fn unconfirmed() -> Self {
-        Self::new(ErrorCode::Unconfirmed, crate::store::UNCONFIRMED)
+    /// The node has no storage.
+    pub fn no_storage() -> Self {
+        Self::new(ErrorCode::Unsupported, "this node keeps nothing")
     }
 }
 
 impl From<(ErrorCode, String)> for Refusal {
     fn from((code, message): (ErrorCode, String)) -> Self {
         Self::new(code, message)
+    }
+}
+
+impl From<Unconfirmed> for Refusal {
+    fn from(unconfirmed: Unconfirmed) -> Self {
+        Self::new(ErrorCode::Unconfirmed, unconfirmed.to_string())
+    }
+}
+
+impl From<Overloaded> for Refusal {
+    fn from(overloaded: Overloaded) -> Self {
+        Self::new(ErrorCode::Busy, overloaded.to_string())
+    }
+}
+
+impl From<StorageError> for Refusal {
+    fn from(error: StorageError) -> Self {
+        Self::new(error.code(), error.to_string())
     }
 }
 

@@ -159,7 +159,7 @@ fn message<'a>(id: &'a str, parts: &'a str) -> NewMessage<'a> {
 
 /// Returns the outcome, if it is ready.
 fn done<T>(pending: &mut Pending<T>) -> Option<Result<T, Refusal>> {
-    match pending.poll_durable(Waker::noop()) {
+    match pending.poll_answer(Waker::noop()) {
         Poll::Ready(outcome) => Some(outcome),
         Poll::Pending => None,
     }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use conversations::record::MessageView;
@@ -14,13 +14,11 @@ use conversations::resume::Position;
 use journal::{Follow, Following, Health, ReadLimit, Record, ShardId, Status, StreamId};
 use model::{ErrorCode, Name};
 
-use super::cold::elsewhere;
 use super::feed::taken;
 use super::read::Place;
 use super::slot::{Room, Slot};
 use super::view::check_alive;
-use super::{Conversations, Refusal};
-use crate::later::Later;
+use super::{Conversations, Pending, Refusal};
 use crate::node::Inner;
 use crate::ports::archive::Reading;
 use crate::store::{DIRECTORY, Location, Reach, Store};
@@ -109,7 +107,7 @@ pub struct Watch {
     /// messages.
     reading: Option<(Reading, Refusal)>,
     /// A read from the disk in progress.
-    loading: Option<Loading>,
+    loading: Option<Pending<Vec<Record>>>,
 }
 
 /// An open draft that the watcher has seen, whether or not chunks of it were returned.
@@ -132,8 +130,6 @@ struct Closing {
     head: u64,
     last: Option<Bytes>,
 }
-
-type Loading = Arc<Later<Result<Vec<Record>, Refusal>>>;
 
 impl Conversations<'_> {
     /// Watches a conversation from the message after `after` on.
@@ -287,22 +283,19 @@ impl Watch {
             {
                 Some(read) => return Poll::Ready(self.take(store, read)),
                 None => {
-                    let read = move |it: Conversations<'_>| it.store.messages(place, seq, AHEAD);
-                    self.loading = Some(elsewhere(&self.inner, |read| read, read));
+                    self.loading = Some(self.inner.pending_offloaded(move |inner| {
+                        let store = inner.store.as_ref().ok_or_else(Refusal::no_storage)?;
+                        store.messages(place, seq, AHEAD)
+                    }));
                 }
             }
         }
-        match self
-            .loading
-            .as_ref()
-            .and_then(|loading| loading.take(waker))
-        {
-            Some(read) => {
-                self.loading = None;
-                Poll::Ready(self.take(store, read))
-            }
-            None => Poll::Pending,
-        }
+        let Some(loading) = &mut self.loading else {
+            return Poll::Pending;
+        };
+        let read = ready!(loading.poll_answer(waker));
+        self.loading = None;
+        Poll::Ready(self.take(store, read))
     }
 
     fn take(&mut self, store: &Store, read: Result<Vec<Record>, Refusal>) -> Result<(), Refusal> {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub use caller::Caller;
 pub use disk::{Disk, DiskError, Lock, LockError, RealDisk};
 pub use names::Names;
-pub use outlet::{Delivery, Extract, Failure, Message, Outgoing, Outlet, Pushed, StoredRecord};
+pub use outlet::{Client, Delivery, Inbox, Message, Outgoing, Outlet, Pushed};
 pub use owner::{Foreign, check_owner};
 
 /// Time.

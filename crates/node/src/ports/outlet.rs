@@ -1,11 +1,9 @@
-//! The port to a client: all output that a listener must be able to send.
+//! The ports to a client: the output of other clients, and the end of the connection.
 
 use std::sync::Arc;
 
-use model::{ErrorCode, Name};
+use model::{ErrorCode, Failure, Name};
 use routing::Ticket;
-
-use crate::conversations;
 
 /// The parts of a message; the node reads only the deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,63 +34,8 @@ pub struct Delivery {
     pub written_ms: u64,
 }
 
-/// A record of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StoredRecord<'a> {
-    /// The offset.
-    pub offset: u64,
-    /// The time of the append, in milliseconds since 1970-01-01 UTC.
-    pub time_ms: u64,
-    /// Opaque bytes.
-    pub bytes: &'a [u8],
-}
-
-/// A range of records of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extract<'a> {
-    /// The oldest retained offset.
-    pub start: u64,
-    /// The offset after the newest durable record.
-    pub next: u64,
-    /// The records, in order.
-    pub records: &'a [StoredRecord<'a>],
-}
-
-/// The failure of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure<'a> {
-    /// The error code.
-    pub code: ErrorCode,
-    /// True if a responder was sent the request.
-    pub sent: bool,
-    /// Milliseconds after which a retry is useful; 0 if unknown.
-    pub retry_after_ms: u32,
-    /// The text for users.
-    pub message: &'a str,
-    /// Details for programs, from a handler.
-    pub details: &'a [u8],
-}
-
-impl<'a> Failure<'a> {
-    /// Returns a failure before a responder was sent the request.
-    pub const fn new(code: ErrorCode, message: &'a str) -> Self {
-        Self {
-            code,
-            sent: false,
-            retry_after_ms: 0,
-            message,
-            details: &[],
-        }
-    }
-
-    /// Returns the failure for a request that a responder was sent.
-    pub const fn after_sending(self) -> Self {
-        Self { sent: true, ..self }
-    }
-}
-
-/// All output to a client. A *tag* is the client's number for its request; a *ticket* is the node's
-/// number for a request to the client.
+/// Output that the node pushes to a client, mostly on behalf of another client. A *tag* is the
+/// client's number for its request; a *ticket* is the node's number for a request to the client.
 #[derive(Clone, Copy, Debug)]
 pub enum Outgoing<'a> {
     /// A call for one of the client's subscriptions.
@@ -145,88 +88,12 @@ pub enum Outgoing<'a> {
         /// The message.
         message: Message<'a>,
     },
-    /// The failure of a request.
+    /// The failure of a call, after it was handed on.
     Failure {
-        /// The tag; `None` if the whole connection failed.
-        tag: Option<Ticket>,
+        /// The caller's tag.
+        tag: Ticket,
         /// The failure.
         failure: Failure<'a>,
-    },
-    /// A subscription, or its end, was accepted.
-    Subscribed {
-        /// The tag.
-        tag: Ticket,
-        /// The full name.
-        name: &'a Name,
-    },
-    /// A write to memory was accepted.
-    Copies {
-        /// The tag.
-        tag: Ticket,
-        /// Number of subscribers it was enqueued for.
-        copies: u32,
-    },
-    /// A write is on disk.
-    Stored {
-        /// The tag.
-        tag: Ticket,
-        /// The offset in the mailbox.
-        offset: u64,
-        /// True if the write was a retry of a stored one.
-        is_duplicate: bool,
-    },
-    /// Records are on disk.
-    Appended {
-        /// The tag.
-        tag: Ticket,
-        /// The offset of the first record.
-        first: u64,
-        /// The offset after the last record.
-        next: u64,
-    },
-    /// Messages are in their conversation.
-    MessagesAppended {
-        /// The tag.
-        tag: Ticket,
-        /// The smallest sequence number of the messages.
-        first: u64,
-        /// The largest sequence number plus one.
-        next: u64,
-        /// Number of messages that were already in the conversation.
-        deduplicated: u32,
-        /// The ids generated for messages without one, in order.
-        made: &'a [String],
-    },
-    /// Messages of a conversation.
-    Messages {
-        /// The tag.
-        tag: Ticket,
-        /// True if more follows.
-        more: bool,
-        /// The oldest retained message.
-        start: u64,
-        /// The newest message plus one.
-        next: u64,
-        /// The messages, in order.
-        messages: &'a [conversations::Message<'a>],
-    },
-    /// Records of a stream.
-    Extract {
-        /// The tag.
-        tag: Ticket,
-        /// True if more follows.
-        more: bool,
-        /// The records.
-        extract: Extract<'a>,
-    },
-    /// The receipt of a one-way message.
-    Receipt {
-        /// The tag.
-        tag: Ticket,
-        /// Number of copies enqueued.
-        delivered: u32,
-        /// Number of copies dropped at full subscribers.
-        dropped: u32,
     },
     /// The caller cancelled a call.
     Cancel {
@@ -261,13 +128,6 @@ pub enum Outgoing<'a> {
         /// The reason.
         code: ErrorCode,
     },
-    /// The node will close the connection.
-    Goaway {
-        /// Milliseconds until then.
-        drain_ms: u32,
-        /// The text for users.
-        message: &'a str,
-    },
 }
 
 /// The result of a push.
@@ -284,20 +144,61 @@ pub enum Pushed {
     Closed,
 }
 
-/// The output queue of a client, implemented by a listener. Callable from any thread.
-pub trait Outlet: Send + Sync {
-    /// Queues output, in the order of the calls.
-    fn push(&self, outgoing: Outgoing<'_>) -> Pushed;
-
-    /// Writes queued output to the network, without waiting.
-    fn flush(&self);
-
-    /// Returns the number of queued bytes.
-    fn queued_size(&self) -> usize;
+/// The port for the end of a connection, implemented by every listener. Callable from any thread.
+pub trait Client: Send + Sync {
+    /// Tells the client that the node will close the connection after `drain_ms` milliseconds.
+    fn goaway(&self, drain_ms: u32, message: &str);
 
     /// Sends the client the failure and closes the connection.
     fn dismiss(&self, failure: Failure<'_>);
 
     /// Closes the connection.
     fn close(&self);
+
+    /// Returns the number of bytes that wait for the client to read.
+    fn queued_size(&self) -> usize;
+}
+
+/// The port to a client that takes part in messaging: its output queue. Callable from any thread.
+pub trait Inbox: Client {
+    /// Queues output, in the order of the calls.
+    fn push(&self, outgoing: Outgoing<'_>) -> Pushed;
+
+    /// Writes queued output to the network, without waiting.
+    fn flush(&self);
+}
+
+/// The port to a client.
+#[derive(Clone)]
+pub enum Outlet {
+    /// A client that takes part in messaging.
+    Inbox(Arc<dyn Inbox>),
+    /// A client that only its own listener answers.
+    Client(Arc<dyn Client>),
+}
+
+impl Outlet {
+    pub(crate) fn client(&self) -> &dyn Client {
+        match self {
+            Self::Inbox(inbox) => &**inbox,
+            Self::Client(client) => &**client,
+        }
+    }
+
+    pub(crate) fn push(&self, outgoing: Outgoing<'_>) -> Pushed {
+        match self {
+            Self::Inbox(inbox) => inbox.push(outgoing),
+            Self::Client(_) => Pushed::Closed,
+        }
+    }
+
+    pub(crate) fn flush(&self) {
+        if let Self::Inbox(inbox) = self {
+            inbox.flush();
+        }
+    }
+
+    pub(crate) fn queued_size(&self) -> usize {
+        self.client().queued_size()
+    }
 }

@@ -25,14 +25,15 @@ use crate::access::Principal;
 use crate::connection::Connection;
 use crate::durable::Durable;
 use crate::node::Inner;
-use crate::ports::Failure;
+use crate::route::Route;
 use crate::turn::Turn;
 
 /// The units that listeners count.
 pub(super) const COUNTED: [Unit; 3] = [Unit::SENDS, Unit::REQUESTS_IN_FLIGHT, Unit::APPENDED_BYTES];
 
 /// A refusal because the client is over a limit or halted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
 pub struct Throttled {
     code: ErrorCode,
     retry_after_ms: u32,
@@ -56,14 +57,6 @@ impl Throttled {
     pub fn message(&self) -> &str {
         &self.message
     }
-
-    /// Returns the failure that is sent to the client.
-    pub(crate) fn as_failure(&self) -> Failure<'_> {
-        Failure {
-            retry_after_ms: self.retry_after_ms,
-            ..Failure::new(self.code, &self.message)
-        }
-    }
 }
 
 /// The halt that stops a client.
@@ -76,16 +69,7 @@ pub struct HaltNotice {
     pub reason: String,
 }
 
-pub(crate) use call::HeldCall;
-
-/// The time at which a charged operation may be answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// Immediately.
-    AtOnce,
-    /// When the charge is durable: with the next answer that waits.
-    OnDisk,
-}
+pub use call::HeldCall;
 
 /// A call in flight, counted until this is dropped.
 pub(crate) struct InFlight {
@@ -119,65 +103,59 @@ impl Charged {
 }
 
 impl Turn<'_> {
-    /// Checks whether the client may perform an operation with these costs, and charges it. Without
-    /// a limit on any of them, this costs one atomic read.
-    pub(crate) fn admit(&mut self, costs: &[Cost]) -> Result<Told, Throttled> {
+    /// Checks whether the client may perform an operation with these costs, and charges it. Returns
+    /// what must be on disk before the operation is answered. Without a limit on any of the costs,
+    /// this costs one atomic read.
+    fn admit(&mut self, costs: &[Cost]) -> Result<Option<Durable>, Throttled> {
         let is_counted =
             self.inner.quotas.is_at_doors() && costs.iter().any(|(_, count)| *count > 0);
         if !is_counted {
-            return Ok(Told::AtOnce);
+            return Ok(None);
         }
         // Locks of `sync` limits come before the table's lock.
         self.table = None;
         let Charged { principal, desk } = &self.peer.charged;
         let quotas = Quotas { inner: self.inner };
-        let durable = quotas.admit_at_door(&mut desk.lock(), principal, costs)?;
-        Ok(self.rest_on(durable))
+        quotas.admit_at_door(&mut desk.lock(), principal, costs)
+    }
+
+    /// Checks whether the client may append bytes to a stream, a conversation or a topic, and charges
+    /// them. Returns what must be on disk before the append is acknowledged.
+    pub fn admit_append(&mut self, bytes: u64) -> Result<Option<Durable>, Throttled> {
+        self.admit(&[(Unit::APPENDED_BYTES, bytes)])
     }
 
     /// Checks whether the client may send a message on a route. A message to the node itself costs
     /// nothing and is never refused: views and administration must work for a client that is over
     /// its limit.
-    pub(crate) fn admit_send(&mut self, route: u16) -> Result<Told, Throttled> {
-        match self.inner.quotas.is_at_doors() && !self.is_to_node(route) {
+    pub(crate) fn admit_send(&mut self, route: &Route) -> Result<Option<Durable>, Throttled> {
+        match self.inner.quotas.is_at_doors() && !route.is_to_node() {
             true => self.admit(&[(Unit::SENDS, 1)]),
-            false => Ok(Told::AtOnce),
+            false => Ok(None),
         }
     }
 
     /// Like [`Turn::admit_send`], for a call, which is counted as in flight until it ends.
     pub(crate) fn admit_call(
         &mut self,
-        route: u16,
-    ) -> Result<(Option<Arc<InFlight>>, Told), Throttled> {
-        if !self.inner.quotas.is_at_doors() || self.is_to_node(route) {
-            return Ok((None, Told::AtOnce));
+        route: &Route,
+    ) -> Result<(Option<Arc<InFlight>>, Option<Durable>), Throttled> {
+        if !self.inner.quotas.is_at_doors() || route.is_to_node() {
+            return Ok((None, None));
         }
         self.table = None;
         let costs = [(Unit::SENDS, 1), (Unit::REQUESTS_IN_FLIGHT, 1)];
         let quotas = Quotas { inner: self.inner };
         let Charged { principal, desk } = &self.peer.charged;
         let mut desk = desk.lock();
-        let durable = quotas.admit_at_door(&mut desk, principal, &costs)?;
+        let charge = quotas.admit_at_door(&mut desk, principal, &costs)?;
         let hold = charged(&desk, principal.subject());
         drop(desk);
         let in_flight = (!hold.charges.is_empty()).then(|| {
             let node = Arc::downgrade(self.inner);
             Arc::new(InFlight { node, hold })
         });
-        Ok((in_flight, self.rest_on(durable)))
-    }
-
-    /// Makes later answers wait for this durability too.
-    fn rest_on(&mut self, durable: Option<Durable>) -> Told {
-        let block = durable.and_then(|durable| durable.tickets()[0]);
-        match block {
-            None => Told::AtOnce,
-            Some(block) => {
-                self.local.answers.rest_on(block);
-                Told::OnDisk
-            }
-        }
+        Ok((in_flight, charge))
     }
 }
 

@@ -11,13 +11,15 @@ use model::ErrorCode;
 use parking_lot::{MappedMutexGuard, MutexGuard};
 
 use super::Store;
+use super::error::{StorageError, WriteError};
 use super::mailbox::{Slot, Stage, State};
 use super::restore::{LoadError, Reach};
-use super::write::{Deferred, Refusal, WriteOutcome};
+use super::write::{Deferred, PendingWrite};
 use crate::counters::Counter;
 use crate::later::Later;
 use crate::node::Inner;
 use crate::peer::Peer;
+use crate::pending::Pending;
 use crate::ports::offload::Overloaded;
 
 /// Maximum number of queued writes per mailbox.
@@ -101,7 +103,7 @@ impl Store {
         inner: &Arc<Inner>,
         base: &str,
         bytes: Vec<u8>,
-    ) -> Result<Arc<Later<WriteOutcome>>, Refusal> {
+    ) -> Result<Arc<Later<PendingWrite>>, WriteError> {
         let later = Arc::new(Later::default());
         loop {
             let slot = self.slot(base);
@@ -158,17 +160,13 @@ impl Store {
     }
 
     /// Reads a mailbox in the loading stage on this thread, and executes its queued writes.
-    fn finish_loading(
-        &self,
-        inner: &Arc<Inner>,
-        slot: &Arc<Slot>,
-    ) -> Result<(), (ErrorCode, String)> {
+    fn finish_loading(&self, inner: &Arc<Inner>, slot: &Arc<Slot>) -> Result<(), StorageError> {
         let state = match self.read_back(inner, &slot.name, Reach::Disk) {
             Ok(Some(state)) => state,
             Ok(None) => unreachable!("a read from disk always completes"),
             Err(error) => {
-                let error: (ErrorCode, String) = error.into();
-                self.fail_loading(slot, Stage::Gone, || error.clone().into());
+                let error = StorageError::from(error);
+                self.fail_loading(slot, Stage::Gone, || error.clone());
                 self.forget(slot);
                 return Err(error);
             }
@@ -193,12 +191,12 @@ impl Store {
     }
 
     /// Ends a failed load: all queued writes fail with the reason.
-    fn fail_loading(&self, slot: &Arc<Slot>, next: Stage, why: impl Fn() -> Refusal) {
+    fn fail_loading(&self, slot: &Arc<Slot>, next: Stage, why: impl Fn() -> StorageError) {
         let before = std::mem::replace(&mut *slot.stage.lock(), next);
         slot.loaded.notify_all();
         if let Stage::Loading(deferred) = before {
             for Deferred { later, .. } in deferred {
-                later.put(Err(why()));
+                later.put(Pending::known(Err(why().into())));
             }
         }
     }
@@ -206,7 +204,7 @@ impl Store {
     /// Completes work on a mailbox, which is no longer locked.
     pub(super) fn finish(&self, inner: &Arc<Inner>, slot: &Arc<Slot>, dirty: Vec<Arc<Peer>>) {
         for peer in dirty {
-            peer.outlet.flush();
+            peer.flush();
         }
         self.fetch(inner, slot);
     }

@@ -1,18 +1,17 @@
 //! Raw streams: appends and reads.
 
-use journal::{AppendError, ReadError, ReadLimit, StreamId};
-use model::{ErrorCode, Name};
-use quota::Unit;
-use routing::Ticket;
+use std::sync::Arc;
 
-use super::answers::{Answer, Waiting};
+use journal::{AppendError, ReadError, ReadLimit, StreamId};
+use model::Name;
+
+use super::Store;
 use super::directory::{Kind, Location};
+use super::error::{StorageError, StreamError};
 use super::restore::Reach;
-use super::{Store, refusal, unreadable};
-use crate::connection::{Local, Route};
 use crate::counters::Counter;
-use crate::ports::offload::Overloaded;
-use crate::ports::{Extract, Failure, Outgoing, StoredRecord};
+use crate::node::{Inner, Node};
+use crate::pending::Pending;
 use crate::turn::{SYSTEM_ORG, Turn};
 
 /// Maximum size of one answer, in bytes; readers get the rest with later requests.
@@ -44,154 +43,156 @@ impl Range {
     }
 }
 
-/// The refusal of a stream request, with the number in its details.
-pub(crate) struct Refusal {
-    pub(crate) code: ErrorCode,
-    pub(crate) message: String,
-    pub(super) details: Option<u64>,
-    pub(super) retry_after_ms: u32,
+/// A stream that a client uses. It need not exist.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    name: Name,
+    /// The stream's location, once it was looked up for an append; it never changes.
+    location: Option<Location>,
 }
 
-impl From<Overloaded> for Refusal {
-    fn from(overloaded: Overloaded) -> Self {
-        Self {
-            retry_after_ms: Overloaded::RETRY_MS,
-            ..(ErrorCode::Busy, overloaded.to_string()).into()
-        }
+/// Records that were appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppendedRecords {
+    /// The offset of the first record.
+    pub first: u64,
+    /// The offset after the last record.
+    pub next: u64,
+}
+
+/// A record of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredRecord<'a> {
+    /// The offset.
+    pub offset: u64,
+    /// The time of the append, in milliseconds since 1970-01-01 UTC.
+    pub time_ms: u64,
+    /// Opaque bytes.
+    pub bytes: &'a [u8],
+}
+
+/// The result of a read.
+#[derive(Clone, Debug)]
+pub struct StreamExtract(journal::Read);
+
+impl Stream {
+    /// Returns the stream with that name, or the reason why the name is not valid for a stream.
+    pub fn new(name: Name) -> Result<Self, String> {
+        check_stream_name(&name)?;
+        Ok(Self {
+            name,
+            location: None,
+        })
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &Name {
+        &self.name
     }
 }
 
-impl From<(ErrorCode, String)> for Refusal {
-    fn from((code, message): (ErrorCode, String)) -> Self {
-        Self {
-            code,
-            message,
-            details: None,
-            retry_after_ms: 0,
-        }
+impl StreamExtract {
+    /// Returns the oldest retained offset.
+    pub fn start(&self) -> u64 {
+        self.0.start
+    }
+
+    /// Returns the offset after the newest durable record.
+    pub fn next(&self) -> u64 {
+        self.0.next_durable
+    }
+
+    /// Returns the records, in order.
+    pub fn records(&self) -> impl ExactSizeIterator<Item = StoredRecord<'_>> {
+        self.0.records.iter().map(|record| StoredRecord {
+            offset: record.offset,
+            time_ms: record.time_ms,
+            bytes: &record.payload,
+        })
+    }
+
+    /// Returns the offset of the last record, if there is any.
+    pub(super) fn last_offset(&self) -> Option<u64> {
+        self.0.records.last().map(|record| record.offset)
     }
 }
 
-impl<'a> Turn<'a> {
-    /// Appends records to a stream, all or none. They are acknowledged once they are on disk.
+impl Turn<'_> {
+    /// Appends records to a stream, all or none. The outcome is known once they are on disk.
     pub fn append<'r>(
         &mut self,
-        route: u16,
-        tag: Ticket,
+        stream: &mut Stream,
         expected: Option<u64>,
         records: impl Iterator<Item = &'r [u8]> + Clone,
-    ) {
-        let size = records.clone().map(<[u8]>::len).sum::<usize>();
-        if let Err(throttled) = self.admit(&[(Unit::APPENDED_BYTES, size as u64)]) {
-            return self.fail(tag, throttled.as_failure());
-        }
-        match self.try_append(route, tag, expected, records) {
-            Ok(waiting) => self.local.answers.push(waiting, size as u64),
-            Err(refusal) => self.refuse_stream(tag, &refusal),
-        }
-    }
-
-    fn try_append<'r>(
-        &mut self,
-        route: u16,
-        tag: Ticket,
-        expected: Option<u64>,
-        records: impl Iterator<Item = &'r [u8]> + Clone,
-    ) -> Result<Waiting, Refusal> {
+    ) -> Result<Pending<AppendedRecords, StreamError>, StreamError> {
         let now_ms = self.unix_ms();
-        let store = self.store()?;
-        let Local { routes, round, .. } = &mut *self.local;
-        let (name, known) = match routes.get_mut(usize::from(route).wrapping_sub(1)) {
-            Some(Route::Stream { name, location }) => (&*name, location),
-            other => return Err(no_stream(other.as_deref(), route).into()),
-        };
+        let inner = self.inner;
+        let store = inner.store.as_ref().ok_or(StreamError::NoStorage)?;
         let size = Size::of(records.clone());
-        let Some(location) = store.target(name, known, expected, size, now_ms)? else {
-            return Ok(Waiting {
-                tag,
-                tickets: [None, None],
-                answer: Answer::Conflict { next: 0 },
-                slot: None,
-            });
+        let Some(location) = store.target(stream, expected, size, now_ms)? else {
+            return Ok(Pending::known(Err(StreamError::Conflict { next: 0 })));
         };
-        let round = round.get_or_insert_with(|| store.journal.round());
+        let round = self
+            .local
+            .round
+            .get_or_insert_with(|| store.journal.round());
         let guard = round.lock(location.shard, now_ms);
-        let (answer, ticket) = store.append(guard, location.stream, expected, records, size)?;
-        let tickets = [store.creation(location.stream), ticket];
+        let (outcome, ticket) = store.append(guard, location.stream, expected, records, size)?;
         self.local.tally.add(Counter::Appends, size.count as u64);
         self.local.tally.add(Counter::Bytes, size.bytes as u64);
-        Ok(Waiting {
-            tag,
-            tickets,
-            answer,
-            slot: None,
-        })
-    }
-
-    /// Reads durable records of a stream. The answer is sent at once, or after a read from disk.
-    pub fn read(&mut self, route: u16, tag: Ticket, range: Range) {
-        if self.is_conversation(route) {
-            return self.read_messages(route, tag, range);
-        }
-        let read = self.stream(route).and_then(|(store, name)| {
-            let location = store.readable(name);
-            Ok((location, store.read(Reach::Memory, location, range)?))
-        });
-        match read {
-            Ok((_, Some(read))) => self.answer(read.outgoing(tag, false).as_outgoing()),
-            Ok((location, None)) => self.local.reads.push(tag, location, range),
-            Err(refusal) => self.refuse_stream(tag, &refusal),
-        }
-    }
-
-    /// Returns the storage.
-    fn store(&self) -> Result<&'a Store, (ErrorCode, String)> {
-        let store = self.inner.store.as_ref();
-        store.ok_or_else(|| {
-            (
-                ErrorCode::Unsupported,
-                "this node has no storage".to_owned(),
-            )
-        })
-    }
-
-    /// Returns the storage and the stream that a route is bound to.
-    pub(super) fn stream(&self, route: u16) -> Result<(&Store, &Name), Refusal> {
-        let store = self.store()?;
-        match self.local.routes.get(usize::from(route).wrapping_sub(1)) {
-            Some(Route::Stream { name, .. }) => Ok((store, name)),
-            other => Err(no_stream(other, route).into()),
-        }
-    }
-
-    pub(super) fn refuse_stream(&mut self, tag: Ticket, refusal: &Refusal) {
-        let details = refusal.details.map(u64::to_le_bytes);
-        let failure = Failure {
-            details: details.as_ref().map_or(&[], |details| details),
-            retry_after_ms: refusal.retry_after_ms,
-            ..Failure::new(refusal.code, &refusal.message)
-        };
-        self.fail(tag, failure);
+        let tickets = [store.creation(location.stream), ticket];
+        Ok(Pending::new(&store.journal, tickets, outcome))
     }
 }
 
-/// Returns the error for a route that is not bound to a stream.
-fn no_stream(found: Option<&Route>, route: u16) -> (ErrorCode, String) {
-    let message = match found {
-        Some(Route::Invalid { reason }) => reason.clone(),
-        Some(
-            Route::Bound { .. }
-            | Route::Stream { .. }
-            | Route::Conversation { .. }
-            | Route::Topic(_),
-        ) => "bind the route with cast `stream`".to_owned(),
-        None => format!("route {route} is not bound"),
-    };
-    (ErrorCode::InvalidArgument, message)
+impl Node {
+    /// Reads durable records of a stream from memory; `None` if they have to be read from the disk.
+    pub fn read_stream_at_once(
+        &self,
+        stream: &Stream,
+        range: Range,
+    ) -> Result<Option<StreamExtract>, StreamError> {
+        let store = self.inner.store.as_ref().ok_or(StreamError::NoStorage)?;
+        store.read(Reach::Memory, store.readable(&stream.name), range)
+    }
+
+    /// Reads durable records of a stream on a thread that may wait for the disk.
+    pub fn read_stream(
+        &self,
+        stream: &Stream,
+        range: Range,
+    ) -> Pending<StreamExtract, StreamError> {
+        self.inner.read_stream(stream.name.clone(), range)
+    }
+}
+
+impl Inner {
+    /// Reads a stream on a thread that may wait for the disk.
+    pub(super) fn read_stream(
+        self: &Arc<Self>,
+        name: Name,
+        range: Range,
+    ) -> Pending<StreamExtract, StreamError> {
+        self.pending_offloaded(move |inner| {
+            let store = inner.store.as_ref().ok_or(StreamError::NoStorage)?;
+            let read = store.read(Reach::Disk, store.readable(&name), range)?;
+            Ok(read.unwrap_or_else(StreamExtract::empty))
+        })
+    }
+}
+
+impl StreamExtract {
+    fn empty() -> Self {
+        Self(journal::Read {
+            records: Vec::new(),
+            start: 0,
+            next_durable: 0,
+        })
+    }
 }
 
 /// Checks whether a name is valid for a stream.
-pub(crate) fn check_stream_name(name: &Name) -> Result<(), String> {
+fn check_stream_name(name: &Name) -> Result<(), String> {
     if name.org() == SYSTEM_ORG {
         return Err(format!(
             "names of `{SYSTEM_ORG}/` belong to the node itself"
@@ -219,33 +220,37 @@ impl Size {
     }
 }
 
+type StreamAppend = (
+    Result<AppendedRecords, StreamError>,
+    Option<journal::Ticket>,
+);
+
 impl Store {
     /// Returns the stream to append to, creating it if necessary; `None` if it does not exist but
     /// the append expects it to.
     fn target(
         &self,
-        name: &Name,
-        known: &mut Option<Location>,
+        stream: &mut Stream,
         expected: Option<u64>,
         size: Size,
         now_ms: u64,
-    ) -> Result<Option<Location>, Refusal> {
+    ) -> Result<Option<Location>, StreamError> {
         if size.count == 0 {
-            let message = "the append has no records".to_owned();
-            return Err((ErrorCode::InvalidArgument, message).into());
+            return Err(StreamError::NoRecords);
         }
-        if known.is_none() {
+        let name = stream.name.base();
+        if stream.location.is_none() {
             // No stream is created for an append that would fail.
-            *known = match expected {
-                Some(1..) => self.find(Kind::Raw, name.base()),
+            stream.location = match expected {
+                Some(1..) => self.find(Kind::Raw, name),
                 _ => {
-                    self.check_names(Kind::Raw, name.base())?;
-                    let found = self.find_or_create(Kind::Raw, name.base(), now_ms);
-                    Some(found.map_err(|error| refusal(&self.journal, error))?)
+                    self.check_names(Kind::Raw, name)?;
+                    let found = self.find_or_create(Kind::Raw, name, now_ms);
+                    Some(found.map_err(|error| StorageError::of_append(&self.journal, error))?)
                 }
             };
         }
-        Ok(*known)
+        Ok(stream.location)
     }
 
     fn append<'r>(
@@ -255,8 +260,8 @@ impl Store {
         mut expected: Option<u64>,
         records: impl Iterator<Item = &'r [u8]>,
         size: Size,
-    ) -> Result<(Answer, Option<journal::Ticket>), Refusal> {
-        let refused = |error| Refusal::from(refusal(&self.journal, error));
+    ) -> Result<StreamAppend, StreamError> {
+        let refused = |error| StorageError::of_append(&self.journal, error);
         if size.count > 1 {
             guard.reserve(size.bytes, size.count).map_err(refused)?;
         }
@@ -269,17 +274,17 @@ impl Store {
                     last = Some(appended);
                 }
                 Err(AppendError::Conflict { next, ticket }) => {
-                    return Ok((Answer::Conflict { next }, Some(ticket)));
+                    return Ok((Err(StreamError::Conflict { next }), Some(ticket)));
                 }
-                Err(error) => return Err(refused(error)),
+                Err(error) => return Err(refused(error).into()),
             }
         }
         let next = last.map_or(0, |last| last.offset + 1);
-        let answer = Answer::Appended {
+        let appended = AppendedRecords {
             first: first.unwrap_or(next),
             next,
         };
-        Ok((answer, last.map(|last| last.ticket)))
+        Ok((Ok(appended), last.map(|last| last.ticket)))
     }
 
     /// Returns the stream with that name, once its creation is durable.
@@ -294,66 +299,14 @@ impl Store {
         reach: Reach,
         location: Option<Location>,
         range: Range,
-    ) -> Result<Option<Read>, Refusal> {
+    ) -> Result<Option<StreamExtract>, StreamError> {
         let Some(location) = location else {
-            return Ok(Some(Read(journal::Read {
-                records: Vec::new(),
-                start: 0,
-                next_durable: 0,
-            })));
+            return Ok(Some(StreamExtract::empty()));
         };
         match self.read_within(reach, location, range.from, range.limit()) {
-            Ok(read) => Ok(read.map(Read)),
-            Err(ReadError::Trimmed { start }) => Err(Refusal {
-                code: ErrorCode::InvalidArgument,
-                message: format!("records before offset {start} are no longer stored"),
-                details: Some(start),
-                retry_after_ms: 0,
-            }),
-            Err(error) => Err(unreadable(&error).into()),
-        }
-    }
-}
-
-/// The result of a read.
-pub(super) struct Read(pub(super) journal::Read);
-
-/// The result of a read as output to the client.
-pub(super) struct OutgoingExtract<'a> {
-    tag: Ticket,
-    more: bool,
-    start: u64,
-    next: u64,
-    records: Vec<StoredRecord<'a>>,
-}
-
-impl Read {
-    pub(super) fn outgoing(&self, tag: Ticket, more: bool) -> OutgoingExtract<'_> {
-        let records = self.0.records.iter().map(|record| StoredRecord {
-            offset: record.offset,
-            time_ms: record.time_ms,
-            bytes: &record.payload,
-        });
-        OutgoingExtract {
-            tag,
-            more,
-            start: self.0.start,
-            next: self.0.next_durable,
-            records: records.collect(),
-        }
-    }
-}
-
-impl OutgoingExtract<'_> {
-    pub(super) fn as_outgoing(&self) -> Outgoing<'_> {
-        Outgoing::Extract {
-            tag: self.tag,
-            more: self.more,
-            extract: Extract {
-                start: self.start,
-                next: self.next,
-                records: &self.records,
-            },
+            Ok(read) => Ok(read.map(StreamExtract)),
+            Err(ReadError::Trimmed { start }) => Err(StreamError::Trimmed { start }),
+            Err(error) => Err(error.into()),
         }
     }
 }

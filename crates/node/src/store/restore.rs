@@ -5,9 +5,9 @@ use ::mailbox::{Limits, Mailbox, Span, Written};
 use journal::{Journal, Read, ReadError, ReadLimit};
 use model::{ErrorCode, Name};
 
+use super::Store;
 use super::directory::{Kind, Location};
 use super::mailbox::{Fetched, Instance, Methods, Progress, State};
-use super::{Store, unreadable};
 use crate::node::Inner;
 
 /// Size of one read of a mailbox's stream.
@@ -52,10 +52,7 @@ pub(super) enum LoadError {
 
 impl From<LoadError> for (ErrorCode, String) {
     fn from(error: LoadError) -> Self {
-        match error {
-            LoadError::Read(error) => unreadable(&error),
-            LoadError::Malformed(error) => (ErrorCode::Internal, error.to_string()),
-        }
+        (ErrorCode::Internal, error.to_string())
     }
 }
 

@@ -130,9 +130,10 @@ impl Store {
         let ticket = trimmed.map_err(|error| super::refusal(&self.journal, error))?;
         match self.journal.wait(ticket) {
             Status::Durable => Ok(()),
-            Status::Pending | Status::Failed => {
-                Err((ErrorCode::Unconfirmed, super::UNCONFIRMED.to_owned()))
-            }
+            Status::Pending | Status::Failed => Err((
+                ErrorCode::Unconfirmed,
+                crate::durable::Unconfirmed.to_string(),
+            )),
         }
     }
 

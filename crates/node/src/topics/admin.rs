@@ -8,10 +8,10 @@ use journal::{AppendError, Ticket};
 use super::error::{AdminError, Storage};
 use super::events::ReadOnly;
 use super::partition::Slot;
-use super::pending::Pending;
 use super::state::{State, Topic, Writing, stream_name};
 use super::{TopicRef, Topics};
 use crate::durable::Durable;
+use crate::pending::Pending;
 use crate::store::{Kind, Location};
 
 /// A request to create a topic.

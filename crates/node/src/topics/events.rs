@@ -21,7 +21,6 @@ use recordbatch::{Builder, NO_TIMESTAMP, Template};
 use super::error::{FetchError, Storage, UnknownPartition};
 use super::fetch::{Ask, Fetched};
 use super::offsets::{Located, PartitionView};
-use super::pending::Pending;
 use super::state::Topic;
 use super::{TopicRef, Topics};
 use crate::Node;
@@ -29,6 +28,7 @@ use crate::conversations::feed::{
     Batch as FeedBatch, BatchLimit as FeedLimit, Partition as FeedPartition,
     Partitions as FeedPartitions, Reach as Extent, Row,
 };
+use crate::pending::Pending;
 use crate::store::Reach;
 
 /// Only durable events are shown, so no event can be replaced after a crash and one epoch is

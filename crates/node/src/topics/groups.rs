@@ -20,11 +20,11 @@ use journal::{Health, Journal, ShardId, Ticket};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::error::{GroupError, Storage};
-use super::pending::Pending;
 use super::state::{OpenError, State};
 use super::{Options, Topics};
 use crate::durable::Durable;
 use crate::later::Later;
+use crate::pending::Pending;
 use crate::store::{Kind, Location, Store};
 
 /// The offset that a group has committed for one partition.

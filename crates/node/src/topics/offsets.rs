@@ -15,10 +15,10 @@ use super::error::{FetchError, Storage, UnknownPartition};
 use super::events::ReadOnly;
 use super::keys::UNPACKED_SIZE_MAX;
 use super::partition::{Live, Slot};
-use super::pending::Pending;
 use super::reader::{Next, Standing, Stored, Walked};
 use super::state::Topic;
 use crate::durable::Durable;
+use crate::pending::Pending;
 use crate::store::Reach;
 
 /// The result of an offset query.

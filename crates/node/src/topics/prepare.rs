@@ -14,8 +14,8 @@ use super::Topics;
 use super::error::{ProduceError, Storage};
 use super::keys::{UNPACKED_SIZE_MAX, check_payload};
 use super::partition::Rules;
-use super::pending::Pending;
 use super::state::Topic;
+use crate::pending::Pending;
 
 /// A batch as its topic stores it.
 #[derive(Clone, Debug)]

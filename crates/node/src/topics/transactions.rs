@@ -20,10 +20,10 @@ use recordbatch::MarkerKind;
 use super::coordinating::{Coordinating, Stage};
 use super::error::{ProduceError, Storage, TransactionError, UnknownPartition};
 use super::partition::Slot;
-use super::pending::Pending;
 use super::state::Topic;
 use super::{Denied, TopicRef, Topics};
 use crate::durable::Unconfirmed;
+use crate::pending::Pending;
 
 /// A request for a producer id (InitProducerId).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,10 +9,10 @@ use model::ErrorCode;
 
 use super::Topics;
 use super::error::{Storage, UserChangeError};
-use super::pending::Pending;
 use super::state::OpenError;
 use crate::Node;
 use crate::counters::Counter;
+use crate::pending::Pending;
 use crate::store::{Kind, Location, Store};
 
 /// The users and their stream.

@@ -75,7 +75,7 @@ fn message<'a>(id: &'a str, from: &'a str) -> NewMessage<'a> {
 }
 
 fn done<T>(mut pending: Pending<T>) -> Result<T, Refusal> {
-    match pending.poll_durable(Waker::noop()) {
+    match pending.poll_answer(Waker::noop()) {
         Poll::Ready(outcome) => outcome,
         Poll::Pending => panic!("it is not durable"),
     }

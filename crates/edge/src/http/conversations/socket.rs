@@ -9,7 +9,6 @@ mod command;
 mod reply;
 mod watches;
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -32,12 +31,17 @@ use self::command::Outcome;
 use self::watches::Watches;
 use super::append::{AROUND, unconfirmed};
 use super::place::of;
+use crate::answer_queue::{AnswerQueue, Bound};
 use crate::http::Shared;
 use crate::http::problem::Problem;
 use crate::http::quotas::Client;
 
-/// Most appends of a connection that wait for the disk. Above it, the node stops reading.
-const APPENDS_MAX: usize = 1024;
+/// The bound on the appends of a connection that wait for the disk. Above it, the node stops
+/// reading. Their messages are in the journal's buffers, so their sizes do not count.
+const BOUND: Bound = Bound {
+    count: 1024,
+    size: usize::MAX,
+};
 
 /// Most steps before other tasks get a turn.
 const TURN: usize = 256;
@@ -111,7 +115,7 @@ impl Waiting {
         {
             return Poll::Ready(Err(unconfirmed(error)));
         }
-        let outcome = self.pending.poll_durable(cx.waker());
+        let outcome = self.pending.poll_answer(cx.waker());
         outcome.map_err(Problem::from)
     }
 }
@@ -129,7 +133,7 @@ struct Socket {
     shared: Shared,
     client: Client,
     stream: WebSocket,
-    appends: VecDeque<Waiting>,
+    appends: AnswerQueue<Waiting>,
     elsewhere: Option<DeferredCommand>,
     watches: Watches,
     ping: Pin<Box<Sleep>>,
@@ -164,7 +168,7 @@ impl Socket {
             shared,
             client,
             stream,
-            appends: VecDeque::new(),
+            appends: AnswerQueue::new(BOUND),
             elsewhere: None,
             watches: Watches::default(),
             ping: Box::pin(tokio::time::sleep(PING_INTERVAL)),
@@ -214,13 +218,7 @@ impl Socket {
 
     /// Acknowledges the oldest append if it is due.
     fn acknowledge(&mut self, cx: &Context<'_>) -> Result<bool, ConnectionEnd> {
-        let Some(oldest) = self.appends.front_mut() else {
-            return Ok(false);
-        };
-        let Poll::Ready(outcome) = oldest.poll(cx) else {
-            return Ok(false);
-        };
-        let Some(waiting) = self.appends.pop_front() else {
+        let Some((waiting, outcome)) = self.appends.poll_next(|oldest| oldest.poll(cx)) else {
             return Ok(false);
         };
         match outcome {
@@ -250,7 +248,7 @@ impl Socket {
             self.elsewhere = None;
             return match fetched {
                 Ok(Some(Outcome::Append(waiting))) => {
-                    self.appends.push_back(Waiting { charged, ..waiting });
+                    self.appends.push(Waiting { charged, ..waiting }, 0);
                     Ok(true)
                 }
                 Ok(Some(outcome)) => self.told(outcome, &command),
@@ -261,7 +259,7 @@ impl Socket {
         if self.is_stopping || self.stop.as_mut().poll(cx).is_ready() {
             return self.stop();
         }
-        if self.appends.len() >= APPENDS_MAX {
+        if self.appends.is_full() {
             return Ok(false);
         }
         match Pin::new(&mut self.stream).poll_next(cx) {
@@ -302,7 +300,7 @@ impl Socket {
 
     fn told(&mut self, outcome: Outcome, json: &Bytes) -> Result<bool, ConnectionEnd> {
         match outcome {
-            Outcome::Append(waiting) => self.appends.push_back(waiting),
+            Outcome::Append(waiting) => self.appends.push(waiting, 0),
             Outcome::Elsewhere { charged } => {
                 let (shared, command) = (self.shared.clone(), json.clone());
                 self.elsewhere = Some(DeferredCommand {

@@ -1,44 +1,27 @@
-//! Waiting answers of one connection: for the disk, for the shared store, or for credit.
+//! Waiting takes of one connection: for the shared store of quotas, or for credit.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 
-use model::ErrorCode;
-use node::quotas::{Desk, Durable, Unconfirmed};
-use node::{Bell, Failure, Ticket};
+use node::quotas::Desk;
+use node::{Bell, Ticket};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::frame::Frame;
-use crate::native::outlet::{correlation, encode_failure};
+use crate::native::answers::Answers;
 
-/// The limits on answers that wait for the disk, and on their bytes; above either nothing is read.
-const WAITING_MAX: usize = 8_192;
-const WAITING_SIZE_MAX: usize = 8 << 20;
 /// The largest number of takes that wait for credit.
 const PARKED_MAX: usize = 1_024;
 
-/// The waiting answers of one connection.
+/// The waiting takes of one connection.
 #[derive(Default)]
 pub(super) struct Waits {
-    /// Answers that wait for the disk, in the order of the requests.
-    durable: VecDeque<Waiting>,
-    durable_size: usize,
     /// Takes that wait for credit or for a store, in no order: the queues belong to the node.
     parked: Vec<ParkedTake>,
-    /// The number of takes that a store is asked about.
-    asked: usize,
     bell: Arc<Bell>,
     timer: Option<Pin<Box<Sleep>>>,
-}
-
-/// An answer that waits for the disk.
-struct Waiting {
-    tag: Ticket,
-    durable: Durable,
-    frame: Box<[u8]>,
 }
 
 /// An answer that waits for credit, or for the store of the limits.
@@ -83,47 +66,15 @@ impl Wake for Woken {
 }
 
 impl Waits {
-    /// Returns whether the limit on waiting answers is reached.
-    pub(super) fn is_full(&self) -> bool {
-        let is_asking = self.asked >= WAITING_MAX;
-        is_asking || self.durable.len() >= WAITING_MAX || self.durable_size >= WAITING_SIZE_MAX
+    pub(super) fn is_empty(&self) -> bool {
+        self.parked.is_empty()
     }
 
-    /// Stores an answer until the record that it depends on is durable.
-    pub(super) fn push(&mut self, tag: Ticket, durable: Durable, frame: Box<[u8]>) {
-        self.durable_size += frame.len();
-        self.durable.push_back(Waiting {
-            tag,
-            durable,
-            frame,
-        });
-    }
-
-    /// Sends the answers whose records are durable, in order; the task is woken for the oldest of
-    /// the others.
-    pub(super) fn poll_durable(&mut self, cx: &Context<'_>, mut send: impl FnMut(&[u8])) {
-        while let Some(oldest) = self.durable.front() {
-            let Poll::Ready(known) = oldest.durable.poll_durable(cx.waker()) else {
-                return;
-            };
-            match known {
-                Ok(()) => send(&oldest.frame),
-                Err(Unconfirmed) => {
-                    let message = Unconfirmed.to_string();
-                    let failure = Failure::new(ErrorCode::Unconfirmed, &message).after_sending();
-                    let mut frame = Vec::new();
-                    encode_failure(failure, correlation(oldest.tag), &mut frame);
-                    send(&frame);
-                }
-            }
-            self.durable_size -= oldest.frame.len();
-            self.durable.pop_front();
-        }
-    }
-
-    /// Polls takes for the first time.
+    /// Polls takes for the first time. Those that wait for a store count towards the bound on the
+    /// connection's answers.
     pub(super) fn park(
         &mut self,
+        answers: &mut Answers,
         tag: Ticket,
         mut frame: Frame,
         is_asking: bool,
@@ -137,7 +88,9 @@ impl Waits {
             return Parking::Full;
         }
         let again = Instant::now() + pause;
-        self.asked += if is_asking { frame.gap_count() } else { 0 };
+        if is_asking {
+            (0..frame.gap_count()).for_each(|_| answers.begin_work(0));
+        }
         self.parked.push(ParkedTake {
             tag,
             frame,
@@ -152,8 +105,9 @@ impl Waits {
 
     /// Returns takes that have waited and are decided now. The task is woken for the others only
     /// after this has returned `None`.
-    pub(super) fn poll_parked(
+    pub(super) fn poll(
         &mut self,
+        answers: &mut Answers,
         cx: &mut Context<'_>,
         desk: &mut Desk,
     ) -> Option<(Ticket, Frame)> {
@@ -168,7 +122,7 @@ impl Waits {
             if !self.bell.has_rung() && !is_time {
                 return None;
             }
-            if let Some(decided) = self.look(desk) {
+            if let Some(decided) = self.look(answers, desk) {
                 // There may be others.
                 self.bell.note();
                 return Some(decided);
@@ -179,7 +133,7 @@ impl Waits {
     }
 
     /// Polls the answers that were woken or are due, until one is decided.
-    fn look(&mut self, desk: &mut Desk) -> Option<(Ticket, Frame)> {
+    fn look(&mut self, answers: &mut Answers, desk: &mut Desk) -> Option<(Ticket, Frame)> {
         let now = Instant::now();
         for index in 0..self.parked.len() {
             let place = &mut self.parked[index];
@@ -190,7 +144,7 @@ impl Waits {
             let before = place.frame.gap_count();
             let pause = place.frame.poll(desk, &Waker::from(place.woken.clone()));
             if place.is_asking {
-                self.asked -= before - place.frame.gap_count();
+                (place.frame.gap_count()..before).for_each(|_| answers.end_work(0));
             }
             match pause {
                 Some(pause) => place.again = now + pause,
@@ -204,11 +158,11 @@ impl Waits {
     }
 
     /// Cancels the takes of this tag; returns false if there are none.
-    pub(super) fn cancel(&mut self, tag: Ticket) -> bool {
+    pub(super) fn cancel(&mut self, answers: &mut Answers, tag: Ticket) -> bool {
         let found = self.parked.iter().position(|place| place.tag == tag);
         let cancelled = found.map(|index| self.parked.swap_remove(index));
         if let Some(place) = cancelled.as_ref().filter(|place| place.is_asking) {
-            self.asked -= place.frame.gap_count();
+            (0..place.frame.gap_count()).for_each(|_| answers.end_work(0));
         }
         cancelled.is_some()
     }

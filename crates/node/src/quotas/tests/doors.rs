@@ -1,5 +1,3 @@
-use model::ErrorCode;
-
 use super::*;
 
 fn sends(capacity: u64) -> Written {
@@ -14,10 +12,9 @@ fn a_sender_over_its_limit_is_throttled_and_goes_on_when_there_is_credit() {
     let world = world(&[sends(5)]);
     let subscriber = world.subscriber("x/y/z", 100);
     let mut sender = world.sender("x/y/z");
-    sender.send(8);
+    assert_eq!(sender.send(8), 3);
     let received = || std::iter::from_fn(|| subscriber.next()).count();
     assert_eq!(received(), 5);
-    assert_eq!(world.node.counters().failures(ErrorCode::Throttled), 3);
     world.pass_ms(200);
     sender.send(8);
     assert_eq!(received(), 2);
@@ -45,25 +42,21 @@ fn calls_are_counted_until_they_end() {
     let world = world(&[slots]);
     let responder = world.subscriber("x/y/z", 100);
     let mut caller = world.client(1);
-    assert!(
-        caller
-            .connection
-            .turn()
-            .bind(1, "x/y/z", crate::Cast::Any, "")
-    );
+    let name = model::Name::parse("x/y/z").unwrap();
+    let route = caller.connection.turn().bind(1, name, crate::Cast::Any, "");
     let tag = |slot| crate::Ticket {
         slot,
         generation: 1,
     };
     let mut call = |slot| {
         let mut turn = caller.connection.turn();
-        assert!(turn.claim(tag(slot)));
-        turn.request(1, tag(slot), false, crate::Message::default());
+        turn.request(&route, tag(slot), false, crate::Message::default())
     };
-    (0..2).for_each(&mut call);
-    let throttled = || world.node.counters().failures(ErrorCode::Throttled);
+    assert!(call(0).is_ok());
+    let refused = call(1).err().unwrap();
+    assert!(matches!(refused, crate::RequestError::Throttled(_)));
     let anonymous = || left(&world.node, "default/default/anonymous");
-    assert_eq!((throttled(), anonymous()), (1, vec![0]));
+    assert_eq!(anonymous(), [0]);
     // The responder disconnects, which ends its calls.
     drop(responder);
     assert_eq!(anonymous(), [1]);

@@ -5,21 +5,19 @@ use journal::disk::SimulatedDisk;
 
 use super::*;
 use crate::testing::{World, storage_on};
-use crate::{Parts, Ticket};
+use crate::{Parts, Stream};
 
 const NAME: &str = "acme/demo/log";
 const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 
 fn append(world: &World, line: &mut Line) {
-    let tag = Ticket {
-        slot: 0,
-        generation: 1,
-    };
     let mut client = world.client(1);
     let mut turn = client.connection.turn();
-    assert!(turn.bind_stream(1, NAME));
-    turn.append(1, tag, None, [&b"record"[..]].into_iter());
+    let mut stream = Stream::new(Name::parse(NAME).unwrap()).unwrap();
+    let records = [&b"record"[..]].into_iter();
+    let appended = turn.append(&mut stream, None, records).unwrap();
+    drop(appended);
     turn.finish();
     line.step();
 }

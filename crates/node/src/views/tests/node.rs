@@ -119,7 +119,7 @@ impl Node {
     fn done<T>(&mut self, pending: Result<Pending<T>, Refusal>) -> Result<T, Refusal> {
         let mut pending = pending?;
         self.line.step();
-        match pending.poll_durable(Waker::noop()) {
+        match pending.poll_answer(Waker::noop()) {
             Poll::Ready(outcome) => outcome,
             Poll::Pending => panic!("it is not told"),
         }
@@ -409,7 +409,7 @@ fn what_is_over_is_gone_at_once_and_erased_by_the_way() {
     for name in ["a/b/met", "a/b/left"] {
         let got = conversations.get(&named(name)).map(|mut pending| {
             line.step();
-            pending.poll_durable(Waker::noop())
+            pending.poll_answer(Waker::noop())
         });
         assert!(matches!(got, Ok(Poll::Ready(Err(ref it))) if it.code == ErrorCode::Gone));
     }

@@ -1,0 +1,159 @@
+//! The routes of a connection, by number.
+
+use std::sync::Arc;
+
+use model::Name;
+use node::conversations::ConversationRef;
+use node::topics::check_name;
+use node::{Route, Stream, Turn};
+use wire::{Bind, Cast};
+
+use super::errors::ErrorAnswer;
+
+/// The routes that a client bound. Route numbers are dense from 1.
+pub(super) struct Routes {
+    node: node::Node,
+    /// The index is the route number minus one.
+    bound: Vec<BoundRoute>,
+}
+
+/// The target of a route.
+enum BoundRoute {
+    /// A name to send messages and calls to.
+    Name(Route),
+    Stream(Stream),
+    Conversation(ConversationRef),
+    Topic(TopicRoute),
+    /// The name was invalid; requests on the route fail with this reason.
+    Invalid {
+        reason: String,
+    },
+}
+
+/// A route to a topic, or to one of its partitions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TopicRoute {
+    /// The name of the topic.
+    pub(super) topic: Arc<str>,
+    /// The partition, if the route leads to one.
+    pub(super) partition: Option<u32>,
+}
+
+/// A route whose records are appended, read and followed.
+pub(super) enum RecordRoute<'a> {
+    Stream(&'a mut Stream),
+    Conversation(&'a mut ConversationRef),
+    Topic(&'a TopicRoute),
+}
+
+impl Routes {
+    pub(super) fn new(node: node::Node) -> Self {
+        Self {
+            node,
+            bound: Vec::new(),
+        }
+    }
+
+    /// Binds a route. Returns false if the number skips others, which violates the protocol.
+    #[must_use]
+    pub(super) fn bind(&mut self, turn: &mut Turn<'_>, bind: &Bind<'_>) -> bool {
+        let index = usize::from(bind.route).wrapping_sub(1);
+        if index > self.bound.len() {
+            return false;
+        }
+        let target = target(turn, bind).unwrap_or_else(|reason| BoundRoute::Invalid { reason });
+        match self.bound.get_mut(index) {
+            None => self.bound.push(target),
+            Some(slot) => {
+                if let BoundRoute::Name(route) = std::mem::replace(slot, target) {
+                    turn.release(route);
+                }
+            }
+        }
+        true
+    }
+
+    fn get(&self, number: u16) -> Option<&BoundRoute> {
+        self.bound.get(usize::from(number).wrapping_sub(1))
+    }
+
+    /// Returns the route to a name.
+    pub(super) fn name(&self, number: u16) -> Result<&Route, ErrorAnswer> {
+        let (kind, target) = match self.get(number) {
+            Some(BoundRoute::Name(route)) => return Ok(route),
+            Some(BoundRoute::Stream(stream)) => ("stream", stream.name().to_string()),
+            Some(BoundRoute::Conversation(it)) => ("conversation", it.name().to_string()),
+            Some(BoundRoute::Topic(route)) => ("topic", route.topic.to_string()),
+            Some(BoundRoute::Invalid { reason }) => return Err(ErrorAnswer::invalid(reason)),
+            None => return Err(not_bound(number)),
+        };
+        let message = format!("the route is bound to a {kind}, `{target}`");
+        Err(ErrorAnswer::invalid(message))
+    }
+
+    /// Returns the route to a stream, a conversation or a topic.
+    pub(super) fn records(&mut self, number: u16) -> Result<RecordRoute<'_>, ErrorAnswer> {
+        match self.bound.get_mut(usize::from(number).wrapping_sub(1)) {
+            Some(BoundRoute::Stream(stream)) => Ok(RecordRoute::Stream(stream)),
+            Some(BoundRoute::Conversation(it)) => Ok(RecordRoute::Conversation(it)),
+            Some(BoundRoute::Topic(topic)) => Ok(RecordRoute::Topic(topic)),
+            Some(BoundRoute::Invalid { reason }) => Err(ErrorAnswer::invalid(reason.as_str())),
+            Some(BoundRoute::Name(_)) => {
+                Err(ErrorAnswer::invalid("bind the route with cast `stream`"))
+            }
+            None => Err(not_bound(number)),
+        }
+    }
+}
+
+impl Drop for Routes {
+    fn drop(&mut self) {
+        let names = self.bound.drain(..).filter_map(|bound| match bound {
+            BoundRoute::Name(route) => Some(route),
+            _ => None,
+        });
+        self.node.release_routes(names);
+    }
+}
+
+fn not_bound(number: u16) -> ErrorAnswer {
+    ErrorAnswer::invalid(format!("route {number} is not bound"))
+}
+
+/// Returns the target of a BIND, or the reason why its name is invalid.
+fn target(turn: &mut Turn<'_>, bind: &Bind<'_>) -> Result<BoundRoute, String> {
+    let parsed = || Name::parse(bind.name).map_err(|error| error.to_string());
+    let cast = match bind.cast {
+        Cast::Any => node::Cast::Any,
+        Cast::All => node::Cast::All,
+        Cast::Stream => return Ok(BoundRoute::Stream(Stream::new(parsed()?)?)),
+        Cast::Conversation => {
+            return Ok(BoundRoute::Conversation(ConversationRef::new(parsed()?)));
+        }
+        Cast::Topic => return TopicRoute::parse(bind.name).map(BoundRoute::Topic),
+    };
+    let route = turn.bind(bind.route, parsed()?, cast, bind.method);
+    Ok(BoundRoute::Name(route))
+}
+
+impl TopicRoute {
+    /// Parses the name of a topic (`orders`) or of a partition (`orders/2`).
+    fn parse(name: &str) -> Result<Self, String> {
+        let (topic, partition) = match name.split_once('/') {
+            None => (name, None),
+            Some((topic, partition)) => match partition.parse() {
+                Ok(partition) => (topic, Some(partition)),
+                Err(_) => {
+                    return Err(format!(
+                        "`{name}`: the partition must be a number, as in `{topic}/0`"
+                    ));
+                }
+            },
+        };
+        check_name(topic).map_err(|error| error.to_string())?;
+        Ok(Self {
+            topic: topic.into(),
+            partition,
+        })
+    }
+}

@@ -1,0 +1,193 @@
+//! Outcomes that are known later: when records are on disk, or when another thread or another client
+//! has acted.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use journal::{Journal, Ticket};
+
+use crate::durable::{Durable, Unconfirmed};
+use crate::later::Later;
+use crate::node::{Inner, Node};
+use crate::ports::offload::Overloaded;
+
+/// Computes an outcome in steps; called again after its waker was woken.
+type Steps<T, E> = Box<dyn FnMut(&Waker) -> Poll<Result<T, E>> + Send>;
+
+/// A pending outcome: a future or, for answers that are sent in order, polled at the front of a queue
+/// ([`Pending::poll_answer`]). Dropping it does not undo the request.
+#[must_use = "the request is executed in any case, but nobody reports its outcome"]
+pub struct Pending<T, E = Unconfirmed>(State<T, E>);
+
+enum State<T, E> {
+    /// The outcome, to be reported when its records are on disk.
+    Decided {
+        /// `None` after it was returned.
+        outcome: Option<Result<T, E>>,
+        durable: Option<Durable>,
+        /// The ticket and the waker that are registered with the journal.
+        watched: Option<(Ticket, Waker)>,
+    },
+    /// Another thread decides.
+    Later(Arc<Later<Pending<T, E>>>),
+    Steps(Steps<T, E>),
+}
+
+impl<T, E> Pending<T, E> {
+    /// Returns an outcome to be reported when the tickets are durable.
+    pub(crate) fn new(
+        journal: &Arc<Journal>,
+        tickets: [Option<Ticket>; 2],
+        outcome: Result<T, E>,
+    ) -> Self {
+        let is_waiting = tickets.iter().any(Option::is_some);
+        Self::decided(is_waiting.then(|| Durable::new(journal, tickets)), outcome)
+    }
+
+    /// Returns an outcome that may be reported now.
+    pub(crate) fn known(outcome: Result<T, E>) -> Self {
+        Self::decided(None, outcome)
+    }
+
+    /// Returns a value that may be reported now.
+    pub(crate) fn now(value: T) -> Self {
+        Self::known(Ok(value))
+    }
+
+    /// Returns a value to be reported when `durable` is reached.
+    pub(crate) fn after(durable: Durable, value: T) -> Self {
+        Self::decided(Some(durable), Ok(value))
+    }
+
+    /// Returns the outcome that another thread decides.
+    pub(crate) fn later(later: Arc<Later<Self>>) -> Self {
+        Self(State::Later(later))
+    }
+
+    /// Returns an outcome that is computed in steps.
+    pub(crate) fn steps(steps: impl FnMut(&Waker) -> Poll<Result<T, E>> + Send + 'static) -> Self {
+        Self(State::Steps(Box::new(steps)))
+    }
+
+    fn decided(durable: Option<Durable>, outcome: Result<T, E>) -> Self {
+        Self(State::Decided {
+            outcome: Some(outcome),
+            durable,
+            watched: None,
+        })
+    }
+}
+
+impl<T, E: From<Unconfirmed>> Pending<T, E> {
+    /// Returns the outcome, or registers the waker, which is woken once.
+    ///
+    /// # Panics
+    ///
+    /// When it is polled again after it has returned the outcome.
+    pub fn poll_answer(&mut self, waker: &Waker) -> Poll<Result<T, E>> {
+        while let State::Later(later) = &self.0 {
+            match later.take(waker) {
+                Some(decided) => *self = decided,
+                None => return Poll::Pending,
+            }
+        }
+        match &mut self.0 {
+            State::Decided {
+                outcome,
+                durable,
+                watched,
+            } => {
+                if let Some(durable) = durable
+                    && let Err(unconfirmed) = ready!(durable.poll_watched(watched, waker))
+                {
+                    return Poll::Ready(Err(unconfirmed.into()));
+                }
+                Poll::Ready(outcome.take().expect("an outcome is taken once"))
+            }
+            State::Steps(steps) => steps(waker),
+            State::Later(_) => Poll::Pending,
+        }
+    }
+}
+
+impl<T, E> Pending<T, E>
+where
+    T: Send + 'static,
+    E: From<Unconfirmed> + Send + 'static,
+{
+    /// Converts a successful outcome.
+    pub(crate) fn map<U>(self, convert: impl FnOnce(T) -> U + Send + 'static) -> Pending<U, E> {
+        match self.0 {
+            State::Decided {
+                outcome,
+                durable,
+                watched,
+            } => Pending(State::Decided {
+                outcome: outcome.map(|outcome| outcome.map(convert)),
+                durable,
+                watched,
+            }),
+            rest => {
+                let (mut rest, mut convert) = (Self(rest), Some(convert));
+                Pending::steps(move |waker| {
+                    let outcome = ready!(rest.poll_answer(waker));
+                    let convert = convert.take().expect("an outcome is taken once");
+                    Poll::Ready(outcome.map(convert))
+                })
+            }
+        }
+    }
+}
+
+impl Node {
+    /// Runs work on a thread that may wait for the disk.
+    pub fn offload<T, E>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, E> + Send + 'static,
+    ) -> Pending<T, E>
+    where
+        T: Send + 'static,
+        E: From<Overloaded> + Send + 'static,
+    {
+        self.inner.pending_offloaded(move |inner| {
+            let inner = inner.clone();
+            work(&Self { inner })
+        })
+    }
+}
+
+impl Inner {
+    /// Runs work on a thread that may wait for the disk.
+    pub(crate) fn pending_offloaded<T, E>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Arc<Self>) -> Result<T, E> + Send + 'static,
+    ) -> Pending<T, E>
+    where
+        T: Send + 'static,
+        E: From<Overloaded> + Send + 'static,
+    {
+        let inner = self.clone();
+        match self.make_elsewhere(move || Pending::known(work(&inner))) {
+            Ok(later) => Pending::later(later),
+            Err(overloaded) => Pending::known(Err(overloaded.into())),
+        }
+    }
+}
+
+impl<T, E> Unpin for Pending<T, E> {}
+
+impl<T, E: From<Unconfirmed>> Future for Pending<T, E> {
+    type Output = Result<T, E>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_answer(cx.waker())
+    }
+}
+
+impl<T, E> std::fmt::Debug for Pending<T, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Pending")
+    }
+}

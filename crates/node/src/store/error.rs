@@ -1,0 +1,197 @@
+//! Errors of the storage, and of writes to mailboxes and streams.
+
+use ::mailbox::Refused as Full;
+use journal::{AppendError, Health, Journal, ReadError};
+use model::ErrorCode;
+
+use super::restore::LoadError;
+use crate::durable::Unconfirmed;
+use crate::ports::offload::Overloaded;
+use crate::quotas::Throttled;
+use crate::turn::SYSTEM_ORG;
+
+/// The reason why the storage refused or failed an operation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StorageError {
+    /// The namespace has the maximum number of names.
+    #[error("namespace `{namespace}` has too many names (limit {limit}, `namespace.names_max`)")]
+    Names {
+        /// The namespace.
+        namespace: String,
+        /// The limit.
+        limit: usize,
+    },
+    /// A record is too large.
+    #[error("{size} bytes are too large (limit {limit} bytes)")]
+    TooLarge {
+        /// Size in bytes.
+        size: usize,
+        /// Limit in bytes.
+        limit: usize,
+    },
+    /// The stream does not end at the expected offset.
+    #[error("the next offset is {next}")]
+    Conflict {
+        /// The next offset.
+        next: u64,
+    },
+    /// The write queue is full.
+    #[error("too many bytes wait for the disk")]
+    QueueFull,
+    /// The disk has no space.
+    #[error("the disk is full")]
+    DiskFull,
+    /// The journal has failed.
+    #[error("the journal has failed{}", because(.reason))]
+    Failed {
+        /// The reason, if it is known.
+        reason: Option<String>,
+    },
+    /// Stored data cannot be read.
+    #[error("{reason}")]
+    Unreadable {
+        /// The reason.
+        reason: String,
+    },
+    /// Too many operations wait for a thread that may read from the disk.
+    #[error(transparent)]
+    Overloaded(#[from] Overloaded),
+    /// It is unknown whether the operation is on disk.
+    #[error(transparent)]
+    Unconfirmed(#[from] Unconfirmed),
+}
+
+fn because(reason: &Option<String>) -> String {
+    let reason = reason.as_ref();
+    reason.map_or_else(String::new, |reason| format!(": {reason}"))
+}
+
+impl StorageError {
+    /// Returns the error of an append.
+    pub(crate) fn of_append(journal: &Journal, error: AppendError) -> Self {
+        match error {
+            AppendError::TooLarge { size, limit } => Self::TooLarge { size, limit },
+            AppendError::Conflict { next, .. } => Self::Conflict { next },
+            AppendError::Full => Self::QueueFull,
+            AppendError::DiskFull => Self::DiskFull,
+            AppendError::Failed => Self::Failed {
+                reason: match journal.health() {
+                    Health::Failed { reason } => Some(reason),
+                    _ => None,
+                },
+            },
+        }
+    }
+
+    /// Returns the error code.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Names { .. } => ErrorCode::Denied,
+            Self::TooLarge { .. } => ErrorCode::TooLarge,
+            Self::Conflict { .. } => ErrorCode::Conflict,
+            Self::QueueFull | Self::DiskFull | Self::Failed { .. } => ErrorCode::Unavailable,
+            Self::Unreadable { .. } => ErrorCode::Internal,
+            Self::Overloaded(Overloaded) => ErrorCode::Busy,
+            Self::Unconfirmed(Unconfirmed) => ErrorCode::Unconfirmed,
+        }
+    }
+}
+
+impl From<ReadError> for StorageError {
+    fn from(error: ReadError) -> Self {
+        let reason = error.to_string();
+        Self::Unreadable { reason }
+    }
+}
+
+impl From<LoadError> for StorageError {
+    fn from(error: LoadError) -> Self {
+        let reason = error.to_string();
+        Self::Unreadable { reason }
+    }
+}
+
+impl From<StorageError> for (ErrorCode, String) {
+    fn from(error: StorageError) -> Self {
+        (error.code(), error.to_string())
+    }
+}
+
+/// The reason why a message was not written to a mailbox, or may not have been.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum WriteError {
+    /// A limit or a halt.
+    #[error(transparent)]
+    Throttled(#[from] Throttled),
+    /// The node has no storage.
+    #[error("this node has no storage: write with durability=memory")]
+    NoStorage,
+    /// The name belongs to the node.
+    #[error("names of `{SYSTEM_ORG}/` belong to the node itself")]
+    SystemName,
+    /// The route leads to one instance of a name.
+    #[error(
+        "a mailbox belongs to all instances of a name: write to `{base}`, or use durability=memory"
+    )]
+    Instance {
+        /// The name without the instance.
+        base: String,
+    },
+    /// The route leads to all subscribers.
+    #[error("a write to disk needs one receiver: bind the route with cast `any`")]
+    NotOneReceiver,
+    /// The mailbox is full.
+    #[error(transparent)]
+    Full(#[from] Full),
+    /// The storage refused the write, or failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// The reason why a request to a raw stream failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StreamError {
+    /// The node has no storage.
+    #[error("this node has no storage")]
+    NoStorage,
+    /// The append has no records.
+    #[error("the append has no records")]
+    NoRecords,
+    /// The stream does not end at the expected offset.
+    #[error("the stream ends at {next}")]
+    Conflict {
+        /// The offset after the last record.
+        next: u64,
+    },
+    /// The records were deleted.
+    #[error("records before offset {start} are no longer stored")]
+    Trimmed {
+        /// The first stored offset.
+        start: u64,
+    },
+    /// The node has the maximum number of followers.
+    #[error("too many followers of streams on this node")]
+    Followers,
+    /// The storage refused the request, or failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+macro_rules! storage_errors {
+    ($($error:ident: $from:ty),* $(,)?) => {$(
+        impl From<$from> for $error {
+            fn from(error: $from) -> Self {
+                StorageError::from(error).into()
+            }
+        }
+    )*};
+}
+
+storage_errors! {
+    WriteError: LoadError,
+    WriteError: Overloaded,
+    WriteError: Unconfirmed,
+    StreamError: ReadError,
+    StreamError: Overloaded,
+    StreamError: Unconfirmed,
+}
