@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_too_deep_says_nothing_and_does_no_harm() {
+    fn values_nested_too_deep_are_ignored() {
         let deep = |depth: usize| format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
         assert_eq!(told(&deep(DEPTH_MAX)), ["a.a.a.a.a.a.a.a=1"]);
         assert_eq!(told(&deep(DEPTH_MAX + 1)), [""; 0]);

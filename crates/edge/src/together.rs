@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_when_it_ends_is_woken() {
+    fn listed_tasks_are_woken_when_together_is_dropped() {
         let mut together = Together::new();
         let (_, thread_waker) = counted();
         let mut cx = Context::from_waker(&thread_waker);

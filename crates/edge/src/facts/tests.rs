@@ -113,7 +113,7 @@ fn a_field_of_another_type_is_somebody_elses() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn invalid_parts_are_refused_with_their_path() {
     let check = |parts: &str, expected: &str| {
         let error = facts(parts).unwrap_err();
         assert!(error.contains(expected), "{parts}: {error}");

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_path() {
+    fn an_invalid_body_is_refused_with_the_path_of_the_field() {
         let slip = r#"{"messages":[{"role":"a"},{"rolle":"b"}]}"#;
         check(
             slip,

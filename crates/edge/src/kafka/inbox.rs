@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_cut_out_in_whatever_pieces_it_arrives() {
+    fn frames_are_split_alike_in_pieces_of_any_size() {
         let bytes = [frame(ApiKey::Produce, 100), frame(ApiKey::Metadata, 10)].concat();
         for piece in [1, 3, 50, bytes.len()] {
             let mut inbox = Inbox::default();

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_does_not_know_the_password_is_refused_as_one_who_is_not_known() {
+    fn a_wrong_password_and_an_unknown_user_fail_alike() {
         let first = b"n,,n=user,r=abc".as_slice();
         for known in [true, false] {
             let find = |name: &str| known.then(|| user(name, "pencil", b"salt"));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_exchange_is_refused() {
+    fn malformed_scram_messages_are_refused() {
         for first in [
             "",
             "n,,",
@@ -221,7 +221,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_said_without_the_password_nobody_is_let_in(
+        fn no_messages_authenticate_without_the_password(
             first in "[ny],,n=[ab=,]{0,4},r=[a-z]{0,4}|\\PC{0,40}",
             last in "c=(biws|eSws),r=[a-z]{0,4}x,p=[A-Za-z0-9+/]{0,88}={0,2}|\\PC{0,60}",
         ) {

@@ -162,7 +162,7 @@ fn message(rng: &mut fastrand::Rng, number: usize) -> Value {
 }
 
 #[tokio::test]
-async fn the_ai_sdk_sends_every_window_whatever_calls_are_unanswered() {
+async fn the_ai_sdk_accepts_every_window_despite_unanswered_tool_calls() {
     let door = Door::open().await;
     let mut package = Package::start();
     let mut rng = fastrand::Rng::with_seed(42);

@@ -83,7 +83,7 @@ async fn an_idempotency_key_is_the_id_of_what_has_none() {
 }
 
 #[tokio::test]
-async fn what_is_expected_of_the_head_is_checked_with_the_append() {
+async fn an_append_with_a_wrong_expected_head_is_a_conflict() {
     let door = Door::open().await;
     door.say("c-1", "one").await;
     let send = async |tag: &str, expect: Value| {

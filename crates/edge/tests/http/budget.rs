@@ -113,7 +113,7 @@ fn turn(random: &mut fastrand::Rng) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_is_really_sent_is_within_the_budget_whatever_stands_for_old_parts() {
+async fn windows_with_placeholders_for_old_parts_stay_within_the_budget() {
     let mut replaced = 0;
     for seed in 0..SEEDS {
         let mut random = fastrand::Rng::with_seed(seed);

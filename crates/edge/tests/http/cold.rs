@@ -43,7 +43,7 @@ async fn until(mut condition: impl FnMut() -> bool) {
 
 /// All connections of a test are served by its one thread.
 #[tokio::test]
-async fn an_append_to_a_conversation_on_the_disk_holds_up_nobody_else() {
+async fn an_append_that_loads_a_conversation_from_disk_blocks_no_other() {
     let (door, gate) = started().await;
     gate.shut();
     let door = Arc::new(door);
@@ -88,7 +88,7 @@ async fn whether_an_id_is_known_is_read_without_holding_up_anybody() {
 }
 
 #[tokio::test]
-async fn an_import_of_what_is_there_is_compared_without_holding_up_anybody() {
+async fn an_import_that_compares_messages_on_disk_blocks_no_other() {
     let (door, gate) = started().await;
     assert_eq!(door.get(CONVERSATION).await.status, 200);
     gate.shut();
@@ -128,7 +128,7 @@ async fn whether_a_conversation_is_over_is_known_without_the_disk() {
 }
 
 #[tokio::test]
-async fn a_watcher_of_old_messages_holds_up_nobody_else() {
+async fn a_follower_that_reads_from_disk_blocks_no_other() {
     let (door, gate) = started().await;
     assert_eq!(door.get(CONVERSATION).await.status, 200);
     gate.shut();

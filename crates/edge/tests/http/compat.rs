@@ -115,7 +115,7 @@ async fn a_request_is_answered_as_the_original_does() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_400_with_the_words_of_the_original() {
+async fn invalid_requests_get_400_with_the_messages_of_the_original() {
     let limiter = Limiter::open().await;
     for (body, message) in [
         ("{\"agentId\":", "The body is not valid JSON"),
@@ -242,7 +242,7 @@ async fn the_rest_of_the_surface_is_there() {
 }
 
 #[tokio::test]
-async fn a_window_has_a_hundred_for_each_client_whatever_it_says_of_itself() {
+async fn a_client_cannot_exceed_its_window_with_forged_forwarded_headers() {
     let limiter = Limiter::open().await;
     let ask = async |number: usize| {
         let forwarded = format!("10.0.0.{}", number % 250);
@@ -278,7 +278,7 @@ async fn a_window_has_a_hundred_for_each_client_whatever_it_says_of_itself() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_trusted_is_believed_and_nobody_before_it() {
+async fn only_the_address_that_a_trusted_proxy_adds_is_used() {
     let limiter = Limiter::behind(vec![[127, 0, 0, 1].into()]).await;
     let ask = async |forwarded: &str| {
         let headers = [("x-forwarded-for", forwarded)];
@@ -376,7 +376,7 @@ async fn a_request_may_come_byte_by_byte_and_a_client_may_ask_whether_to_send() 
 }
 
 #[tokio::test]
-async fn what_is_too_large_or_no_http_is_refused_and_the_door_stays_open() {
+async fn oversized_bodies_and_invalid_http_are_refused_and_the_listener_survives() {
     let limiter = Limiter::open().await;
     let of_size = |size: usize| format!("{{\"agentId\":\"{}\"}}", "x".repeat(size));
     // As Express, it takes bodies of up to 100 KiB.
@@ -420,7 +420,7 @@ async fn a_take_that_may_not_be_on_disk_is_no_success_however_it_was_asked() {
 }
 
 #[tokio::test]
-async fn an_agent_without_pause_gets_exactly_what_there_is() {
+async fn pipelined_requests_are_admitted_up_to_the_exact_limit() {
     let limiter = Limiter::open().await;
     let take = "POST /api/request HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 15\r\n\r\n{\"agentId\":\"a\"}";
     let last = take.replace(

@@ -24,7 +24,7 @@ async fn a_failed_sync_is_no_acknowledgement_and_ends_writing() {
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_writes_is_read_as_before_and_takes_them_again_when_there_is_room() {
+async fn a_full_disk_refuses_writes_until_space_is_freed_and_serves_reads() {
     let door = Door::open().await;
     door.say("c-1", "kept").await;
     let large = said(&"x".repeat(500_000));

@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 use crate::{Door, Events, said};
 
 #[tokio::test]
-async fn what_is_there_comes_first_then_the_head_then_what_is_appended() {
+async fn stored_messages_precede_the_head_event_and_new_messages() {
     let door = Door::open().await;
     door.say("c-1", "one").await;
     door.say("c-1", "two").await;
@@ -71,7 +71,7 @@ async fn replay_while_others_write_is_exact() {
 }
 
 #[tokio::test]
-async fn a_reader_that_stops_reading_holds_up_nobody() {
+async fn a_stalled_follower_does_not_block_other_clients() {
     let door = Door::open().await;
     let large = "x".repeat(100_000);
     door.say("c-1", &large).await;

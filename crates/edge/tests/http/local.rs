@@ -17,7 +17,7 @@ async fn whole(mut answer: Answer) -> (Value, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn whatever_is_asked_of_the_door_may_be_asked_within() {
+async fn in_process_requests_are_answered_like_requests_over_http() {
     let door = Door::open().await;
     let local = Local::new(
         door.node.clone(),

@@ -78,7 +78,7 @@ async fn every_operation_has_a_name_of_its_own_and_all_its_places() {
 }
 
 #[tokio::test]
-async fn whatever_is_referred_to_is_there() {
+async fn every_reference_in_the_document_resolves() {
     let door = Door::open().await;
     let document = document(&door).await;
     let mut references = Vec::new();

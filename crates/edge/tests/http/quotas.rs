@@ -86,7 +86,7 @@ async fn a_take_says_how_its_limits_stand_and_a_denied_one_when_it_would_pass() 
 }
 
 #[tokio::test]
-async fn what_does_not_come_back_is_403_and_what_never_passes_is_400() {
+async fn a_spent_budget_is_403_and_a_cost_above_capacity_400() {
     let door = open().await;
     let spent = take(&door, json!({"usd_micros": 50})).await;
     assert_eq!(spent.status, 200, "{}", spent.text());
@@ -114,7 +114,7 @@ async fn what_does_not_come_back_is_403_and_what_never_passes_is_400() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_take_is_told_and_takes_nothing() {
+async fn an_invalid_take_is_refused_with_the_reason_and_takes_nothing() {
     let door = open().await;
     for (body, expected) in [
         ("", "malformed JSON"),
@@ -272,7 +272,7 @@ async fn a_take_waits_until_somebody_gives_back_what_he_holds() {
 }
 
 #[tokio::test]
-async fn changes_stand_at_once_and_say_who_made_them_and_why() {
+async fn policy_changes_apply_at_once_and_are_audited() {
     let door = open().await;
     let seen = door.get("/v1/policies").await;
     assert_eq!(seen.header("etag"), Some("\"1\""));
@@ -358,7 +358,7 @@ async fn changes_stand_at_once_and_say_who_made_them_and_why() {
 }
 
 #[tokio::test]
-async fn a_limit_that_is_not_there_is_named_and_nothing_changes() {
+async fn changes_to_an_unknown_limit_are_refused_and_not_audited() {
     let door = open().await;
     let version = door.get("/v1/policies").await.json()["version"].clone();
     let audited = door.get("/v1/audit").await.json();
@@ -386,7 +386,7 @@ async fn a_limit_that_is_not_there_is_named_and_nothing_changes() {
 }
 
 #[tokio::test]
-async fn whoever_watches_sees_what_happens_and_goes_on_where_he_was() {
+async fn quota_events_are_watched_and_resumed_by_last_event_id() {
     let door = open().await;
     let mut events = door.events("/v1/watch").await;
     take(&door, json!({"usd_micros": 45})).await;
@@ -418,7 +418,7 @@ async fn whoever_watches_sees_what_happens_and_goes_on_where_he_was() {
 }
 
 #[tokio::test]
-async fn what_becomes_of_takes_is_counted() {
+async fn outcomes_of_takes_are_counted_in_metrics() {
     let door = open().await;
     let slot = json!({"subject": "acme/research/bot", "cost": {"concurrency": 1}, "hold": "90s"});
     door.ask("POST", "/v1/take", &slot).await;
@@ -468,7 +468,7 @@ async fn a_limit_that_does_not_stand_has_no_label_and_what_was_denied_stays_coun
 }
 
 #[tokio::test]
-async fn what_makes_room_and_what_there_is_no_room_for_is_counted() {
+async fn evicted_and_refused_buckets_are_counted_in_metrics() {
     let options = node::quotas::Options {
         subjects_max: 64,
         ..node::quotas::Options::default()
@@ -594,7 +594,7 @@ async fn a_journal_that_fails_admits_nothing_of_a_sync_limit() {
 }
 
 #[tokio::test]
-async fn what_a_request_appends_is_charged_to_who_asks() {
+async fn appended_bytes_are_charged_to_the_client() {
     let door = open_kept().await;
     let limit = json!([{
         "name": "said", "match": "default/default/*", "unit": "appended_bytes", "capacity": 100, "refill": "10/s",

@@ -62,7 +62,7 @@ async fn a_message_comes_back_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_said_so() {
+async fn missing_conversations_and_invalid_read_queries_are_refused() {
     let door = Door::open().await;
     door.get(PATH).await.problem(404, "not_found");
     for (query, expected) in [

@@ -64,7 +64,7 @@ impl Seen {
 }
 
 #[tokio::test]
-async fn who_comes_back_misses_nothing_and_sees_nothing_twice() {
+async fn a_resumed_watch_neither_skips_nor_repeats_events() {
     let door = Door::open().await;
     door.say("c-1", "first").await;
     let address = door.address;
@@ -123,7 +123,7 @@ async fn who_comes_back_misses_nothing_and_sees_nothing_twice() {
 }
 
 #[tokio::test]
-async fn an_answer_that_a_stop_of_the_node_cut_short_is_a_message_for_who_saw_it_begin() {
+async fn an_answer_interrupted_by_a_restart_becomes_a_message_for_resumed_watchers() {
     let door = Door::open().await;
     door.say("c-1", "first").await;
     let mut author = Author::of(door.address, "a-1").await;

@@ -161,7 +161,7 @@ async fn conversations_are_watched_together_while_others_write() {
 }
 
 #[tokio::test]
-async fn what_is_watched_no_more_is_not_shown() {
+async fn an_unwatched_conversation_sends_no_more_messages() {
     let door = Door::open().await;
     door.say("c-1", "one").await;
     let mut socket = Socket::open(&door).await;
@@ -260,7 +260,7 @@ async fn a_command_that_is_too_large_ends_the_connection_with_its_reason() {
 }
 
 #[tokio::test]
-async fn a_client_that_stops_reading_is_not_read_from_and_holds_up_nobody() {
+async fn a_stalled_client_blocks_no_other_and_later_receives_every_message() {
     let door = Door::open().await;
     let large = "x".repeat(100_000);
     for _ in 0..100 {
@@ -285,7 +285,7 @@ async fn a_client_that_stops_reading_is_not_read_from_and_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn what_is_no_websocket_is_told_so() {
+async fn a_plain_get_of_the_websocket_path_is_refused() {
     let door = Door::open().await;
     let answer = door.get("/v1/ws").await;
     answer.problem(400, "invalid_argument");

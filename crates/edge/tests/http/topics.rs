@@ -140,7 +140,7 @@ async fn a_topic_is_made_shown_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_is_no_topic_and_no_change_of_one_is_refused_by_name() {
+async fn invalid_topics_and_topic_changes_are_refused_with_the_reason() {
     let door = Door::open().await;
     door.make("t", 2).await;
     let mut wrong = Vec::new();
@@ -445,7 +445,7 @@ async fn a_record_without_a_key_is_not_taken_where_only_the_newest_of_each_is_ke
 }
 
 #[tokio::test]
-async fn whatever_a_producer_has_packed_is_read() {
+async fn batches_of_every_compression_are_read() {
     let door = Door::open().await;
     door.make("t", 1).await;
     let mut expected = Vec::new();
@@ -474,7 +474,7 @@ async fn whatever_a_producer_has_packed_is_read() {
 }
 
 #[tokio::test]
-async fn a_bomb_and_what_is_no_record_are_named_and_read_past() {
+async fn decompression_bombs_and_invalid_records_are_reported_and_can_be_skipped() {
     let door = Door::open().await;
     door.make("t", 1).await;
     door.put_values("t", 0, &["before"]).await;
@@ -518,7 +518,7 @@ async fn a_bomb_and_what_is_no_record_are_named_and_read_past() {
 }
 
 #[tokio::test]
-async fn what_a_transaction_took_back_is_not_shown_and_neither_is_its_end() {
+async fn aborted_records_and_transaction_markers_are_not_read() {
     let door = Door::open().await;
     door.make("t", 1).await;
     let topics = door.topics();
@@ -588,7 +588,7 @@ async fn what_a_transaction_took_back_is_not_shown_and_neither_is_its_end() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_a_record_gets_it_when_it_comes() {
+async fn a_long_poll_returns_records_when_they_are_appended() {
     let door = Door::open().await;
     door.make("t", 1).await;
     let (page, at) = tokio::join!(
@@ -645,7 +645,7 @@ async fn a_partition_is_followed_without_a_gap_and_from_where_somebody_was() {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_what_is_not_kept_any_more_is_told_where_it_begins() {
+async fn reading_trimmed_records_is_refused_with_the_log_start() {
     let door = Door::open().await;
     door.make("t", 1).await;
     door.put_values("t", 0, &["a", "b", "c"]).await;
@@ -688,7 +688,7 @@ impl Door {
 }
 
 #[tokio::test]
-async fn what_happens_in_conversations_is_a_topic_that_is_only_read() {
+async fn events_of_conversations_are_a_read_only_topic() {
     let door = Door::open().await;
     door.get(&format!("/v1/topics/{EVENTS}"))
         .await

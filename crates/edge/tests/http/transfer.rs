@@ -7,7 +7,7 @@ use crate::Door;
 const JSONL: [(&str, &str); 1] = [("content-type", "application/jsonl")];
 
 #[tokio::test]
-async fn what_comes_out_goes_in_and_comes_out_the_same() {
+async fn an_imported_conversation_exports_the_same_messages() {
     let door = Door::open().await;
     let messages: Vec<_> = (0..700)
         .map(|number| {
@@ -98,7 +98,7 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn whatever_is_exported_is_the_same_when_it_was_imported() {
+async fn random_conversations_survive_export_and_import_unchanged() {
     let door = Door::open().await;
     let mut rng = fastrand::Rng::with_seed(5);
     for round in 0..20 {
@@ -158,7 +158,7 @@ async fn whatever_is_exported_is_the_same_when_it_was_imported() {
 }
 
 #[tokio::test]
-async fn how_and_when_a_message_ended_elsewhere_is_kept() {
+async fn an_import_preserves_status_and_time_of_messages() {
     let door = Door::open().await;
     let import = "/v1/conversations/c-1/import";
     let body = r#"{"role":"user","content":"x","id":"m","status":"stopped","at":"2020-02-29T12:00:00.5Z"}"#;

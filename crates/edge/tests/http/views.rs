@@ -144,7 +144,7 @@ async fn an_inbox_counts_what_others_said_behind_the_read_mark() {
 }
 
 #[tokio::test]
-async fn a_followed_inbox_shows_all_that_is_there_and_then_what_changes() {
+async fn a_followed_inbox_sends_all_its_conversations_then_changes() {
     let door = Door::open().await;
     for number in 0..120 {
         say_as(&door, &format!("c{number}"), "alice", "x").await;
@@ -206,7 +206,7 @@ async fn only_so_many_inboxes_are_followed() {
 }
 
 #[tokio::test]
-async fn what_a_query_says_wrong_is_told() {
+async fn invalid_list_and_inbox_queries_are_refused_by_field() {
     let door = Door::open().await;
     for (path, expected) in [
         (
@@ -329,7 +329,7 @@ async fn a_named_participant_has_it_in_his_inbox_until_he_is_named_no_more() {
 }
 
 #[tokio::test]
-async fn what_is_over_is_gone_at_once() {
+async fn an_expired_conversation_is_gone_at_once() {
     let door = Door::open().await;
     put(&door, "a", json!({"ttl_s": 10})).await;
     say_as(&door, "a", "alice", "x").await;
@@ -370,7 +370,7 @@ async fn how_the_views_stand_is_among_the_metrics() {
 }
 
 #[tokio::test]
-async fn what_is_exported_can_be_imported_elsewhere_and_again() {
+async fn an_export_is_imported_into_another_namespace_and_twice_without_duplicates() {
     let door = Door::open().await;
     for number in 0..230 {
         say_as(
@@ -450,7 +450,7 @@ async fn what_is_exported_can_be_imported_elsewhere_and_again() {
 }
 
 #[tokio::test]
-async fn what_an_import_says_wrong_is_told_with_its_line() {
+async fn an_invalid_import_is_refused_with_its_line_number() {
     let door = Door::open().await;
     let headers = [("content-type", "application/jsonl")];
     for (body, line, expected) in [

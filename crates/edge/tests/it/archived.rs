@@ -109,7 +109,7 @@ fn extract(frame: &Frame) -> (u64, Vec<u64>) {
 }
 
 #[tokio::test]
-async fn what_is_trimmed_is_read_and_followed_over_the_native_door() {
+async fn trimmed_messages_are_read_and_followed_over_the_native_protocol() {
     let (mut kept, _) = trimmed().await;
     let mut agent = bound(&kept).await;
     // A page is of the archive, or of what is here: whoever reads on has all of it.
@@ -138,7 +138,7 @@ async fn what_is_trimmed_is_read_and_followed_over_the_native_door() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_the_archive_waits_alone_and_is_told_when_it_is_away() {
+async fn archive_reads_block_no_other_request_and_fail_if_it_is_unavailable() {
     let (mut kept, archive) = trimmed().await;
     archive.mood.send_replace(Mood::Silent);
     let mut agent = bound(&kept).await;

@@ -99,7 +99,7 @@ async fn a_length_of_four_gigabytes() {
 }
 
 #[tokio::test]
-async fn a_kind_that_nobody_knows_and_is_not_skippable() {
+async fn an_unknown_kind_that_is_not_skippable() {
     check_fatal(true, &header(0, Kind(0x7f), 0, 0), ErrorCode::Protocol).await;
 }
 
@@ -245,7 +245,7 @@ async fn subscriptions_above_the_limit_are_refused_and_ten_thousand_are_not() {
 }
 
 #[tokio::test]
-async fn half_a_frame_and_then_nothing_holds_up_nobody() {
+async fn a_client_that_stalls_within_a_frame_blocks_no_other() {
     let bench = Bench::new();
     let mut culprit = bench.agent("").await;
     culprit.raw(&header(1000, Kind::SEND, 1, 0)[..9]).await;

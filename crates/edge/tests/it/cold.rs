@@ -73,7 +73,7 @@ pub(crate) async fn until(mut condition: impl FnMut() -> bool) {
 
 /// All connections of a test are served by its one thread.
 #[tokio::test]
-async fn a_read_that_waits_for_the_disk_holds_up_nobody_else() {
+async fn a_read_that_waits_for_the_disk_blocks_no_other() {
     let (mut kept, gate, _) = started(&["one", "two"]).await;
     gate.shut();
     let (mut first, mut follower) = (reader(&kept).await, reader(&kept).await);
@@ -112,7 +112,7 @@ async fn a_read_that_waits_for_the_disk_holds_up_nobody_else() {
 }
 
 #[tokio::test]
-async fn writes_to_a_mailbox_that_is_being_loaded_wait_in_order_and_hold_up_nobody_else() {
+async fn writes_to_a_loading_mailbox_wait_in_order_and_block_no_other() {
     let (mut kept, gate, _) = started(&["x"]).await;
     gate.shut();
     let mut alice = writer(&kept.bench, "a/b/alice").await;
@@ -151,7 +151,7 @@ async fn writes_to_a_mailbox_that_is_being_loaded_wait_in_order_and_hold_up_nobo
 }
 
 #[tokio::test]
-async fn what_would_wait_behind_too_much_is_refused_as_busy_and_loses_nothing() {
+async fn cold_reads_and_writes_are_busy_under_overload_and_lose_nothing() {
     let (mut kept, _, elsewhere) = started(&["one"]).await;
     elsewhere.is_overloaded.store(true, Ordering::SeqCst);
     let mut agent = reader(&kept).await;

@@ -66,7 +66,7 @@ fn offsets(frame: &Frame) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn appends_to_a_conversation_on_the_disk_wait_in_order_and_hold_up_nobody_else() {
+async fn appends_to_an_unloaded_conversation_wait_in_order_and_block_no_other() {
     let (mut kept, gate, _) = started().await;
     gate.shut();
     let mut writer = bound(&kept, "a/b/old").await;
@@ -95,7 +95,7 @@ async fn appends_to_a_conversation_on_the_disk_wait_in_order_and_hold_up_nobody_
 }
 
 #[tokio::test]
-async fn what_would_wait_behind_too_much_is_refused_as_busy() {
+async fn appends_and_reads_of_an_unloaded_conversation_are_busy_under_overload() {
     let (mut kept, _, elsewhere) = started().await;
     elsewhere.is_overloaded.store(true, Ordering::SeqCst);
     let mut agent = bound(&kept, "a/b/old").await;

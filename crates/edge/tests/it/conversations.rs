@@ -154,7 +154,7 @@ async fn refusals_carry_the_number_that_they_speak_of_and_wait_for_it() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found_and_followed_from_its_beginning() {
+async fn a_missing_conversation_is_not_found_but_can_be_followed() {
     let mut kept = Kept::new();
     let mut reader = agent(&kept).await;
     ask(&mut reader, Kind::READ, 0, 0, 10).await;

@@ -143,7 +143,7 @@ fn start(kept: &Kept) -> u64 {
 }
 
 #[tokio::test]
-async fn what_nobody_acknowledges_does_not_keep_what_was_written_behind_it() {
+async fn an_unacknowledged_message_does_not_hold_back_trimming_of_later_ones() {
     let mut kept = Kept::new();
     let mut worker = kept.bench.subscriber("a/b/c/1").await;
     let mut writer = writer(&kept.bench, "").await;

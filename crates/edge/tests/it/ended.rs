@@ -8,7 +8,7 @@ use wire::Cast;
 use crate::kept::{Kept, key, writer};
 
 #[tokio::test]
-async fn a_node_that_nobody_holds_ends_whatever_was_under_way() {
+async fn a_dropped_node_ends_its_calls_and_releases_the_journal() {
     let mut kept = Kept::new();
     let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
     let mut caller = kept.bench.agent("").await;

@@ -53,7 +53,7 @@ fn pass_minutes(kept: &mut Kept, minutes: u64) -> usize {
 }
 
 #[tokio::test]
-async fn what_has_expired_in_mailboxes_that_nobody_uses_leaves_the_disk_within_the_hour() {
+async fn expired_messages_of_idle_mailboxes_are_deleted_within_the_hour() {
     let mut kept = started().await;
     assert_eq!(records(&kept), 5 * u64::from(COUNT));
     let loaded_max = pass_minutes(&mut kept, 65);

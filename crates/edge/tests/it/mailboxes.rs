@@ -30,7 +30,7 @@ async fn a_write_is_answered_when_it_is_on_disk_and_not_before() {
 }
 
 #[tokio::test]
-async fn what_is_written_is_delivered_when_it_is_on_disk_and_not_before() {
+async fn a_message_is_delivered_when_it_is_on_disk_and_not_before() {
     let mut kept = Kept::new();
     let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
     let mut writer = writer(&kept.bench, "").await;
@@ -47,7 +47,7 @@ async fn what_is_written_is_delivered_when_it_is_on_disk_and_not_before() {
 }
 
 #[tokio::test]
-async fn what_was_written_to_nobody_waits_for_whoever_comes() {
+async fn messages_wait_in_the_mailbox_for_the_first_subscriber() {
     let mut kept = Kept::new();
     let mut writer = writer(&kept.bench, "").await;
     for number in 0..3 {
@@ -233,7 +233,7 @@ async fn one_senders_messages_stay_with_one_instance_in_order() {
 }
 
 #[tokio::test]
-async fn what_nobody_takes_in_time_is_given_up() {
+async fn an_undelivered_message_expires_after_its_ttl() {
     let mut kept = Kept::new();
     let mut writer = writer(&kept.bench, "").await;
     let short = Key {
@@ -321,7 +321,7 @@ async fn no_more_are_out_at_the_same_time_than_the_node_allows() {
 }
 
 #[tokio::test]
-async fn what_a_writer_left_behind_is_delivered_by_the_sweep() {
+async fn a_message_of_a_disconnected_writer_is_delivered_by_the_sweep() {
     let mut kept = Kept::new();
     let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
     let mut writer = writer(&kept.bench, "").await;
@@ -338,7 +338,7 @@ async fn what_a_writer_left_behind_is_delivered_by_the_sweep() {
 }
 
 #[tokio::test]
-async fn a_mailbox_that_nobody_uses_is_let_go_and_found_again() {
+async fn an_idle_mailbox_is_unloaded_and_loaded_again_on_use() {
     let mut kept = Kept::new();
     let mut writer = writer(&kept.bench, "").await;
     kept.write(&mut writer, 0, key(1)).await;
@@ -361,7 +361,7 @@ async fn a_mailbox_that_nobody_uses_is_let_go_and_found_again() {
 }
 
 #[tokio::test]
-async fn what_is_done_with_is_forgotten_but_for_its_ids() {
+async fn acknowledged_messages_are_forgotten_except_for_their_newest_ids() {
     let mut kept = Kept::new();
     let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
     let mut writer = writer(&kept.bench, "").await;

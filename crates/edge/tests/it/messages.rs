@@ -55,7 +55,7 @@ async fn a_subscriber_is_given_an_instance_and_a_rejoin_takes_it_over() {
 }
 
 #[tokio::test]
-async fn a_source_is_added_for_those_who_ask() {
+async fn messages_carry_their_source_if_the_subscriber_requests_it() {
     let bench = Bench::new();
     let mut receiver = bench.agent("").await;
     let subscribe = wire::Subscribe {
@@ -170,7 +170,7 @@ async fn a_sender_to_all_goes_on_when_the_last_of_them_has_room() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_a_subscriber_that_has_stopped() {
+async fn a_stalled_subscriber_pauses_its_sender_for_a_bounded_time() {
     let bench = Bench::new();
     let _stopped = bench.subscriber("a/b/c/1").await;
     let mut sender = bench.agent("").await;
@@ -294,7 +294,7 @@ async fn a_client_that_is_dismissed_is_told_why_and_not_listened_to_any_more() {
 }
 
 #[tokio::test]
-async fn a_draining_node_says_goodbye_and_takes_nobody_new() {
+async fn a_draining_node_sends_goaway_and_refuses_new_clients() {
     let bench = Bench::new();
     let mut agent = bench.agent("").await;
     bench.node.drain(5000);

@@ -124,7 +124,7 @@ async fn records_and_names_outlive_a_power_failure() {
 }
 
 #[tokio::test]
-async fn a_follower_gets_what_is_there_and_what_comes() {
+async fn a_follower_receives_stored_and_new_records_until_cancelled() {
     let mut kept = Kept::new();
     let mut reader = agent(&kept).await;
     ask(&mut reader, Kind::FOLLOW, 0, 1, 10).await;

@@ -116,7 +116,7 @@ async fn records_are_answered_when_they_are_on_disk_and_lie_where_their_keys_say
 }
 
 #[tokio::test]
-async fn a_partition_is_followed_as_far_as_there_is_credit_until_the_client_gives_up() {
+async fn a_partition_is_followed_within_its_credit_until_cancelled() {
     let (mut kept, mut agent) = open().await;
     ask(&mut agent, Kind::FOLLOW, 2, 0, 0, 1).await;
     agent.expect_nothing().await;
@@ -158,7 +158,7 @@ async fn a_partition_is_followed_as_far_as_there_is_credit_until_the_client_give
 }
 
 #[tokio::test]
-async fn whoever_asks_for_what_is_not_there_is_told_why() {
+async fn requests_for_unknown_topics_and_partitions_are_refused_with_the_reason() {
     let (mut kept, mut agent) = open().await;
     for (route, name) in [(4, "t/2"), (5, "tt/0"), (6, "a b"), (7, "t/x")] {
         agent.bind(route, name, Cast::Topic).await;

@@ -164,7 +164,7 @@ async fn each_data_directory_is_a_cluster_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_counts_by_the_options_is_described_as_such() {
+async fn configs_set_by_node_options_are_described_with_their_source() {
     let mut defaults = node::topics::Config::default();
     let set = node::topics::Alter::Set("1000");
     defaults.alter(node::topics::Key::RetentionMs, set).unwrap();

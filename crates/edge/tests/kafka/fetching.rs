@@ -7,7 +7,7 @@ use crate::Bench;
 use crate::client::{batch, fetch, produce};
 
 #[tokio::test]
-async fn whoever_waits_is_woken_by_what_is_durable() {
+async fn a_waiting_fetch_is_answered_when_records_are_durable() {
     let mut bench = Bench::new();
     let mut producer = bench.with_topic("t").await;
     let mut reader = bench.connect();
@@ -24,7 +24,7 @@ async fn whoever_waits_is_woken_by_what_is_durable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_has_waited_for_long_enough_gets_nothing() {
+async fn a_fetch_without_records_is_empty_after_its_max_wait() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     let before = tokio::time::Instant::now();
@@ -36,7 +36,7 @@ async fn whoever_has_waited_for_long_enough_gets_nothing() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_said_at_once() {
+async fn a_fetch_that_fails_is_answered_at_once() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     for (request, expected) in [
@@ -58,7 +58,7 @@ async fn what_cannot_be_read_is_said_at_once() {
 }
 
 #[tokio::test]
-async fn a_session_that_there_is_not_is_not_gone_on_with() {
+async fn an_unknown_fetch_session_is_refused() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     let request = Request {
@@ -71,7 +71,7 @@ async fn a_session_that_there_is_not_is_not_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_node_that_goes_down_answers_whoever_waits_and_ends() {
+async fn a_node_that_shuts_down_answers_waiting_fetches_and_closes() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     client.send(12, &fetch("t", 0, 60_000)).await;

@@ -13,7 +13,7 @@ fn asked() -> Request {
 }
 
 #[tokio::test]
-async fn every_version_says_what_is_served() {
+async fn every_api_versions_version_lists_all_apis() {
     let mut client = Bench::new().connect();
     for version in 0..=4 {
         let response = client.ask(version, &asked()).await;
@@ -23,7 +23,7 @@ async fn every_version_says_what_is_served() {
 }
 
 #[tokio::test]
-async fn a_version_of_the_future_is_told_which_there_are() {
+async fn an_unsupported_api_versions_request_is_answered_with_supported_versions() {
     let mut client = Bench::new().connect();
     // ApiVersions 99, number 7, and bytes that nobody understands yet.
     client
@@ -45,7 +45,7 @@ async fn a_client_without_a_name_is_told_so() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_ends_the_connection() {
+async fn an_invalid_request_ends_the_connection() {
     let bench = Bench::new();
     let cases: [(&str, &[u8]); 6] = [
         ("HTTP", b"GET / HTTP/1.1\r\n\r\n"),
@@ -72,7 +72,7 @@ async fn what_is_no_request_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn what_was_asked_before_is_answered_before_the_end() {
+async fn requests_before_an_invalid_one_are_answered() {
     let mut client = Bench::new().connect();
     let number = client.send(4, &asked()).await;
     client.raw(b"GET / HTTP/1.1\r\n\r\n").await;

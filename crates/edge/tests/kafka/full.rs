@@ -40,7 +40,7 @@ async fn told_by_the_disk(bench: &mut Bench, client: &mut Client) -> PartitionRe
 }
 
 #[tokio::test]
-async fn whoever_writes_waits_for_room_and_others_go_on() {
+async fn a_produce_waits_for_room_in_the_queue_and_blocks_no_other() {
     let mut bench = Bench::with_queue(QUEUE_SIZE);
     let mut client = bench.with_topic("t").await;
     for name in 0..4 {
@@ -62,7 +62,7 @@ async fn whoever_writes_waits_for_room_and_others_go_on() {
 }
 
 #[tokio::test]
-async fn whoever_finds_no_room_in_time_is_told_to_try_again() {
+async fn a_produce_that_finds_no_room_in_time_times_out() {
     let mut bench = Bench::with_queue(QUEUE_SIZE);
     let mut client = bench.with_topic("t").await;
     let mut late = bench.connect();
@@ -80,7 +80,7 @@ async fn whoever_finds_no_room_in_time_is_told_to_try_again() {
 }
 
 #[tokio::test]
-async fn what_is_not_on_disk_in_time_is_told_as_that_and_may_be_kept() {
+async fn a_produce_not_synced_in_time_times_out_but_may_be_stored() {
     let mut bench = Bench::with_queue(QUEUE_SIZE);
     let mut client = bench.with_topic("t").await;
     client.send(9, &patient(1, 50)).await;
@@ -93,7 +93,7 @@ async fn what_is_not_on_disk_in_time_is_told_as_that_and_may_be_kept() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_room_does_not_keep_the_node_from_going_down() {
+async fn a_produce_that_waits_for_room_does_not_delay_the_shutdown() {
     let mut bench = Bench::with_queue(QUEUE_SIZE);
     let mut client = bench.with_topic("t").await;
     let mut late = bench.connect();

@@ -62,7 +62,7 @@ async fn with_a_record(bench: &mut Bench) -> Client {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_asks_a_group_is_answered_though_the_disk_is_not_heard_of() {
+async fn group_requests_are_answered_while_the_disk_stalls() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     let told = client.ask(8, &commit(7)).await;
@@ -110,7 +110,7 @@ async fn whoever_asks_a_group_is_answered_though_the_disk_is_not_heard_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_joins_a_group_that_does_not_come_to_an_end_is_answered() {
+async fn joining_a_group_is_answered_while_its_rebalance_does_not_end() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     let protocol = kafka::join_group::Protocol {
@@ -146,7 +146,7 @@ async fn producer(bench: &mut Bench, client: &mut Client) -> (i64, i16) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_in_a_transaction_is_answered_though_the_disk_is_not_heard_of() {
+async fn transaction_requests_are_answered_while_the_disk_stalls() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     let (producer_id, producer_epoch) = producer(&mut bench, &mut client).await;
@@ -210,7 +210,7 @@ async fn whoever_is_in_a_transaction_is_answered_though_the_disk_is_not_heard_of
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_looks_after_topics_is_answered_though_the_disk_is_not_heard_of() {
+async fn topic_administration_is_answered_while_the_disk_stalls() {
     let mut bench = Bench::new();
     let mut client = with_a_record(&mut bench).await;
 
@@ -276,7 +276,7 @@ async fn whoever_looks_after_topics_is_answered_though_the_disk_is_not_heard_of(
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_changes_users_is_answered_though_the_disk_is_not_heard_of() {
+async fn user_changes_are_answered_while_the_disk_stalls() {
     let bench = Bench::with_kept_users();
     let mut client = bench.connect();
     let upsertion = kafka::alter_user_scram_credentials::Upsertion {
@@ -295,7 +295,7 @@ async fn whoever_changes_users_is_answered_though_the_disk_is_not_heard_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_reads_is_answered_though_the_disk_is_not_heard_of() {
+async fn reads_are_answered_while_the_disk_stalls() {
     let mut bench = Bench::new();
     let mut client = with_a_record(&mut bench).await;
     bench.reads_nothing();

@@ -85,7 +85,7 @@ async fn a_password_that_is_changed_ends_what_came_in_by_it_and_another_mechanis
 }
 
 #[tokio::test]
-async fn whoever_waits_for_records_is_sent_away_too() {
+async fn removing_a_user_closes_a_connection_with_a_waiting_fetch() {
     let mut bench = Bench::with_kept_users();
     let _topic = bench.with_topic("t").await;
     bench.set_password("ann", "secret");

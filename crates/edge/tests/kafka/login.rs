@@ -183,7 +183,7 @@ async fn prove(client: &mut Client, password: &str) -> sasl_authenticate::Respon
 }
 
 #[tokio::test]
-async fn whoever_proves_to_know_the_password_is_let_in() {
+async fn scram_authenticates_the_right_password_and_refuses_a_wrong_one() {
     let bench = Bench::with(Arc::new(Open), Arc::new(One::new("ann", "secret")));
     let mut client = bench.connect();
     let told = prove(&mut client, "secret").await;

@@ -7,7 +7,7 @@ use crate::Bench;
 use crate::client::{batch, fetch, produce};
 
 #[tokio::test]
-async fn what_could_be_answered_waits_for_what_was_asked_before() {
+async fn responses_are_sent_in_the_order_of_the_requests() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     let first = client.send(9, &produce("t", 1, batch(b"1"))).await;
@@ -38,7 +38,7 @@ async fn a_batch_behind_a_long_poll_is_appended_at_once() {
 }
 
 #[tokio::test]
-async fn whoever_leaves_answers_unread_is_not_read_from() {
+async fn a_client_with_unread_responses_later_receives_all_of_them() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     let value = vec![7; 900_000];

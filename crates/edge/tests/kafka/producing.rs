@@ -39,7 +39,7 @@ async fn a_batch_is_acknowledged_when_it_is_on_disk_and_not_before() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_batch_is_said_of_its_partition() {
+async fn an_invalid_batch_is_refused_with_an_error_of_its_partition() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     let good = batch(b"1");
@@ -212,7 +212,7 @@ async fn old_versions_are_advertised_and_refused() {
 }
 
 #[tokio::test]
-async fn zstd_is_taken_from_those_who_know_it() {
+async fn zstd_batches_are_refused_below_produce_version_7() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     let mut bytes = batch(b"1").to_vec();
@@ -228,7 +228,7 @@ async fn zstd_is_taken_from_those_who_know_it() {
 }
 
 #[tokio::test]
-async fn who_wants_no_answer_gets_none_and_hears_of_an_error_by_the_end() {
+async fn acks_0_gets_no_response_and_an_error_closes_the_connection() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     client.send(9, &produce("t", 0, batch(b"1"))).await;
@@ -239,7 +239,7 @@ async fn who_wants_no_answer_gets_none_and_hears_of_an_error_by_the_end() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_on_disk_is_no_success() {
+async fn a_produce_whose_sync_fails_is_a_storage_error() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     client.send(9, &produce("t", 1, batch(b"1"))).await;

@@ -101,7 +101,7 @@ async fn an_uncompressed_batch_stays_behind_one_that_is_unpacked() {
 }
 
 #[tokio::test]
-async fn a_request_that_nobody_waits_for_makes_room_when_its_work_is_over() {
+async fn an_abandoned_request_frees_its_slot_when_its_decompression_ends() {
     let (bench, mut first, queue) = compacted().await;
     let mut clients = vec![bench.connect(), bench.connect()];
     for client in &mut clients {

@@ -129,7 +129,7 @@ async fn a_message_without_a_hop_left_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_name_without_its_parts_is_nobodys() {
+async fn messages_with_incomplete_names_are_dropped_and_counted_as_malformed() {
     let bench = Bench::new().await;
     let mut a = Agent::linked(&bench, "a", 1).await;
     let mut b = Agent::subscribed(&bench, "b", 2).await;
@@ -150,7 +150,7 @@ async fn a_name_without_its_parts_is_nobodys() {
 }
 
 #[tokio::test]
-async fn whoever_vanishes_within_a_message_is_nobodys_problem() {
+async fn a_connection_lost_within_a_message_leaves_others_unharmed() {
     let bench = Bench::new().await;
     let mut a = Agent::linked(&bench, "a", 1).await;
     let mut b = Agent::subscribed(&bench, "b", 2).await;

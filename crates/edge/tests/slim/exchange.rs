@@ -33,7 +33,7 @@ async fn a_message_arrives_with_one_hop_less_and_the_receivers_own_mac() {
 }
 
 #[tokio::test]
-async fn messages_between_two_keep_their_order_whatever_their_size() {
+async fn messages_of_mixed_sizes_arrive_in_order() {
     let bench = Bench::new().await;
     let mut a = Agent::linked(&bench, "a", 1).await;
     let mut b = Agent::subscribed(&bench, "b", 2).await;
@@ -104,7 +104,7 @@ async fn a_replayed_subscription_counts_and_is_not_answered() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_given_up_is_answered_and_the_stream_goes_on() {
+async fn an_invalid_unsubscribe_is_answered_with_an_error_and_the_stream_continues() {
     let bench = Bench::new().await;
     let mut a = Agent::subscribed(&bench, "a", 1).await;
     let id = a.subscription_id();
@@ -117,7 +117,7 @@ async fn what_cannot_be_given_up_is_answered_and_the_stream_goes_on() {
 }
 
 #[tokio::test]
-async fn whoever_vanishes_is_subscribed_to_nothing() {
+async fn a_lost_connection_ends_its_subscriptions() {
     let bench = Bench::new().await;
     let mut a = Agent::linked(&bench, "a", 1).await;
     let b = Agent::subscribed(&bench, "b", 2).await;
@@ -199,7 +199,7 @@ async fn a_message_above_4_mib_is_delivered_to_websockets_only() {
 }
 
 #[tokio::test]
-async fn what_finds_nobody_is_answered_by_nothing() {
+async fn an_undeliverable_publish_is_counted_and_not_answered() {
     let bench = Bench::new().await;
     let mut a = Agent::subscribed(&bench, "a", 1).await;
     for fanout in [ONE, ALL] {

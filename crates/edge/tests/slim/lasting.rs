@@ -61,7 +61,7 @@ impl AsyncWrite for Near {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_has_to_come_back_as_long_as_he_is_there() {
+async fn a_live_connection_is_never_closed_by_age() {
     let bench = Bench::new().await;
     let listener = net::inproc::listen("a SLIM door").unwrap();
     let near = Near(net::inproc::connect("a SLIM door").unwrap());
@@ -147,7 +147,7 @@ async fn a_stream_ends_with_the_jwt_that_it_came_in_by() {
 }
 
 #[tokio::test]
-async fn a_jwt_that_has_ended_lets_nobody_in() {
+async fn an_expired_jwt_is_refused() {
     let bench = bench_with_jwt().await;
     let shown = format!("Bearer {}", token(&bench, 0));
     let asked = request().header("authorization", &shown);
@@ -163,7 +163,7 @@ async fn a_jwt_that_has_ended_lets_nobody_in() {
 }
 
 #[tokio::test]
-async fn whoever_is_sent_away_for_good_is_told_so() {
+async fn a_client_with_a_revoked_token_is_closed_with_a_permanent_error() {
     // PERMISSION_DENIED, on which a client of gRPC gives up; a WebSocket finds the door shut.
     for (carrier, ended) in CARRIERS.into_iter().zip(["7", "1008"]) {
         let bench = Bench::with(Options::default(), Limits::default(), Arc::new(edge::Open)).await;

@@ -26,7 +26,7 @@ const ASKED: Negotiation<'static> = Negotiation {
 };
 
 #[tokio::test]
-async fn what_is_no_request_for_a_link_ends_the_stream_with_a_reason() {
+async fn an_invalid_link_negotiation_ends_the_stream_with_invalid_argument() {
     let bench = Bench::new().await;
     let bad: [&[u8]; 5] = [
         b"no message",
@@ -81,7 +81,7 @@ async fn a_client_that_says_nothing_is_sent_away() {
 }
 
 #[tokio::test]
-async fn an_idle_client_that_is_there_stays() {
+async fn an_idle_client_that_answers_pings_stays_connected() {
     let keepalive = Duration::from_millis(20);
     let negotiation_timeout = keepalive;
     let options = Options {
@@ -174,7 +174,7 @@ async fn connections_and_subscriptions_have_limits() {
 }
 
 #[tokio::test]
-async fn a_stream_to_a_full_node_begins_when_there_is_room() {
+async fn a_stream_to_a_full_node_begins_when_a_connection_ends() {
     let limits = Limits {
         connections_max: 1,
         ..Limits::default()

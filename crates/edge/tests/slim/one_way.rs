@@ -25,7 +25,7 @@ fn ends(bench: &Bench) -> [u64; 3] {
 }
 
 /// Has a thread of its own serve the door, as workers of a node do, and connects to it there.
-async fn connect_elsewhere(door: Door) -> TcpStream {
+async fn connect_on_own_thread(door: Door) -> TcpStream {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -41,8 +41,8 @@ async fn connect_elsewhere(door: Door) -> TcpStream {
     TcpStream::connect(address).await.unwrap()
 }
 
-async fn publisher_elsewhere(bench: &Bench) -> Agent {
-    let socket = connect_elsewhere(bench.door.clone()).await;
+async fn publisher_on_own_thread(bench: &Bench) -> Agent {
+    let socket = connect_on_own_thread(bench.door.clone()).await;
     Agent::open_on(socket)
         .await
         .negotiated("publisher", 1)
@@ -50,11 +50,11 @@ async fn publisher_elsewhere(bench: &Bench) -> Agent {
 }
 
 #[tokio::test]
-async fn what_is_sent_the_moment_a_subscription_is_acknowledged_arrives() {
+async fn messages_published_right_after_the_subscription_is_acknowledged_arrive() {
     const ROUNDS: u128 = 100;
     const COUNT: u32 = 50;
     let bench = Bench::new().await;
-    let mut publisher = publisher_elsewhere(&bench).await;
+    let mut publisher = publisher_on_own_thread(&bench).await;
     for round in 0..ROUNDS {
         let carrier = CARRIERS[round as usize % CARRIERS.len()];
         let mut subscriber = Agent::subscribed_over(&bench, carrier, "new", round).await;
@@ -71,10 +71,10 @@ async fn what_is_sent_the_moment_a_subscription_is_acknowledged_arrives() {
 }
 
 #[tokio::test]
-async fn what_is_sent_before_somebody_is_subscribed_is_counted() {
+async fn messages_published_before_the_subscription_are_counted() {
     const COUNT: u32 = 20_000;
     let bench = Bench::new().await;
-    let mut publisher = publisher_elsewhere(&bench).await;
+    let mut publisher = publisher_on_own_thread(&bench).await;
     let mut subscriber = Agent::linked(&bench, "late", 2).await;
     for _ in 0..COUNT {
         publisher.publish(subscriber.name(), ONE, b"one of many");
@@ -134,7 +134,7 @@ impl AsyncWrite for Breath {
 }
 
 #[tokio::test]
-async fn whoever_says_all_in_one_breath_and_hangs_up_is_heard_to_the_end() {
+async fn messages_sent_right_before_a_hang_up_are_delivered() {
     const COUNT: u32 = 40;
     const SIZE: usize = 1 << 10;
     let bench = Bench::new().await;
@@ -211,7 +211,7 @@ impl net::Sink for DeafSink {
 }
 
 #[tokio::test]
-async fn whoever_takes_no_answers_any_more_is_heard_all_the_same() {
+async fn messages_of_a_publisher_that_reads_no_answers_are_delivered() {
     let bench = Bench::new().await;
     let mut subscriber = Agent::subscribed(&bench, "subscriber", 1).await;
     for carrier in CARRIERS {

@@ -10,7 +10,7 @@ use crate::agent::{CARRIERS, Carrier};
 use crate::{Agent, Bench, until};
 
 #[tokio::test]
-async fn a_stopped_subscriber_costs_its_own_copies_and_nobody_elses() {
+async fn a_stalled_subscriber_loses_only_its_own_copies() {
     for carrier in CARRIERS {
         stopped(carrier).await;
     }

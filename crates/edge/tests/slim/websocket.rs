@@ -32,7 +32,7 @@ async fn pass(from: &mut Agent, to: &mut Agent, payload: &[u8]) {
 }
 
 #[tokio::test]
-async fn applications_reach_each_other_whatever_they_come_over() {
+async fn applications_over_grpc_and_websockets_exchange_messages() {
     let bench = Bench::new().await;
     let mut over_grpc = Agent::subscribed(&bench, "grpc", 1).await;
     let mut one = subscribed(&bench, "one", 2).await;
@@ -49,7 +49,7 @@ async fn applications_reach_each_other_whatever_they_come_over() {
 }
 
 #[tokio::test]
-async fn messages_between_two_keep_their_order_whatever_their_size() {
+async fn messages_of_mixed_sizes_arrive_in_order() {
     let bench = Bench::new().await;
     let mut a = linked(&bench, "a", 1).await;
     let mut b = subscribed(&bench, "b", 2).await;
@@ -81,7 +81,7 @@ async fn a_message_may_come_in_several_frames_with_a_ping_between_them() {
 }
 
 #[tokio::test]
-async fn text_ends_the_websocket_and_is_nobody_elses_problem() {
+async fn a_text_frame_ends_only_its_own_websocket() {
     let bench = Bench::new().await;
     let mut a = linked(&bench, "a", 1).await;
     let mut b = linked(&bench, "b", 2).await;
@@ -153,7 +153,7 @@ async fn a_first_message_that_is_no_negotiation_and_none_at_all_end_it() {
 }
 
 #[tokio::test]
-async fn a_request_for_anything_else_is_told_what_there_is() {
+async fn requests_other_than_websocket_upgrades_are_answered_426() {
     let bench = Bench::new().await;
     let page = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let asked = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: keep-alive, Upgrade\r\n\
@@ -268,7 +268,7 @@ async fn a_node_that_is_full_and_one_that_goes_down_say_so() {
 }
 
 #[tokio::test]
-async fn whoever_closes_is_answered_and_whoever_vanishes_is_subscribed_to_nothing() {
+async fn a_close_is_answered_and_a_lost_websocket_is_unsubscribed() {
     let bench = Bench::new().await;
     let mut closing = subscribed(&bench, "closing", 1).await;
     let mut vanishing = subscribed(&bench, "vanishing", 2).await;
@@ -293,7 +293,7 @@ async fn whoever_closes_is_answered_and_whoever_vanishes_is_subscribed_to_nothin
 }
 
 #[tokio::test]
-async fn whoever_answers_pings_stays_and_whoever_does_not_is_gone() {
+async fn a_client_that_answers_no_pings_is_closed_and_others_stay() {
     let keepalive = Duration::from_millis(50);
     let options = Options {
         keepalive,
@@ -321,7 +321,7 @@ async fn whoever_answers_pings_stays_and_whoever_does_not_is_gone() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_hang_up_after_the_end_is_cut_off() {
+async fn a_websocket_left_open_after_its_close_frame_is_cut_off() {
     let options = Options {
         negotiation_timeout: Duration::from_secs(1),
         // It is never asked for a sign of life.

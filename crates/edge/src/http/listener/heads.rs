@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn malformed_chunks_and_overlong_framing_fields_are_refused() {
         let chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
         let zeros = "0".repeat(LINE_SIZE_MAX);
         for (body, expected) in [

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_read_as_the_same_bytes() {
+    fn bytes_written_as_json_are_read_back_unchanged() {
         check(b"", r#""""#);
         check(b"hello", r#""hello""#);
         check(br#"{"a": [1, 2.50]}"#, r#"{"a": [1, 2.50]}"#);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_null_and_what_is_no_base64_is_refused() {
+    fn no_value_is_null_and_invalid_base64_is_refused() {
         let value = |json| serde_json::from_str::<&RawValue>(json).unwrap();
         assert_eq!(read(value("null")), Ok(None));
         assert_eq!(serde_json::to_string(&BytesAsJson(None)).unwrap(), "null");

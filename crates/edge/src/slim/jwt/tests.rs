@@ -135,7 +135,7 @@ fn public_keys_verify_what_their_own_have_signed() {
 }
 
 #[test]
-fn what_is_no_key_is_told() {
+fn short_secrets_and_invalid_pem_keys_are_refused() {
     assert_eq!(
         Jwt::new(b"short", None, None).unwrap_err(),
         JwtKeyError::Short(5)

@@ -53,7 +53,7 @@ async fn import_all(door: &Door) -> Answer {
 }
 
 #[tokio::test]
-async fn a_message_costs_the_same_by_whatever_way_it_is_appended() {
+async fn posts_websocket_appends_and_imports_are_charged_the_same() {
     let door = open().await;
     assert_eq!(post(&door).await.status, 201);
     let cost = 1_000 - left(&door).await;
@@ -71,7 +71,7 @@ async fn a_message_costs_the_same_by_whatever_way_it_is_appended() {
 }
 
 #[tokio::test]
-async fn whoever_is_over_the_limit_appends_nothing_by_any_way() {
+async fn posts_websocket_appends_and_imports_over_the_limit_append_nothing() {
     let door = open().await;
     let mut socket = Socket::open(&door).await;
     // More than there ever is.
@@ -106,7 +106,7 @@ async fn whoever_is_over_the_limit_appends_nothing_by_any_way() {
 }
 
 #[tokio::test]
-async fn what_may_not_have_been_charged_is_no_success() {
+async fn an_append_fails_if_its_charge_is_not_synced() {
     for way in ["post", "socket", "import"] {
         let door = open().await;
         let mut socket = Socket::open(&door).await;

@@ -47,7 +47,7 @@ async fn client(kept: &Kept) -> Agent {
 }
 
 #[tokio::test]
-async fn what_is_answered_at_once_waits_until_it_is_on_disk_that_it_was_charged() {
+async fn receipts_and_memory_writes_wait_until_their_charge_is_on_disk() {
     let sends = limit("sends", 4);
     let mut kept = open(&[sends]);
     let mut receiver = kept.bench.subscriber("a/b/c").await;
@@ -139,7 +139,7 @@ async fn a_call_that_is_held_is_in_flight_until_its_caller_is_gone() {
 }
 
 #[tokio::test]
-async fn what_is_appended_is_charged_on_disk_when_it_is_told() {
+async fn an_append_is_acknowledged_when_its_charge_is_on_disk() {
     let bytes = limit("appended_bytes", 15);
     let mut kept = open(&[bytes]);
     let mut client = client(&kept).await;

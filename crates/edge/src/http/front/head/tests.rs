@@ -10,7 +10,7 @@ const POST: &str = "POST /api/request HTTP/1.1\r\nHost: x\r\nContent-Type: appli
                     charset=utf-8\r\nContent-Length: 3\r\nAuthorization: Bearer t\r\n\r\n{} ";
 
 #[test]
-fn a_request_is_read_whatever_is_behind_it() {
+fn a_request_is_read_when_part_of_the_next_follows() {
     let bytes = format!("{POST}GET /");
     let Read::Request(request, size) = read(bytes.as_bytes()) else {
         panic!("not a request");
@@ -52,7 +52,7 @@ fn connections_are_kept_as_each_version_says() {
 }
 
 #[test]
-fn what_may_be_read_in_two_ways_is_not_read_here() {
+fn ambiguous_or_unsupported_requests_are_left_to_hyper() {
     for text in [
         "GET  /x HTTP/1.1\r\n\r\n",
         "get /x HTTP/1.1\r\n\r\n",
