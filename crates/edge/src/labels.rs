@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_is_told_under_its_path() {
+    fn each_scalar_is_a_label_named_by_its_path() {
         let metadata = r#"{"user":"al\u0069ce","team":{"id":7,"open":true},"tags":["a","b"],
             "x":null,"share":1.5,"below":-3}"#;
         let expected = [
@@ -158,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_do_harm(bytes: Vec<u8>) {
+        fn arbitrary_bytes_do_not_panic(bytes: Vec<u8>) {
             labels(&bytes, &mut |_, _| {});
         }
     }

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_are_one_whole_object() {
+    fn metadata_other_than_one_complete_json_object_are_refused() {
         let deep = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
         for good in ["", "{}", r#" {"a":[1,{}]} "#, &deep(json::DEPTH_MAX - 1)] {
             assert_eq!(check(good.as_bytes()), Ok(()), "{good}");

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_without_one_wakes_at_once() {
+    fn a_thread_without_together_wakes_tasks_at_once() {
         let (task, task_waker) = counted();
         waker(&task_waker).wake();
         assert_eq!(count(&task), 1);

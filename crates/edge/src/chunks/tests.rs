@@ -128,7 +128,7 @@ fn calls_fail_are_denied_and_wait_for_approval() {
 }
 
 #[test]
-fn data_of_an_id_takes_the_place_of_the_data_before() {
+fn data_with_an_id_replaces_earlier_data_with_that_id() {
     check(
         json!([
             {"type": "data-progress", "id": "p", "data": 1},
@@ -148,7 +148,7 @@ fn data_of_an_id_takes_the_place_of_the_data_before() {
 }
 
 #[test]
-fn metadata_are_merged_and_an_error_is_told() {
+fn message_metadata_are_merged_and_include_the_error() {
     let (assembly, ended) = push_all(&[
         json!({"type": "start", "messageMetadata": {"model": "m", "usage": {"in": 1}}}),
         json!({"type": "error", "errorText": "the model is gone"}),
@@ -164,7 +164,7 @@ fn metadata_are_merged_and_an_error_is_told() {
 }
 
 #[test]
-fn metadata_that_are_no_object_are_kept_as_a_value() {
+fn metadata_other_than_objects_are_stored_as_a_value() {
     let metadata = |chunks: &[Value]| push_all(chunks).0.message().metadata;
     let start = json!({"type": "start", "messageMetadata": [7]});
     assert_eq!(metadata(std::slice::from_ref(&start)), r#"{"value":[7]}"#);
@@ -193,7 +193,7 @@ fn a_step_that_is_reset_leaves_nothing() {
 }
 
 #[test]
-fn a_wrong_chunk_is_told_and_changes_nothing() {
+fn an_invalid_chunk_is_refused_and_leaves_the_message_unchanged() {
     let check = |chunk: &str, expected: &str| {
         let mut assembly = Assembly::new(SIZES);
         let before = assembly.message();
@@ -279,7 +279,7 @@ fn data_that_is_replaced_for_ever_does_not_fill_a_message() {
 }
 
 #[test]
-fn lines_that_were_cut_off_make_what_they_can() {
+fn a_truncated_last_line_is_ignored() {
     let whole = "{\"type\":\"text-start\",\"id\":\"t\"}\n\
                  {\"type\":\"text-delta\",\"id\":\"t\",\"delta\":\"so far\"}\n";
     let expected = assemble(whole.as_bytes(), SIZES);

@@ -25,7 +25,7 @@ fn check(part: &str, kind: PartKind, call: Option<&str>) {
 }
 
 #[test]
-fn parts_of_the_ai_sdk_are_known() {
+fn parts_of_the_ai_sdk_are_classified() {
     check(r#"{"type":"text","text":"Hi\n"}"#, PartKind::Text, None);
     check(
         r#"{"type":"reasoning","text":""}"#,
@@ -62,7 +62,7 @@ fn parts_of_the_ai_sdk_are_known() {
 }
 
 #[test]
-fn parts_of_openai_and_anthropic_are_known() {
+fn parts_of_openai_and_anthropic_are_classified() {
     check(
         r#"{"id":"c1","type":"function","function":{}}"#,
         PartKind::ToolCall,
@@ -104,7 +104,7 @@ fn parts_of_openai_and_anthropic_are_known() {
 }
 
 #[test]
-fn a_field_of_another_type_is_somebody_elses() {
+fn fields_of_unexpected_types_are_ignored() {
     let part = r#"{"type":"data-x","id":[[1]],"state":{"a":1},"toolCallId":null,"call_id":true}"#;
     check(part, PartKind::Data, None);
     check(r#"{"type":"tool_use","id":-7}"#, PartKind::ToolCall, None);

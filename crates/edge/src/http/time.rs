@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_of_a_field_is_as_the_rfc_writes_it() {
+    fn http_dates_are_formatted_as_in_the_rfc() {
         let mut out = Vec::new();
         push_http_date(&mut out, 784_111_777);
         assert_eq!(out, b"Sun, 06 Nov 1994 08:49:37 GMT");

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_carries_records_may_be_large() {
+    fn only_produce_requests_of_authenticated_clients_may_be_large() {
         let refused = |key, size: usize, trust| {
             let mut inbox = Inbox::default();
             inbox.feed(&frame(key, size)[..8]);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_is_none_is_refused() {
+    fn an_invalid_frame_size_is_refused() {
         let mut inbox = Inbox::default();
         inbox.feed(&[0xff, 0xff, 0xff, 0xff, 0, 0]);
         assert!(inbox.next(ADMITTED).is_err());

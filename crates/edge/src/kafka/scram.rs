@@ -150,7 +150,7 @@ mod tests {
 
     /// The example of RFC 7677, section 3.
     #[test]
-    fn the_rfc_s_exchange_goes_as_it_stands_there() {
+    fn the_example_exchange_of_the_rfc_succeeds() {
         let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
         let (challenge, message) = Challenge::new(
             Hash::Sha256,

@@ -74,7 +74,7 @@ async fn message(door: &Door, seq: usize) -> Value {
 }
 
 #[tokio::test]
-async fn an_answer_is_seen_as_it_is_made_and_is_one_message_at_the_end() {
+async fn a_streamed_answer_is_watched_chunk_by_chunk_and_becomes_one_message() {
     let door = Door::open().await;
     door.say("c-1", "hi").await;
     let mut events = door.follow("c-1", "1").await;
@@ -198,7 +198,7 @@ async fn events_and_lines_give_the_same_message() {
 }
 
 #[tokio::test]
-async fn however_an_answer_ends_what_has_come_is_kept() {
+async fn the_chunks_received_are_stored_however_an_answer_ends() {
     let door = Door::open().await;
     let stream = async |id: &str, lines: &[&str]| {
         let path = PATH.replace("a-1", id);
@@ -294,7 +294,7 @@ async fn a_lost_author_and_a_stop_end_an_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_that_no_record_takes_is_refused_as_it_grows() {
+async fn an_answer_that_outgrows_a_record_is_refused_while_it_streams() {
     let disk = journal::disk::SimulatedDisk::new(7);
     let options = node::StoreOptions::default();
     // Records of 8 KiB.
@@ -391,7 +391,7 @@ async fn a_stream_that_is_wrong_from_the_first_chunk_on_leaves_no_message_and_it
 }
 
 #[tokio::test]
-async fn a_streamed_body_is_read_to_its_end_and_its_connection_goes_on() {
+async fn a_streamed_body_is_read_to_its_end_and_its_connection_reused() {
     let door = Door::open().await;
     door.say("c-1", "Hello").await;
     let mut events = door.follow("c-1", "1").await;

@@ -54,7 +54,7 @@ async fn a_retry_is_answered_like_the_first_and_another_message_of_that_id_is_re
 }
 
 #[tokio::test]
-async fn an_idempotency_key_is_the_id_of_what_has_none() {
+async fn an_idempotency_key_becomes_the_id_of_messages_without_one() {
     let door = Door::open().await;
     let headers = [
         ("content-type", "application/json"),

@@ -14,7 +14,7 @@ async fn check(door: &Door, body: &str, expected: &str) {
 }
 
 #[tokio::test]
-async fn malformed_and_misspelt_bodies_are_told_with_their_place() {
+async fn malformed_and_misspelt_bodies_are_refused_with_the_path() {
     let door = Door::open().await;
     for (body, expected) in [
         ("", "malformed JSON"),

@@ -59,7 +59,7 @@ async fn an_append_that_loads_a_conversation_from_disk_blocks_no_other() {
 }
 
 #[tokio::test]
-async fn whether_an_id_is_known_is_read_without_holding_up_anybody() {
+async fn deduplication_that_reads_ids_from_disk_blocks_no_other() {
     let (door, gate) = started().await;
     // It is loaded, but for the ids and the text of its older messages.
     assert_eq!(door.get(CONVERSATION).await.status, 200);
@@ -115,7 +115,7 @@ async fn an_import_that_compares_messages_on_disk_blocks_no_other() {
 }
 
 #[tokio::test]
-async fn whether_a_conversation_is_over_is_known_without_the_disk() {
+async fn expiry_of_a_conversation_is_checked_without_reading_the_disk() {
     let (door, gate) = started().await;
     let kept = json!({"ttl_s": 3_600});
     assert_eq!(door.ask("PUT", CONVERSATION, &kept).await.status, 200);

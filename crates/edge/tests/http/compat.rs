@@ -179,7 +179,7 @@ async fn invalid_requests_get_400_with_the_messages_of_the_original() {
 }
 
 #[tokio::test]
-async fn a_quota_is_new_until_it_is_used() {
+async fn a_quota_is_shown_as_new_until_its_first_use() {
     let limiter = Limiter::open().await;
     assert_eq!(
         limiter.get("/api/quota/a%20b").await.text(),
@@ -212,7 +212,7 @@ async fn a_quota_is_new_until_it_is_used() {
 }
 
 #[tokio::test]
-async fn the_rest_of_the_surface_is_there() {
+async fn the_remaining_endpoints_of_the_original_are_served() {
     let limiter = Limiter::open().await;
     assert_eq!(
         limiter.get("/").await.text(),
@@ -298,7 +298,7 @@ async fn only_the_address_that_a_trusted_proxy_adds_is_used() {
 }
 
 #[tokio::test]
-async fn http_1_0_is_closed_unless_it_is_asked_to_be_kept() {
+async fn http_1_0_connections_close_unless_keep_alive_is_requested() {
     let limiter = Limiter::open().await;
     let once = "POST /api/request HTTP/1.0\r\nContent-type: application/json\r\nContent-length: 15\r\n\r\n{\"agentId\":\"a\"}";
     let text = limiter.speak(once).await;
@@ -318,7 +318,7 @@ async fn http_1_0_is_closed_unless_it_is_asked_to_be_kept() {
 }
 
 #[tokio::test]
-async fn requests_in_one_piece_are_answered_in_order_also_when_hyper_has_to() {
+async fn pipelined_requests_are_answered_in_order_across_fast_path_and_hyper() {
     let limiter = Limiter::open().await;
     let take = "POST /api/request HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 15\r\n\r\n{\"agentId\":\"a\"}";
     let odd = "GET /api/quota/a?x=1 HTTP/1.1\r\nhost: localhost\r\n\r\n";
@@ -398,7 +398,7 @@ async fn oversized_bodies_and_invalid_http_are_refused_and_the_listener_survives
 }
 
 #[tokio::test]
-async fn a_take_that_may_not_be_on_disk_is_no_success_however_it_was_asked() {
+async fn a_sync_take_fails_if_the_disk_fails() {
     let limiter = Limiter::open().await;
     let limit = json!({"name": "agent", "match": "default/default/*", "unit": "requests",
         "capacity": 100, "refill": "10/s", "durability": "sync"});

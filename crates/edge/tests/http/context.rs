@@ -67,7 +67,7 @@ async fn a_window_holds_whole_turns_within_its_budget() {
 }
 
 #[tokio::test]
-async fn a_window_that_is_known_is_not_sent_again() {
+async fn an_unchanged_window_is_answered_304() {
     let door = Door::open().await;
     append(&door, turn(1)).await;
     let path = format!("{PATH}/context?budget=100");
@@ -144,7 +144,7 @@ async fn a_turn_above_the_budget_is_a_clear_error() {
 }
 
 #[tokio::test]
-async fn a_summary_stands_for_what_it_covers() {
+async fn a_summary_replaces_the_messages_it_covers() {
     let door = Door::open().await;
     for number in 0..3 {
         append(&door, turn(number)).await;

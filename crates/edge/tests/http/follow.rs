@@ -91,7 +91,7 @@ async fn a_stalled_follower_does_not_block_other_clients() {
 }
 
 #[tokio::test]
-async fn a_position_that_is_none_is_refused() {
+async fn an_invalid_position_to_follow_from_is_refused() {
     let door = Door::open().await;
     door.say("c-1", "one").await;
     let ask = async |query: &str, id: &str| {

@@ -52,7 +52,7 @@ async fn remaining(door: &Door, limit: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_take_says_how_its_limits_stand_and_a_denied_one_when_it_would_pass() {
+async fn a_take_reports_remaining_quota_and_a_denial_when_to_retry() {
     let door = open().await;
     let answer = take(&door, json!({"requests": 60, "tokens": 10})).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -251,7 +251,7 @@ async fn a_hold_is_settled_once_and_a_take_with_an_id_takes_once() {
 }
 
 #[tokio::test]
-async fn a_take_waits_until_somebody_gives_back_what_he_holds() {
+async fn a_take_waits_until_a_hold_is_settled() {
     let door = open().await;
     let slots = json!({"subject": "acme/research/bot", "cost": {"concurrency": 2}, "hold": "90s"});
     let held = door.ask("POST", "/v1/take", &slots).await.json();
@@ -450,7 +450,7 @@ async fn outcomes_of_takes_are_counted_in_metrics() {
 }
 
 #[tokio::test]
-async fn a_limit_that_does_not_stand_has_no_label_and_what_was_denied_stays_counted() {
+async fn a_removed_limit_has_no_label_but_total_denials_stay_counted() {
     let door = open().await;
     for cost in [100, 1] {
         take(&door, json!(cost)).await;
@@ -525,7 +525,7 @@ impl Gate for TwoTokens {
 }
 
 #[tokio::test]
-async fn only_an_administrator_changes_anything() {
+async fn only_an_administrator_changes_quotas() {
     let door = open().await;
     let routes = edge::http::routes(door.node.clone(), Arc::new(TwoTokens), Arc::default());
     let address = serve_routes(routes).await;

@@ -189,7 +189,7 @@ async fn an_unwatched_conversation_sends_no_more_messages() {
 }
 
 #[tokio::test]
-async fn wrong_commands_are_told_and_the_connection_goes_on() {
+async fn invalid_commands_are_answered_with_errors_and_the_connection_stays_open() {
     let door = Door::open().await;
     let mut socket = Socket::open(&door).await;
     for (command, expected) in [

@@ -62,7 +62,7 @@ async fn a_conversation_is_created_looked_at_and_changed() {
 }
 
 #[tokio::test]
-async fn metadata_are_merged_by_patch_and_kept_byte_for_byte() {
+async fn put_stores_metadata_byte_for_byte_and_patch_merges_them() {
     let door = Door::open().await;
     door.ask("PATCH", PATH, &json!({"metadata": {}}))
         .await
@@ -194,7 +194,7 @@ async fn cursors_only_move_forward() {
 }
 
 #[tokio::test]
-async fn a_fork_goes_its_own_way() {
+async fn appends_to_a_fork_leave_the_original_unchanged() {
     let door = Door::open().await;
     for number in 1..=4 {
         door.say("c-1", &number.to_string()).await;
@@ -235,7 +235,7 @@ async fn a_fork_goes_its_own_way() {
 }
 
 #[tokio::test]
-async fn wrong_settings_are_told_with_their_place() {
+async fn invalid_settings_are_refused_with_the_path_of_the_field() {
     let door = Door::open().await;
     for (body, expected) in [
         (json!({"metdata": {}}), "is `metadata` meant?"),

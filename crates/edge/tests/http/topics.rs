@@ -429,7 +429,7 @@ async fn more_than_a_batch_holds_becomes_several_and_a_record_that_is_too_large_
 }
 
 #[tokio::test]
-async fn a_record_without_a_key_is_not_taken_where_only_the_newest_of_each_is_kept() {
+async fn a_record_without_a_key_is_refused_by_a_compacted_topic() {
     let door = Door::open().await;
     let new = json!({"name": "t", "partitions": 1, "configs": {"cleanup.policy": "compact"}});
     assert_eq!(door.ask("POST", "/v1/topics", &new).await.status, 201);
@@ -602,7 +602,7 @@ async fn a_long_poll_returns_records_when_they_are_appended() {
 }
 
 #[tokio::test]
-async fn a_partition_is_followed_without_a_gap_and_from_where_somebody_was() {
+async fn a_partition_is_followed_without_gaps_and_resumed_by_last_event_id() {
     let door = Door::open().await;
     door.make("t", 2).await;
     door.put_values("t", 1, &["0", "1", "2"]).await;
@@ -749,7 +749,7 @@ async fn events_of_conversations_are_a_read_only_topic() {
 }
 
 #[tokio::test]
-async fn events_are_followed_while_they_happen_and_what_was_erased_is_passed_over() {
+async fn conversation_events_are_followed_live_and_erased_ones_skipped() {
     let door = Door::open().await;
     door.say("c-1", "first").await;
     let shown = door.events_shown().await;

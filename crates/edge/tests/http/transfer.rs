@@ -57,7 +57,7 @@ async fn an_imported_conversation_exports_the_same_messages() {
 }
 
 #[tokio::test]
-async fn a_line_that_is_wrong_is_told() {
+async fn an_import_with_an_invalid_line_is_refused_with_its_number() {
     let door = Door::open().await;
     let import = "/v1/conversations/c-1/import";
     let good = r#"{"role":"user","content":"x"}"#;
@@ -217,7 +217,7 @@ async fn summaries_and_where_a_fork_comes_from_go_in_as_they_came_out() {
 }
 
 #[tokio::test]
-async fn a_fork_keeps_when_its_messages_were_said() {
+async fn a_fork_preserves_the_times_of_its_messages() {
     let door = Door::open().await;
     door.say("c-1", "one").await;
     door.pass_ms(60_000);

@@ -45,7 +45,7 @@ async fn say_as(door: &Door, conversation: &str, from: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn a_list_shows_what_its_asker_wrote_newest_first() {
+async fn conversations_are_listed_by_latest_activity() {
     let door = Door::open().await;
     assert_eq!(list(&door, "").await, [""; 0]);
     for conversation in ["a", "b", "c"] {
@@ -109,7 +109,7 @@ async fn a_walk_shows_nothing_twice_and_misses_nothing_untouched() {
 }
 
 #[tokio::test]
-async fn an_inbox_counts_what_others_said_behind_the_read_mark() {
+async fn an_inbox_counts_messages_of_others_after_the_read_cursor() {
     let door = Door::open().await;
     let long = "é".repeat(300);
     say_as(&door, "a", "alice", "one").await;
@@ -178,7 +178,7 @@ async fn a_followed_inbox_sends_all_its_conversations_then_changes() {
 }
 
 #[tokio::test]
-async fn only_so_many_inboxes_are_followed() {
+async fn followed_inboxes_are_limited_and_disconnecting_frees_one() {
     let door = Door::open().await;
     let first = door.events("/v1/inbox/a").await;
     let _second = door.events("/v1/inbox/a").await;
@@ -252,7 +252,7 @@ async fn put(door: &Door, conversation: &str, settings: Value) {
 }
 
 #[tokio::test]
-async fn conversations_are_found_by_what_their_metadata_says_and_by_their_shelf() {
+async fn conversations_are_filtered_by_metadata_and_archived_state() {
     let door = Door::open().await;
     put(
         &door,
@@ -299,7 +299,7 @@ async fn conversations_are_found_by_what_their_metadata_says_and_by_their_shelf(
 }
 
 #[tokio::test]
-async fn a_named_participant_has_it_in_his_inbox_until_he_is_named_no_more() {
+async fn a_conversation_is_in_the_inboxes_of_its_current_participants() {
     let door = Door::open().await;
     put(
         &door,
@@ -345,7 +345,7 @@ async fn an_expired_conversation_is_gone_at_once() {
 }
 
 #[tokio::test]
-async fn how_the_views_stand_is_among_the_metrics() {
+async fn readiness_and_lag_of_views_are_metrics() {
     let door = Door::open().await;
     let metric = async |name: &str| {
         let answer = door.get("/metrics").await;

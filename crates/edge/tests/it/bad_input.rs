@@ -51,7 +51,7 @@ async fn garbage_instead_of_a_hello() {
 }
 
 #[tokio::test]
-async fn a_hello_that_is_none() {
+async fn an_invalid_hello() {
     let mut bytes = header(4, Kind::HELLO, 0, 0);
     bytes.extend_from_slice(b"HTTP");
     check_fatal(false, &bytes, ErrorCode::Protocol).await;

@@ -107,7 +107,7 @@ async fn a_cancelled_call_ends_at_both_sides() {
 }
 
 #[tokio::test]
-async fn a_caller_that_leaves_cancels_what_it_asked() {
+async fn calls_of_a_disconnected_caller_are_cancelled() {
     let bench = Bench::new();
     let mut responder = bench.subscriber("a/b/echo").await;
     let mut caller = bench.agent("").await;
@@ -151,7 +151,7 @@ async fn a_stream_carries_items_and_credit() {
 }
 
 #[tokio::test]
-async fn a_full_instance_is_passed_over_and_when_all_are_full_the_caller_is_told() {
+async fn full_instances_are_skipped_and_a_call_is_busy_without_others() {
     let bench = Bench::new();
     let mut first = bench.connect();
     let window = wire::Window {

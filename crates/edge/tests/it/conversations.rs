@@ -108,7 +108,7 @@ async fn messages_are_answered_and_read_when_they_are_on_disk_and_not_before() {
 }
 
 #[tokio::test]
-async fn a_message_without_an_id_is_given_one_that_its_author_is_told() {
+async fn a_message_without_an_id_is_given_one_that_its_answer_names() {
     let mut kept = Kept::new();
     let mut agent = agent(&kept).await;
     let batch = [new("", "[]"), new("named", "[]"), new("", "[]")];
@@ -131,7 +131,7 @@ async fn a_message_without_an_id_is_given_one_that_its_author_is_told() {
 }
 
 #[tokio::test]
-async fn refusals_carry_the_number_that_they_speak_of_and_wait_for_it() {
+async fn conflicts_name_the_stored_number_and_wait_until_it_is_synced() {
     let mut kept = Kept::new();
     let mut agent = agent(&kept).await;
     append(&mut agent, 0, None, &[new("one", "[]")]).await;
@@ -197,7 +197,7 @@ async fn messages_and_their_numbers_outlive_a_power_failure() {
 }
 
 #[tokio::test]
-async fn frames_that_are_none_for_a_conversation_are_refused() {
+async fn invalid_frames_for_a_conversation_are_refused() {
     let kept = Kept::new();
     let mut agent = agent(&kept).await;
     let payload = Payload::body(b"x");

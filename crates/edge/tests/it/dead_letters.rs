@@ -35,7 +35,7 @@ fn count(kept: &Kept) -> (usize, usize) {
 }
 
 #[tokio::test]
-async fn a_message_that_was_refused_often_enough_goes_out_no_more_and_others_do() {
+async fn a_message_refused_deliveries_max_times_becomes_a_dead_letter() {
     let mut kept = twice();
     let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
     let mut writer = writer(&kept.bench, "").await;
@@ -58,7 +58,7 @@ async fn a_message_that_was_refused_often_enough_goes_out_no_more_and_others_do(
 }
 
 #[tokio::test]
-async fn a_dead_letter_outlives_a_power_failure_and_goes_out_again_when_it_is_given_back() {
+async fn a_dead_letter_survives_a_power_failure_and_is_redelivered_on_retry() {
     let mut kept = twice();
     let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
     let mut writer = writer(&kept.bench, "").await;

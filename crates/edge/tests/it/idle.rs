@@ -71,7 +71,7 @@ async fn expired_messages_of_idle_mailboxes_are_deleted_within_the_hour() {
 }
 
 #[tokio::test]
-async fn a_mailbox_is_not_loaded_again_before_anything_in_it_can_expire() {
+async fn an_idle_mailbox_is_loaded_only_when_messages_in_it_can_expire() {
     let mut kept = started().await;
     pass_minutes(&mut kept, 65);
     assert_eq!(pass_minutes(&mut kept, 24 * 60), 0);

@@ -142,7 +142,7 @@ async fn a_lost_subscribers_messages_go_to_another_at_once_and_count_on() {
 }
 
 #[tokio::test]
-async fn a_silent_subscribers_message_goes_to_another_when_its_time_is_up() {
+async fn an_unacknowledged_message_is_redelivered_to_another_subscriber_after_its_timeout() {
     let mut kept = Kept::new();
     let mut writer = writer(&kept.bench, "").await;
     kept.write(&mut writer, 0, key(1)).await;
@@ -171,7 +171,7 @@ async fn a_silent_subscribers_message_goes_to_another_when_its_time_is_up() {
 }
 
 #[tokio::test]
-async fn a_refused_message_comes_again_after_a_pause_and_others_pass_it() {
+async fn a_refused_message_is_redelivered_after_a_delay_without_blocking_others() {
     let mut kept = Kept::new();
     let mut writer = writer(&kept.bench, "").await;
     for number in 0..2 {
@@ -199,7 +199,7 @@ async fn a_refused_message_comes_again_after_a_pause_and_others_pass_it() {
 }
 
 #[tokio::test]
-async fn one_senders_messages_stay_with_one_instance_in_order() {
+async fn messages_of_one_sender_go_to_one_instance_in_order() {
     let mut kept = Kept::new();
     let mut first = kept.bench.subscriber("a/b/c/1").await;
     let mut second = kept.bench.subscriber("a/b/c/2").await;
@@ -251,7 +251,7 @@ async fn an_undelivered_message_expires_after_its_ttl() {
 }
 
 #[tokio::test]
-async fn a_write_may_not_wait_longer_than_the_node_lets_it() {
+async fn the_ttl_of_a_write_is_capped_by_the_node() {
     let options = StoreOptions {
         ttl: Duration::from_secs(1),
         ..StoreOptions::default()
@@ -398,7 +398,7 @@ async fn acknowledged_messages_are_forgotten_except_for_their_newest_ids() {
 }
 
 #[tokio::test]
-async fn a_failed_disk_leaves_open_what_became_of_a_write_and_refuses_the_next() {
+async fn a_failed_disk_makes_a_write_unconfirmed_and_refuses_the_next() {
     let mut kept = Kept::new();
     let mut writer = writer(&kept.bench, "").await;
     kept.write(&mut writer, 0, key(1)).await;
@@ -443,7 +443,7 @@ async fn instances_and_the_nodes_own_names_have_no_mailbox() {
 }
 
 #[tokio::test]
-async fn a_write_without_a_key_and_one_for_a_method_are_kept_too() {
+async fn a_write_without_a_key_is_stored_and_delivered() {
     let mut kept = Kept::new();
     let mut writer = writer(&kept.bench, "").await;
     writer

@@ -24,7 +24,7 @@ async fn send_reported(agent: &mut Agent, route: u16, slot: u32, body: &[u8]) ->
 }
 
 #[tokio::test]
-async fn anycast_goes_round_and_multicast_reaches_all_but_the_sender() {
+async fn anycast_and_multicast_skip_the_sender() {
     let bench = Bench::new();
     let mut first = bench.subscriber("a/b/c/1").await;
     let mut second = bench.subscriber("a/b/c/2").await;
@@ -40,7 +40,7 @@ async fn anycast_goes_round_and_multicast_reaches_all_but_the_sender() {
 }
 
 #[tokio::test]
-async fn a_subscriber_is_given_an_instance_and_a_rejoin_takes_it_over() {
+async fn a_subscriber_is_given_an_instance_that_a_rejoin_replaces() {
     let bench = Bench::new();
     let mut first = bench.agent("").await;
     let name = first.subscribe("a/b/c").await;
@@ -139,7 +139,7 @@ async fn a_sender_is_asked_to_pause_and_to_go_on() {
 }
 
 #[tokio::test]
-async fn a_sender_to_all_goes_on_when_the_last_of_them_has_room() {
+async fn a_multicast_sender_resumes_when_the_last_subscriber_has_room() {
     let bench = Bench::new();
     let mut quick = bench.subscriber("a/b/c/1").await;
     let mut slow = bench.subscriber("a/b/c/2").await;
@@ -189,7 +189,7 @@ async fn a_stalled_subscriber_pauses_its_sender_for_a_bounded_time() {
 }
 
 #[tokio::test]
-async fn a_write_in_memory_says_how_many_it_reached_and_one_to_disk_is_refused() {
+async fn a_memory_write_counts_its_receivers_and_a_disk_write_is_refused() {
     let bench = Bench::new();
     let mut sender = bench.agent("").await;
     sender.bind(1, "a/b/c", Cast::Any).await;
@@ -212,7 +212,7 @@ async fn a_write_in_memory_says_how_many_it_reached_and_one_to_disk_is_refused()
 }
 
 #[tokio::test]
-async fn a_write_goes_to_one_and_a_route_to_all_is_refused() {
+async fn a_write_goes_to_one_subscriber_and_multicast_routes_are_refused() {
     let bench = Bench::new();
     let mut first = bench.subscriber("a/b/c/1").await;
     let mut second = bench.subscriber("a/b/c/2").await;
@@ -264,7 +264,7 @@ async fn credit_comes_back_to_a_sender_in_halves_of_the_window() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_dismissed_is_told_why_and_not_listened_to_any_more() {
+async fn a_dismissed_client_gets_the_reason_and_its_later_messages_are_ignored() {
     let bench = Bench::new();
     let mut stays = bench.subscriber("a/b/c/stays").await;
     let mut goes = bench.agent("x/y/goes").await;

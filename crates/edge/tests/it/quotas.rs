@@ -317,7 +317,7 @@ async fn a_take_waits_until_something_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_take_that_has_waited_long_enough_is_denied_as_if_it_had_not() {
+async fn a_take_that_cannot_pass_within_its_wait_is_denied_at_once() {
     let bench = bench(&[bucket("org", "acme", "tokens", 10, "1/s")]);
     let mut agent = bench.agent("").await;
     let waiting = Asked {
@@ -341,7 +341,7 @@ async fn a_take_that_has_waited_long_enough_is_denied_as_if_it_had_not() {
 }
 
 #[tokio::test]
-async fn money_is_answered_when_it_is_on_disk_and_not_before() {
+async fn a_sync_take_is_answered_when_it_is_on_disk() {
     let mut kept = Kept::new();
     let money = Written {
         durability: Some("sync".to_owned()),

@@ -68,7 +68,7 @@ async fn records_are_answered_and_read_when_they_are_on_disk_and_not_before() {
 }
 
 #[tokio::test]
-async fn an_append_that_expects_another_end_is_a_conflict_that_names_it() {
+async fn an_append_with_a_wrong_expected_end_is_a_conflict() {
     let mut kept = Kept::new();
     let mut agent = agent(&kept).await;
     append(&mut agent, 0, Some(0), &["one"]).await;
@@ -208,7 +208,7 @@ async fn streams_are_for_names_that_can_be_streams_and_routes_that_lead_to_them(
 }
 
 #[tokio::test]
-async fn a_node_without_a_journal_keeps_nothing_and_says_so() {
+async fn a_node_without_a_journal_refuses_appends_and_disk_writes() {
     let bench = crate::Bench::new();
     let mut agent = bench.agent("").await;
     agent.bind(1, "a/b/log", Cast::Stream).await;

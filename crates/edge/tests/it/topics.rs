@@ -248,7 +248,7 @@ async fn requests_for_unknown_topics_and_partitions_are_refused_with_the_reason(
 }
 
 #[tokio::test]
-async fn a_record_that_is_none_ends_the_connection() {
+async fn a_malformed_record_ends_the_connection() {
     let (_kept, mut agent) = open().await;
     let mut body = Vec::new();
     Append::encode(None, &[[0xff]], &mut body);

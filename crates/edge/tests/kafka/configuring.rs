@@ -91,7 +91,7 @@ async fn described(
 }
 
 #[tokio::test]
-async fn usual_settings_are_taken_kept_and_described() {
+async fn usual_topic_configs_are_accepted_and_described() {
     let mut bench = Bench::new();
     let mut client = bench.connect();
     let created = created(&mut bench, &mut client, &topic("t", &USUAL)).await;

@@ -37,7 +37,7 @@ async fn an_unsupported_api_versions_request_is_answered_with_supported_versions
 }
 
 #[tokio::test]
-async fn a_client_without_a_name_is_told_so() {
+async fn a_client_without_a_software_name_is_an_invalid_request() {
     let mut client = Bench::new().connect();
     let response = client.ask(3, &Request::default()).await;
     assert_eq!(response.error_code, ErrorCode::InvalidRequest);

@@ -70,7 +70,7 @@ async fn a_user_that_is_deleted_loses_its_connections_and_others_keep_theirs() {
 }
 
 #[tokio::test]
-async fn a_password_that_is_changed_ends_what_came_in_by_it_and_another_mechanism_does_not() {
+async fn a_password_change_closes_only_connections_of_the_same_mechanism() {
     let bench = Bench::with_kept_users();
     bench.set_password("ann", "secret");
     let mut ann = bench.let_in("ann", "secret").await;

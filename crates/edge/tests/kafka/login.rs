@@ -66,7 +66,7 @@ async fn a_password_lets_its_user_in() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_told_so_and_goes() {
+async fn a_wrong_password_is_an_authentication_error_and_closes_the_connection() {
     for said in [
         "\0ann\0wrong",
         "\0bob\0secret",
@@ -114,7 +114,7 @@ async fn a_password_is_checked_while_other_clients_are_served() {
 }
 
 #[tokio::test]
-async fn a_token_is_shown_in_place_of_a_password() {
+async fn a_token_is_accepted_as_a_plain_password() {
     let bench = Bench::with(Arc::new(Word), Arc::new(Nobody));
     let mut client = bench.connect();
     assert_eq!(choose(&mut client, "PLAIN").await.mechanisms, ["PLAIN"]);
@@ -196,7 +196,7 @@ async fn scram_authenticates_the_right_password_and_refuses_a_wrong_one() {
 }
 
 #[tokio::test]
-async fn a_handshake_without_frames_behind_it_is_advertised_and_refused() {
+async fn a_version_0_sasl_handshake_is_refused() {
     let bench = Bench::with(Arc::new(Open), Arc::new(One::new("ann", "secret")));
     let mut client = bench.connect();
     let mechanism = "SCRAM-SHA-256".to_owned();

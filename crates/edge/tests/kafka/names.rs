@@ -34,7 +34,7 @@ async fn log_in(client: &mut Client, name: &str, token: &str) -> (ErrorCode, Str
 }
 
 #[tokio::test]
-async fn a_user_name_beside_a_token_is_one_that_the_token_allows() {
+async fn a_user_name_with_a_token_must_be_allowed_by_the_token() {
     let bench = Bench::with(Arc::new(Tokens), Arc::new(Nobody));
     for (name, expected) in [
         ("pay", "acme/pay/pay"),

@@ -146,7 +146,7 @@ pub(crate) async fn compact(bench: &mut Bench, client: &mut Client, topic: &str)
 }
 
 #[tokio::test]
-async fn a_request_has_only_so_much_unpacked_however_often_it_names_a_partition() {
+async fn decompressed_size_is_limited_over_all_batches_of_a_request() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     compact(&mut bench, &mut client, "t").await;

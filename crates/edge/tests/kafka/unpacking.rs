@@ -83,7 +83,7 @@ async fn two_batches_are_unpacked_at_once_and_others_wait() {
 }
 
 #[tokio::test]
-async fn an_uncompressed_batch_stays_behind_one_that_is_unpacked() {
+async fn an_uncompressed_batch_waits_for_an_earlier_batch_in_decompression() {
     let (mut bench, mut client, queue) = compacted().await;
     client.send(9, &produce("t", 1, packed(10_000))).await;
     client.send(9, &produce("t", 1, batch(b"second"))).await;

@@ -34,7 +34,7 @@ async fn garbage_and_other_protocols_on_the_port_are_closed_and_counted() {
 }
 
 #[tokio::test]
-async fn messages_that_are_none_are_dropped_and_the_stream_goes_on() {
+async fn malformed_messages_are_dropped_and_the_stream_continues() {
     let bench = Bench::new().await;
     let mut a = Agent::linked(&bench, "a", 1).await;
     let mut b = Agent::subscribed(&bench, "b", 2).await;

@@ -57,7 +57,7 @@ impl Drop for Sessions {
 }
 
 #[tokio::test]
-async fn every_kind_of_session_runs_and_one_survives_the_end_of_its_links() {
+async fn every_kind_of_session_runs_and_one_survives_a_reconnect() {
     let bench = Bench::new().await;
     let url = format!("http://{}", bench.address);
     let kinds = [

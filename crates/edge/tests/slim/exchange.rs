@@ -18,7 +18,7 @@ fn name(agent: &'static str, id: Option<u128>) -> Name<'static> {
 }
 
 #[tokio::test]
-async fn a_message_arrives_with_one_hop_less_and_the_receivers_own_mac() {
+async fn a_delivered_message_has_one_hop_less_and_the_receivers_mac() {
     let bench = Bench::new().await;
     let mut a = Agent::subscribed(&bench, "a", 1).await;
     let mut b = Agent::subscribed(&bench, "b", 2).await;
@@ -211,7 +211,7 @@ async fn an_undeliverable_publish_is_counted_and_not_answered() {
 }
 
 #[tokio::test]
-async fn clients_may_send_a_message_as_one_frame_and_much_at_once() {
+async fn http2_settings_allow_large_frames_and_a_large_window() {
     let bench = Bench::new().await;
     let mut socket = TcpStream::connect(bench.address).await.unwrap();
     let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];

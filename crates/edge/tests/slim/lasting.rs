@@ -121,7 +121,7 @@ async fn open_with(bench: &Bench, carrier: Carrier, shown: &str) -> Agent {
 }
 
 #[tokio::test]
-async fn a_stream_ends_with_the_jwt_that_it_came_in_by() {
+async fn a_stream_ends_when_its_jwt_expires() {
     let bench = bench_with_jwt().await;
     // UNAUTHENTICATED, and policy: a client hears of it and comes back with another.
     for (carrier, ended) in CARRIERS.into_iter().zip(["16", "1008"]) {

@@ -128,7 +128,7 @@ impl Gate for Password {
 }
 
 #[tokio::test]
-async fn where_tokens_are_required_a_stream_shows_one() {
+async fn a_stream_without_a_valid_token_is_unauthenticated() {
     let bench = Bench::with(Options::default(), Limits::default(), Arc::new(Password)).await;
     for (shown, answered) in [
         (None, "16"),
@@ -212,7 +212,7 @@ async fn an_application_that_waits_for_room_may_leave() {
 }
 
 #[tokio::test]
-async fn a_stream_that_begins_while_the_node_goes_down_is_linked_before_it_ends() {
+async fn a_stream_opened_during_shutdown_is_linked_and_then_closed() {
     let bench = Bench::new().await;
     let late = Agent::open(&bench).await;
     bench.node.drain(1000);
@@ -229,7 +229,7 @@ async fn a_stream_that_begins_while_the_node_goes_down_is_linked_before_it_ends(
 }
 
 #[tokio::test]
-async fn a_stream_without_a_negotiation_ends_while_the_node_goes_down() {
+async fn a_stream_without_negotiation_ends_during_shutdown() {
     let options = Options {
         negotiation_timeout: Duration::from_millis(50),
         ..Options::default()
@@ -275,7 +275,7 @@ async fn an_application_of_slim_1_is_refused_twice_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_node_that_goes_down_says_so() {
+async fn a_shutdown_ends_streams_as_unavailable() {
     let bench = Bench::new().await;
     let agent = Agent::subscribed(&bench, "a", 1).await;
     bench.node.drain(1000);

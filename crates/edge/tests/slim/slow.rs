@@ -116,7 +116,7 @@ async fn a_full_instance_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_why_it_is_sent_away_is_cut_off() {
+async fn a_client_that_does_not_read_its_close_reason_is_cut_off() {
     for carrier in CARRIERS {
         cut_off(carrier).await;
     }

@@ -128,7 +128,7 @@ async fn a_message_above_the_limit_is_counted_and_skipped() {
 }
 
 #[tokio::test]
-async fn a_first_message_that_is_no_negotiation_and_none_at_all_end_it() {
+async fn a_websocket_without_a_valid_negotiation_is_closed() {
     let bench = Bench::new().await;
     let mut agent = Agent::open_socket(&bench).await;
     agent.send(b"no message");
@@ -252,7 +252,7 @@ async fn where_no_token_is_required_pages_come_in_from_the_machine_itself_only()
 }
 
 #[tokio::test]
-async fn a_node_that_is_full_and_one_that_goes_down_say_so() {
+async fn a_full_node_answers_503_and_a_shutdown_closes_with_1001() {
     let limits = Limits {
         connections_max: 1,
         ..Limits::default()

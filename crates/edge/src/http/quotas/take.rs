@@ -487,7 +487,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_are_read_without_harm(
+        fn arbitrary_bytes_do_not_panic(
             bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..64),
         ) {
             let _ = Takes::read(&bytes);

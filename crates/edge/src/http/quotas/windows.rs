@@ -70,7 +70,7 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     #[test]
-    fn a_window_has_its_requests_and_the_next_one_too() {
+    fn each_window_allows_its_own_number_of_requests() {
         let windows = Windows::default();
         let allowed = |now_ns| {
             let counted = (0..150).map(|_| windows.count(HERE, now_ns));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn more_addresses_than_are_known_share_a_window() {
+    fn addresses_beyond_the_maximum_share_a_window() {
         let windows = Windows::default();
         let address = |number: usize| IpAddr::from((number as u32).to_be_bytes());
         for number in 0..ADDRESSES_MAX {

@@ -88,7 +88,7 @@ fn a_token_that_says_or_is_something_else_is_refused() {
 }
 
 #[test]
-fn a_token_is_good_until_it_ends_and_clocks_may_differ_by_a_minute() {
+fn a_token_is_valid_from_nbf_to_exp_within_a_minute() {
     let jwt = Jwt::new(SECRET, None, None).unwrap();
     let left = |claims: Value| {
         let token = token("HS256", &claims, with_secret(SECRET));
@@ -109,7 +109,7 @@ fn a_token_is_good_until_it_ends_and_clocks_may_differ_by_a_minute() {
 }
 
 #[test]
-fn public_keys_verify_what_their_own_have_signed() {
+fn public_keys_accept_only_tokens_of_their_own_private_key() {
     let random = SystemRandom::new();
     let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
     let pair = Ed25519KeyPair::from_pkcs8(pkcs8.as_ref()).unwrap();

@@ -76,7 +76,7 @@ async fn receipts_and_memory_writes_wait_until_their_charge_is_on_disk() {
 }
 
 #[tokio::test]
-async fn a_call_is_handed_on_when_it_is_on_disk_that_it_was_charged() {
+async fn a_call_is_forwarded_when_its_charge_is_on_disk() {
     let mut kept = open(&[limit("sends", 10)]);
     let mut responder = kept.bench.subscriber("a/b/c").await;
     let mut client = client(&kept).await;

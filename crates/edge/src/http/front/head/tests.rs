@@ -36,7 +36,7 @@ fn every_beginning_of_a_request_is_a_part() {
 }
 
 #[test]
-fn connections_are_kept_as_each_version_says() {
+fn connections_are_kept_alive_by_the_rules_of_each_http_version() {
     for (version, connection, is_kept_alive) in [
         ("1.1", "", true),
         ("1.1", "Connection: Close\r\n", false),
@@ -96,7 +96,7 @@ fn ambiguous_or_unsupported_requests_are_left_to_hyper() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = read(&bytes);
     }
 

@@ -204,7 +204,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             let _ = Ask::read(&bytes);
         }
     }
