@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn depth_counts_brackets_that_are_no_text() {
+    fn depth_ignores_brackets_within_strings() {
         for (text, expected) in [
             ("1", 0),
             ("[]", 1),

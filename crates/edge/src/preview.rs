@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_text_is_shown_and_the_rest_is_not_looked_at() {
+    fn the_preview_is_the_first_text_part_up_to_its_limit() {
         for (parts, expected) in [
             (
                 r#"[{"type":"text","text":"one"},{"type":"text","text":"two"}]"#,

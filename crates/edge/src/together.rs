@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_is_called_once_and_wakes_all() {
+    fn many_wakes_need_one_wake_of_the_thread() {
         let mut together = Together::new();
         let (thread, thread_waker) = counted();
         let mut cx = Context::from_waker(&thread_waker);

@@ -173,7 +173,7 @@ fn metadata_other_than_objects_are_stored_as_a_value() {
 }
 
 #[test]
-fn a_step_that_is_reset_leaves_nothing() {
+fn a_reset_step_removes_its_parts() {
     check(
         json!([
             {"type": "start-step"},
@@ -234,7 +234,7 @@ fn an_invalid_chunk_is_refused_and_leaves_the_message_unchanged() {
 }
 
 #[test]
-fn a_message_does_not_outgrow_its_limits() {
+fn chunks_beyond_the_size_limits_of_a_message_are_refused() {
     let mut assembly = Assembly::new(SIZES);
     assembly.push(r#"{"type":"text-start","id":"t"}"#).unwrap();
     let delta = json!({"type": "text-delta", "id": "t", "delta": "x".repeat(1000)}).to_string();
@@ -269,7 +269,7 @@ fn a_message_does_not_outgrow_its_limits() {
 }
 
 #[test]
-fn data_that_is_replaced_for_ever_does_not_fill_a_message() {
+fn replaced_data_does_not_count_against_the_message_size() {
     let mut assembly = Assembly::new(SIZES);
     for number in 0..10_000 {
         let chunk = json!({"type": "data-progress", "id": "p", "data": number});
@@ -341,7 +341,7 @@ fn bodies_are_cut_into_documents() {
 }
 
 #[test]
-fn a_document_that_never_ends_is_not_waited_for() {
+fn a_document_above_the_size_limit_is_refused() {
     for framing in [Framing::Lines, Framing::Events] {
         let body = format!("data:{}", "x".repeat(65));
         assert_eq!(
@@ -391,7 +391,7 @@ fn chunk() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn a_message_is_good_after_any_chunks(
+    fn any_chunks_leave_a_valid_message_within_its_limits(
         chunks in proptest::collection::vec(chunk(), 0..60), parts_max in 400_usize..4000,
     ) {
         let sizes = Sizes { parts_max, ..SIZES };
@@ -412,7 +412,7 @@ proptest! {
     }
 
     #[test]
-    fn pieces_make_no_difference(
+    fn a_body_is_split_alike_in_pieces_of_any_size(
         body in "(data: |data:|\\{\\}|[a-c]|\n|\r|\r\n|: |\\[DONE\\]){0,40}",
         sizes in proptest::collection::vec(1_usize..9, 1..5),
         is_events in any::<bool>(),

@@ -170,7 +170,7 @@ fn key() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn every_part_has_a_fact_of_its_size(parts in proptest::collection::vec(
+    fn facts_have_the_sizes_of_their_parts(parts in proptest::collection::vec(
         proptest::collection::btree_map(key(), value(), 0..6), 0..8))
     {
         let texts: Vec<String> = parts.iter().map(|part| json!(part).to_string()).collect();

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_those_of_the_calendar() {
+    fn rfc_3339_times_are_formatted_and_parsed() {
         for (unix_ms, expected) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_399_999, "2000-02-28T23:59:59.999Z"),
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_times_are_refused() {
+    fn invalid_rfc_3339_times_are_refused() {
         for text in [
             "",
             "1970-01-01",
@@ -90,7 +90,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_moment_is_read_back(unix_ms in 0_u64..253_402_300_800_000) {
+        fn formatted_times_parse_back_to_the_same_millisecond(unix_ms in 0_u64..253_402_300_800_000) {
             let mut out = Vec::new();
             push_rfc3339(&mut out, unix_ms);
             let text = std::str::from_utf8(&out).unwrap();

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_hashed_apart_from_the_threads_of_connections() {
+    fn passwords_are_hashed_on_the_blocking_thread_pool() {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         let runtime = builder.max_blocking_threads(1).build().unwrap();
         runtime.block_on(async {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_change_that_does_not_reach_the_disk_is_answered_all_the_same() {
+    async fn a_user_change_that_is_never_synced_is_unconfirmed() {
         let disk = Arc::new(SimulatedDisk::new(1));
         // The write-ahead log of this journal is never stepped.
         let opened = Journal::open_stepped(disk, &journal::Options::default()).unwrap();

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refused_application_is_expected_once_and_soon() {
+    async fn a_refused_application_is_recognized_once_within_the_return_limit() {
         let refusals = Refusals::default();
         refusals.expect("127.0.0.1:1", "tonic/1");
         assert!(!refusals.is_returning("127.0.0.1:2", "tonic/2"));

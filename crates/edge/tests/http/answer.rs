@@ -258,7 +258,7 @@ async fn the_chunks_received_are_stored_however_an_answer_ends() {
 }
 
 #[tokio::test]
-async fn a_lost_author_and_a_stop_end_an_answer() {
+async fn an_answer_ends_when_its_author_disconnects_or_it_is_stopped() {
     let door = Door::open().await;
     door.say("c-1", "hi").await;
     let mut events = door.follow("c-1", "1").await;
@@ -353,7 +353,7 @@ async fn wrong_streams_are_refused_before_they_begin() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_wrong_from_the_first_chunk_on_leaves_no_message_and_its_id_is_free() {
+async fn a_stream_with_an_invalid_first_chunk_leaves_no_message() {
     let door = Door::open().await;
     door.say("c-1", "hi").await;
     let mut events = door.follow("c-1", "1").await;

@@ -7,7 +7,7 @@ use crate::{Door, said};
 const PATH: &str = "/v1/conversations/c-1/messages";
 
 #[tokio::test]
-async fn messages_get_the_numbers_that_follow() {
+async fn appended_messages_get_consecutive_sequence_numbers() {
     let door = Door::open().await;
     let first = door.ask("POST", PATH, &said("one")).await;
     assert_eq!(first.status, 201);
@@ -34,7 +34,7 @@ async fn messages_get_the_numbers_that_follow() {
 }
 
 #[tokio::test]
-async fn a_retry_is_answered_like_the_first_and_another_message_of_that_id_is_refused() {
+async fn a_retry_is_deduplicated_and_reuse_of_its_id_is_refused() {
     let door = Door::open().await;
     let batch = |text: &str| json!({"messages": [{"id": "m-1", "role": "user", "content": text}]});
     assert_eq!(door.ask("POST", PATH, &batch("hi")).await.status, 201);
@@ -137,7 +137,7 @@ async fn shorthands_are_written_out() {
 }
 
 #[tokio::test]
-async fn appends_of_many_connections_are_dense_and_none_is_lost() {
+async fn concurrent_appends_lose_no_message_and_leave_no_gaps() {
     let door = Door::open().await;
     let mut tasks = tokio::task::JoinSet::new();
     for writer in 0..8 {

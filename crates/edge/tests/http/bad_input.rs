@@ -109,7 +109,7 @@ async fn deep_json_is_refused_and_never_read_recursively() {
 }
 
 #[tokio::test]
-async fn too_many_and_too_large_are_named() {
+async fn batches_and_messages_above_their_limits_are_refused_with_the_limit() {
     let door = Door::open().await;
     let many: Vec<_> = (0..257)
         .map(|_| json!({"role": "user", "content": "x"}))
@@ -171,7 +171,7 @@ async fn a_body_of_another_type_is_refused() {
 }
 
 #[tokio::test]
-async fn odd_names_are_refused_and_good_ones_may_be_escaped() {
+async fn invalid_conversation_names_are_refused_and_percent_encoding_is_decoded() {
     let door = Door::open().await;
     let long = "x".repeat(129);
     for id in ["a%20b", "%c3%a9", "a%2Fb", "%00", "%ff", "a+b", "", &long] {
@@ -206,7 +206,7 @@ async fn odd_names_are_refused_and_good_ones_may_be_escaped() {
 }
 
 #[tokio::test]
-async fn other_methods_and_paths_are_problems_too() {
+async fn unknown_methods_and_paths_are_answered_with_problems() {
     let door = Door::open().await;
     let answer = door.ask("PUT", PATH, &Value::Null).await;
     answer.problem(405, "invalid_argument");

@@ -348,7 +348,7 @@ async fn pipelined_requests_are_answered_in_order_across_fast_path_and_hyper() {
 }
 
 #[tokio::test]
-async fn a_request_may_come_byte_by_byte_and_a_client_may_ask_whether_to_send() {
+async fn requests_may_arrive_byte_by_byte_or_with_expect_100_continue() {
     let limiter = Limiter::open().await;
     let body = r#"{"agentId":"slow"}"#;
     let request = format!(

@@ -87,7 +87,7 @@ async fn an_unchanged_window_is_answered_304() {
 }
 
 #[tokio::test]
-async fn a_call_is_never_parted_from_its_result_and_old_output_is_left_out() {
+async fn tool_calls_stay_with_their_results_when_old_output_is_dropped() {
     let door = Door::open().await;
     let bulky = "x".repeat(4000);
     append(&door, json!([
@@ -116,7 +116,7 @@ async fn a_call_is_never_parted_from_its_result_and_old_output_is_left_out() {
 }
 
 #[tokio::test]
-async fn a_turn_above_the_budget_is_a_clear_error() {
+async fn a_turn_above_the_budget_is_refused_with_its_size() {
     let door = Door::open().await;
     append(
         &door,

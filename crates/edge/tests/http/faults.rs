@@ -7,7 +7,7 @@ use crate::{Door, said};
 const PATH: &str = "/v1/conversations/c-1/messages";
 
 #[tokio::test]
-async fn a_failed_sync_is_no_acknowledgement_and_ends_writing() {
+async fn a_failed_sync_is_unconfirmed_and_later_writes_are_refused() {
     let door = Door::open().await;
     door.say("c-1", "kept").await;
     door.disk
@@ -59,7 +59,7 @@ async fn a_full_disk_refuses_writes_until_space_is_freed_and_serves_reads() {
 }
 
 #[tokio::test]
-async fn a_flipped_bit_in_an_old_segment_is_named_and_never_served() {
+async fn a_flipped_bit_in_an_old_segment_is_reported_and_never_served() {
     let door = Door::open().await;
     door.say("c-2", "elsewhere").await;
     door.say("c-1", &"Q".repeat(50_000)).await;
@@ -97,7 +97,7 @@ async fn a_flipped_bit_in_an_old_segment_is_named_and_never_served() {
 }
 
 #[tokio::test]
-async fn a_node_that_keeps_nothing_has_no_conversations() {
+async fn a_node_without_storage_answers_conversations_with_501() {
     let clock = std::sync::Arc::new(crate::ManualClock::default());
     let ports = crate::fixture::ports(clock, 1);
     let node = node::Node::open(node::Parts::in_memory(ports)).unwrap();

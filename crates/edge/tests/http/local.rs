@@ -51,7 +51,7 @@ async fn in_process_requests_are_answered_like_requests_over_http() {
 }
 
 #[tokio::test]
-async fn a_question_that_is_wrong_is_answered() {
+async fn invalid_in_process_requests_are_answered_400() {
     let door = Door::open().await;
     let local = Local::new(
         door.node.clone(),

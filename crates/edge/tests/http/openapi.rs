@@ -48,7 +48,7 @@ async fn every_documented_operation_is_served_and_no_other() {
 }
 
 #[tokio::test]
-async fn every_operation_has_a_name_of_its_own_and_all_its_places() {
+async fn every_operation_has_a_unique_id_and_all_its_path_parameters() {
     let door = Door::open().await;
     let document = document(&door).await;
     assert_eq!(document["openapi"].as_str().unwrap().get(..2), Some("3."));

@@ -568,7 +568,7 @@ async fn only_an_administrator_changes_quotas() {
 }
 
 #[tokio::test]
-async fn a_journal_that_fails_admits_nothing_of_a_sync_limit() {
+async fn sync_takes_and_halts_are_refused_if_the_journal_fails() {
     let door = open_kept().await;
     put(
         &door,
@@ -615,7 +615,7 @@ async fn appended_bytes_are_charged_to_the_client() {
 }
 
 #[tokio::test]
-async fn a_halted_client_deletes_nothing_and_may_look() {
+async fn a_halted_client_may_read_but_not_delete() {
     let door = open().await;
     let halt = json!({"prefix": "default", "reason": "a test"});
     assert_eq!(door.ask("POST", "/v1/halt", &halt).await.status, 200);

@@ -73,7 +73,7 @@ async fn appends_may_overtake_their_answers_and_those_come_in_order() {
 }
 
 #[tokio::test]
-async fn retries_and_expectations_are_those_of_http() {
+async fn websocket_retries_and_expected_heads_work_as_over_http() {
     let door = Door::open().await;
     let mut socket = Socket::open(&door).await;
     let append = |tag: &str, text: &str, expect: Option<u64>| {

@@ -7,7 +7,7 @@ use crate::{Door, said};
 const PATH: &str = "/v1/conversations/c-1";
 
 #[tokio::test]
-async fn a_conversation_is_created_looked_at_and_changed() {
+async fn a_conversation_is_created_read_and_changed() {
     let door = Door::open().await;
     door.get(PATH).await.problem(404, "not_found");
     let created = door
@@ -109,7 +109,7 @@ async fn put_stores_metadata_byte_for_byte_and_patch_merges_them() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_expected_is_checked_with_the_change() {
+async fn a_change_with_a_wrong_expected_version_is_a_conflict() {
     let door = Door::open().await;
     door.ask("PUT", PATH, &json!({"metadata": {"a": 1}})).await;
     let put = async |tag: &str| {

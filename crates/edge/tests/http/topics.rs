@@ -371,7 +371,7 @@ async fn records_are_read_as_they_were_appended() {
 }
 
 #[tokio::test]
-async fn records_of_a_key_are_where_kafkas_clients_would_put_them() {
+async fn keyed_records_get_the_partition_that_kafkas_clients_choose() {
     let door = Door::open().await;
     // The hashes are those that the Java client's own test names.
     let keyed: [(&str, i32); 4] = [
@@ -401,7 +401,7 @@ async fn records_of_a_key_are_where_kafkas_clients_would_put_them() {
 }
 
 #[tokio::test]
-async fn more_than_a_batch_holds_becomes_several_and_a_record_that_is_too_large_stops_all() {
+async fn an_append_spans_several_batches_and_an_oversized_record_refuses_all() {
     let door = Door::open().await;
     let new = json!({"name": "t", "partitions": 1, "configs": {"max.message.bytes": 1000}});
     assert_eq!(door.ask("POST", "/v1/topics", &new).await.status, 201);

@@ -180,7 +180,7 @@ async fn an_import_preserves_status_and_time_of_messages() {
 }
 
 #[tokio::test]
-async fn summaries_and_where_a_fork_comes_from_go_in_as_they_came_out() {
+async fn an_import_restores_summaries_and_fork_origins() {
     let door = Door::open().await;
     for text in ["one", "two", "three"] {
         door.say("c-1", text).await;

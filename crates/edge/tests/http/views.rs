@@ -72,7 +72,7 @@ async fn conversations_are_listed_by_latest_activity() {
 
 /// While a walk goes on others write to, and make, conversations.
 #[tokio::test]
-async fn a_walk_shows_nothing_twice_and_misses_nothing_untouched() {
+async fn paging_repeats_no_conversation_and_skips_no_unchanged_one() {
     let door = Door::open().await;
     for number in 0..40 {
         say_as(&door, &format!("c{number}"), "", "x").await;

@@ -110,7 +110,7 @@ async fn a_payload_that_is_too_short_for_its_kind() {
 }
 
 #[tokio::test]
-async fn numbers_that_skip_others() {
+async fn request_and_route_numbers_that_skip_others() {
     check_fatal(
         true,
         &header(0, Kind::REQUEST, 1, 4_000_000),

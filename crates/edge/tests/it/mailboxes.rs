@@ -109,7 +109,7 @@ async fn an_acknowledged_message_is_not_delivered_again_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_retry_is_answered_like_its_original_and_only_once_that_is_on_disk() {
+async fn a_retried_write_is_a_duplicate_acknowledged_after_the_original_is_synced() {
     let mut kept = Kept::new();
     let mut writer = writer(&kept.bench, "").await;
     write(&mut writer, 0, key(1), b"hi").await;
@@ -129,7 +129,7 @@ async fn a_retry_is_answered_like_its_original_and_only_once_that_is_on_disk() {
 }
 
 #[tokio::test]
-async fn a_lost_subscribers_messages_go_to_another_at_once_and_count_on() {
+async fn messages_of_a_lost_subscriber_are_redelivered_to_another_at_once() {
     let mut kept = Kept::new();
     let mut writer = writer(&kept.bench, "").await;
     kept.write(&mut writer, 0, key(1)).await;
@@ -301,7 +301,7 @@ async fn a_full_mailbox_is_busy_and_an_acknowledgement_makes_room() {
 }
 
 #[tokio::test]
-async fn no_more_are_out_at_the_same_time_than_the_node_allows() {
+async fn unacknowledged_deliveries_are_limited_by_in_flight_max() {
     let options = StoreOptions {
         in_flight_max: 2,
         ..StoreOptions::default()
@@ -469,7 +469,7 @@ async fn a_key_that_is_cut_off_breaks_the_protocol() {
 const FLOODS: [(u32, usize); 2] = [(300, 40_000), (12_000, 10)];
 
 #[tokio::test]
-async fn a_writer_whose_answers_wait_is_not_read_from_above_a_bound() {
+async fn a_writer_with_too_many_pending_writes_is_not_read() {
     for (count, size) in FLOODS {
         let mut kept = Kept::new();
         let writer = writer(&kept.bench, "").await;

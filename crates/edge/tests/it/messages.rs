@@ -112,7 +112,7 @@ async fn a_full_subscriber_loses_copies_that_are_counted_and_reported() {
 }
 
 #[tokio::test]
-async fn a_sender_is_asked_to_pause_and_to_go_on() {
+async fn flow_frames_pause_and_resume_a_sender() {
     let bench = Bench::new();
     let mut receiver = bench.subscriber("a/b/c/1").await;
     let mut sender = bench.agent("").await;

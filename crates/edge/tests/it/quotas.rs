@@ -241,7 +241,7 @@ async fn a_hold_is_settled_once_and_a_repetition_takes_nothing() {
 }
 
 #[tokio::test]
-async fn a_budget_that_is_spent_is_exhausted() {
+async fn a_spent_budget_denies_takes_for_good() {
     let budget = Written {
         budget: Some(10),
         every: Some("never".to_owned()),
@@ -263,7 +263,7 @@ async fn a_budget_that_is_spent_is_exhausted() {
 }
 
 #[tokio::test]
-async fn a_take_waits_until_something_is_given_back() {
+async fn a_take_waits_until_a_hold_is_released() {
     let slots = Written {
         refill: None,
         ..bucket("slots", "acme", "concurrency", 1, "")

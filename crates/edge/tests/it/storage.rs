@@ -28,7 +28,7 @@ async fn a_failed_journal_makes_the_node_unready_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_node_that_keeps_nothing_has_no_storage_to_show() {
+async fn a_node_without_storage_is_ready_until_it_drains() {
     let bench = crate::Bench::new();
     assert!(bench.node.storage().is_none());
     assert_eq!(bench.node.unready(), None);

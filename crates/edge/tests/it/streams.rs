@@ -149,7 +149,7 @@ async fn a_follower_receives_stored_and_new_records_until_cancelled() {
 }
 
 #[tokio::test]
-async fn a_follower_is_as_far_ahead_as_its_credit_allows() {
+async fn a_follower_receives_records_up_to_its_credit() {
     let mut kept = Kept::new();
     let mut agent = agent(&kept).await;
     let records: Vec<_> = (0..100).map(|number| number.to_string()).collect();
@@ -173,7 +173,7 @@ async fn a_follower_is_as_far_ahead_as_its_credit_allows() {
 }
 
 #[tokio::test]
-async fn streams_are_for_names_that_can_be_streams_and_routes_that_lead_to_them() {
+async fn stream_requests_on_other_names_or_routes_are_refused() {
     let kept = Kept::new();
     let mut agent = agent(&kept).await;
     agent.bind(2, "a/b/c/instance", Cast::Stream).await;
@@ -222,7 +222,7 @@ async fn a_node_without_a_journal_refuses_appends_and_disk_writes() {
 }
 
 #[tokio::test]
-async fn a_count_that_the_bytes_do_not_bear_breaks_the_protocol() {
+async fn an_append_with_a_wrong_record_count_is_a_protocol_error() {
     let kept = Kept::new();
     let mut agent = agent(&kept).await;
     let mut body = Vec::new();

@@ -88,7 +88,7 @@ fn extracted(frame: &Frame) -> (u64, u64, Vec<String>) {
 }
 
 #[tokio::test]
-async fn records_are_answered_when_they_are_on_disk_and_lie_where_their_keys_say() {
+async fn records_are_acknowledged_when_on_disk_and_partitioned_by_key() {
     let (mut kept, mut agent) = open().await;
     // By the hashes that the Java client's own test names: both even.
     append(&mut agent, 1, 0, &[keyed("21", "a"), keyed("foobar", "b")]).await;

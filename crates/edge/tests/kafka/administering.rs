@@ -53,7 +53,7 @@ fn codes(response: &alter::Response) -> Vec<(&str, ErrorCode)> {
 }
 
 #[tokio::test]
-async fn users_are_changed_each_by_itself_and_described_without_their_secrets() {
+async fn user_changes_succeed_independently_and_descriptions_omit_secrets() {
     let mut bench = Bench::new();
     let mut client = bench.connect();
     client.is_heard().await;
@@ -107,7 +107,7 @@ async fn users_are_changed_each_by_itself_and_described_without_their_secrets() 
 }
 
 #[tokio::test]
-async fn only_an_administrator_looks_after_users() {
+async fn only_an_administrator_changes_or_describes_users() {
     let bench = Bench::with(Arc::new(Agents), Arc::new(Nobody));
     let mut client = bench.connect();
     let request = alter::Request {

@@ -91,7 +91,7 @@ async fn the_broker_has_synonyms_and_documentation() {
 }
 
 #[tokio::test]
-async fn one_broker_answers_about_elections_moves_and_its_quorum() {
+async fn a_single_broker_answers_elections_reassignments_and_quorum_requests() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     let request = elect_leaders::Request {

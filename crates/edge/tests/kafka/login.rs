@@ -43,7 +43,7 @@ async fn is_served(client: &mut Client) -> bool {
 }
 
 #[tokio::test]
-async fn nothing_is_served_to_strangers() {
+async fn unauthenticated_clients_are_only_served_api_versions() {
     let bench = Bench::with(Arc::new(Open), Arc::new(One::new("ann", "secret")));
     let mut client = bench.connect();
     client.is_heard().await;
@@ -130,7 +130,7 @@ async fn a_token_is_accepted_as_a_plain_password() {
 }
 
 #[tokio::test]
-async fn a_mechanism_that_leads_nowhere_is_refused() {
+async fn unsupported_sasl_mechanisms_are_refused() {
     let bench = Bench::with(Arc::new(Word), Arc::new(Nobody));
     for mechanism in ["GSSAPI", "SCRAM-SHA-256"] {
         let chosen = choose(&mut bench.connect(), mechanism).await;

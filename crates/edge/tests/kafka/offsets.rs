@@ -112,7 +112,7 @@ async fn the_highest_timestamp_is_found_behind_a_transactions_marker() {
 }
 
 #[tokio::test]
-async fn a_group_stays_when_its_last_offset_is_deleted() {
+async fn a_group_remains_when_its_last_offset_is_deleted() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     let request = offset_commit::Request {

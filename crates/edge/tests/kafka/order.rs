@@ -65,7 +65,7 @@ async fn a_client_with_unread_responses_later_receives_all_of_them() {
 }
 
 #[tokio::test]
-async fn more_requests_than_may_wait_are_all_answered_in_the_end() {
+async fn requests_beyond_the_pipelining_limit_are_answered_in_order() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     let first = client.send(9, &produce("t", 1, batch(b"1"))).await;

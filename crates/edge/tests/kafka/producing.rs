@@ -167,7 +167,7 @@ async fn decompressed_size_is_limited_over_all_batches_of_a_request() {
 }
 
 #[tokio::test]
-async fn a_batch_that_lies_about_its_records_is_refused_where_they_are_looked_at() {
+async fn inconsistent_batches_are_refused_by_compacted_topics() {
     const LAST_OFFSET_DELTA: usize = 23;
     const COUNT: usize = 57;
     let (more, small) = (9, packed(10_000));
@@ -256,7 +256,7 @@ async fn a_produce_whose_sync_fails_is_a_storage_error() {
 }
 
 #[tokio::test]
-async fn every_record_without_a_key_is_named_and_no_other() {
+async fn every_record_without_a_key_is_listed_in_the_error() {
     let mut bench = Bench::new();
     let mut client = bench.connect();
     let request = kafka::create_topics::Request {

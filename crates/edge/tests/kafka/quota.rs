@@ -58,7 +58,7 @@ fn told(response: &Response) -> (ErrorCode, i32) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_producer_over_its_limit_is_throttled_and_muted_for_that_time() {
+async fn a_producer_over_its_limit_is_throttled_and_not_read_meanwhile() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     room_for_one(&mut bench);

@@ -48,7 +48,7 @@ async fn messages_of_mixed_sizes_arrive_in_order() {
 }
 
 #[tokio::test]
-async fn one_of_many_is_each_in_turn_and_never_the_sender() {
+async fn anycast_reaches_each_instance_in_turn_except_the_sender() {
     let bench = Bench::new().await;
     let mut sender = Agent::subscribed(&bench, "worker", 9).await;
     let mut workers = Vec::new();
@@ -70,7 +70,7 @@ async fn one_of_many_is_each_in_turn_and_never_the_sender() {
 }
 
 #[tokio::test]
-async fn all_are_reached_once_but_for_the_sender() {
+async fn multicast_reaches_every_subscriber_once_except_the_sender() {
     let bench = Bench::new().await;
     let channel = name("room", Some(77));
     let mut members = Vec::new();
@@ -137,7 +137,7 @@ async fn a_lost_connection_ends_its_subscriptions() {
 }
 
 #[tokio::test]
-async fn a_message_of_16_kib_leaves_in_a_write_for_each_frame_and_no_kernel_holds_its_end_back() {
+async fn a_16_kib_message_leaves_at_once_in_one_write_per_frame() {
     let bench = Bench::new().await;
     let mut a = Agent::subscribed(&bench, "a", 1).await;
     let mut b = Agent::subscribed(&bench, "b", 2).await;

@@ -64,7 +64,7 @@ async fn an_invalid_link_negotiation_ends_the_stream_with_invalid_argument() {
 }
 
 #[tokio::test]
-async fn a_client_that_says_nothing_is_sent_away() {
+async fn a_client_that_does_not_negotiate_in_time_is_closed() {
     let negotiation_timeout = Duration::from_millis(50);
     let options = Options {
         negotiation_timeout,
@@ -196,7 +196,7 @@ async fn a_stream_to_a_full_node_begins_when_a_connection_ends() {
 }
 
 #[tokio::test]
-async fn an_application_that_waits_for_room_may_leave() {
+async fn a_waiting_stream_to_a_full_node_can_be_cancelled() {
     let limits = Limits {
         connections_max: 1,
         ..Limits::default()
@@ -244,7 +244,7 @@ async fn a_stream_without_negotiation_ends_during_shutdown() {
 }
 
 #[tokio::test]
-async fn an_application_of_slim_1_is_refused_twice_and_no_other() {
+async fn only_a_slim_1_application_is_refused_when_it_reconnects() {
     let bench = Bench::new().await;
     let request_of = |software: &str| request().header("user-agent", software).body(()).unwrap();
     let old = Negotiation {

@@ -52,7 +52,7 @@ async fn messages_beyond_a_limit_that_does_not_refill_are_dropped() {
 }
 
 #[tokio::test]
-async fn a_sender_over_its_limit_is_read_from_again_when_that_has_come_back() {
+async fn a_sender_over_its_limit_is_delayed_and_loses_no_message() {
     let bench = Bench::new().await;
     let mut a = Agent::subscribed(&bench, "a", 1).await;
     let mut b = Agent::subscribed(&bench, "b", 2).await;

@@ -94,7 +94,7 @@ async fn a_text_frame_ends_only_its_own_websocket() {
 }
 
 #[tokio::test]
-async fn frames_that_keep_to_no_protocol_end_the_websocket() {
+async fn invalid_websocket_frames_end_the_websocket() {
     let bench = Bench::new().await;
     let bad: [&[u8]; 4] = [
         // Without a mask, with a reserved bit, the end of nothing, more than any memory holds.
@@ -205,7 +205,7 @@ fn refused(error: &Error) -> u16 {
 }
 
 #[tokio::test]
-async fn a_token_is_shown_in_the_head_or_in_the_query() {
+async fn a_token_is_accepted_in_the_header_or_the_query() {
     let bench = Bench::with(Options::default(), Limits::default(), Arc::new(Password)).await;
     for (path, shown) in [("/", ""), ("/", "Bearer wrong"), ("/?token=wrong", "")] {
         let error = match shown {
@@ -228,7 +228,7 @@ async fn a_token_is_shown_in_the_head_or_in_the_query() {
 }
 
 #[tokio::test]
-async fn where_no_token_is_required_pages_come_in_from_the_machine_itself_only() {
+async fn without_tokens_only_pages_of_loopback_origins_are_accepted() {
     let bench = Bench::new().await;
     for origin in [
         "https://elsewhere.example",

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_is_called_something() {
+    fn client_software_names_are_validated() {
         for (name, expected) in [
             ("librdkafka", true),
             ("apache-kafka-java", true),

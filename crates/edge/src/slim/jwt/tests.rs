@@ -46,7 +46,7 @@ const P256: [u8; 26] = [
 ];
 
 #[test]
-fn a_token_of_the_secret_has_its_subject() {
+fn a_token_signed_with_the_secret_yields_its_subject() {
     let jwt = Jwt::new(SECRET, Some("us"), Some("slim")).unwrap();
     let good = token("HS256", &claims(), with_secret(SECRET));
     assert!(is_jwt(&good));
@@ -57,7 +57,7 @@ fn a_token_of_the_secret_has_its_subject() {
 }
 
 #[test]
-fn a_token_that_says_or_is_something_else_is_refused() {
+fn tokens_with_wrong_claims_or_signatures_are_refused() {
     let jwt = Jwt::new(SECRET, Some("us"), Some("slim")).unwrap();
     for (name, value) in [
         ("exp", json!(1)),

@@ -118,7 +118,7 @@ async fn a_call_is_forwarded_when_its_charge_is_on_disk() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_held_is_in_flight_until_its_caller_is_gone() {
+async fn a_call_awaiting_its_charge_is_in_flight_until_its_caller_disconnects() {
     let in_flight = Written {
         refill: None,
         ..limit("requests_in_flight", 5)

@@ -29,7 +29,7 @@ fn a_request_is_read_when_part_of_the_next_follows() {
 }
 
 #[test]
-fn every_beginning_of_a_request_is_a_part() {
+fn every_prefix_of_a_request_is_incomplete() {
     for end in 0..POST.len() {
         assert_eq!(read(&POST.as_bytes()[..end]), Read::Part, "{end}");
     }

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_encoding_is_no_agent() {
+    fn malformed_percent_encoding_is_refused() {
         assert_eq!(decoded("a%20b%C3%A9"), Some("a b\u{e9}".to_owned()));
         for segment in ["%zz", "%f", "%", "%ff"] {
             assert_eq!(decoded(segment), None, "{segment}");

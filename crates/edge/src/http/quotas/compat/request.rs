@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_a_text_that_is_not_empty() {
+    fn an_agent_id_must_be_a_non_empty_string() {
         for body in [
             "",
             "[]",
