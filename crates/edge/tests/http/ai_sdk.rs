@@ -22,8 +22,8 @@ fn cases() -> Vec<Case> {
     serde_json::from_str(CASES).unwrap()
 }
 
-/// The message that the SDK should have made: what is kept of an `error` is not its own, and
-/// metadata that are no object are kept as a `value`.
+/// The parts and metadata that the node should make of a message of the SDK, without the `error`
+/// that the node adds. Metadata other than objects are stored as a `value`.
 fn expected(message: &Value) -> (Value, Value) {
     let metadata = match &message["metadata"] {
         Value::Null => json!({}),
@@ -113,7 +113,7 @@ async fn a_stored_answer_is_the_message_of_the_ai_sdk() {
     }
 }
 
-/// A message as an application of the AI SDK may store it, with calls that nobody answered.
+/// A message as an application of the AI SDK may store it, with unanswered tool calls.
 fn message(rng: &mut fastrand::Rng, number: usize) -> Value {
     let words = |rng: &mut fastrand::Rng| "word ".repeat(rng.usize(1..60));
     if number.is_multiple_of(2) || rng.u8(..) < 20 {

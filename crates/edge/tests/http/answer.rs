@@ -93,7 +93,7 @@ async fn a_streamed_answer_is_watched_chunk_by_chunk_and_becomes_one_message() {
     );
     let second = events.next().await;
     assert_eq!(second.json()["chunk"]["delta"], "Hel");
-    // Somebody else comes back inside the answer.
+    // Another watcher resumes within the answer.
     let mut late = door.follow("c-1", &second.id).await;
     author.write(&chunk("lo")).await;
     author
@@ -375,7 +375,7 @@ async fn a_stream_with_an_invalid_first_chunk_leaves_no_message() {
         door.get("/v1/conversations/c-1").await.json()["head_seq"],
         1
     );
-    // Whoever watches saw nothing of it, and somebody else may say something under that id.
+    // Watchers saw nothing of it, and the id is free for another message.
     let message = json!({"id": "a-1", "role": "assistant", "content": "well"});
     let path = "/v1/conversations/c-1/messages";
     let answer = door

@@ -1,4 +1,4 @@
-//! Appending: numbers, retries, expectations.
+//! Appends: sequence numbers, retries and the expected head.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is wrong with a request is told, with its place, and nothing is appended.
+//! Invalid requests are refused with the path of the field, and nothing is appended.
 
 use serde_json::{Value, json};
 

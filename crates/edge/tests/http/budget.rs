@@ -1,4 +1,4 @@
-//! What a window costs that is really sent, whatever is in the parts.
+//! Windows stay within their token budget, including the placeholders for dropped parts.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -58,7 +58,7 @@ fn bulk(random: &mut fastrand::Rng) -> Value {
     }
 }
 
-/// Fields that nobody knows.
+/// Fields that the node does not know.
 fn with_extras(mut part: Value, random: &mut fastrand::Rng) -> Value {
     for _ in 0..random.u8(0..4) {
         part[word(random, 1..50)] = bulk(random);

@@ -1,4 +1,4 @@
-//! A client of bare sockets: what is sent and what comes back is seen as it is.
+//! An HTTP client on a plain socket that sends and returns bytes unchanged.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Whatever takes longer is stuck.
+/// Timeout of a request.
 const STUCK: Duration = Duration::from_secs(20);
 
 /// A whole answer.

@@ -1,4 +1,4 @@
-//! Conversations that are not in memory: whoever needs one waits for the disk, and nobody else does.
+//! Conversations that are not in memory: only requests that need one wait for the disk.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Windows for a model.
+//! Context windows for a model.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What the disk does wrong, as a client sees it.
+//! Disk faults as a client sees them.
 
 use journal::disk::simulated::{Call, Fault, Kind};
 
@@ -38,13 +38,13 @@ async fn a_full_disk_refuses_writes_until_space_is_freed_and_serves_reads() {
     let detail = refused.problem(503, "unavailable");
     assert!(detail.contains("disk"), "{detail}");
     assert_eq!(refused.header("retry-after"), Some("1"));
-    // What was acknowledged is still read, and what is watched goes on.
+    // Acknowledged messages are still read, and watchers continue.
     let page = door.get(&format!("{PATH}?limit=1")).await.json();
     assert_eq!(page["messages"][0]["parts"][0]["text"], "kept");
     let head = page["head_seq"].as_u64().unwrap();
     let mut events = door.follow("c-1", "1").await;
     assert_eq!(events.messages(1, head).await.len() as u64, head - 1);
-    // Somebody makes room. The disk is asked again from time to time.
+    // Space is freed. The node retries the disk from time to time.
     door.disk.set_capacity(u64::MAX);
     let taken = loop {
         door.pass_ms(60_000);

@@ -24,7 +24,7 @@ async fn stored_messages_precede_the_head_event_and_new_messages() {
     door.say("c-1", "three").await;
     let event = events.next().await;
     assert_eq!(event.json()["parts"][0]["text"], "three");
-    // From where somebody left off.
+    // Resumed after message 2.
     let mut events = door.follow("c-1", "2").await;
     assert_eq!(events.next().await.id, "3");
 }

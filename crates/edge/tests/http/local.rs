@@ -1,4 +1,4 @@
-//! The routes without a socket.
+//! HTTP requests in process, without a socket.
 
 use edge::http::{Answer, Local};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The document of what is served, and what is served: the same.
+//! The OpenAPI document and the routes of the node agree.
 
 use std::collections::BTreeSet;
 

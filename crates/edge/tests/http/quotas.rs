@@ -1,4 +1,4 @@
-//! Takes, settlements and changes over the door.
+//! Quotas over HTTP: takes, settlements and policy changes.
 
 mod charged;
 
@@ -78,7 +78,7 @@ async fn a_take_reports_remaining_quota_and_a_denial_when_to_retry() {
         json["type"],
         "https://iana.org/assignments/http-problem-types#quota-exceeded"
     );
-    // Nothing was taken, and what was said of when it would pass is exact.
+    // Nothing was taken, and the reported retry time is exact.
     door.pass_ms(1_199);
     assert_eq!(take(&door, json!(52)).await.status, 429);
     door.pass_ms(1);

@@ -1,4 +1,4 @@
-//! Pages.
+//! Pages of messages.
 
 use serde_json::{Value, json};
 

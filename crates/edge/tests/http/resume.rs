@@ -1,4 +1,4 @@
-//! Watching again where one left off: no gap and nothing twice, inside an answer too.
+//! Resuming a watch: no gaps and no duplicates, also within a streamed answer.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ const ANSWERS: u64 = 6;
 const PIECES: u64 = 40;
 const TEXTS: u64 = 60;
 
-/// What a watcher has seen, each thing as it has to follow what came before.
+/// Events that a watcher has seen; checks that each continues the ones before.
 #[derive(Default)]
 struct Seen {
     seq: u64,
@@ -95,7 +95,7 @@ async fn a_resumed_watch_neither_skips_nor_repeats_events() {
     let mut socket = Socket::open(&door).await;
     for round in 1.. {
         socket.send(&seen.watch()).await;
-        // Leaves in the middle of whatever it is shown.
+        // Disconnects at an arbitrary event.
         for _ in 0..(round * 7) % 23 {
             if seen.is_all() {
                 break;

@@ -1,4 +1,4 @@
-//! Many conversations over one WebSocket, spoken to by a client nobody here wrote.
+//! Many conversations over one WebSocket, tested with a third-party client.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -237,7 +237,7 @@ async fn invalid_commands_are_answered_with_errors_and_the_connection_stays_open
         let detail = error["detail"].as_str().unwrap();
         assert!(detail.contains(expected), "{command}: {detail}");
     }
-    // Whatever of it can be understood says whose error it is.
+    // An invalid command is answered with its `ref` if that can be parsed.
     socket.raw(Message::text(r#"{"ref":"r9","zzz":1}"#)).await;
     assert_eq!(socket.next().await["ref"], "r9");
     let binary = json!({"op": "append", "ref": 1, "conv": "c-1",

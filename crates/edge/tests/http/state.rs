@@ -1,4 +1,4 @@
-//! What a conversation is besides its messages.
+//! The state of a conversation: metadata, settings, cursors, forks and erasure.
 
 use serde_json::{Value, json};
 
@@ -157,7 +157,7 @@ async fn an_erased_conversation_is_gone_for_ever() {
     door.get(&format!("{PATH}/context?budget=10"))
         .await
         .problem(410, "gone");
-    // Whoever followed is told.
+    // Followers get an event.
     loop {
         let event = events.next().await;
         if event.kind == "error" {

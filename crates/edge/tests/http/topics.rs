@@ -493,7 +493,7 @@ async fn decompression_bombs_and_invalid_records_are_reported_and_can_be_skipped
     door.produce("t", &damaged, None).await;
     door.put_values("t", 0, &["behind"]).await;
 
-    // What can be read is read; whoever goes on is told what cannot.
+    // Readable records are returned; reading on reports the first unreadable batch.
     let page = door.page("t", 0, "").await;
     assert_eq!(
         (values(&page), &page["next"]),
@@ -561,7 +561,7 @@ async fn aborted_records_and_transaction_markers_are_not_read() {
         let mut bytes = Vec::new();
         builder.finish(&template, &mut bytes);
         door.produce("t", &bytes, Some("tx")).await;
-        // Nobody knows yet how it ends.
+        // The transaction is still open.
         let open = door.page("t", 0, "").await;
         assert_eq!(open["end"], 3 * sequence, "{open}");
         assert!(!open.to_string().contains("taken back"), "{open}");

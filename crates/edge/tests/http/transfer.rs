@@ -1,4 +1,4 @@
-//! A conversation as JSON lines.
+//! Export and import of a conversation as JSON lines.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Messages that only the archive has, over the native door.
+//! Messages that only the archive has, over the native protocol.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ fn extract(frame: &Frame) -> (u64, Vec<u64>) {
 async fn trimmed_messages_are_read_and_followed_over_the_native_protocol() {
     let (mut kept, _) = trimmed().await;
     let mut agent = bound(&kept).await;
-    // A page is of the archive, or of what is here: whoever reads on has all of it.
+    // A page is either of the archive or of the log; reading on returns all messages.
     for (from, limit, expected) in [
         (0, 10, vec![1, 2, 3, 4]),
         (2, 2, vec![2, 3]),

@@ -30,7 +30,7 @@ async fn a_request_reaches_the_responder_and_its_reply_the_caller() {
         (answer.header.kind, answer.body()),
         (Kind::REPLY, &b"pong"[..])
     );
-    // A second reply to the same call meets nobody.
+    // A second reply to the same call is ignored.
     reply(&mut responder, request.header.correlation, b"again").await;
     responder.expect_nothing().await;
     caller.expect_nothing().await;

@@ -1,4 +1,4 @@
-//! What is not in memory: whoever needs it waits for the disk, and nobody else does.
+//! Mailboxes and streams that are not in memory: only requests that need one wait for the disk.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -89,7 +89,7 @@ async fn a_read_that_waits_for_the_disk_blocks_no_other() {
     other.bind(1, "a/b/other", Cast::Any).await;
     write(&mut other, 0, key(1), b"hi").await;
     assert_eq!(answer(&mut kept, &mut other).await.header.kind, Kind::REPLY);
-    // What is in memory is read at once, also by whoever waits.
+    // Records in memory are read at once, also by a client with a pending read.
     other.bind(2, "a/b/log", Cast::Stream).await;
     let mut body = Vec::new();
     Append::encode(None, &["three"], &mut body);
@@ -130,7 +130,7 @@ async fn writes_to_a_loading_mailbox_wait_in_order_and_block_no_other() {
     assert_eq!(answer(&mut kept, &mut other).await.header.kind, Kind::REPLY);
     kept.bench.node.sweep();
     gate.open();
-    // What was there goes out, what was written is answered: the first was there already.
+    // The stored message is delivered, and the writes are answered: the first is a duplicate.
     let (delivery, body, at) = delivered(&mut subscriber).await;
     assert_eq!((delivery.offset, &body[..]), (0, &b"hi"[..]));
     kept.line.step();
@@ -169,7 +169,7 @@ async fn cold_reads_and_writes_are_busy_under_overload_and_lose_nothing() {
     let failure = frame.failure();
     assert_eq!(failure.code, ErrorCode::Busy, "{failure:?}");
     assert!(failure.retry_after_ms > 0);
-    // Whoever subscribes asks for nothing again: what waits comes by itself.
+    // A subscriber need not retry: waiting messages are delivered later.
     let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
     subscriber.expect_nothing().await;
     assert!(kept.bench.node.sweep());
@@ -187,7 +187,7 @@ async fn cold_reads_and_writes_are_busy_under_overload_and_lose_nothing() {
 #[tokio::test]
 async fn messages_that_are_not_in_memory_are_fetched_without_holding_their_mailbox() {
     let (mut kept, gate, _) = started(&["x"]).await;
-    // It is loaded, and what was in it is still on disk and nowhere else.
+    // The mailbox is loaded, but its messages are only on disk.
     assert_eq!(
         kept.bench.node.mailboxes("", "", 10).unwrap()[0].messages,
         3

@@ -1,4 +1,4 @@
-//! Conversations that are not in memory, over the native door.
+//! Conversations that are not in memory, over the native protocol.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

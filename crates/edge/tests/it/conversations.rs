@@ -88,7 +88,7 @@ async fn messages_are_answered_and_read_when_they_are_on_disk_and_not_before() {
     agent.expect_nothing().await;
     kept.sync();
     assert_eq!(appended(&agent.next().await), (1, 3, 0));
-    // A retry is answered like the first, whatever it expects.
+    // A retry is answered like the first, regardless of its expected head.
     append(&mut agent, 0, Some(0), &batch).await;
     assert_eq!(appended(&agent.next().await), (1, 3, 2));
     ask(&mut agent, Kind::READ, 0, 0, 10).await;

@@ -1,4 +1,4 @@
-//! Messages that nobody acknowledges: what becomes of them, and of what lies behind them.
+//! Dead letters: messages that no subscriber acknowledges, and the log behind them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A node that is not served any more.
+//! A dropped node ends its work and releases its journal.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -125,7 +125,7 @@ impl File for GatedFile {
     }
 }
 
-/// A thread for each thing that may wait, or nobody for any.
+/// An executor with a thread for each piece of work; refuses all of it if overloaded.
 #[derive(Debug, Default)]
 pub(crate) struct Elsewhere {
     pub(crate) is_overloaded: AtomicBool,

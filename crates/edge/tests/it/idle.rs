@@ -1,4 +1,4 @@
-//! Mailboxes that nobody uses.
+//! Expiry in idle mailboxes.
 
 use journal::ShardId;
 use wire::{Cast, Key, Kind, Stored};

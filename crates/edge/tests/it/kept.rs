@@ -155,7 +155,7 @@ pub(crate) async fn write(agent: &mut Agent, slot: u32, key: Key, body: &[u8]) {
         .await;
 }
 
-/// A message from the mailbox, with what is said of it.
+/// The next message from the mailbox: its delivery, body and correlation.
 pub(crate) async fn delivered(agent: &mut Agent) -> (wire::Delivery, Vec<u8>, Correlation) {
     let frame = agent.next().await;
     assert_eq!(frame.header.kind, Kind::REQUEST, "{frame:?}");

@@ -488,7 +488,7 @@ async fn a_writer_with_too_many_pending_writes_is_not_read() {
         while taken(&kept) < bound {
             tokio::task::yield_now().await;
         }
-        // Whoever could go on has done so.
+        // Every task that can run has run.
         for _ in 0..10_000 {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! Takes in bare frames: what is answered, when, and in which order.
+//! Takes in bare frames: their answers, the timing and the order.
 
 mod charged;
 
@@ -297,7 +297,7 @@ async fn a_take_waits_until_a_hold_is_released() {
     ask(&mut agent, 1, wait).await;
     ask(&mut agent, 2, wait).await;
     agent.expect_nothing().await;
-    // Whoever gives up takes nothing, and is told so.
+    // A cancelled take takes nothing and is answered with Cancelled.
     agent.frame(|out| wire::encode_cancel(tag(1), out)).await;
     let cancelled = agent.next().await;
     assert_eq!(cancelled.header.correlation, tag(1));
@@ -379,7 +379,7 @@ async fn a_sync_take_is_answered_when_it_is_on_disk() {
     kept.sync();
     let settled = agent.next().await;
     assert_eq!(wire::decode_settled(&settled.payload), Ok(true));
-    // The disk fails: whether it was taken nobody knows.
+    // The disk fails: the outcome of the take is unknown.
     take(&mut agent, 0, &[asked("acme/x/a", 1)]).await;
     agent.expect_nothing().await;
     kept.disk

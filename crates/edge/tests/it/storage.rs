@@ -1,4 +1,4 @@
-//! What a node says of its storage, and that it is not ready when nothing can be written.
+//! Storage status of a node, and readiness when it cannot write.
 
 use journal::disk::simulated::{Fault, Kind as Calls};
 use node::StorageState;

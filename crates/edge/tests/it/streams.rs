@@ -73,7 +73,7 @@ async fn an_append_with_a_wrong_expected_end_is_a_conflict() {
     let mut agent = agent(&kept).await;
     append(&mut agent, 0, Some(0), &["one"]).await;
     append(&mut agent, 1, Some(0), &["not this"]).await;
-    // It rests on what is not on disk yet.
+    // The conflict depends on a record that is not on disk yet.
     agent.expect_nothing().await;
     kept.sync();
     agent.next().await;

@@ -1,4 +1,4 @@
-//! What administrators ask: users, configurations, and which cluster it is.
+//! Requests of administrators: users, configurations and the cluster id.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use node::access::Principal;
 
 use crate::{Bench, Client};
 
-/// Everybody is an agent, and nobody administers.
+/// Admits every client as an agent without administrator rights.
 struct Agents;
 
 impl Gate for Agents {

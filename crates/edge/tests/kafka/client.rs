@@ -30,7 +30,7 @@ impl Client {
         }
     }
 
-    /// Sends raw bytes, all of them, as long as there is somebody.
+    /// Sends all the raw bytes, unless the node closes the connection.
     pub(crate) async fn raw(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             match self.sink.try_write(bytes) {

@@ -1,4 +1,4 @@
-//! The configuration of topics: Kafka's keys, checked, kept and described.
+//! The configuration of topics: Kafka's keys are checked, stored and described.
 
 use kafka::{ErrorCode, alter_configs, create_topics, describe_configs, incremental_alter_configs};
 

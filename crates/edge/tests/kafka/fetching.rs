@@ -1,4 +1,4 @@
-//! Records: whoever waits is woken by what becomes durable, and by nothing else but its time.
+//! Fetches: long polls are answered when records become durable or the wait ends.
 
 use kafka::ErrorCode;
 use kafka::fetch::Request;

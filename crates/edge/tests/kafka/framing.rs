@@ -1,4 +1,4 @@
-//! What is no request, and what is none that is served.
+//! Request framing: malformed frames, unknown APIs and unsupported versions.
 
 use kafka::api_versions::{Request, Response};
 use kafka::{API_KEYS, ErrorCode};
@@ -25,7 +25,7 @@ async fn every_api_versions_version_lists_all_apis() {
 #[tokio::test]
 async fn an_unsupported_api_versions_request_is_answered_with_supported_versions() {
     let mut client = Bench::new().connect();
-    // ApiVersions 99, number 7, and bytes that nobody understands yet.
+    // ApiVersions 99, correlation id 7, and bytes of an unknown version.
     client
         .raw(&[0, 0, 0, 12, 0, 18, 0, 99, 0, 0, 0, 7, 9, 9, 9, 9])
         .await;

@@ -1,4 +1,4 @@
-//! Too much waits for the disk: whoever writes waits for room, in order, and no longer than it wants to.
+//! A full write queue: producers wait for room, in order, until their timeout.
 
 use std::time::Duration;
 

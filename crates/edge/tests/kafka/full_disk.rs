@@ -1,5 +1,4 @@
-//! The disk is full: whoever writes is told to try again, whoever reads goes on, and when something was
-//! deleted there is room again.
+//! A full disk: producers get a retriable error, consumers read on, and deleting data frees space.
 
 use std::time::Duration;
 
@@ -70,7 +69,7 @@ async fn a_full_disk_serves_reads_and_recovers_after_a_topic_deletion() {
     assert_eq!(refused, (ErrorCode::KafkaStorageError, -1));
     assert_eq!(bench.state(), StorageState::DiskFull);
 
-    // Whoever reads is shown all that was told to be kept.
+    // Consumers read every acknowledged record.
     for offset in 0..count {
         let fetched = client.ask(12, &fetch("t", offset, 0)).await;
         let partition = &fetched.responses[0].partitions[0];

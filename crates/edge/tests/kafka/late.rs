@@ -1,14 +1,13 @@
-//! A disk that takes for ever: nobody waits for it longer than a while, and nobody is told that what
-//! may be kept is not.
+//! A stalled disk: requests time out, and no answer denies a write that may be stored.
 
 use kafka::ErrorCode;
 
 use crate::client::{batch, fetch, produce};
 use crate::{Bench, Client};
 
-/// What coordinators say.
+/// Error of group and transaction coordinators.
 const NOT_NOW: ErrorCode = ErrorCode::CoordinatorNotAvailable;
-/// What everybody else says.
+/// Error of all other requests.
 const LATE: ErrorCode = ErrorCode::RequestTimedOut;
 
 const GROUP: &str = "g";

@@ -1,4 +1,4 @@
-//! Who has to go: whoever came in by what does not let in any more.
+//! Connections are closed when their user or password changes.
 
 use std::num::NonZeroU32;
 
@@ -26,7 +26,7 @@ impl Bench {
         self.change(name, UserChange::Set(Hash::Sha512, kept));
     }
 
-    /// Somebody who says that it is that user, and what it is told.
+    /// Connects, authenticates with PLAIN, and returns the client and the error code.
     async fn come_in(&self, name: &str, password: &str) -> (Client, ErrorCode) {
         let mut client = self.connect();
         let mechanism = "PLAIN".to_owned();

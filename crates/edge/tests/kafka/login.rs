@@ -1,4 +1,4 @@
-//! Who may come in, where somebody has to say who it is.
+//! SASL authentication.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use ring::{digest, hmac, pbkdf2};
 
 use crate::{Bench, Client, One};
 
-/// Lets in whoever shows `open`.
+/// Admits clients with the token `open`.
 struct Word;
 
 impl Gate for Word {

@@ -90,7 +90,7 @@ impl Bench {
         Self::open(&journal_options(), options)
     }
 
-    /// One that asks nobody who it is.
+    /// A bench without authentication.
     fn open(options: &journal::Options, topics: node::topics::Options) -> Self {
         Self::made(Arc::new(Open), Some(Arc::new(Nobody)), options, topics)
     }
@@ -147,7 +147,7 @@ impl Bench {
         }
     }
 
-    /// Nothing that is on disk is in memory, and nobody reads it from there.
+    /// Empties the cache of the journal, and lets no read from disk complete.
     pub(crate) fn reads_nothing(&mut self) {
         self.line.forget_tail();
         self.offload.switch_to(Arc::new(Never));
@@ -175,7 +175,7 @@ impl Bench {
     }
 }
 
-/// Whoever should wait for the disk, and is never heard of.
+/// An executor that accepts work and never runs it.
 struct Never;
 
 impl Offload for Never {

@@ -1,4 +1,4 @@
-//! Names of tokens at the Kafka door: which user names they allow, and which topics may be deleted.
+//! Names of tokens over Kafka: allowed user names, and topics that may be deleted.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Offsets: found by the highest timestamp beside transactions, deleted without the group.
+//! Offsets: lookup by the highest timestamp with transactions, and deletion without the group.
 
 use bytes::Bytes;
 use kafka::{
@@ -13,7 +13,7 @@ use crate::{Bench, Client};
 /// The only `transactional.id`.
 const TRANSACTION: &str = "payments";
 
-/// Asks, lets what comes of it become durable, and hands out the answer.
+/// Sends the request, syncs the disk, and returns the response.
 async fn told<R: RequestBody>(
     bench: &mut Bench,
     client: &mut Client,

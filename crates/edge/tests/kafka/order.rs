@@ -1,4 +1,4 @@
-//! Answers come in the order of the requests, whoever waits for what.
+//! Responses of a connection are sent in the order of its requests.
 
 use kafka::api_versions::Request as ApiVersions;
 use kafka::produce::Request as Produce;

@@ -9,7 +9,7 @@ use recordbatch::{Builder, Compression, Template};
 use crate::client::{batch, fetch, produce};
 use crate::{Bench, Client};
 
-/// Produces, lets it become durable, and hands out what was said of the partition.
+/// Produces, syncs the disk, and returns the response of the partition.
 async fn told(bench: &mut Bench, client: &mut Client, request: &Request) -> PartitionResponse {
     client.send(9, request).await;
     bench.connect().is_heard().await;
@@ -25,7 +25,7 @@ async fn a_batch_is_acknowledged_when_it_is_on_disk_and_not_before() {
     client.send(9, &produce("t", 1, batch(b"1"))).await;
     let mut other = bench.connect();
     other.is_heard().await;
-    // Nobody is shown what may still be lost.
+    // Records that may still be lost are not fetched.
     let fetched = other.ask(12, &fetch("t", 0, 0)).await;
     let partition = &fetched.responses[0].partitions[0];
     assert_eq!(partition.high_watermark, 0);

@@ -1,4 +1,4 @@
-//! Quotas: what is produced is charged, and a halted client is refused.
+//! Quotas: produced bytes are charged, and a halted client is refused.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Batches that have to be unpacked before they are appended: apart from the threads of connections, a
-//! few at a time, in the order of their connection.
+//! Batches that are decompressed before the append: on other threads than the connections, a few at
+//! a time, in the order of their connection.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -117,13 +117,13 @@ impl Agent {
         Self::begun(call(bench, request().body(()).unwrap()).await).await
     }
 
-    /// The same, of somebody who shows that.
+    /// Opens a stream with that authorization.
     pub(crate) async fn open_with(bench: &Bench, shown: &str) -> Self {
         let asked = request().header("authorization", shown);
         Self::begun(call(bench, asked.body(()).unwrap()).await).await
     }
 
-    /// The same, over whatever leads to the door.
+    /// Opens a stream over that connection.
     pub(crate) async fn open_on(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Self {
         Self::begun(call_on(io, request().body(()).unwrap()).await).await
     }
@@ -176,7 +176,7 @@ impl Agent {
         Self::linked_over(bench, Carrier::Grpc, agent, id).await
     }
 
-    /// The same over whatever it is to be.
+    /// Opens and negotiates a stream over that carrier.
     pub(crate) async fn linked_over(
         bench: &Bench,
         carrier: Carrier,
@@ -209,7 +209,7 @@ impl Agent {
         Self::subscribed_over(bench, Carrier::Grpc, agent, id).await
     }
 
-    /// The same over whatever it is to be.
+    /// Opens a stream over that carrier and subscribes to its own name.
     pub(crate) async fn subscribed_over(
         bench: &Bench,
         carrier: Carrier,
@@ -248,7 +248,7 @@ impl Agent {
         self.send(&draft.subscribe(self.next_id, self.link()));
     }
 
-    /// Subscribes as a client does that has come back: nobody answers.
+    /// Subscribes as a reconnected client does: the node does not answer.
     pub(crate) fn replay(&mut self, name: Name<'static>) {
         self.send(&self.draft(name, 1).subscribe(0, self.link()));
     }
@@ -309,7 +309,7 @@ impl Agent {
         self.name
     }
 
-    /// Sends a message, whatever it is.
+    /// Sends the bytes as a message.
     pub(crate) fn send(&mut self, message: &[u8]) {
         match &self.way {
             Way::Grpc { .. } => {
@@ -387,7 +387,7 @@ impl Agent {
         timeout(PATIENCE, ending).await.unwrap()
     }
 
-    /// Waits until whatever it sent has left.
+    /// Waits until all sent messages have left.
     pub(crate) async fn has_sent(&mut self) {
         let Way::Grpc { send, .. } = &mut self.way else {
             panic!("whoever sends much does so over gRPC");

@@ -1,4 +1,4 @@
-//! Whatever a client sends, it is no other client's problem.
+//! Invalid input of a client does not affect other clients.
 
 use edge::slim::Options;
 use node::Counter;
@@ -17,7 +17,7 @@ async fn garbage_and_other_protocols_on_the_port_are_closed_and_counted() {
     let mut a = Agent::linked(&bench, "a", 1).await;
     let mut b = Agent::subscribed(&bench, "b", 2).await;
     let http1 = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    // Who looks only whether somebody is there has done nothing wrong.
+    // A connection that sends nothing is not an error.
     for (count, bytes) in (0..).zip([&b""[..], http1, &[0xff; 4096], b"\x16\x03\x01\x02\x00\x01"]) {
         let mut socket = TcpStream::connect(bench.address).await.unwrap();
         socket.write_all(bytes).await.unwrap();

@@ -1,4 +1,4 @@
-//! Clients that nobody here wrote: `slim-bindings` as PyPI has it.
+//! Third-party clients: `slim-bindings` from PyPI.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -31,7 +31,7 @@ impl Sessions {
         Self { child, notes }
     }
 
-    /// Waits until it says that. Whatever else it says is why it failed, if it does.
+    /// Waits until the process prints that note. Panics with its other output if it ends before.
     fn wait_for(&mut self, note: &str) {
         let mut said = Vec::new();
         for line in self.notes.by_ref().lines() {

@@ -1,4 +1,4 @@
-//! Who gets what.
+//! Delivery of messages: unicast, anycast, multicast and subscriptions.
 
 use edge::slim::Options;
 use node::Counter;
@@ -153,7 +153,7 @@ async fn a_16_kib_message_leaves_at_once_in_one_write_per_frame() {
     // Clients take frames of 16 KiB: there is one more for the header's bytes.
     assert_eq!(bench.written(1), before + 2);
     assert!(bench.is_without_delay(1));
-    // Whoever sent it may hold back what is next until it hears of this.
+    // The sender may hold back its next segment until this acknowledgement.
     assert!(bench.acknowledged(0) > told);
 }
 

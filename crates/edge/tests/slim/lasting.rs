@@ -1,4 +1,4 @@
-//! How long a stream lasts: as long as its client is there and what it came in by is good.
+//! Lifetime of a stream: until its client disconnects or its token expires.
 
 use std::io;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use crate::agent::{CARRIERS, Carrier, call, request, shake_hands, status};
 use crate::{Agent, Bench, PATIENCE, until};
 
-/// A connection within the process: time passes on it whenever nobody has anything to do.
+/// An in-process connection: the paused clock advances when all tasks are idle.
 struct Near(net::Stream);
 
 impl AsyncRead for Near {

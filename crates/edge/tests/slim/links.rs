@@ -1,4 +1,4 @@
-//! How a stream begins and ends.
+//! Beginning and end of a stream: negotiation, limits, keepalive and shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Messages that nobody acknowledges: what is sent arrives, or is counted.
+//! Unacknowledged messages arrive or are counted.
 
 use std::io::{self, Write};
 use std::net::Shutdown;
@@ -19,12 +19,12 @@ use crate::{Agent, Bench, PATIENCE, until};
 
 const ONE: u32 = 1;
 
-/// Whatever was sent has one of these ends.
+/// Counts of delivered, undeliverable and dropped messages; every message is in one of them.
 fn ends(bench: &Bench) -> [u64; 3] {
     [Counter::Delivered, Counter::Undeliverable, Counter::Dropped].map(|end| bench.count(end))
 }
 
-/// Has a thread of its own serve the door, as workers of a node do, and connects to it there.
+/// Serves a connection on its own thread, as workers of a node do, and connects to it.
 async fn connect_on_own_thread(door: Door) -> TcpStream {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -161,7 +161,7 @@ async fn messages_sent_right_before_a_hang_up_are_delivered() {
     };
     until("all to be held", all_is_held).await;
     let said = held.lock().unwrap().clone().unwrap();
-    // The door finds the end of the connection right behind what was said.
+    // The node finds the end of the connection right behind the messages.
     (&socket).write_all(&said).unwrap();
     socket.shutdown(Shutdown::Both).unwrap();
     for index in 0..COUNT {

@@ -1,4 +1,4 @@
-//! A Python that has the bindings that nobody here wrote: `slim-bindings` as PyPI has it.
+//! A Python environment with the third-party package `slim-bindings` from PyPI.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 const REQUIREMENT: &str = "slim-bindings==3.3.8";
 
-/// Made once, below the directory of builds, by whoever asks first.
+/// The interpreter; the first call installs it below the directory of builds.
 pub(crate) fn python() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     MADE.get_or_init(make).clone()

@@ -1,4 +1,4 @@
-//! A subscriber that does not read.
+//! Subscribers that read slowly or not at all.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn stopped(carrier: Carrier) {
     };
     let bench = Bench::with_options(options).await;
     let mut publisher = Agent::linked(&bench, "publisher", 1).await;
-    // Nobody takes from its stream.
+    // Its stream is never read.
     let stopped = Agent::subscribed_over(&bench, carrier, "stopped", 2).await;
     let mut reading = Agent::subscribed(&bench, "reading", 3).await;
     let payload = vec![7; 8 << 10];

@@ -1,4 +1,4 @@
-//! What is a WebSocket's own: its request, its frames, its end. The rest is the same as over gRPC.
+//! The WebSocket transport: handshake, frames and close. The rest is the same as over gRPC.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -143,7 +143,7 @@ async fn a_websocket_without_a_valid_negotiation_is_closed() {
     let bench = Bench::with_options(options).await;
     // Policy.
     assert_eq!(Agent::open_socket(&bench).await.end().await, "1008");
-    // Nor is somebody waited for who asks for nothing.
+    // Nor does the node wait for an incomplete handshake.
     let mut silent = TcpStream::connect(bench.address).await.unwrap();
     silent.write_all(b"GET / HT").await.unwrap();
     let mut answer = Vec::new();
@@ -301,7 +301,7 @@ async fn a_client_that_answers_no_pings_is_closed_and_others_stay() {
     };
     let bench = Bench::with_options(options).await;
     let mut there = linked(&bench, "there", 1).await;
-    // Nobody reads its frames: nobody answers.
+    // Its frames are not read, so no ping is answered.
     let gone = subscribed(&bench, "gone", 2).await;
     while bench.count(Counter::Silent) == 0 {
         assert!(there.frame().await.is_ping());

@@ -121,7 +121,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn arbitrary_bytes_round_trip(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40)) {
+        fn any_bytes_round_trip(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40)) {
             let shown = serde_json::to_string(&BytesAsJson(Some(&bytes))).unwrap();
             let value = serde_json::from_str::<&RawValue>(&shown).unwrap();
             let back = read(value).unwrap();

@@ -39,7 +39,7 @@ impl Package {
         }
     }
 
-    /// Asks; an error is the text of what was thrown.
+    /// Asks; an error is the text of the exception.
     pub(crate) fn ask(&mut self, question: &Value) -> Result<Value, String> {
         writeln!(self.stdin, "{question}").unwrap();
         let mut line = String::new();

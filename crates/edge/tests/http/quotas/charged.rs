@@ -1,4 +1,4 @@
-//! What is appended is charged to whoever asks, by whatever way it comes.
+//! Appended bytes are charged to the client: by POST, WebSocket and import.
 
 use journal::disk::simulated::{Call, Fault, Kind};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ async fn open() -> Door {
     door
 }
 
-/// What nobody in particular has left.
+/// Remaining quota of the default subject.
 async fn left(door: &Door) -> u64 {
     let seen = door.get("/v1/quota/default/default/anonymous").await.json();
     seen["limits"][0]["remaining"].as_u64().unwrap()

@@ -1,4 +1,4 @@
-//! What the door charges of a limit that is `sync` is told when it is on disk, and not before.
+//! Charges to a `sync` limit are acknowledged when they are on disk, and not before.
 
 use journal::disk::simulated::{Fate, Fault};
 use model::ErrorCode;
@@ -69,7 +69,7 @@ async fn receipts_and_memory_writes_wait_until_their_charge_is_on_disk() {
         [receipt.header, copies.header].map(|it| (it.kind, it.correlation)),
         [(Kind::RECEIPT, tag(0)), (Kind::REPLY, tag(1))]
     );
-    // Of what was told nothing is forgotten.
+    // No acknowledged charge is lost.
     kept.disk.crash_with(|_| Fate::Lost);
     let kept = kept.crash();
     assert_eq!(left(&kept, "x/y/z"), 2);
@@ -96,7 +96,7 @@ async fn a_call_is_forwarded_when_its_charge_is_on_disk() {
         )
         .await;
     assert_eq!(client.next().await.body(), b"pong");
-    // Whoever gives up meanwhile is told so, and nobody else is.
+    // A caller that cancels meanwhile gets Cancelled, and the call is not forwarded.
     client.request(1, 1, b"never").await;
     client.frame(|out| encode_cancel(tag(1), out)).await;
     let cancelled = client.next().await;
