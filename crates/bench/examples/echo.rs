@@ -15,7 +15,6 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use bench::clock::{Utc, now_ns};
 use bench::measurement::{Arrivals, Measurement, Sink};
 use bench::model::{Area, Case, CountedBy, Environment, Mode, Setup};
 use bench::output::Output;
@@ -27,6 +26,7 @@ use bench::report;
 use bench::suite::Suite;
 use bench::sweep::SweepOptions;
 use bench::tally::{Departure, Tally};
+use meter::clock::{Utc, now_ns};
 
 type Failure = Box<dyn Error>;
 

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use crate::histogram::Histogram;
 use crate::measurement::{Arrivals, Measurement, Sink};
 use crate::model::{
     Area, Case, CaseResult, Environment, Mode, Results, Run, SCHEMA_VERSION, Setup, Summary,
@@ -12,6 +11,7 @@ use crate::model::{
 };
 use crate::process::{HostLoad, Role, RoleUsage, Usage};
 use crate::sweep::{Sweep, SweepOptions};
+use meter::histogram::Histogram;
 
 /// A fixed sequence of numbers in 0..1 (a linear congruential generator, constants of Knuth's MMIX).
 pub(crate) struct Noise(u64);

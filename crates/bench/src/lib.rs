@@ -28,7 +28,7 @@
 //! # A workload
 //!
 //! ```
-//! use bench::clock::{Utc, now_ns};
+//! use meter::clock::{Utc, now_ns};
 //! use bench::model::{Area, Case, Environment, Mode, Setup};
 //! use bench::output::Output;
 //! use bench::process::{Role, Watch};
@@ -79,11 +79,9 @@
 //! [`suite::Suite::sweep`] returns which rate to run next. `examples/echo.rs` does all of this with
 //! two processes and a socket.
 
-pub mod clock;
 pub mod compare;
 pub mod flags;
 mod format;
-pub mod histogram;
 pub mod lines;
 pub mod measurement;
 pub mod model;

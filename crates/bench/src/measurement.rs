@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::Histogram;
 use crate::process::Usage;
 pub use answers::{Answers, Endpoint, Phase};
 pub use memory::MemoryPoint;
+use meter::histogram::Histogram;
 pub use reported_latency::ReportedLatency;
 pub use storage::Storage;
 pub use topic_traffic::{TopicTraffic, Verification};

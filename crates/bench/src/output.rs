@@ -25,11 +25,11 @@ use hdrhistogram::serialization::interval_log::{
     IntervalLogWriterBuilder, IntervalLogWriterError, Tag,
 };
 
-use crate::clock::Utc;
-use crate::histogram::Histogram;
 use crate::model::{Area, CaseResult, Results};
 use crate::plot;
 use crate::report;
+use meter::clock::Utc;
+use meter::histogram::Histogram;
 
 /// Output directory of one suite.
 #[derive(Debug, Clone)]

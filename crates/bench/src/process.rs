@@ -12,10 +12,10 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::{self, CpuClock};
 pub use disk_writes::written_bytes;
 use host::CpuTimes;
 pub use host::HostLoad;
+use meter::clock::{self, CpuClock};
 
 /// Role of a process in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::clock;
+use meter::clock;
 
 /// Kind of progress display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

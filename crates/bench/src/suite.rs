@@ -4,7 +4,6 @@
 //! suite checks it, derives its figures, prints its live line and stores it. The suite starts no
 //! process, sends nothing and makes no decision about the load.
 
-use crate::clock::Utc;
 use crate::format::human;
 use crate::lines;
 use crate::measurement::{Measurement, MeasurementError};
@@ -14,6 +13,7 @@ use crate::model::{
 };
 use crate::progress::Progress;
 use crate::sweep::{Attempt, Sweep, SweepOptions, SweepOptionsError};
+use meter::clock::Utc;
 
 /// A suite that is being recorded.
 pub struct Suite {

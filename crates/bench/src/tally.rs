@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::Histogram;
 use crate::measurement::{Arrivals, Measurement};
+use meter::histogram::Histogram;
 
 /// Intended, earliest possible and real send time of a paced message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-use crate::histogram::Histogram;
 use crate::model::{Area, CaseResult, Mode};
 use crate::process::{HostLoad, Role, RoleUsage, Usage};
+use meter::histogram::Histogram;
 
 use super::*;
 

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::Histogram;
+use meter::histogram::Histogram;
 
 /// Answers of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

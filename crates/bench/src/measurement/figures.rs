@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{Arrivals, Measurement, Sink, Storage};
-use crate::histogram::Histogram;
 use crate::model::{CountedBy, Metric, Metrics, Mode};
 use crate::process::{Role, RoleUsage, Usage};
+use meter::histogram::Histogram;
 
 impl Measurement {
     /// Derives every figure of this measurement in `mode`.

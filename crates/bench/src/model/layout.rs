@@ -24,9 +24,9 @@ use super::{
     Case, CaseComparison, CaseResult, Environment, Metric, Metrics, Results, Run, Setup, Summary,
     SweepResult, SweepStep,
 };
-use crate::histogram::Histogram;
 use crate::measurement::{Answers, Measurement};
 use crate::sweep::{Outcome, Phase, SweepOptions};
+use meter::histogram::Histogram;
 
 /// Version of the layout; raised when an old reader would misread a new file.
 pub const SCHEMA_VERSION: u32 = 2;

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::{Case, Metric, Run};
 use crate::flags::{self, RaisedFlag};
-use crate::histogram::{Histogram, LatencySummary};
 use crate::measurement::Measurement;
 use crate::stats::{self, Description};
+use meter::histogram::{Histogram, LatencySummary};
 
 /// The statistics of a case.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

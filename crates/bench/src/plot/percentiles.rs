@@ -5,8 +5,8 @@ use super::axis::{Scale, along_y};
 use super::svg::{Svg, WIDTH};
 use super::{Kind, Panel, Plot, legend};
 use crate::format::{human_tick, thousands};
-use crate::histogram::Histogram;
 use crate::model::{CaseResult, pool};
+use meter::histogram::Histogram;
 
 const LEFT: f64 = 54.0;
 const RIGHT: f64 = WIDTH - 14.0;

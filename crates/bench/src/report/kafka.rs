@@ -9,11 +9,11 @@ pub use rows::{csv, json};
 use super::Table;
 use super::common::{methodology, of, ratio, sections, span};
 use crate::format::{bytes, figures, human, thousands};
-use crate::histogram::Histogram;
 use crate::measurement::{TopicTraffic, Verification};
 use crate::model::{Area, CaseResult, Metric, Results, Run};
 use crate::stats::{Interval, describe};
 use crate::workload::kafka::{END_TO_END, PRODUCE};
+use meter::histogram::Histogram;
 
 /// Chronik's published figures for 128 producers with 256 bytes each, standalone
 /// (`BASELINE_PERFORMANCE.md`, 2025-11-28): acks, rate, bandwidth, p50, p99, p99.9. The first row's

@@ -5,12 +5,12 @@
 use super::Table;
 use super::common::{methodology, of, ratio, sections, span};
 use crate::format::{figures, human, thousands};
-use crate::histogram::Histogram;
 use crate::measurement::Answers;
 use crate::model::{Area, CaseResult, Metric, Results, Run};
 use crate::process::Role;
 use crate::stats::describe;
 use crate::workload::quota::{COUNT, MIX, exactness, excess, thresholds};
+use meter::histogram::Histogram;
 
 /// The published figures of the mix: 50 users, 10,000 agents, 30 seconds.
 const PUBLISHED_MIX: PublishedFigures = PublishedFigures {

@@ -34,6 +34,7 @@ pub(super) use sink::with_lost;
 pub use suite::run;
 
 use crate::tally::Tally;
+use crate::workload::role::RoleSpec;
 
 /// Returns the name of client `index`'s destination.
 fn destination(index: u32) -> String {
@@ -58,6 +59,12 @@ pub(super) struct SenderSpec {
     window_ns: u64,
 }
 
+impl RoleSpec for SenderSpec {
+    fn role(&self) -> &'static str {
+        "agent-sender"
+    }
+}
+
 /// Parameters of a receiver process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ReceiverSpec {
@@ -67,6 +74,12 @@ pub(super) struct ReceiverSpec {
     names: Vec<String>,
     /// Size of every message in bytes.
     size: usize,
+}
+
+impl RoleSpec for ReceiverSpec {
+    fn role(&self) -> &'static str {
+        "agent-receiver"
+    }
 }
 
 /// Counts of a sender.

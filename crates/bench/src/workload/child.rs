@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
-use super::PATIENCE;
+use super::surroundings::PATIENCE;
 
 /// CPU placement of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

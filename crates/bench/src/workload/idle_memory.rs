@@ -3,10 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
-use super::WorkloadError;
+use super::error::WorkloadError;
 use super::node::Node;
-use crate::clock::now_ns;
 use crate::process::Memory;
+use meter::clock::now_ns;
 
 /// Maximum change in bytes over [`CALM`] at which memory counts as settled.
 const STIR_BYTES: u64 = 1 << 20;

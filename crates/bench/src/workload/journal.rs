@@ -34,6 +34,7 @@ pub(super) use writers::write;
 use crate::measurement::Storage;
 use crate::model::{CountedBy, Mode};
 use crate::tally::Tally;
+use crate::workload::role::RoleSpec;
 
 /// Durable appends: each is acknowledged when it is on disk.
 pub const APPEND: Mode = Mode::new("append", CountedBy::Sender, true);
@@ -54,6 +55,12 @@ pub(super) struct WritersSpec {
     window_ns: u64,
 }
 
+impl RoleSpec for WritersSpec {
+    fn role(&self) -> &'static str {
+        "journal-writers"
+    }
+}
+
 /// Parameters of a load through the native listener.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct DoorSpec {
@@ -67,6 +74,12 @@ pub(super) struct DoorSpec {
     /// Number of streams over which the slots of all windows are spread.
     streams: u64,
     window_ns: u64,
+}
+
+impl RoleSpec for DoorSpec {
+    fn role(&self) -> &'static str {
+        "journal-door"
+    }
 }
 
 /// Counts of such a load.

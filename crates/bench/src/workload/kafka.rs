@@ -57,7 +57,7 @@ pub use suite::run;
 use crate::measurement::Arrivals;
 use crate::model::{CountedBy, Mode};
 use crate::tally::Tally;
-use crate::workload::role::Failure;
+use crate::workload::role::{Failure, RoleSpec};
 
 /// Producers that share one connection.
 pub const PRODUCE: Mode = Mode::new("produce", CountedBy::Sender, true);
@@ -150,6 +150,12 @@ pub(super) struct LoadSpec {
     window_ns: u64,
     /// True if acknowledged messages are recorded, to be read back.
     verify: bool,
+}
+
+impl RoleSpec for LoadSpec {
+    fn role(&self) -> &'static str {
+        "kafka-load"
+    }
 }
 
 /// Kind of load.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::node::Node;
 use super::{Surroundings, WorkloadError};
-use crate::clock::now_ns;
+use meter::clock::now_ns;
 
 /// Milliseconds between a start and a kill.
 const LIFE_MS: std::ops::Range<u64> = 5..500;

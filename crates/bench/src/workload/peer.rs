@@ -19,12 +19,14 @@ pub(super) use program::Program;
 
 use super::agent::{subscriber_count, with_lost};
 use super::child::{Actor, ChildError};
+use super::error::WorkloadError;
+use super::placement::Placement;
 use super::rpc::Transport;
-use super::{PATIENCE, Placement, WorkloadError};
-use crate::clock::now_ns;
+use super::surroundings::PATIENCE;
 use crate::measurement::Measurement;
 use crate::model::{Case, Mode};
 use crate::process::Role;
+use meter::clock::now_ns;
 use opening::Opening;
 pub(super) use report::LoadReport;
 use report::SubscribeReport;

@@ -43,7 +43,7 @@ use serde::{Deserialize, Serialize};
 use crate::measurement::Answers;
 use crate::model::{CountedBy, Mode};
 use crate::tally::Tally;
-use crate::workload::role::Failure;
+use crate::workload::role::{Failure, RoleSpec};
 
 pub use exact::{Exactness, Excess, exactness, excess};
 pub use limits::Limits;
@@ -75,6 +75,12 @@ pub(super) struct LoadSpec {
     client: TakeClient,
     pace: Pace,
     agents: agents::Names,
+}
+
+impl RoleSpec for LoadSpec {
+    fn role(&self) -> &'static str {
+        "quota-load"
+    }
 }
 
 /// Client that sends the takes.

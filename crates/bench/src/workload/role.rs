@@ -1,4 +1,4 @@
-//! Role processes: dispatch, and their side of the line protocol with the suite.
+//! Role processes: how the suite starts them, and their side of the line protocol.
 
 use std::io::{self, BufRead, Write};
 use std::path::Path;
@@ -7,68 +7,32 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
 use super::child::{Actor, ChildError, Pin};
-use super::{agent, journal, kafka, quota, rpc, store};
-
-/// A role and its parameters, passed as JSON on the command line.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "role")]
-pub(super) enum Spec {
-    /// Sends messages to agents.
-    AgentSender(agent::SenderSpec),
-    /// Plays the receiving agents.
-    AgentReceiver(agent::ReceiverSpec),
-    /// Sends over SLIM's data plane, without its sessions.
-    SlimSender(agent::RawSpec),
-    /// Receives over SLIM's data plane, without its sessions.
-    SlimReceiver(agent::RawSpec),
-    /// Holds subscriptions to SLIM names.
-    SlimHolder(agent::HolderSpec),
-    /// Makes calls.
-    RpcLoad(rpc::LoadSpec),
-    /// Answers calls.
-    RpcServer(rpc::ServerSpec),
-    /// Appends to a journal in its own process.
-    JournalWriters(journal::WritersSpec),
-    /// Appends through a node.
-    JournalDoor(journal::DoorSpec),
-    /// Writes many streams to a journal, or opens a journal that has them.
-    JournalStreams(journal::StreamsSpec),
-    /// Appends to conversations, or to a rival's equivalent.
-    StoreLoad(store::LoadSpec),
-    /// Sends takes to a rate limiter.
-    QuotaLoad(quota::LoadSpec),
-    /// Produces to topics, or consumes from them.
-    KafkaLoad(kafka::LoadSpec),
-}
 
 /// Error that ends a role.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Plays the role until its standard input closes.
-///
-/// # Errors
-/// When it cannot connect, or receives a line that is not part of the protocol.
-pub fn play(spec: &str) -> Result<(), Failure> {
-    match serde_json::from_str(spec)? {
-        Spec::AgentSender(spec) => agent::send(&spec),
-        Spec::AgentReceiver(spec) => agent::receive(&spec),
-        Spec::SlimSender(spec) => agent::send_raw(&spec),
-        Spec::SlimReceiver(spec) => agent::receive_raw(&spec),
-        Spec::SlimHolder(spec) => agent::hold(&spec),
-        Spec::RpcLoad(spec) => rpc::load(&spec),
-        Spec::RpcServer(spec) => rpc::serve(&spec),
-        Spec::JournalWriters(spec) => journal::write(&spec),
-        Spec::JournalDoor(spec) => journal::append(&spec),
-        Spec::JournalStreams(spec) => journal::play_streams(&spec),
-        Spec::StoreLoad(spec) => store::play(&spec),
-        Spec::QuotaLoad(spec) => quota::play(&spec),
-        Spec::KafkaLoad(spec) => kafka::play(&spec),
-    }
+/// Parameters of a role, passed as JSON on the command line.
+pub(super) trait RoleSpec: Serialize {
+    /// Returns the name of the role.
+    fn role(&self) -> &'static str;
+}
+
+/// The command line of a role.
+#[derive(Serialize)]
+struct Invocation<'a, S> {
+    role: &'a str,
+    #[serde(flatten)]
+    spec: &'a S,
 }
 
 /// Starts our own executable in a role.
-pub(super) fn start(executable: &Path, spec: &Spec, pin: Pin) -> Result<Actor, ChildError> {
-    let spec = serde_json::to_string(spec).unwrap_or_default();
+pub(super) fn start(
+    executable: &Path,
+    spec: &impl RoleSpec,
+    pin: Pin,
+) -> Result<Actor, ChildError> {
+    let role = spec.role();
+    let spec = serde_json::to_string(&Invocation { role, spec }).unwrap_or_default();
     Actor::start(executable, ["bench-role", &spec], pin)
 }
 

@@ -26,6 +26,7 @@ pub(super) use server::serve;
 pub use suite::run;
 
 use crate::tally::Tally;
+use crate::workload::role::RoleSpec;
 
 /// Name of the agent that is called through a node.
 const CALLEE: &str = "bench/rpc/echo";
@@ -63,12 +64,24 @@ pub(super) struct LoadSpec {
     amount: Amount,
 }
 
+impl RoleSpec for LoadSpec {
+    fn role(&self) -> &'static str {
+        "rpc-load"
+    }
+}
+
 /// Parameters of a callee process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ServerSpec {
     /// Address to listen on, or of the node through which it answers.
     address: String,
     through_node: bool,
+}
+
+impl RoleSpec for ServerSpec {
+    fn role(&self) -> &'static str {
+        "rpc-server"
+    }
 }
 
 /// Counts of a caller.

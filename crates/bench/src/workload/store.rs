@@ -41,6 +41,7 @@ pub use suite::run;
 
 use crate::model::{CountedBy, Mode};
 use crate::tally::Tally;
+use crate::workload::role::RoleSpec;
 
 /// Durable appends: each message is acknowledged when it is on disk.
 pub const APPEND: Mode = Mode::new("append", CountedBy::Sender, true);
@@ -73,6 +74,12 @@ pub(super) struct LoadSpec {
     /// Duration over which the users join.
     ramp_ns: u64,
     window_ns: u64,
+}
+
+impl RoleSpec for LoadSpec {
+    fn role(&self) -> &'static str {
+        "store-load"
+    }
 }
 
 /// Counts of a load in its window.

@@ -1,6 +1,6 @@
 //! `telpher bench-role`, hidden in help: a process that a benchmark starts.
 
-use bench::workload::role;
+use bench::workload::roles;
 
 use crate::failure::{Exit, Failure};
 
@@ -12,5 +12,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    role::play(&args.spec).map_err(|failure| Failure::new(Exit::Failed, failure))
+    roles::play(&args.spec).map_err(|failure| Failure::new(Exit::Failed, failure))
 }

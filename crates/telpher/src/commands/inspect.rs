@@ -8,8 +8,8 @@ mod names;
 
 use std::path::{Path, PathBuf};
 
-use bench::clock::now_ns;
 use journal::inspect::{self, InspectError, Inspection, ReadOnlyDisk, Request};
+use meter::clock::now_ns;
 
 use self::names::Names;
 use crate::data_lock::{self, DirectoryUse};

@@ -4,9 +4,9 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bench::clock::now_ns;
 use journal::disk::RealDisk;
 use journal::{AcceptLoss, Health, Journal, MeasuredDisk, OpenError, Options, SyncTimes};
+use meter::clock::now_ns;
 use model::ByteSize;
 use node::Clock;
 use node::config::Config;

@@ -10,9 +10,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::runtime::Runtime;
 
-use crate::clock::now_ns;
 use crate::pacing::Schedule;
 use crate::tally::{Departure, Tally};
+use meter::clock::now_ns;
 
 /// Messages between two clock readings when a client sends as fast as it can.
 const BURST: u32 = 64;

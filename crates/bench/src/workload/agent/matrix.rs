@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Area, Case, Mode};
 use crate::sweep::SweepOptions;
-use crate::workload::{OURS, Placement};
+use crate::workload::placement::Placement;
+use crate::workload::surroundings::OURS;
 
 /// Message exchange pattern between agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

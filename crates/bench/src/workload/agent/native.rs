@@ -10,9 +10,11 @@ use crate::measurement::{Measurement, Sink};
 use crate::model::{Case, CountedBy};
 use crate::process::{Role, Watch};
 use crate::workload::child::Actor;
+use crate::workload::error::WorkloadError;
 use crate::workload::node::Node;
-use crate::workload::role::{self, Ready, Spec};
-use crate::workload::{PATIENCE, Placement, WorkloadError};
+use crate::workload::placement::Placement;
+use crate::workload::role::{self, Ready, RoleSpec};
+use crate::workload::surroundings::PATIENCE;
 
 /// A node, and the means to start the roles of a run.
 pub(super) struct NativeRun<'a> {
@@ -79,7 +81,7 @@ impl NativeRun<'_> {
             in_flight: case.in_flight.unwrap_or(1),
             window_ns: window.as_nanos() as u64,
         };
-        self.start_role(Role::Sender, &Spec::AgentSender(spec))
+        self.start_role(Role::Sender, &spec)
     }
 
     fn receiver(&self, case: &Case) -> Result<Actor, WorkloadError> {
@@ -92,12 +94,12 @@ impl NativeRun<'_> {
                 .collect(),
             size: case.size as usize,
         };
-        let mut receiver = self.start_role(Role::Responder, &Spec::AgentReceiver(spec))?;
+        let mut receiver = self.start_role(Role::Responder, &spec)?;
         let Ready { .. } = receiver.json()?;
         Ok(receiver)
     }
 
-    fn start_role(&self, role: Role, spec: &Spec) -> Result<Actor, WorkloadError> {
+    fn start_role(&self, role: Role, spec: &impl RoleSpec) -> Result<Actor, WorkloadError> {
         let pin = self.placement.pin(role);
         Ok(role::start(self.executable, spec, pin)?)
     }

@@ -6,9 +6,9 @@ use client::{Attachment, Bytes, Client, Fault, Name, Request, Server};
 use parking_lot::Mutex;
 
 use super::ReceiverSpec;
-use crate::clock::now_ns;
 use crate::measurement::{Arrivals, Sink};
 use crate::workload::role::{Failure, Ready, answer_lines, runtime, write_line};
+use meter::clock::now_ns;
 
 /// Method of the warm-up exchange, which is not counted.
 pub(super) const WARM_UP: &str = "warm-up";

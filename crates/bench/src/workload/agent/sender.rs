@@ -9,10 +9,10 @@ use client::{CallError, Caller, Cast, Client, ErrorCode, Name};
 use super::drive::{Exchange, SendLoop};
 use super::receiver::WARM_UP;
 use super::{AgentMode, SenderCounts, SenderSpec, destination};
-use crate::clock::now_ns;
 use crate::pacing::Schedule;
 use crate::tally::Tally;
 use crate::workload::role::{Failure, Ready, read_line, runtime, write_line};
+use meter::clock::now_ns;
 
 /// Name without a listener: a write to it is acknowledged when the node has accepted everything
 /// sent before.

@@ -30,10 +30,12 @@ use super::{AgentMode, Matrix};
 use crate::measurement::Measurement;
 use crate::model::{Case, Environment, Results, Setup};
 use crate::process::Role;
-use crate::progress::{Progress, Show};
-use crate::suite::Suite;
+use crate::progress::Show;
+use crate::workload::driver::{self, Workload};
+use crate::workload::error::WorkloadError;
 use crate::workload::peer::Program;
-use crate::workload::{Placement, Surroundings, WorkloadError, take_turns};
+use crate::workload::placement::Placement;
+use crate::workload::surroundings::Surroundings;
 use nodes::{THEIRS, TestedNode};
 use python::Python;
 use raw::Raw;
@@ -63,17 +65,50 @@ pub fn run_slim(
             "add --clients 1 --in-flight 1, a mode other than publish, and --rate 0 or python";
         return Err(WorkloadError::Nothing(problem, hint));
     }
-    let mut bench = Bench::start(surroundings, directory, &applications, matrix.placement)?;
-    let environment = environment.placement(matrix.placement.description());
-    let progress = Progress::new(cases.len() as u32 * matrix.repeats, show);
-    let setup = setup(matrix, &bench, &applications);
-    let mut suite = Suite::new("agent-slim", environment, setup, progress);
-    take_turns(&mut suite, &cases, matrix.repeats, |position| {
-        bench.measure(&cases[position], matrix.window)
-    })?;
-    let mut results = suite.finish();
-    comparisons::compare(&mut results);
-    Ok(results)
+    let bench = Bench::start(surroundings, directory, &applications, matrix.placement)?;
+    let messages = Messages {
+        matrix,
+        applications,
+        cases,
+        bench,
+    };
+    driver::run(messages, environment, show)
+}
+
+/// A suite of SLIM's applications.
+struct Messages<'a> {
+    matrix: &'a Matrix,
+    applications: Vec<Applications>,
+    cases: Vec<Case>,
+    bench: Bench,
+}
+
+impl Workload for Messages<'_> {
+    const NAME: &'static str = "agent-slim";
+
+    fn cases(&self) -> Vec<Case> {
+        self.cases.clone()
+    }
+
+    fn repeats(&self) -> u32 {
+        self.matrix.repeats
+    }
+
+    fn setup(&self) -> Setup {
+        setup(self.matrix, &self.bench, &self.applications)
+    }
+
+    fn environment(&self, environment: Environment) -> Environment {
+        environment.placement(self.matrix.placement.description())
+    }
+
+    fn measure(&mut self, _: usize, case: &Case) -> Result<Measurement, WorkloadError> {
+        self.bench.measure(case, self.matrix.window)
+    }
+
+    fn compare(&self, results: &mut Results) {
+        comparisons::compare(results);
+    }
 }
 
 /// Returns the directory of SLIM's programs.
@@ -217,7 +252,7 @@ fn setup(matrix: &Matrix, bench: &Bench, applications: &[Applications]) -> Setup
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::OURS;
+    use crate::workload::surroundings::OURS;
 
     fn matrix(rates: &[u64]) -> Matrix {
         Matrix {

@@ -8,9 +8,9 @@ use client::{Client, RecordStream};
 use tokio::task::LocalSet;
 
 use super::{AppendCounts, DoorSpec};
-use crate::clock::now_ns;
 use crate::tally::Tally;
 use crate::workload::role::{Failure, Ready, read_line, runtime, write_line};
+use meter::clock::now_ns;
 
 /// Duration of the warm-up.
 const WARM_UP: Duration = Duration::from_millis(300);

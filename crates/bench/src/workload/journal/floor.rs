@@ -11,8 +11,9 @@ use crate::measurement::{Measurement, Storage};
 use crate::model::Case;
 use crate::process::{Role, RoleUsage, Usage};
 use crate::workload::child::Pin;
+use crate::workload::error::WorkloadError;
 use crate::workload::peer::{LoadReport, Program};
-use crate::workload::{PATIENCE, WorkloadError};
+use crate::workload::surroundings::PATIENCE;
 
 /// Further fields in the floor's report.
 #[derive(Deserialize)]

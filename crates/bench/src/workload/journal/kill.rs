@@ -14,9 +14,11 @@ use std::time::Duration;
 use client::{CallError, Client, RecordStream, Sent};
 use serde::Serialize;
 
+use crate::workload::error::WorkloadError;
 use crate::workload::killed_node::{Lifetimes, start};
 use crate::workload::node::Node;
-use crate::workload::{Surroundings, WorkloadError, role};
+use crate::workload::role;
+use crate::workload::surroundings::Surroundings;
 
 /// Parameters of the check.
 #[derive(Debug, Clone, PartialEq, Eq)]

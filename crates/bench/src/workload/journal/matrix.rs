@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::APPEND;
 use crate::model::{Area, Case};
-use crate::workload::OURS;
+use crate::workload::surroundings::OURS;
 
 /// Background filing of segments during the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

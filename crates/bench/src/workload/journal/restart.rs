@@ -14,11 +14,12 @@ use journal::{AppendError, Journal, Options, ReadLimit, ShardId, StreamId};
 use serde::{Deserialize, Serialize};
 
 use super::writers::{fresh, now_ms};
-use crate::clock::now_ns;
 use crate::process::Memory;
 use crate::workload::child::Pin;
-use crate::workload::role::{self, Failure, Spec, read_line, write_line};
-use crate::workload::{Surroundings, WorkloadError};
+use crate::workload::error::WorkloadError;
+use crate::workload::role::{self, Failure, RoleSpec, read_line, write_line};
+use crate::workload::surroundings::Surroundings;
+use meter::clock::now_ns;
 
 /// Time limit of one process.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -89,6 +90,12 @@ pub(in crate::workload) struct StreamsSpec {
     part: Part,
 }
 
+impl RoleSpec for StreamsSpec {
+    fn role(&self) -> &'static str {
+        "journal-streams"
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Part {
     Write,
@@ -135,7 +142,6 @@ fn part<T: for<'a> Deserialize<'a>>(
     surroundings: &Surroundings,
     spec: StreamsSpec,
 ) -> Result<T, WorkloadError> {
-    let spec = Spec::JournalStreams(spec);
     let mut process = role::start(&surroundings.executable, &spec, Pin::Nowhere)?;
     let line = process.line_within(LIMIT)?;
     Ok(process.parse(line)?)

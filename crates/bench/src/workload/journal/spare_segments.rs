@@ -6,8 +6,8 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use crate::clock::now_ns;
 use crate::workload::role::Failure;
+use meter::clock::now_ns;
 
 /// Maximum time to prepare spare segments, which means writing zeros.
 const LIMIT: Duration = Duration::from_secs(60);

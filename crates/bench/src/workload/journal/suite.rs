@@ -10,17 +10,17 @@ use super::{AppendCounts, DoorSpec, Matrix, WriterCounts, WritersSpec, floor, sp
 use crate::measurement::Measurement;
 use crate::model::{Case, Environment, Results, Setup};
 use crate::process::{Role, Watch};
-use crate::progress::{Progress, Show};
-use crate::suite::Suite;
+use crate::progress::Show;
 use crate::workload::child::Pin;
 use crate::workload::disk_counters::DiskCounters;
+use crate::workload::driver::{self, Workload, with_rivals};
+use crate::workload::error::WorkloadError;
 use crate::workload::node::Node;
 use crate::workload::peer::{Amount, Peer, Program};
-use crate::workload::role::{self, Ready, Spec};
+use crate::workload::placement::Placement;
+use crate::workload::role::{self, Ready};
 use crate::workload::rpc::Transport;
-use crate::workload::{
-    OURS, PATIENCE, Placement, Surroundings, WorkloadError, take_turns, temporary_directory,
-};
+use crate::workload::surroundings::{OURS, PATIENCE, Surroundings, temporary_directory};
 
 /// Runs every case of the matrix, and the same cases on the floors if they are available.
 ///
@@ -37,37 +37,51 @@ pub fn run(
         let problem = "every case has fewer writers than threads".to_owned();
         return Err(WorkloadError::Nothing(problem, "add --threads 1"));
     }
-    let mut floors = Floors::start(surroundings, matrix)?;
-    let cases = with_floors(ours, &floors);
-    let progress = Progress::new(cases.len() as u32 * matrix.repeats, show);
-    let mut suite = Suite::new("journal", environment, setup(matrix), progress);
-    take_turns(&mut suite, &cases, matrix.repeats, |position| {
-        let case = &cases[position];
-        match (case.target == OURS, Via::of(case)) {
-            (false, _) => floors.measure(case, matrix),
-            (true, Via::Process) => measure_process(surroundings, case, matrix),
-            (true, Via::Door) => measure_door(surroundings, case, matrix),
-        }
-    })?;
-    let mut results = suite.finish();
-    results.setup.notes.extend(floors.notes());
-    Ok(results)
+    let floors = Floors::start(surroundings, matrix)?;
+    let cases = with_rivals(ours, |case| floors.targets(Via::of(case)));
+    let appends = Appends {
+        surroundings,
+        matrix,
+        floors,
+        cases,
+    };
+    driver::run(appends, environment, show)
 }
 
-/// Returns each of our cases, followed by its floors.
-fn with_floors(cases: Vec<Case>, floors: &Floors) -> Vec<Case> {
-    let mut all = Vec::new();
-    for case in cases {
-        let targets = floors.targets(Via::of(&case));
-        let rivals = targets.into_iter().map(|target| Case {
-            target: target.to_owned(),
-            ..case.clone()
-        });
-        let rivals: Vec<_> = rivals.collect();
-        all.push(case);
-        all.extend(rivals);
+/// A suite of appends, on the journal and on the floors.
+struct Appends<'a> {
+    surroundings: &'a Surroundings,
+    matrix: &'a Matrix,
+    floors: Floors,
+    cases: Vec<Case>,
+}
+
+impl Workload for Appends<'_> {
+    const NAME: &'static str = "journal";
+
+    fn cases(&self) -> Vec<Case> {
+        self.cases.clone()
     }
-    all
+
+    fn repeats(&self) -> u32 {
+        self.matrix.repeats
+    }
+
+    fn setup(&self) -> Setup {
+        setup(self.matrix)
+    }
+
+    fn measure(&mut self, _: usize, case: &Case) -> Result<Measurement, WorkloadError> {
+        match (case.target == OURS, Via::of(case)) {
+            (false, _) => self.floors.measure(case, self.matrix),
+            (true, Via::Process) => measure_process(self.surroundings, case, self.matrix),
+            (true, Via::Door) => measure_door(self.surroundings, case, self.matrix),
+        }
+    }
+
+    fn notes(&self) -> Vec<(String, String)> {
+        self.floors.notes()
+    }
 }
 
 /// The floors, if they are wanted.
@@ -148,7 +162,7 @@ fn measure_process(
     matrix: &Matrix,
 ) -> Result<Measurement, WorkloadError> {
     let scratch = temporary_directory(&matrix.directory)?;
-    let spec = Spec::JournalWriters(WritersSpec {
+    let spec = WritersSpec {
         directory: scratch.path().display().to_string(),
         writers: case.clients,
         threads: parameter(case, "threads") as u32,
@@ -156,7 +170,7 @@ fn measure_process(
         streams: parameter(case, "streams"),
         segment_size: Filing::of(case).segment_size(),
         window_ns: matrix.window.as_nanos() as u64,
-    });
+    };
     let mut writers = role::start(&surroundings.executable, &spec, Pin::Nowhere)?;
     let Ready { setup_ns, .. } = writers.json()?;
     // Writers and journal are one process: its usage is the journal's cost.
@@ -188,14 +202,14 @@ fn measure_door(
     let flags = ["--journal-segment-size", &segment_size];
     let mut node = Node::start_in(&surroundings.executable, scratch.path(), &flags)?;
     wait_until_prepared(scratch.path())?;
-    let spec = Spec::JournalDoor(DoorSpec {
+    let spec = DoorSpec {
         node: node.native.clone(),
         connections: case.clients,
         in_flight: case.in_flight.unwrap_or(1),
         size: case.size as usize,
         streams: parameter(case, "streams"),
         window_ns: matrix.window.as_nanos() as u64,
-    });
+    };
     let mut load = role::start(&surroundings.executable, &spec, Pin::Nowhere)?;
     let Ready { setup_ns, .. } = load.json()?;
     let before = DiskCounters::of(&node, scratch.path());

@@ -9,11 +9,11 @@ use journal::disk::RealDisk;
 use journal::{AppendError, Journal, Options, ShardId, Status, StreamId, Ticket};
 
 use super::{WriterCounts, WritersSpec, spare_segments};
-use crate::clock::now_ns;
 use crate::measurement::Storage;
 use crate::process;
 use crate::tally::Tally;
 use crate::workload::role::{Failure, Ready, read_line, write_line};
+use meter::clock::now_ns;
 
 /// Duration of the warm-up.
 const WARM_UP: Duration = Duration::from_millis(300);

@@ -13,14 +13,15 @@ use tempfile::TempDir;
 
 use super::matrix::{Subject, Target};
 use super::session::Session;
-use crate::clock::now_ns;
 use crate::workload::child::{Actor, ChildError, Pin};
 use crate::workload::disk_counters::DiskCounters;
+use crate::workload::error::WorkloadError;
 use crate::workload::journal::spare_segments;
 use crate::workload::node::Node;
 use crate::workload::rival_server::free_port;
 use crate::workload::role::Failure;
-use crate::workload::{PATIENCE, Surroundings, WorkloadError, temporary_directory};
+use crate::workload::surroundings::{PATIENCE, Surroundings, temporary_directory};
+use meter::clock::now_ns;
 
 /// Name of the program that runs Apache Kafka, in the directory of peers.
 pub(super) const PROGRAM: &str = "kafka";

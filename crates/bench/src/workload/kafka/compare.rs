@@ -2,7 +2,7 @@
 
 use super::{CONSUME, END_TO_END};
 use crate::model::{Case, CaseComparison, CaseResult, Metric, Results};
-use crate::workload::OURS;
+use crate::workload::surroundings::OURS;
 
 /// Compares the subject's cases with all rivals of the same shape. Cases that do not acknowledge
 /// from disk are compared only with rivals that do not either.

@@ -10,9 +10,9 @@ use super::fetch::{Fetcher, Position};
 use super::session::Session;
 use super::topic::{self, OffsetKind};
 use super::{ConsumeCounts, LoadSpec};
-use crate::clock::now_ns;
 use crate::measurement::Arrivals;
 use crate::workload::role::{Failure, Ready, read_line, write_line};
+use meter::clock::now_ns;
 
 /// Maximum wait of a fetch: all data is already there.
 const WAIT_MS: i32 = 100;

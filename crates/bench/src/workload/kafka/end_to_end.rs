@@ -13,10 +13,10 @@ use super::message::{Id, KeyPattern, MessageGenerator, PayloadPattern, id_of};
 use super::session::Session;
 use super::topic::{self, Layout, OffsetKind};
 use super::{Acks, LoadSpec, ProduceCounts, verify};
-use crate::clock::{now_ns, unix_ms};
 use crate::measurement::Verification;
 use crate::tally::Tally;
 use crate::workload::role::{Failure, Ready, read_line, write_line};
+use meter::clock::{now_ns, unix_ms};
 
 /// Maximum wait of the consumer's fetch.
 const WAIT_MS: i32 = 10_000;

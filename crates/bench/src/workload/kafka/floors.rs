@@ -6,10 +6,12 @@ use tempfile::TempDir;
 use super::matrix::{Doing, Matrix, Plan};
 use crate::measurement::Measurement;
 use crate::model::Case;
+use crate::workload::error::WorkloadError;
 use crate::workload::journal::{APPEND, floor};
 use crate::workload::peer::{Amount, Peer, Program};
+use crate::workload::placement::Placement;
 use crate::workload::rpc::Transport;
-use crate::workload::{Placement, Surroundings, WorkloadError, temporary_directory};
+use crate::workload::surroundings::{Surroundings, temporary_directory};
 
 /// The running floors.
 pub(super) struct Floors {

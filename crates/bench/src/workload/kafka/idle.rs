@@ -19,13 +19,15 @@ use self::members::Members;
 use super::fetch::{Fetcher, Position};
 use super::session::Session;
 use super::topic::{self, TopicSettings};
-use crate::clock::{CpuClock, now_ns};
 use crate::measurement::Verification;
 use crate::process::Memory;
+use crate::workload::error::WorkloadError;
+use crate::workload::idle_memory;
 use crate::workload::node::Node;
 use crate::workload::role::Failure;
 use crate::workload::store::space;
-use crate::workload::{Surroundings, WorkloadError, idle_memory, temporary_directory};
+use crate::workload::surroundings::{Surroundings, temporary_directory};
+use meter::clock::{CpuClock, now_ns};
 
 /// Parameters of the measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]

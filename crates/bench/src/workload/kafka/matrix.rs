@@ -8,7 +8,7 @@ use super::{
     ProduceSpec, Work,
 };
 use crate::model::{Area, Case, Mode};
-use crate::workload::OURS;
+use crate::workload::surroundings::OURS;
 
 /// Measured broker.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,11 +14,11 @@ use super::session::{Session, connect};
 use super::socket::Socket;
 use super::topic::{self, Layout, OffsetKind};
 use super::{LoadSpec, ProduceCounts, ProduceSpec, verify};
-use crate::clock::{now_ns, unix_ms};
 use crate::measurement::Verification;
 use crate::pacing::Schedule;
 use crate::tally::{Departure, Tally};
 use crate::workload::role::{Failure, Ready, read_line, write_line};
+use meter::clock::{now_ns, unix_ms};
 
 /// Maximum time without a response while requests are in flight.
 const SILENCE_NS: u64 = 60_000_000_000;

@@ -7,16 +7,18 @@ use super::matrix::{Doing, Plan, Subject, Target, Topic};
 use super::session::Session;
 use super::topic::{self, TopicSettings};
 use super::{ConsumeCounts, LoadSpec, Matrix, ProduceCounts, Work};
-use crate::clock::now_ns;
 use crate::measurement::{Measurement, Storage, TopicTraffic, Verification};
 use crate::model::{Case, Environment, Results, Setup};
 use crate::process::{Role, Usage, Watch};
-use crate::progress::{Progress, Show};
+use crate::progress::Show;
 use crate::suite::Suite;
 use crate::workload::child::{Actor, Pin};
 use crate::workload::disk_counters::DiskCounters;
-use crate::workload::role::{self, Failure, Ready, Spec};
-use crate::workload::{PATIENCE, Surroundings, WorkloadError, take_turns};
+use crate::workload::driver::{self, Workload};
+use crate::workload::error::WorkloadError;
+use crate::workload::role::{self, Failure, Ready};
+use crate::workload::surroundings::{PATIENCE, Surroundings};
+use meter::clock::now_ns;
 
 /// Runs every case of the subject and, if peers are available, the same on floors and Apache Kafka.
 ///
@@ -29,7 +31,7 @@ pub fn run(
     environment: Environment,
     show: Show,
 ) -> Result<Results, WorkloadError> {
-    let mut floors = Floors::start(surroundings, matrix)?;
+    let floors = Floors::start(surroundings, matrix)?;
     let kafka = version_of_kafka(surroundings);
     let mut targets = matrix.subjects();
     if kafka.is_some() {
@@ -37,45 +39,82 @@ pub fn run(
     }
     let plans = matrix.plans(&targets);
     let entries = with_floors(plans, floors.as_ref(), targets.first().copied());
-    let cases: Vec<Case> = entries.iter().map(|(case, _)| case.clone()).collect();
-    if cases.is_empty() {
+    if entries.is_empty() {
         let problem = "the options leave no case".to_owned();
         return Err(WorkloadError::Nothing(
             problem,
             "give --acks a value other than 0",
         ));
     }
-    let environment = match kafka {
-        Some(version) => environment.version(PROGRAM, version),
-        None => environment,
+    let topics = Topics {
+        kafka,
+        entries,
+        floors,
+        bench: Bench {
+            surroundings,
+            matrix,
+            brokers: Brokers::new(surroundings, &matrix.subject, &matrix.directory),
+            runs: 0,
+        },
     };
-    let progress = Progress::new(cases.len() as u32 * matrix.repeats, show);
-    let mut suite = Suite::new("kafka", environment, setup(matrix), progress);
-    let mut bench = Bench {
-        surroundings,
-        matrix,
-        brokers: Brokers::new(surroundings, &matrix.subject, &matrix.directory),
-        runs: 0,
-    };
-    take_turns(&mut suite, &cases, matrix.repeats, |position| {
-        let (case, plan) = &entries[position];
-        match (plan, &mut floors) {
-            (Some(plan), _) => bench.measure(plan),
-            (None, Some(floors)) => floors.measure(case, matrix),
+    driver::run(topics, environment, show)
+}
+
+/// A suite of messages to topics, on brokers and on the floors.
+struct Topics<'a> {
+    /// Version of Apache Kafka, if it takes part.
+    kafka: Option<String>,
+    /// Each case, with its plan unless it is one of a floor.
+    entries: Vec<(Case, Option<Plan>)>,
+    floors: Option<Floors>,
+    bench: Bench<'a>,
+}
+
+impl Workload for Topics<'_> {
+    const NAME: &'static str = "kafka";
+
+    fn cases(&self) -> Vec<Case> {
+        self.entries.iter().map(|(case, _)| case.clone()).collect()
+    }
+
+    fn repeats(&self) -> u32 {
+        self.bench.matrix.repeats
+    }
+
+    fn setup(&self) -> Setup {
+        setup(self.bench.matrix)
+    }
+
+    fn environment(&self, environment: Environment) -> Environment {
+        match &self.kafka {
+            Some(version) => environment.version(PROGRAM, version.clone()),
+            None => environment,
+        }
+    }
+
+    fn measure(&mut self, position: usize, case: &Case) -> Result<Measurement, WorkloadError> {
+        let (_, plan) = &self.entries[position];
+        match (plan, &mut self.floors) {
+            (Some(plan), _) => self.bench.measure(plan),
+            (None, Some(floors)) => floors.measure(case, self.bench.matrix),
             (None, None) => Err(WorkloadError::Nothing(
                 format!("{} is not a floor", case.target),
                 "add --peers bench/peers/bin",
             )),
         }
-    })?;
-    bench.end()?;
-    let mut results = suite.finish();
-    results
-        .setup
-        .notes
-        .extend(floors.iter().flat_map(Floors::notes));
-    results.comparisons = compare(&results.cases);
-    Ok(results)
+    }
+
+    fn finish(&mut self, _: &mut Suite) -> Result<(), WorkloadError> {
+        self.bench.end()
+    }
+
+    fn notes(&self) -> Vec<(String, String)> {
+        self.floors.iter().flat_map(Floors::notes).collect()
+    }
+
+    fn compare(&self, results: &mut Results) {
+        results.comparisons = compare(&results.cases);
+    }
 }
 
 /// Returns each kind of case, followed by its floors, which appear once.
@@ -183,11 +222,7 @@ impl Bench<'_> {
 }
 
 fn start(surroundings: &Surroundings, spec: LoadSpec) -> Result<Actor, WorkloadError> {
-    Ok(role::start(
-        &surroundings.executable,
-        &Spec::KafkaLoad(spec),
-        Pin::Nowhere,
-    )?)
+    Ok(role::start(&surroundings.executable, &spec, Pin::Nowhere)?)
 }
 
 /// Runs a load: measures while its window is open, then reads back the acknowledged messages.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use kafka::{ErrorCode, create_topics, delete_topics, list_offsets, metadata};
 
 use super::session::Session;
-use crate::clock::now_ns;
 use crate::workload::role::Failure;
+use meter::clock::now_ns;
 
 /// Maximum time until every partition has a leader.
 const PATIENCE_NS: u64 = 30_000_000_000;

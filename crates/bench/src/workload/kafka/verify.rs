@@ -6,9 +6,9 @@ use super::acknowledged::{AckedMessages, ReadBack};
 use super::fetch::{Fetcher, Position};
 use super::message::{Id, id_of};
 use super::topic::{self, Layout, OffsetKind};
-use crate::clock::now_ns;
 use crate::measurement::Verification;
 use crate::workload::role::Failure;
+use meter::clock::now_ns;
 
 /// Maximum wait of a fetch: all data is already there.
 const WAIT_MS: i32 = 100;

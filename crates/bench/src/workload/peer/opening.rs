@@ -7,10 +7,10 @@
 
 use std::time::Duration;
 
-use crate::clock::{cpu_step_ns, now_ns};
 use crate::process::{Role, Watch};
-use crate::workload::WorkloadError;
 use crate::workload::child::Actor;
+use crate::workload::error::WorkloadError;
+use meter::clock::{cpu_step_ns, now_ns};
 
 /// Interval between two measurements; the nearest one is at most half of it away.
 const PAUSE: Duration = Duration::from_millis(1);

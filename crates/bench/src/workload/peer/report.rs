@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::clock::cpu_step_ns;
 use crate::measurement::{Measurement, ReportedLatency, Sink};
 use crate::process::{Role, RoleUsage};
+use meter::clock::cpu_step_ns;
 
 /// Report line of a load. `latency` is empty for messages without an answer.
 #[derive(Debug, Clone, Deserialize)]

@@ -15,9 +15,9 @@ use super::pace::{NextAction, NextRequest, Pacer};
 use super::request::{Destination, Template};
 use super::script;
 use super::{Dialect, LoadCounts, LoadSpec, Pace, Reuse, STEADY, Step};
-use crate::clock::now_ns;
 use crate::tally::Departure;
 use crate::workload::role::{Failure, Ready, read_line, write_line};
+use meter::clock::now_ns;
 
 /// Maximum time without a response while requests are in flight.
 const SILENCE_NS: u64 = 30_000_000_000;

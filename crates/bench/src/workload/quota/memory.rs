@@ -16,7 +16,8 @@ use super::suite::drive;
 use super::target::Target;
 use super::{Limits, LoadSpec, Matrix, Pace, Reuse, TakeClient};
 use crate::process::Memory;
-use crate::workload::{Surroundings, WorkloadError};
+use crate::workload::error::WorkloadError;
+use crate::workload::surroundings::Surroundings;
 
 /// Result of the measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

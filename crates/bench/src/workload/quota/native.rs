@@ -18,9 +18,9 @@ use super::answer::Decisions;
 use super::counts::{Counts, LatencyStart};
 use super::pace::{NextAction, NextRequest, Pacer};
 use super::{LoadCounts, LoadSpec, STEADY, TOKENS, TakeCost};
-use crate::clock::now_ns;
 use crate::tally::Departure;
 use crate::workload::role::{Failure, Ready, read_line, runtime, write_line};
+use meter::clock::now_ns;
 
 /// Name of the only endpoint.
 const ENDPOINT: &str = "take";

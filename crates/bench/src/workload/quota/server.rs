@@ -12,12 +12,13 @@ use tempfile::TempDir;
 use super::plan::Plan;
 use super::target::Target;
 use super::{Dialect, Limits, Matrix, Subject, TakeClient, script};
-use crate::clock::now_ns;
 use crate::process::Role;
 use crate::workload::child::{Actor, ChildError, Pin};
+use crate::workload::error::WorkloadError;
 use crate::workload::node::Node;
 use crate::workload::rival_server::{free_port, redis};
-use crate::workload::{PATIENCE, Surroundings, WorkloadError, temporary_directory};
+use crate::workload::surroundings::{PATIENCE, Surroundings, temporary_directory};
+use meter::clock::now_ns;
 
 /// A running server.
 #[derive(Default)]

@@ -9,11 +9,12 @@ use super::{COUNT, LoadCounts, LoadSpec, MIX, Matrix, Pace, STEADY, Subject, Wor
 use crate::measurement::Measurement;
 use crate::model::{Case, CaseComparison, CaseResult, Environment, Metric, Results, Setup};
 use crate::process::{Role, Usage, Watch};
-use crate::progress::{Progress, Show};
-use crate::suite::Suite;
+use crate::progress::Show;
 use crate::workload::child::Pin;
-use crate::workload::role::{self, Ready, Spec};
-use crate::workload::{PATIENCE, Surroundings, WorkloadError, take_turns};
+use crate::workload::driver::{self, Workload};
+use crate::workload::error::WorkloadError;
+use crate::workload::role::{self, Ready};
+use crate::workload::surroundings::{PATIENCE, Surroundings};
 
 /// Runs every case of the subject and, if peers are available, the same on them.
 ///
@@ -35,17 +36,50 @@ pub fn run(
             "give --agents at least one number",
         ));
     }
-    let cases: Vec<Case> = askings.iter().map(|asking| asking.case.clone()).collect();
-    let progress = Progress::new(cases.len() as u32 * matrix.repeats, show);
-    let mut suite = Suite::new("quota", environment, setup(matrix, &targets), progress);
-    let mut runs = 0;
-    take_turns(&mut suite, &cases, matrix.repeats, |position| {
-        runs += 2;
-        measure(surroundings, matrix, &askings[position], runs)
-    })?;
-    let mut results = suite.finish();
-    results.comparisons = compare(&results.cases);
-    Ok(results)
+    let takes = Takes {
+        surroundings,
+        matrix,
+        targets,
+        askings,
+        runs: 0,
+    };
+    driver::run(takes, environment, show)
+}
+
+/// A suite of takes, on the subject and on its peers.
+struct Takes<'a> {
+    surroundings: &'a Surroundings,
+    matrix: &'a Matrix,
+    targets: Targets,
+    askings: Vec<PlannedCase>,
+    /// Runs so far, two for each repeat: the agents of the second warm it up.
+    runs: u32,
+}
+
+impl Workload for Takes<'_> {
+    const NAME: &'static str = "quota";
+
+    fn cases(&self) -> Vec<Case> {
+        self.askings.iter().map(|it| it.case.clone()).collect()
+    }
+
+    fn repeats(&self) -> u32 {
+        self.matrix.repeats
+    }
+
+    fn setup(&self) -> Setup {
+        setup(self.matrix, &self.targets)
+    }
+
+    fn measure(&mut self, position: usize, _: &Case) -> Result<Measurement, WorkloadError> {
+        self.runs += 2;
+        let asking = &self.askings[position];
+        measure(self.surroundings, self.matrix, asking, self.runs)
+    }
+
+    fn compare(&self, results: &mut Results) {
+        results.comparisons = compare(&results.cases);
+    }
 }
 
 /// Targets that take part, the subject first, and targets that are missing.
@@ -117,11 +151,7 @@ pub(super) fn drive(
     spec: LoadSpec,
 ) -> Result<Measurement, WorkloadError> {
     let (warmup, patience) = times(&spec.pace);
-    let mut load = role::start(
-        &surroundings.executable,
-        &Spec::QuotaLoad(spec),
-        Pin::Nowhere,
-    )?;
+    let mut load = role::start(&surroundings.executable, &spec, Pin::Nowhere)?;
     let Ready { setup_ns, .. } = load.json()?;
     let mut processes = server.roles();
     processes.push((Role::Sender, load.pid()));

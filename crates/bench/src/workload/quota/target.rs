@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Dialect, Limits};
-use crate::workload::OURS;
+use crate::workload::surroundings::OURS;
 
 /// A target of takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,10 +9,11 @@ use crate::measurement::Measurement;
 use crate::model::Case;
 use crate::process::{Role, Watch};
 use crate::workload::child::{Actor, ChildError};
+use crate::workload::error::WorkloadError;
 use crate::workload::node::Node;
 use crate::workload::peer::{self, Peer, Program};
-use crate::workload::role::{self, Ready, Spec};
-use crate::workload::{PATIENCE, Surroundings, WorkloadError};
+use crate::workload::role::{self, Ready, RoleSpec};
+use crate::workload::surroundings::{PATIENCE, Surroundings};
 
 /// A running callee, and the peers.
 pub(super) struct Layout {
@@ -82,17 +83,17 @@ impl Layout {
         address: String,
         through_node: bool,
     ) -> Result<Option<String>, WorkloadError> {
-        let spec = Spec::RpcServer(ServerSpec {
+        let spec = ServerSpec {
             address,
             through_node,
-        });
+        };
         let mut callee = self.start_role(Role::Responder, &spec)?;
         let Ready { address, .. } = callee.json()?;
         self.callee = Some(callee);
         Ok(address)
     }
 
-    fn start_role(&self, role: Role, spec: &Spec) -> Result<Actor, WorkloadError> {
+    fn start_role(&self, role: Role, spec: &impl RoleSpec) -> Result<Actor, WorkloadError> {
         let executable: &Path = &self.surroundings.executable;
         Ok(role::start(
             executable,
@@ -131,13 +132,13 @@ impl Layout {
             };
             return peer.measure(case, amount);
         }
-        let spec = Spec::RpcLoad(LoadSpec {
+        let spec = LoadSpec {
             address: self.address.clone(),
             mode: RpcMode::of(case),
             in_flight: case.in_flight.unwrap_or(1),
             size: case.size as usize,
             amount,
-        });
+        };
         let mut caller = self.start_role(Role::Sender, &spec)?;
         let Ready { setup_ns, .. } = caller.json()?;
         let mut watched = vec![(Role::Sender, caller.pid())];

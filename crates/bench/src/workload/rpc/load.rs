@@ -8,9 +8,9 @@ mod concurrent;
 use client::Caller;
 
 use super::{Amount, CallCounts, LoadSpec, RpcMode, server};
-use crate::clock::now_ns;
 use crate::workload::role::{Failure, Ready, read_line, runtime, write_line};
 use calls::{Calls, check};
+use meter::clock::now_ns;
 use server::ECHO;
 
 /// Number of calls before the window, which bind the route and warm the buffers. A run of fewer

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Transport, Via};
 use crate::model::{Area, Case, Mode};
-use crate::workload::{OURS, Placement};
+use crate::workload::placement::Placement;
+use crate::workload::surroundings::OURS;
 
 /// Call pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use client::{Client, Fault, Name, Request, Server};
 
 use super::{CALLEE, ServerSpec};
-use crate::clock::now_ns;
 use crate::workload::role::{Failure, Ready, answer_lines, runtime, write_line};
+use meter::clock::now_ns;
 
 /// Name of the method.
 pub(super) const ECHO: &str = "echo";

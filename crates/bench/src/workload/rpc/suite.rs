@@ -2,10 +2,12 @@
 
 use super::layout::Layout;
 use super::matrix::{Amount, Matrix};
+use crate::measurement::Measurement;
 use crate::model::{Case, Environment, Results, Setup};
-use crate::progress::{Progress, Show};
-use crate::suite::Suite;
-use crate::workload::{Surroundings, WorkloadError, take_turns};
+use crate::progress::Show;
+use crate::workload::driver::{self, Workload, with_rivals};
+use crate::workload::error::WorkloadError;
+use crate::workload::surroundings::Surroundings;
 
 /// Runs every case of the matrix, and the same cases on floors and peers.
 ///
@@ -17,37 +19,69 @@ pub fn run(
     environment: Environment,
     show: Show,
 ) -> Result<Results, WorkloadError> {
-    let mut layouts = Vec::new();
-    let mut cases: Vec<Case> = Vec::new();
-    let mut layout_of_case: Vec<usize> = Vec::new();
-    for shape in matrix.shapes() {
+    let mut calls = Calls {
+        matrix,
+        layouts: Vec::new(),
+        cases: Vec::new(),
+    };
+    for (index, shape) in matrix.shapes().into_iter().enumerate() {
         let layout = Layout::start(surroundings, shape)?;
-        cases.extend(with_rivals(matrix.cases(shape), &layout));
-        layouts.push(layout);
-        layout_of_case.resize(cases.len(), layouts.len() - 1);
+        let cases = with_rivals(matrix.cases(shape), |case| layout.rivals(case));
+        calls
+            .cases
+            .extend(cases.into_iter().map(|case| (case, index)));
+        calls.layouts.push(layout);
     }
-    if cases.is_empty() {
-        return Err(no_cases_error());
+    match calls.cases.is_empty() {
+        true => Err(no_cases_error()),
+        false => driver::run(calls, environment, show),
     }
-    let placements: Vec<_> = matrix
-        .placements
-        .iter()
-        .map(|one| one.description())
-        .collect();
-    let environment = environment.placement(placements.join("; "));
-    let progress = Progress::new(cases.len() as u32 * matrix.repeats, show);
-    let mut suite = Suite::new("rpc", environment, setup(matrix, &layouts), progress);
-    take_turns(&mut suite, &cases, matrix.repeats, |position| {
-        layouts[layout_of_case[position]].measure(&cases[position], matrix.amount)
-    })?;
-    let mut results = suite.finish();
-    for (name, how) in layouts.iter().flat_map(Layout::notes) {
-        let notes = &mut results.setup.notes;
-        if !notes.iter().any(|(known, _)| *known == name) {
-            notes.push((name, how));
+}
+
+/// The layouts of a suite, and each case with the index of its layout.
+struct Calls<'a> {
+    matrix: &'a Matrix,
+    layouts: Vec<Layout>,
+    cases: Vec<(Case, usize)>,
+}
+
+impl Workload for Calls<'_> {
+    const NAME: &'static str = "rpc";
+
+    fn cases(&self) -> Vec<Case> {
+        self.cases.iter().map(|(case, _)| case.clone()).collect()
+    }
+
+    fn repeats(&self) -> u32 {
+        self.matrix.repeats
+    }
+
+    fn setup(&self) -> Setup {
+        setup(self.matrix, &self.layouts)
+    }
+
+    fn environment(&self, environment: Environment) -> Environment {
+        let placements = self.matrix.placements.iter();
+        let placements: Vec<_> = placements.map(|one| one.description()).collect();
+        environment.placement(placements.join("; "))
+    }
+
+    fn measure(&mut self, position: usize, case: &Case) -> Result<Measurement, WorkloadError> {
+        let (_, layout) = self.cases[position];
+        self.layouts[layout].measure(case, self.matrix.amount)
+    }
+
+    /// Returns the notes of the layouts, each once.
+    fn notes(&self) -> Vec<(String, String)> {
+        let mut known = self.setup().notes;
+        let described = known.len();
+        for (name, how) in self.layouts.iter().flat_map(Layout::notes) {
+            if !known.iter().any(|(other, _)| *other == name) {
+                known.push((name, how));
+            }
         }
+        known.split_off(described)
     }
-    Ok(results)
 }
 
 fn no_cases_error() -> WorkloadError {
@@ -56,21 +90,6 @@ fn no_cases_error() -> WorkloadError {
         problem.to_owned(),
         "add --transport tcp, --via direct or --mode serial",
     )
-}
-
-/// Returns each of our cases, followed by the same on the other targets.
-fn with_rivals(cases: Vec<Case>, layout: &Layout) -> Vec<Case> {
-    let mut all = Vec::new();
-    for case in cases {
-        let rivals = layout.rivals(&case).into_iter().map(|target| Case {
-            target: target.to_owned(),
-            ..case.clone()
-        });
-        let rivals: Vec<_> = rivals.collect();
-        all.push(case);
-        all.extend(rivals);
-    }
-    all
 }
 
 fn setup(matrix: &Matrix, layouts: &[Layout]) -> Setup {

@@ -13,7 +13,7 @@ use hyper::Method;
 use tokio::task::LocalSet;
 
 use super::http::Connection;
-use crate::workload::WorkloadError;
+use crate::workload::error::WorkloadError;
 use crate::workload::role::{Failure, runtime};
 
 /// Message in each of its answers.

@@ -17,10 +17,12 @@ use tokio::task::LocalSet;
 use super::client::{AppendFailure, Client, OutgoingMessage};
 use super::matrix::Door;
 use super::{message, space};
-use crate::clock::now_ns;
+use crate::workload::error::WorkloadError;
+use crate::workload::idle_memory;
 use crate::workload::node::Node;
 use crate::workload::role::{self, Failure};
-use crate::workload::{Surroundings, WorkloadError, idle_memory, temporary_directory};
+use crate::workload::surroundings::{Surroundings, temporary_directory};
+use meter::clock::now_ns;
 
 /// Parameters of the measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]

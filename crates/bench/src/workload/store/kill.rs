@@ -20,10 +20,11 @@ use tokio::task::LocalSet;
 
 use super::client::Client;
 use super::matrix::Door;
+use crate::workload::error::WorkloadError;
 use crate::workload::killed_node::{Lifetimes, start};
 use crate::workload::node::Node;
 use crate::workload::role::{self, Failure};
-use crate::workload::{Surroundings, WorkloadError, temporary_directory};
+use crate::workload::surroundings::{Surroundings, temporary_directory};
 use writer::{append_until, retry};
 use writer_state::WriterState;
 

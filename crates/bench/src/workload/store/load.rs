@@ -16,9 +16,9 @@ use tokio::task::LocalSet;
 
 use self::conversation_cursor::ConversationCursor;
 use super::{AppendCounts, LoadClient, LoadSpec, STEADY};
-use crate::clock::now_ns;
 use crate::tally::Tally;
 use crate::workload::role::{Failure, Ready, read_line, runtime, write_line};
+use meter::clock::now_ns;
 
 /// Plays the role.
 ///

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::{APPEND, LoadClient};
 use crate::model::{Area, Case};
-use crate::workload::OURS;
 use crate::workload::node::Node;
+use crate::workload::surroundings::OURS;
 
 /// Client API of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Memory of a process over a run.
 
-use crate::clock::now_ns;
 use crate::measurement::MemoryPoint;
 use crate::process::Memory;
+use meter::clock::now_ns;
 
 /// Maximum number of points of one run; a longer run has them further apart.
 const POINTS_MAX: usize = 600;

@@ -9,10 +9,12 @@ use super::Matrix;
 use super::server::Kind;
 use crate::measurement::Measurement;
 use crate::model::Case;
+use crate::workload::error::WorkloadError;
 use crate::workload::journal::floor;
 use crate::workload::peer::{Amount, Peer, Program};
+use crate::workload::placement::Placement;
 use crate::workload::rpc::Transport;
-use crate::workload::{Placement, Surroundings, WorkloadError, temporary_directory};
+use crate::workload::surroundings::{Surroundings, temporary_directory};
 
 /// The running floors, and the available peers.
 pub(super) struct Rivals {

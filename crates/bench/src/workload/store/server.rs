@@ -13,11 +13,12 @@ use tempfile::TempDir;
 pub(super) use postgres::{Pgbench, Window, pgbench};
 
 use super::LoadClient;
-use crate::clock::now_ns;
 use crate::model::Case;
 use crate::workload::child::{Actor, ChildError, Pin};
+use crate::workload::error::WorkloadError;
 use crate::workload::rival_server::{free_port, redis};
-use crate::workload::{PATIENCE, WorkloadError};
+use crate::workload::surroundings::PATIENCE;
+use meter::clock::now_ns;
 
 /// A system that stores messages too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Matrix, space};
 use crate::measurement::MemoryPoint;
 use crate::model::Results;
-use crate::workload::WorkloadError;
+use crate::workload::error::WorkloadError;
 
 /// Messages per second for which the disk must have space.
 const RATE_MAX: u64 = 60_000;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::format::bytes;
-use crate::workload::WorkloadError;
+use crate::workload::error::WorkloadError;
 
 /// Returns the maximum bytes of disk for `messages` messages: text and overhead, in the write-ahead
 /// log, in the extent, and in the copy made by merging.

@@ -10,20 +10,19 @@ use super::rivals::Rivals;
 use super::server::{Driver, Kind, Pgbench, Server, Window, pgbench};
 use super::tree::ProcessTree;
 use super::{AppendCounts, LoadClient, LoadSpec, Matrix, STEADY};
-use crate::clock::now_ns;
 use crate::measurement::Measurement;
 use crate::model::{Case, CaseComparison, CaseResult, Environment, Metric, Results, Setup};
 use crate::process::{Role, Usage, Watch};
-use crate::progress::{Progress, Show};
-use crate::suite::Suite;
+use crate::progress::Show;
 use crate::workload::child::{ChildError, Pin};
 use crate::workload::disk_counters::DiskCounters;
+use crate::workload::driver::{self, Workload};
+use crate::workload::error::WorkloadError;
 use crate::workload::journal::spare_segments;
 use crate::workload::node::Node;
-use crate::workload::role::{self, Ready, Spec};
-use crate::workload::{
-    OURS, PATIENCE, Surroundings, WorkloadError, take_turns, temporary_directory,
-};
+use crate::workload::role::{self, Ready};
+use crate::workload::surroundings::{OURS, PATIENCE, Surroundings, temporary_directory};
+use meter::clock::now_ns;
 
 /// Runs every client API and, if peers are available, the same on floors and peers.
 ///
@@ -35,35 +34,65 @@ pub fn run(
     environment: Environment,
     show: Show,
 ) -> Result<Results, WorkloadError> {
-    let mut rivals = Rivals::start(surroundings, matrix)?;
-    let agent = matrix.with_agent.then(Agent::start).transpose()?;
-    let cases: Vec<Case> = matrix
-        .ours()
-        .into_iter()
-        .chain(rivals.cases(matrix))
-        .collect();
-    let environment = rivals
-        .versions()
-        .into_iter()
-        .fold(environment, |environment, (of, version)| {
+    let messages = Messages {
+        surroundings,
+        matrix,
+        rivals: Rivals::start(surroundings, matrix)?,
+        agent: matrix.with_agent.then(Agent::start).transpose()?,
+    };
+    driver::run(messages, environment, show)
+}
+
+/// A suite of messages, on nodes and on their rivals.
+struct Messages<'a> {
+    surroundings: &'a Surroundings,
+    matrix: &'a Matrix,
+    rivals: Rivals,
+    agent: Option<Agent>,
+}
+
+impl Workload for Messages<'_> {
+    const NAME: &'static str = "store";
+
+    fn cases(&self) -> Vec<Case> {
+        let ours = self.matrix.ours().into_iter();
+        ours.chain(self.rivals.cases(self.matrix)).collect()
+    }
+
+    fn repeats(&self) -> u32 {
+        self.matrix.repeats
+    }
+
+    fn setup(&self) -> Setup {
+        setup(self.matrix)
+    }
+
+    fn environment(&self, environment: Environment) -> Environment {
+        let versions = self.rivals.versions().into_iter();
+        versions.fold(environment, |environment, (of, version)| {
             environment.version(of, version)
-        });
-    let progress = Progress::new(cases.len() as u32 * matrix.repeats, show);
-    let mut suite = Suite::new("store", environment, setup(matrix), progress);
-    take_turns(&mut suite, &cases, matrix.repeats, |position| {
-        let case = &cases[position];
+        })
+    }
+
+    fn measure(&mut self, _: usize, case: &Case) -> Result<Measurement, WorkloadError> {
+        let (surroundings, matrix) = (self.surroundings, self.matrix);
         match (Door::of(case), Kind::of(case)) {
-            (Some(door), _) => measure_node(surroundings, door, matrix, agent.as_ref()),
+            (Some(door), _) => measure_node(surroundings, door, matrix, self.agent.as_ref()),
             (None, Some(kind)) => measure_peer(surroundings, kind, matrix),
-            (None, None) => rivals.measure(case, matrix),
+            (None, None) => self.rivals.measure(case, matrix),
         }
-    })?;
-    let mut results = suite.finish();
-    results.setup.notes.extend(rivals.notes());
-    let notes = agent.map(|agent| ("Agent".to_owned(), agent_note(&agent)));
-    results.setup.notes.extend(notes);
-    compare(&mut results);
-    Ok(results)
+    }
+
+    fn notes(&self) -> Vec<(String, String)> {
+        let mut notes: Vec<_> = self.rivals.notes().into_iter().collect();
+        let agent = self.agent.iter();
+        notes.extend(agent.map(|agent| ("Agent".to_owned(), agent_note(agent))));
+        notes
+    }
+
+    fn compare(&self, results: &mut Results) {
+        compare(results);
+    }
 }
 
 /// Target without durability; it is only used in the sum of the floors.
@@ -174,7 +203,7 @@ fn drive(
     matrix: &Matrix,
     on_open: impl FnOnce(),
 ) -> Result<Measurement, WorkloadError> {
-    let spec = Spec::StoreLoad(LoadSpec {
+    let spec = LoadSpec {
         client: target.client,
         address: target.address,
         vus: matrix.vus,
@@ -183,7 +212,7 @@ fn drive(
         size: matrix.size as usize,
         ramp_ns: matrix.ramp.as_nanos() as u64,
         window_ns: matrix.window.as_nanos() as u64,
-    });
+    };
     let mut load = role::start(&surroundings.executable, &spec, Pin::Nowhere)?;
     let Ready { setup_ns, .. } = load.json()?;
     let mut course = MemoryRecorder::of(target.pid);

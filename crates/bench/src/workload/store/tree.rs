@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::clock::{self, CpuClock};
 use crate::process::{Memory, Role, RoleUsage};
+use meter::clock::{self, CpuClock};
 
 /// Start of a measurement of a process and its descendants.
 pub(super) struct ProcessTree {

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use bench::clock::Utc;
 use bench::flags;
 use bench::model::{Environment, Results};
 use bench::output::Output;
@@ -11,6 +10,7 @@ use bench::report;
 use bench::workload::agent::LOST;
 use bench::workload::{OURS, Placement, Surroundings, WorkloadError};
 use clap::ValueEnum;
+use meter::clock::Utc;
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure};

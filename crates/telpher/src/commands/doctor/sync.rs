@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use bench::clock::now_ns;
-use bench::histogram::Histogram;
+use meter::clock::now_ns;
+use meter::histogram::Histogram;
 use serde_json::json;
 
 use super::finding::Finding;

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::nodes::THEIRS;
 use crate::model::{Case, Mode};
-use crate::workload::OURS;
 use crate::workload::child::ChildError;
 use crate::workload::peer::Program;
+use crate::workload::surroundings::OURS;
 
 /// Program that plays sender and responder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,8 +15,8 @@ use slim::{Draft, Inbox, Initiator, Item, Link, Message, Name, Random};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::workload::PATIENCE;
 use crate::workload::role::Failure;
+use crate::workload::surroundings::PATIENCE;
 
 /// Path of the only gRPC method.
 const PATH: &str = "/dataplane.proto.v1.DataPlaneService/OpenChannel";

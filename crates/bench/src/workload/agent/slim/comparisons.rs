@@ -4,7 +4,7 @@
 use super::applications::Applications;
 use super::nodes::THEIRS;
 use crate::model::{Case, CaseComparison, CaseResult, Metric, Results};
-use crate::workload::OURS;
+use crate::workload::surroundings::OURS;
 
 /// Adds the comparisons.
 pub(super) fn compare(results: &mut Results) {

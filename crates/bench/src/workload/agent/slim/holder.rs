@@ -13,8 +13,8 @@ use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 
 use super::channel::{self, Kind, ReceiveHalf, SendHalf};
-use crate::clock::now_ns;
-use crate::workload::role::{Failure, Ready, lines, runtime, write_line};
+use crate::workload::role::{Failure, Ready, RoleSpec, lines, runtime, write_line};
+use meter::clock::now_ns;
 
 /// Parameters of the process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -25,6 +25,12 @@ pub(in crate::workload) struct HolderSpec {
     pub(super) connections: u32,
     /// Number of subscriptions over all connections.
     pub(super) subscriptions: u32,
+}
+
+impl RoleSpec for HolderSpec {
+    fn role(&self) -> &'static str {
+        "slim-holder"
+    }
 }
 
 /// Report after subscribing.

@@ -11,8 +11,9 @@ use crate::measurement::Measurement;
 use crate::model::{Case, CountedBy};
 use crate::process::{Role, Watch};
 use crate::workload::child::Actor;
+use crate::workload::error::WorkloadError;
 use crate::workload::role::Ready;
-use crate::workload::{PATIENCE, WorkloadError};
+use crate::workload::surroundings::PATIENCE;
 
 /// Starts the sender, converts its report by `measurement`, and adds the receiver's count and the
 /// usage.

@@ -8,10 +8,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::workload::child::{Actor, ChildError, Pin};
+use crate::workload::error::WorkloadError;
 use crate::workload::node::Node;
 use crate::workload::peer::Program;
 use crate::workload::rival_server::free_port;
-use crate::workload::{OURS, PATIENCE, WorkloadError};
+use crate::workload::surroundings::{OURS, PATIENCE};
 
 /// Name of SLIM's own node in results.
 pub(super) const THEIRS: &str = "slim";

@@ -10,8 +10,9 @@ use crate::measurement::Measurement;
 use crate::model::Case;
 use crate::process::Role;
 use crate::workload::child::{Actor, ChildError};
+use crate::workload::error::WorkloadError;
 use crate::workload::peer::{LoadReport, Program};
-use crate::workload::{Placement, WorkloadError};
+use crate::workload::placement::Placement;
 
 /// Program that plays both roles.
 pub(super) struct Python {

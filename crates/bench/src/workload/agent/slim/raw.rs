@@ -21,8 +21,9 @@ use crate::measurement::Measurement;
 use crate::model::Case;
 use crate::process::Role;
 use crate::workload::child::{Actor, ChildError};
-use crate::workload::role::{self, Ready, Spec};
-use crate::workload::{Placement, WorkloadError};
+use crate::workload::error::WorkloadError;
+use crate::workload::placement::Placement;
+use crate::workload::role::{self, Ready, RoleSpec};
 
 /// Parameters of both sides of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -36,6 +37,21 @@ pub(in crate::workload) struct RawSpec {
     rate: u64,
     /// Length of the send window.
     window_ns: u64,
+}
+
+/// One side of a run.
+#[derive(Serialize)]
+struct Side<'a> {
+    #[serde(skip)]
+    role: &'static str,
+    #[serde(flatten)]
+    spec: &'a RawSpec,
+}
+
+impl RoleSpec for Side<'_> {
+    fn role(&self) -> &'static str {
+        self.role
+    }
 }
 
 /// Returns the SLIM name of one of the two agents.
@@ -67,9 +83,17 @@ impl Raw {
             rate: case.rate,
             window_ns: window.as_nanos() as u64,
         };
-        let mut responder = self.start(Role::Responder, &Spec::SlimReceiver(spec.clone()))?;
+        let receiving = Side {
+            role: "slim-receiver",
+            spec: &spec,
+        };
+        let mut responder = self.start(Role::Responder, &receiving)?;
         let Ready { .. } = responder.json()?;
-        let mut sender = self.start(Role::Sender, &Spec::SlimSender(spec))?;
+        let sending = Side {
+            role: "slim-sender",
+            spec: &spec,
+        };
+        let mut sender = self.start(Role::Sender, &sending)?;
         measure_run(
             node,
             case,
@@ -80,7 +104,7 @@ impl Raw {
         )
     }
 
-    fn start(&self, role: Role, spec: &Spec) -> Result<Actor, ChildError> {
+    fn start(&self, role: Role, spec: &Side<'_>) -> Result<Actor, ChildError> {
         role::start(&self.executable, spec, self.placement.pin(role))
     }
 }

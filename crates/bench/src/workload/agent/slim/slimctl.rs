@@ -17,13 +17,15 @@ use tempfile::TempDir;
 use super::super::AgentMode;
 use super::super::sink::with_lost;
 use super::nodes::TestedNode;
-use crate::clock::now_ns;
 use crate::measurement::{Arrivals, Measurement, Sink};
 use crate::model::{Case, CountedBy};
 use crate::process::{Role, Watch};
 use crate::workload::child::{Actor, ChildError};
+use crate::workload::error::WorkloadError;
 use crate::workload::peer::Program;
-use crate::workload::{PATIENCE, Placement, WorkloadError};
+use crate::workload::placement::Placement;
+use crate::workload::surroundings::PATIENCE;
+use meter::clock::now_ns;
 use output::Row;
 
 /// Messages of the first trial of a case, growth factor between trials, and the fraction of the

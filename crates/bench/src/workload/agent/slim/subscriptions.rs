@@ -15,8 +15,9 @@ use super::nodes::TestedNode;
 use super::peers;
 use crate::process::{Memory, Role, Watch};
 use crate::workload::child::{Actor, Pin};
-use crate::workload::role::{self, Ready, Spec};
-use crate::workload::{Surroundings, WorkloadError};
+use crate::workload::error::WorkloadError;
+use crate::workload::role::{self, Ready};
+use crate::workload::surroundings::Surroundings;
 
 /// Memory of a node with its connections and subscriptions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -130,11 +131,11 @@ fn holder(
     connections: u32,
     subscriptions: u32,
 ) -> Result<Actor, WorkloadError> {
-    let spec = Spec::SlimHolder(HolderSpec {
+    let spec = HolderSpec {
         address: node.url.trim_start_matches("http://").to_owned(),
         connections,
         subscriptions,
-    });
+    };
     let mut holder = role::start(&surroundings.executable, &spec, Pin::Nowhere)?;
     let Ready { .. } = holder.json()?;
     Ok(holder)

@@ -1,6 +1,5 @@
 //! Log that is written as fast as possible, and read back after the broker was restarted.
 
-use crate::clock::now_ns;
 use crate::measurement::Verification;
 use crate::workload::kafka::produce::Load;
 use crate::workload::kafka::session::Session;
@@ -9,6 +8,7 @@ use crate::workload::kafka::{
     Acks, KeyPattern, LoadSpec, Packing, PayloadPattern, ProduceSpec, Work,
 };
 use crate::workload::role::Failure;
+use meter::clock::now_ns;
 
 /// Size of a message, and messages in flight: enough for a batch of several messages to each of
 /// many partitions.

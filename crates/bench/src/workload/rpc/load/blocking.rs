@@ -3,8 +3,8 @@
 use client::blocking::Client;
 
 use super::{Amount, Calls, ECHO, Failure, LoadSpec, check, report_ready, warm_up};
-use crate::clock::now_ns;
 use crate::workload::role::{read_line, write_line};
+use meter::clock::now_ns;
 
 pub(super) fn load(spec: &LoadSpec) -> Result<(), Failure> {
     let opened_ns = now_ns();

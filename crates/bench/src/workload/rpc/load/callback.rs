@@ -10,8 +10,8 @@ use client::{CallError, Callbacks, Caller};
 use tokio::sync::Notify;
 
 use super::{Amount, Calls, ECHO, LoadSpec, check};
-use crate::clock::now_ns;
 use crate::workload::role::Failure;
+use meter::clock::now_ns;
 
 /// Number of clock readings per window. A latency is as long as the window takes, so a reading that
 /// serves a sixteenth of the window's replies is off by at most a sixteenth of a latency. A call

@@ -3,8 +3,8 @@
 use client::{CallError, ErrorCode};
 
 use super::{Amount, CallCounts};
-use crate::clock::now_ns;
 use crate::tally::Tally;
+use meter::clock::now_ns;
 
 /// Counter of a run's calls and their outcomes.
 pub(super) struct Calls {

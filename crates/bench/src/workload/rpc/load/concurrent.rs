@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use client::Caller;
 
 use super::{Amount, Calls, ECHO, LoadSpec, check};
-use crate::clock::now_ns;
+use meter::clock::now_ns;
 
 /// Runs the calls. A call is timed from when its body is taken to when its reply is returned in
 /// order.

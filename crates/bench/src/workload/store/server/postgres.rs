@@ -11,8 +11,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::Server;
 use crate::tally::Tally;
 use crate::workload::child::{Actor, ChildError, Pin};
+use crate::workload::error::WorkloadError;
 use crate::workload::store::{Matrix, message};
-use crate::workload::{PATIENCE, WorkloadError};
+use crate::workload::surroundings::PATIENCE;
 
 const USER: &str = "bench";
 const DATABASE: &str = "postgres";

@@ -1,7 +1,7 @@
 //! `telpher bench journal --kill-9-check`: appends survive kills of the node.
 
-use bench::clock::now_ns;
 use bench::workload::journal::kill::{self, KillCheck, KillReport};
+use meter::clock::now_ns;
 
 use super::super::outcome::{Count, failure};
 use super::Args;

@@ -1,7 +1,7 @@
 //! `telpher bench store --kill-9-check`: messages survive kills of the node.
 
-use bench::clock::now_ns;
 use bench::workload::store::kill::{self, KillCheck, KillReport};
+use meter::clock::now_ns;
 
 use super::super::outcome::{Count, failure};
 use super::Args;

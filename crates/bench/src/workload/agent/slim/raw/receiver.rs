@@ -7,10 +7,10 @@ use futures_util::future::{Either, select};
 use parking_lot::Mutex;
 
 use super::{AgentMode, RECEIVER, RawSpec, SENDER, name};
-use crate::clock::now_ns;
 use crate::measurement::{Arrivals, Sink};
 use crate::workload::agent::slim::channel::{self, Kind, ReceiveHalf, SendHalf};
 use crate::workload::role::{Failure, Ready, answer_lines, runtime, write_line};
+use meter::clock::now_ns;
 
 /// Plays the receiver: answers each line with the counts so far.
 ///

@@ -3,11 +3,11 @@
 use tokio::sync::Mutex;
 
 use super::{AgentMode, RECEIVER, RawSpec, SENDER, SenderCounts, name};
-use crate::clock::now_ns;
 use crate::pacing::Schedule;
 use crate::workload::agent::drive::{Exchange, SendLoop};
 use crate::workload::agent::slim::channel::{self, Kind, ReceiveHalf, SendHalf};
 use crate::workload::role::{Failure, Ready, lines, runtime, write_line};
+use meter::clock::now_ns;
 
 /// Exchanges before the window.
 const WARM_UP_COUNT: u32 = 30;

@@ -98,7 +98,8 @@ impl Histogram {
     }
 
     /// Returns the library's histogram, for writers of its log format.
-    pub(crate) fn inner(&self) -> &hdrhistogram::Histogram<u64> {
+    #[must_use]
+    pub fn inner(&self) -> &hdrhistogram::Histogram<u64> {
         &self.counts
     }
 

@@ -1,4 +1,4 @@
-//! The clocks of a benchmark: monotonic time, CPU time of any process, and the wall date.
+//! The clocks of the machine: monotonic time, CPU time of any process, and the wall date.
 //!
 //! Readings of the real clocks are the purpose of this crate, and all of them go through this
 //! module. All values are nanoseconds of kernel clocks. The monotonic clock is the machine's, so
