@@ -1,0 +1,433 @@
+//! Kafka clients of a node with power failures, over a network with cuts, under many seeds:
+//! idempotent producers, a consumer group that commits, and transactions.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kafka::{ErrorCode, add_partitions_to_txn, end_txn, init_producer_id};
+use parking_lot::Mutex;
+use recordbatch::{Attributes, Producer, Template};
+use sim::{DurableNode, Network, Transcript, Weather, run};
+use support::kafka::{Kafka, create, pause, produce, read};
+use support::run_all;
+
+const TOPIC: &str = "produced";
+const TRANSACTED: &str = "transacted";
+const GROUP: &str = "readers";
+const PRODUCERS: usize = 2;
+const BATCHES: usize = 25;
+const TRANSACTIONS: usize = 12;
+
+/// The promises that the node has made.
+#[derive(Default)]
+struct Promised {
+    /// The value at each acknowledged offset.
+    produced: BTreeMap<i64, String>,
+    /// Values of committed and of aborted transactions, as far as their end was acknowledged.
+    committed: BTreeSet<String>,
+    aborted: BTreeSet<String>,
+    /// The newest acknowledged offset of the group, and the newest that was sent.
+    offset: i64,
+    offset_sent: i64,
+}
+
+type Shared = Arc<Mutex<Promised>>;
+
+/// Runs a world: two producers, a transactional one, and a consumer; cuts and power failures.
+fn world(seed: u64) -> Vec<String> {
+    run(async move {
+        let transcript = Transcript::start();
+        let network = Network::new(seed, Weather::CALM);
+        let mut node = DurableNode::start(seed, &network);
+        let promised = Shared::default();
+        let mut admin = Kafka::new(node.dialer("admin"));
+        for topic in [TOPIC, TRANSACTED] {
+            create(&mut admin, topic).await;
+        }
+        let mut clients = Vec::new();
+        for number in 0..PRODUCERS {
+            let kafka = Kafka::new(node.dialer("producer"));
+            let log = (promised.clone(), transcript.clone());
+            let dice = fastrand::Rng::with_seed(seed + number as u64);
+            clients.push(tokio::spawn(write(kafka, number, dice, log)));
+        }
+        let kafka = Kafka::new(node.dialer("transactional"));
+        let log = (promised.clone(), transcript.clone());
+        let dice = fastrand::Rng::with_seed(seed + 10);
+        clients.push(tokio::spawn(transact(kafka, dice, log)));
+        let kafka = Kafka::new(node.dialer("consumer"));
+        let log = (promised.clone(), transcript.clone());
+        clients.push(tokio::spawn(consume(kafka, log)));
+
+        let mut dice = fastrand::Rng::with_seed(seed);
+        for _ in 0..5 {
+            tokio::time::sleep(Duration::from_millis(dice.u64(1..300))).await;
+            match dice.u8(0..3) {
+                0 => network.cut_all(),
+                _ => {
+                    let before = Snapshot::of(&promised);
+                    node.fail_power(Duration::from_millis(dice.u64(1..200)))
+                        .await;
+                    check(&mut admin, &before, &promised, seed).await;
+                }
+            }
+        }
+        for client in clients {
+            client.await.unwrap();
+        }
+        node.fail_power(Duration::from_millis(1)).await;
+        check(&mut admin, &Snapshot::of(&promised), &promised, seed).await;
+        let records = read(&mut admin, TOPIC, 0, false).await;
+        let values: BTreeSet<_> = records.iter().map(|(_, value)| value).collect();
+        assert_eq!(values.len(), records.len(), "seed {seed}: a record twice");
+        let shown = read(&mut admin, TRANSACTED, 0, true).await;
+        let shown: BTreeSet<_> = shown.into_iter().map(|(_, value)| value).collect();
+        assert_eq!(shown, promised.lock().committed, "seed {seed}");
+        transcript.lines()
+    })
+}
+
+/// What was promised at a moment.
+struct Snapshot {
+    produced: BTreeMap<i64, String>,
+    committed: BTreeSet<String>,
+    offset: i64,
+}
+
+impl Snapshot {
+    fn of(promised: &Shared) -> Self {
+        let promised = promised.lock();
+        Self {
+            produced: promised.produced.clone(),
+            committed: promised.committed.clone(),
+            offset: promised.offset,
+        }
+    }
+}
+
+/// Checks all that was promised before a power failure.
+async fn check(kafka: &mut Kafka, before: &Snapshot, promised: &Shared, seed: u64) {
+    let records: BTreeMap<_, _> = read(kafka, TOPIC, 0, false).await.into_iter().collect();
+    for (offset, value) in &before.produced {
+        assert_eq!(records.get(offset), Some(value), "seed {seed}: {offset}");
+    }
+    let contiguous = records.keys().copied().eq(0..records.len() as i64);
+    assert!(contiguous, "seed {seed}: offsets are left out");
+    let shown = read(kafka, TRANSACTED, 0, true).await;
+    let shown: BTreeSet<_> = shown.into_iter().map(|(_, value)| value).collect();
+    let lost: Vec<_> = before.committed.difference(&shown).collect();
+    assert!(
+        lost.is_empty(),
+        "seed {seed}: lost of a transaction: {lost:?}"
+    );
+    let aborted = promised.lock().aborted.clone();
+    assert!(
+        shown.is_disjoint(&aborted),
+        "seed {seed}: aborted and shown"
+    );
+    let offset = committed_offset(kafka).await;
+    let sent = promised.lock().offset_sent;
+    assert!(
+        (before.offset..=sent).contains(&offset),
+        "seed {seed}: offset {offset} of the group"
+    );
+}
+
+async fn init(kafka: &mut Kafka, id: Option<&str>) -> Producer {
+    let request = init_producer_id::Request {
+        transactional_id: id.map(str::to_owned),
+        transaction_timeout_ms: 60_000,
+        ..init_producer_id::Request::default()
+    };
+    loop {
+        let response = kafka.ask(4, &request, || {}).await;
+        if response.error_code == ErrorCode::None {
+            return Producer {
+                id: response.producer_id,
+                epoch: response.producer_epoch,
+                sequence: 0,
+            };
+        }
+        assert!(response.error_code.is_retriable(), "{response:?}");
+        pause().await;
+    }
+}
+
+/// Sends a batch until it is acknowledged, and returns its offset. A repeated batch is known by its
+/// sequence.
+async fn send(
+    kafka: &mut Kafka,
+    request: &kafka::produce::Request,
+    transcript: &Transcript,
+) -> i64 {
+    loop {
+        let response = kafka.ask(9, request, || transcript.note("again")).await;
+        let partition = &response.responses[0].partition_responses[0];
+        match partition.error_code {
+            ErrorCode::None => return partition.base_offset,
+            code => assert!(code.is_retriable(), "{code:?}"),
+        }
+        transcript.note("again");
+        pause().await;
+    }
+}
+
+async fn write(
+    mut kafka: Kafka,
+    number: usize,
+    mut dice: fastrand::Rng,
+    (promised, transcript): (Shared, Transcript),
+) {
+    let mut producer = init(&mut kafka, None).await;
+    for batch in 0..BATCHES {
+        let count = dice.usize(1..4);
+        let value = |index| format!("{number}.{batch}.{index} {}", "x".repeat(1_000));
+        let values: Vec<_> = (0..count).map(value).collect();
+        let template = Template {
+            producer: Some(producer),
+            ..Template::default()
+        };
+        let request = produce(TOPIC, &values, &template);
+        let offset = send(&mut kafka, &request, &transcript).await;
+        transcript.note(format!("produced {number}.{batch} at {offset}"));
+        producer.sequence += count as i32;
+        promised.lock().produced.extend((offset..).zip(values));
+        tokio::time::sleep(Duration::from_millis(dice.u64(0..30))).await;
+    }
+}
+
+async fn transact(
+    mut kafka: Kafka,
+    mut dice: fastrand::Rng,
+    (promised, transcript): (Shared, Transcript),
+) {
+    let id = "transactional";
+    let mut producer = init(&mut kafka, Some(id)).await;
+    for round in 0..TRANSACTIONS {
+        add(&mut kafka, id, producer).await;
+        let values: Vec<_> = (0..dice.usize(1..4))
+            .map(|index| format!("{round}.{index}"))
+            .collect();
+        for value in &values {
+            let template = Template {
+                attributes: Attributes::default().transactional(),
+                producer: Some(producer),
+                ..Template::default()
+            };
+            let request = kafka::produce::Request {
+                transactional_id: Some(id.to_owned()),
+                ..produce(TRANSACTED, std::slice::from_ref(value), &template)
+            };
+            send(&mut kafka, &request, &transcript).await;
+            producer.sequence += 1;
+        }
+        let committed = dice.u8(0..3) > 0;
+        if !committed {
+            // A record of it may never be shown, also while its end is not acknowledged.
+            promised.lock().aborted.extend(values.iter().cloned());
+        }
+        end(&mut kafka, id, producer, committed).await;
+        transcript.note(format!("ended {round} {committed}"));
+        if committed {
+            promised.lock().committed.extend(values);
+        }
+        tokio::time::sleep(Duration::from_millis(dice.u64(0..60))).await;
+    }
+}
+
+async fn add(kafka: &mut Kafka, id: &str, producer: Producer) {
+    let request = add_partitions_to_txn::Request {
+        v3_and_below_transactional_id: id.to_owned(),
+        v3_and_below_producer_id: producer.id,
+        v3_and_below_producer_epoch: producer.epoch,
+        v3_and_below_topics: vec![add_partitions_to_txn::Topic {
+            name: TRANSACTED.to_owned(),
+            partitions: vec![0],
+        }],
+        ..add_partitions_to_txn::Request::default()
+    };
+    loop {
+        let response = kafka.ask(3, &request, || {}).await;
+        let topic = &response.results_by_topic_v3_and_below[0];
+        match topic.results_by_partition[0].partition_error_code {
+            ErrorCode::None => return,
+            code => assert!(code.is_retriable(), "{code:?}"),
+        }
+        pause().await;
+    }
+}
+
+async fn end(kafka: &mut Kafka, id: &str, producer: Producer, committed: bool) {
+    let request = end_txn::Request {
+        transactional_id: id.to_owned(),
+        producer_id: producer.id,
+        producer_epoch: producer.epoch,
+        committed,
+    };
+    loop {
+        let response = kafka.ask(3, &request, || {}).await;
+        match response.error_code {
+            ErrorCode::None => return,
+            code => assert!(code.is_retriable(), "{code:?}"),
+        }
+        pause().await;
+    }
+}
+
+/// Joins a group, reads on from its offset, and commits after each read, until all is read.
+async fn consume(mut kafka: Kafka, (promised, transcript): (Shared, Transcript)) {
+    let total = PRODUCERS * BATCHES;
+    let mut seen = BTreeSet::new();
+    let is_all = |seen: &BTreeSet<String>| {
+        let batches: BTreeSet<_> = seen.iter().filter_map(|it| it.rsplit_once('.')).collect();
+        let batches: BTreeSet<_> = batches.iter().map(|(batch, _)| *batch).collect();
+        batches.len() == total
+    };
+    while !is_all(&seen) {
+        let member = join(&mut kafka).await;
+        let mut next = committed_offset(&mut kafka).await;
+        loop {
+            let records = read(&mut kafka, TOPIC, next, false).await;
+            if let Some((last, _)) = records.last() {
+                next = last + 1;
+            }
+            seen.extend(records.into_iter().map(|(_, value)| value));
+            {
+                let mut promised = promised.lock();
+                promised.offset_sent = promised.offset_sent.max(next);
+            }
+            if !commit(&mut kafka, &member, next).await {
+                // The member was forgotten.
+                break;
+            }
+            transcript.note(format!("committed {next}"));
+            promised.lock().offset = next;
+            if is_all(&seen) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(30)).await;
+        }
+    }
+}
+
+/// The member and the generation of a consumer.
+type Member = (String, i32);
+
+async fn join(kafka: &mut Kafka) -> Member {
+    use kafka::join_group::{Protocol, Request};
+    let mut member = String::new();
+    loop {
+        let request = Request {
+            group_id: GROUP.to_owned(),
+            session_timeout_ms: 6_000,
+            rebalance_timeout_ms: 6_000,
+            member_id: member.clone(),
+            protocol_type: "consumer".to_owned(),
+            protocols: vec![Protocol {
+                name: "range".to_owned(),
+                metadata: bytes::Bytes::from_static(b"\0\0\0\0\0\0\xff\xff\xff\xff"),
+            }],
+            ..Request::default()
+        };
+        let joined = kafka.ask(5, &request, || {}).await;
+        match joined.error_code {
+            ErrorCode::None => {}
+            ErrorCode::MemberIdRequired => {
+                member = joined.member_id;
+                continue;
+            }
+            _ => {
+                member.clear();
+                pause().await;
+                continue;
+            }
+        }
+        if synchronize(kafka, &joined.member_id, joined.generation_id).await {
+            return (joined.member_id, joined.generation_id);
+        }
+        member = joined.member_id;
+        pause().await;
+    }
+}
+
+/// Gives the only member its assignment. Returns false if it must join again.
+async fn synchronize(kafka: &mut Kafka, member: &str, generation_id: i32) -> bool {
+    use kafka::sync_group::{Assignment, Request};
+    let request = Request {
+        group_id: GROUP.to_owned(),
+        generation_id,
+        member_id: member.to_owned(),
+        assignments: vec![Assignment {
+            member_id: member.to_owned(),
+            assignment: bytes::Bytes::from_static(b"\0\0\0\0\0\0\xff\xff\xff\xff"),
+        }],
+        ..Request::default()
+    };
+    let response = kafka.ask(3, &request, || {}).await;
+    response.error_code == ErrorCode::None
+}
+
+/// Commits an offset. Returns false if the member must join again.
+async fn commit(kafka: &mut Kafka, (member, generation): &Member, offset: i64) -> bool {
+    use kafka::offset_commit::{Partition, Request, Topic};
+    let request = Request {
+        group_id: GROUP.to_owned(),
+        generation_id_or_member_epoch: *generation,
+        member_id: member.clone(),
+        topics: vec![Topic {
+            name: TOPIC.to_owned(),
+            partitions: vec![Partition {
+                committed_offset: offset,
+                ..Partition::default()
+            }],
+        }],
+        ..Request::default()
+    };
+    let response = kafka.ask(7, &request, || {}).await;
+    response.topics[0].partitions[0].error_code == ErrorCode::None
+}
+
+/// Returns the committed offset of the group; 0 for none.
+async fn committed_offset(kafka: &mut Kafka) -> i64 {
+    use kafka::offset_fetch::{Request, Topic};
+    let request = Request {
+        group_id: GROUP.to_owned(),
+        topics: Some(vec![Topic {
+            name: TOPIC.to_owned(),
+            partition_indexes: vec![0],
+        }]),
+        ..Request::default()
+    };
+    loop {
+        let response = kafka.ask(5, &request, || {}).await;
+        if response.error_code == ErrorCode::None {
+            return response.topics[0].partitions[0].committed_offset.max(0);
+        }
+        pause().await;
+    }
+}
+
+#[test]
+fn acknowledged_records_offsets_and_transactions_survive_power_failures() {
+    let lines = run_all(0..20, world);
+    // Worlds without any fault would prove nothing.
+    assert!(lines.iter().any(|line| line.ends_with("again")));
+}
+
+/// Long run, by `cargo xtask sim`.
+#[test]
+#[ignore = "minutes"]
+fn acknowledged_records_survive_in_thousands_of_worlds() {
+    run_all(20..2_000, world);
+}
+
+#[test]
+fn same_seed_gives_the_same_topics() {
+    assert_eq!(world(7), world(7));
+    assert_ne!(world(7), world(8));
+}
