@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_figures_says_so_for_each() {
+    fn a_run_without_figures_prints_n_a_for_each() {
         let case = Case::new("two words", Area::Agent, Mode::REQUEST_REPLY);
         let line = benchmark_result(&case, &Run::reported(1, 1, Metrics::new()));
         assert_eq!(line.matches("=n/a").count(), 12, "{line}");

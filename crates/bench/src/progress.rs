@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_left_is_what_the_runs_so_far_took() {
+    fn the_time_left_is_extrapolated_from_completed_runs() {
         let words = |done, elapsed_s| remaining(done, 10, elapsed_s, "x");
         assert_eq!(
             words(5, 10.0),

@@ -200,7 +200,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn merged_workers_count_what_they_counted_alone(
+        fn a_merged_tally_equals_the_sum_of_its_workers(
             workers in prop::collection::vec(
                 prop::collection::vec((any::<u32>(), 0u64..1_000_000, 0u8..4), 0..60),
                 1..6,

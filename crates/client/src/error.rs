@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_keeps_everything_the_peer_said() {
+    fn an_error_carries_every_field_of_the_failure_frame() {
         let failure = Failure {
             code: ErrorCode::Throttled,
             sent: false,

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_position_is_a_message_and_a_place_in_each_draft() {
+    fn a_position_holds_a_sequence_and_a_chunk_per_draft() {
         let position: Position = "42:7.30,9.0".parse().unwrap();
         assert_eq!(position.seq, 42);
         assert_eq!((position.next_chunk(7), position.next_chunk(9)), (31, 1));
@@ -175,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_position_reads_back_what_it_was(
+        fn a_position_survives_formatting_and_parsing(
             seq: u64,
             drafts in prop::collection::btree_map(any::<u64>(), any::<u32>(), 0..DRAFTS_MAX),
         ) {

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_holds_everything_acked_before_it_and_goes_on_by_itself() {
+    fn a_backup_holds_all_acked_records_and_accepts_new_ones() {
         for count in [0, 1, 60] {
             let disk = Arc::new(SimulatedDisk::new(1));
             let mut stepped = open(&disk, 1);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extent_that_is_gone_makes_the_copy_begin_again() {
+    fn a_missing_extent_restarts_the_backup() {
         let disk = Arc::new(SimulatedDisk::new(1));
         let mut stepped = open(&disk, 1);
         (0..40).for_each(|number| append(&mut stepped, number));

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn another_epoch_and_another_journal_do_not_match() {
+    fn a_block_of_another_epoch_or_journal_does_not_match() {
         let (header, block) = sealed(BlockKind::Records, b"body");
         assert!(!header.is_whole(&block, Seed::new(SEED.0, SEED.1 + 1)));
         assert!(!header.is_whole(&block, Seed::new(SEED.0 + 1, SEED.1)));

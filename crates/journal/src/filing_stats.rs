@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_to_be_filed_is_counted_until_it_is() {
+    fn unfiled_segments_are_counted_until_they_are_filed() {
         let mut stepped = with_small_segments();
         assert_eq!(stepped.journal.filing().unfiled_bytes, 0);
         for _ in 0..30 {

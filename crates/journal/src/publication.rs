@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_wakes_everybody_and_leaves_durable_what_was() {
+    fn a_failure_wakes_all_waiters_and_durable_indexes_stay_durable() {
         let publication = Publication::default();
         advance(&publication, Index(1));
         let count = Arc::new(Count::default());

@@ -113,7 +113,7 @@ proptest! {
     })]
 
     #[test]
-    fn both_read_what_the_other_writes(entropy in vec(any::<u8>(), 0..2048)) {
+    fn our_codec_and_the_reference_codec_read_each_other(entropy in vec(any::<u8>(), 0..2048)) {
         for_each_message(&Agree(&entropy));
     }
 

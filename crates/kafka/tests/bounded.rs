@@ -207,7 +207,7 @@ fn a_lying_count_reserves_no_more_than_the_bytes_that_follow() {
 }
 
 #[test]
-fn a_frame_that_is_announced_reserves_nothing() {
+fn an_announced_frame_reserves_no_memory() {
     let mut arrived = BytesMut::from(&[0x7f, 0xff, 0xff, 0xff, 0, 18][..]);
     let (taken, allocated) = allocated_max(|| take_frame(&mut arrived, usize::MAX));
     assert_eq!(taken, Ok(None));

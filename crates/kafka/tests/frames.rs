@@ -17,7 +17,7 @@ fn frame_of(bytes: &[u8]) -> Bytes {
 }
 
 #[test]
-fn a_frame_is_taken_when_its_last_byte_is_there() {
+fn a_frame_is_decoded_once_its_last_byte_arrives() {
     let mut arrived = BytesMut::new();
     for &byte in &[0, 0, 0, 3, b'a', b'b'] {
         arrived.extend_from_slice(&[byte]);
@@ -34,7 +34,7 @@ fn a_frame_is_taken_when_its_last_byte_is_there() {
 }
 
 #[test]
-fn the_api_of_a_request_is_known_from_its_first_six_bytes() {
+fn the_api_key_is_readable_from_the_first_six_bytes() {
     let arrived = [0, 0, 0, 9, 0, 18, 0, 4];
     for size in 0..6 {
         assert_eq!(peek_api_key(&arrived[..size]), None);
@@ -236,7 +236,7 @@ fn other_response_headers_are_tagged_in_flexible_versions() {
 }
 
 #[test]
-fn a_request_nobody_serves_says_what_it_was() {
+fn a_request_with_an_unsupported_api_or_version_names_it() {
     let unknown = Bytes::from_static(b"\x03\xe7\0\0\0\0\0\x01\xff\xff");
     assert_eq!(decode_request(&unknown), Err(RequestError::UnknownApi(999)));
     let old = Bytes::from_static(b"\0\x01\0\x03\0\0\0\x01\xff\xff");
@@ -257,7 +257,7 @@ fn a_request_nobody_serves_says_what_it_was() {
 }
 
 #[test]
-fn an_error_says_which_field_it_is_in() {
+fn a_decode_error_names_its_field() {
     let long = Bytes::from_static(b"\0\x03\0\x01\0\0\0\x01\xff\xff\x7f\xff\xff\xff");
     assert_eq!(
         decode_request(&long).unwrap_err().to_string(),
@@ -288,7 +288,7 @@ fn bytes_behind_a_request_are_left_alone() {
 }
 
 #[test]
-fn no_topics_and_all_topics_are_told_apart_where_a_version_can() {
+fn metadata_distinguishes_no_topics_from_all_topics_since_version_1() {
     for version in 0..=13 {
         for topics in [None, Some(Vec::new())] {
             let request = metadata::Request {

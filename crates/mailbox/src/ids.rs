@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn id_is_stored_until_ids_kept_writes_later() {
+    fn a_message_id_is_remembered_for_the_last_ids_kept_writes() {
         let mut ids = Ids::default();
         ids.push(7, Some(id(1)));
         for offset in 8..7 + IDS_KEPT as u64 {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn known_ids_are_not_added_twice() {
+    fn merge_ignores_ids_that_are_already_stored() {
         let mut ids = Ids::default();
         ids.push(4, Some(id(4)));
         ids.push(6, None);

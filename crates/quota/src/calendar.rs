@@ -149,7 +149,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_moment_lies_in_the_stretch_that_is_counted(
+        fn every_moment_lies_within_its_computed_period(
             now_ns in 1_000_000_000_000_000_u64..8_000_000_000_000_000_000,
             offset_s in -OFFSET_MAX_S..=OFFSET_MAX_S,
             name in proptest::sample::select(vec![

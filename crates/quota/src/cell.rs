@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_raise_counts_at_once_and_what_was_used_stays_used() {
+    fn a_changed_capacity_applies_at_once_and_debits_are_preserved() {
         let (old, new) = (bucket(100, 10), bucket(250, 1));
         let (mut cell, dial) = at(0, &old);
         cell.debit(&old, 80);
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_lies_above_the_capacity_until_it_is_taken() {
+    fn a_grant_may_exceed_the_capacity_until_taken() {
         let kind = bucket(10, 1);
         let (mut cell, dial) = at(0, &kind);
         cell.grant(&kind, 5);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_begins_anew_with_its_stretch_and_forgets_debt() {
+    fn a_new_budget_period_starts_full_and_clears_debt() {
         let kind = Kind::Budget {
             amount: 5,
             every: Every::Minute,

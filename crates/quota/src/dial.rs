@@ -206,7 +206,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn own_time_never_steps_back_and_is_predicted_exactly(
+        fn dial_time_is_monotonic_and_predicted_exactly(
             first in factors(), second in factors(), third in factors(),
             turn in 0_u64..1_000, length in 1_u64..1_000, now in 0_u64..3_000, ahead in 0_u64..3_000,
         ) {

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_covers_what_its_parts_allow() {
+    fn a_pattern_matches_subjects_segment_by_segment() {
         let subject = Subject::parse("acme/search/bot").unwrap();
         let in_run = Subject::parse("acme/search/bot?run=1").unwrap();
         for (text, outside, inside) in [

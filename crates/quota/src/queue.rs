@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_weighs_three_gets_three_of_four() {
+    fn a_waiter_of_weight_three_gets_three_quarters() {
         let mut queue = Queue::default();
         for _ in 0..40 {
             queue.push("light", 0, 2, 1, "light");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn many_takes_of_one_do_not_hold_up_another() {
+    fn many_takes_of_one_subject_do_not_delay_another() {
         let mut queue = Queue::default();
         for _ in 0..100 {
             queue.push("greedy", 0, 1, 1, "greedy");

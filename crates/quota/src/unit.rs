@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_unit_is_its_name() {
+    fn units_are_parsed_from_valid_names_only() {
         assert_eq!(Unit::parse("requests"), Ok(Unit::REQUESTS));
         assert_eq!(Unit::REQUESTS_IN_FLIGHT.as_str(), "requests_in_flight");
         assert_eq!(Unit::parse("gpu_ms").unwrap().as_str(), "gpu_ms");

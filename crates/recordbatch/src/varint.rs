@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_take_the_bytes_that_protocol_buffers_give_them() {
+    fn varints_have_the_encoding_of_protocol_buffers() {
         let table: [(i64, &[u8]); 8] = [
             (0, &[0]),
             (-1, &[1]),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_or_too_large_is_no_number() {
+    fn truncated_and_oversized_varints_are_refused() {
         for bytes in [
             &[0xff; 11][..],
             &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02],

@@ -81,7 +81,7 @@ fn a_commit() {
 }
 
 #[test]
-fn a_place_is_written_where_the_checksum_does_not_look() {
+fn offset_and_leader_epoch_are_written_outside_the_checksum() {
     let mut bytes = two_records();
     let (mut batch, _) = BatchMut::split(&mut bytes).unwrap();
     batch.place(0x1122_3344_5566_7788, 9);
@@ -100,7 +100,7 @@ fn a_place_is_written_where_the_checksum_does_not_look() {
 }
 
 #[test]
-fn the_time_of_the_append_becomes_that_of_every_record() {
+fn append_time_replaces_the_timestamp_of_every_record() {
     let mut bytes = two_records();
     let (mut batch, _) = BatchMut::split(&mut bytes).unwrap();
     batch.append_time(77);
@@ -131,7 +131,7 @@ fn check(at: usize, field: &[u8], expected: Result<(), Rejected>) {
 }
 
 #[test]
-fn what_a_producer_may_not_say_is_refused_field_by_field() {
+fn each_invalid_header_field_of_a_producer_is_refused() {
     check(7, &[1], Err(Rejected::BaseOffset { base_offset: 1 }));
     check(22, &[5], Err(Rejected::Compression { number: 5 }));
     check(22, &[1 << 3], Err(Rejected::AppendTime));
@@ -206,7 +206,7 @@ fn a_batch_above_the_limit_is_refused() {
 }
 
 #[test]
-fn a_transaction_is_somebodys() {
+fn a_transactional_batch_with_a_producer_is_valid() {
     let mut builder = Builder::new();
     builder.push(1, None, None, &[]);
     let template = Template {

@@ -82,7 +82,7 @@ fn read(bytes: &mut [u8]) {
 }
 
 #[test]
-fn whatever_the_lengths_say_reading_takes_no_memory() {
+fn reading_corrupt_lengths_allocates_no_memory() {
     let whole = batch();
     for at in 0..whole.len() {
         for byte in [0, 0x7f, 0xff] {
@@ -94,7 +94,7 @@ fn whatever_the_lengths_say_reading_takes_no_memory() {
 }
 
 #[test]
-fn a_bomb_takes_no_more_than_its_limit_and_what_its_codec_needs() {
+fn a_decompression_bomb_allocates_at_most_its_limit_and_codec_buffers() {
     const LIMIT: usize = 1 << 16;
     // The tables, windows and blocks that decoders have, and the doubling of a buffer that grows.
     const NEEDED: isize = 12 << 20;

@@ -36,7 +36,7 @@ fn value(index: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_we_write_is_read_by_the_other() {
+fn the_reference_library_decodes_our_batches() {
     for compression in Compression::ALL {
         let mut builder = Builder::new();
         for index in 0..30 {
@@ -77,7 +77,7 @@ fn what_we_write_is_read_by_the_other() {
 }
 
 #[test]
-fn what_the_other_writes_is_read_by_us() {
+fn we_decode_batches_of_the_reference_library() {
     for compression in Compression::ALL {
         let records: Vec<_> = (0..30)
             .map(|index| Record {
@@ -121,7 +121,7 @@ fn what_the_other_writes_is_read_by_us() {
 }
 
 #[test]
-fn the_other_takes_our_markers_for_control_records() {
+fn the_reference_library_decodes_our_markers_as_control_records() {
     let marker = Marker {
         producer_id: 4,
         producer_epoch: 1,

@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_built_is_let_in_and_is_what_was_put_in(
+    fn a_built_batch_is_valid_and_decodes_to_its_records(
         records in vec(given(), 1..20),
         producer in producer(),
         compression in 0..5_usize,
@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_left_out_has_an_offset_and_no_record_and_a_walk_goes_on_where_it_was(
+    fn skipped_offsets_hold_no_record_and_iteration_resumes_at_its_position(
         records in vec((given(), 0..5_i32), 0..10),
         behind in 1..5_i32,
         stop in any::<prop::sample::Index>(),
@@ -204,7 +204,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_retained_keeps_its_offset_and_its_time(
+    fn retained_records_preserve_their_offset_and_timestamp(
         records in vec(given(), 1..20),
         mask in any::<u32>(),
         horizons in (0..i64::MAX / 2, 0..i64::MAX / 2),
@@ -241,7 +241,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_compressed_comes_out_and_not_a_byte_above_the_limit(
+    fn decompression_restores_the_bytes_and_stops_at_the_limit(
         bytes in vec(any::<u8>(), 0..3000),
         times in 1..40_usize,
         compression in 0..5_usize,
@@ -258,7 +258,7 @@ proptest! {
 }
 
 #[test]
-fn a_block_of_snappy_that_lies_about_its_size_gets_no_memory() {
+fn a_snappy_block_with_a_forged_size_allocates_no_memory() {
     // 1 GiB in a byte.
     let lie = [0x80, 0x80, 0x80, 0x80, 0x04, 0x00];
     let unpacked = codecs::decompress(Compression::Snappy, &lie, usize::MAX);
@@ -266,7 +266,7 @@ fn a_block_of_snappy_that_lies_about_its_size_gets_no_memory() {
 }
 
 #[test]
-fn the_errors_name_what_is_wrong() {
+fn split_errors_carry_the_invalid_magic_or_length() {
     let old = [0; 17];
     let Err(magic) = Batch::split(&old) else {
         panic!("an old message set is no batch");

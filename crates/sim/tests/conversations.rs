@@ -192,7 +192,7 @@ async fn stored(client: &Client, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn no_message_that_was_acknowledged_is_lost_or_there_twice_whatever_fails() {
+fn acked_messages_are_neither_lost_nor_duplicated_under_faults() {
     check(0..40);
 }
 

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_rule_that_covers_a_name_decides_about_its_act_alone() {
+    fn the_longest_matching_rule_of_an_action_decides() {
         let mut rules = Rules::default();
         rules.add(Act::Subscribe, ["acme"], only(&["ops"]));
         rules.add(Act::Subscribe, ["acme", "pay"], only(&["billing"]));

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_epochs_the_newest_are_known_and_none_ends_too_early() {
+    fn only_the_newest_leader_epochs_are_stored_and_end_offsets_stay_correct() {
         let mut epochs = Epochs::default();
         for epoch in 0..2_000 {
             epochs.begin(epoch, 10 * epoch as u64);

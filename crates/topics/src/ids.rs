@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequences_go_round() {
+    fn sequences_wrap_around_after_the_maximum() {
         assert_eq!(sequence_after(0, 5), 5);
         assert_eq!(sequence_after(i32::MAX, 0), i32::MAX);
         assert_eq!(sequence_after(i32::MAX, 1), 0);

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_hashed_as_kafkas_java_client_does() {
+    fn keys_are_hashed_like_the_java_client_of_kafka() {
         // The values are those of the client's own test.
         for (key, hash) in [
             ("21", -973_932_308),
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_has_a_partition_that_is_there() {
+    fn every_key_maps_to_an_existing_partition() {
         for number in 0..1000_u32 {
             let key = number.to_le_bytes();
             assert!(partition_of(&key, 7) < 7);

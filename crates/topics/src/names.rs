@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_what_kafka_lets_be_one() {
+    fn topic_names_follow_the_rules_of_kafka() {
         for name in [
             "a",
             "A.b_c-9",

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_given_once_however_often_the_node_starts() {
+    fn producer_ids_are_unique_across_restarts() {
         let mut ids = ProducerIds::default();
         let mut log = Vec::new();
         let mut newest = -1;
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end() {
+    fn producer_ids_are_exhausted_at_the_maximum() {
         let mut ids = ProducerIds::default();
         ids.restore(Reserved(i64::MAX - 5));
         assert_eq!(ids.take(), Err(Exhausted));

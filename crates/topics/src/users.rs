@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_there_while_it_has_a_credential() {
+    fn a_user_exists_until_its_last_credential_is_removed() {
         use Hash::{Sha256, Sha512};
         let mut users = Users::default();
         let both = users.decide("ann", &[set(Sha256), set(Sha512)]).unwrap();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_still_who_it_was_while_a_credential_is() {
+    fn a_user_is_unchanged_while_one_of_its_credentials_is() {
         use Hash::{Sha256, Sha512};
         let was = User::new("ann").with(Sha256, credential(Sha256));
         let more = was.clone().with(Sha512, credential(Sha512));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused_and_changes_nothing() {
+    fn invalid_credentials_and_user_names_are_refused() {
         use Hash::Sha256;
         let users = Users::default();
         let with = |change: fn(&mut Credential)| {

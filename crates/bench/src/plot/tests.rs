@@ -59,7 +59,7 @@ fn results_without_figures_draw_nothing() {
 }
 
 #[test]
-fn labels_say_what_differs_and_titles_what_does_not() {
+fn plot_labels_show_differences_and_titles_common_parameters() {
     let results = crate::fixture::results();
     let panels = panels(&results);
     assert_eq!(panels[0].title, "request-reply · 1 client · 16 B · 100/s");

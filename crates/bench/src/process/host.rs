@@ -76,7 +76,7 @@ mod tests {
     const AFTER: &str = "cpu  1100 0 540 8040 500 0 110 60 0 0\ncpu0 1 2\ncpu1 1 2\nintr 5\n";
 
     #[test]
-    fn foreign_load_is_what_is_busy_but_not_ours() {
+    fn foreign_load_excludes_our_own_cpu_time() {
         let (before, after) = (
             CpuTimes::parse(BEFORE).unwrap(),
             CpuTimes::parse(AFTER).unwrap(),

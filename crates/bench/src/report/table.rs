@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn markdown_has_the_reports_marks_and_says_what_is_absent() {
+    fn markdown_tables_show_n_a_for_absent_values() {
         let expected = "| Target | Rate | Depth |\n| :--- | :--- | :--- |\n| a<b | 1.00 | n/a |\n| c | n/a | n/a |\n";
         assert_eq!(table().markdown(), expected);
     }

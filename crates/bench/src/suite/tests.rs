@@ -63,7 +63,7 @@ fn a_measurement_that_contradicts_itself_is_not_recorded() {
 }
 
 #[test]
-fn a_sweep_is_steered_by_what_it_observes() {
+fn a_sweep_chooses_rates_from_observed_results() {
     let mut suite = suite();
     let case = Case::new("telpher", Area::Agent, Mode::FIRE_AND_FORGET).size(16);
     let mut sweep = suite

@@ -148,7 +148,7 @@ fn the_interval_is_students_and_not_the_normal_one() {
 }
 
 #[test]
-fn runs_known_only_by_their_lines_make_a_page_too() {
+fn a_page_is_built_from_runs_with_only_result_lines() {
     let page = report::page(&results());
     assert!(page.contains("3 cases in 75 runs"));
     assert!(page.contains("fire-and-forget · 1 client · 16 B · 1,000/s"));

@@ -86,7 +86,7 @@ fn averages_and_speed_ups_match_to_the_printed_digit() {
 }
 
 #[test]
-fn the_spread_is_what_the_report_does_not_say() {
+fn the_spread_between_runs_is_computed_for_imported_results() {
     let results = results();
     let spread = |position: usize| {
         let rate = results.cases[position]

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_port_has_room_again_when_the_task_took_what_was_queued() {
+    fn a_full_port_has_room_after_its_queue_is_drained() {
         let port = port();
         let mut cx = Context::from_waker(Waker::noop());
         assert!(port.push(|out| out.resize(HIGH_MARK, 0)));

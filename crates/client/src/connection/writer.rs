@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_peer_that_is_gone_is_an_error() {
+    async fn writing_to_a_closed_peer_is_an_error() {
         let (near, far) = net::inproc::pair("gone");
         let mut writer = Writer::new(near.sink.clone());
         drop(far);

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_method_is_told_the_nearest_and_how_many_there_are() {
+    fn an_unknown_method_names_the_nearest_one_and_the_handler_count() {
         let mut handlers = Handlers::default();
         let echo = |request: Request| Ok(request.body);
         for method in ["echo", "reverse", "sum"] {

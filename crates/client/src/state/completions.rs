@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_found_in_its_whole_only() {
+    fn range_in_finds_only_slices_of_the_same_buffer() {
         let whole = [1, 2, 3, 4];
         let other = [2, 3];
         assert_eq!(range_in(&whole[1..3], &whole), Some(1..3));

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_offered_in_order_of_arrival() {
+    fn waiters_get_room_in_order_of_arrival() {
         let mut queue = Queue::default();
         let [first, second, third] = [(); 3].map(|()| queue.enter(waker(), None));
         assert_eq!(woken(&mut queue, 2), 2);

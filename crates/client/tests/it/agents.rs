@@ -7,14 +7,14 @@ use client::{
 };
 use futures_util::StreamExt;
 
-use crate::support::{Gate, Node, bounded, echo, everybody_rests, inproc, name};
+use crate::support::{Gate, Node, bounded, echo, inproc, name, wait_until_idle};
 
 fn parse(name: &str) -> Name {
     Name::parse(name).unwrap()
 }
 
 #[tokio::test]
-async fn sends_to_any_take_turns_over_the_instances() {
+async fn anycast_sends_rotate_over_the_instances() {
     bounded(async {
         let node = Node::start("tcp://127.0.0.1:0").await;
         let name = name();
@@ -70,7 +70,7 @@ async fn sends_to_any_take_turns_over_the_instances() {
 }
 
 #[tokio::test]
-async fn requests_take_turns_too() {
+async fn requests_rotate_over_the_instances() {
     bounded(async {
         let node = Node::start("tcp://127.0.0.1:0").await;
         let mut attached = Vec::new();
@@ -97,7 +97,7 @@ async fn requests_take_turns_too() {
 }
 
 #[tokio::test]
-async fn nothing_comes_back_to_its_sender() {
+async fn a_sender_does_not_receive_its_own_messages() {
     bounded(async {
         let node = Node::start("tcp://127.0.0.1:0").await;
         let name = name();
@@ -232,7 +232,7 @@ async fn a_subscription_is_a_stream_that_ends_when_its_client_is_closed() {
 }
 
 #[tokio::test]
-async fn the_same_instance_from_another_connection_takes_over() {
+async fn a_subscription_from_another_connection_replaces_the_same_instance() {
     bounded(async {
         let node = Node::start("tcp://127.0.0.1:0").await;
         let instance = name().with_instance("main").unwrap();
@@ -396,7 +396,7 @@ async fn names_of_the_node_itself_are_denied() {
 }
 
 #[tokio::test]
-async fn one_client_may_have_many_names_and_be_both_caller_and_callee() {
+async fn one_client_may_have_many_names_and_both_call_and_serve() {
     bounded(async {
         let node = Node::start("tcp://127.0.0.1:0").await;
         let (left, right) = (node.client().await, node.client().await);
@@ -423,7 +423,7 @@ async fn one_client_may_have_many_names_and_be_both_caller_and_callee() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stopped_agent_is_passed_over() {
+async fn a_call_to_a_stopped_agent_is_busy_and_retried() {
     bounded(async {
         let node = Node::start(&inproc()).await;
         let gate = Gate::new();
@@ -435,7 +435,7 @@ async fn a_stopped_agent_is_passed_over() {
         gate.entered.reaches(1).await;
         let error = caller.call("wait", "x").await.unwrap_err();
         assert_eq!((error.code, error.retry()), (ErrorCode::Busy, Retry::Safe));
-        everybody_rests().await;
+        wait_until_idle().await;
         gate.let_through(2);
         let policy = client::RetryPolicy::attempts(10);
         assert_eq!(caller.call("wait", "x").retry(policy).await.unwrap(), "x");

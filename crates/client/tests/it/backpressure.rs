@@ -4,7 +4,7 @@ use client::{Caller, Client, ErrorCode, Server, WhenFull};
 use model::ByteSize;
 use wire::Kind;
 
-use crate::support::{Bare, Gate, Probe, WINDOW, bounded, everybody_rests, inproc, listen, tag};
+use crate::support::{Bare, Gate, Probe, WINDOW, bounded, inproc, listen, tag, wait_until_idle};
 
 /// A server that replies with 64 KiB, and its number of replies.
 fn generous() -> (Server, Probe) {
@@ -27,7 +27,7 @@ async fn a_caller_that_reads_no_replies_is_not_read_from_either() {
         for slot in 0..1000 {
             deaf.request(1, slot, b"x").await;
         }
-        everybody_rests().await;
+        wait_until_idle().await;
         // The pipe, the batch being written, the queue after it, and the last call handled before
         // the server noticed.
         let queued = answered.count() * (64 << 10);
@@ -38,7 +38,7 @@ async fn a_caller_that_reads_no_replies_is_not_read_from_either() {
             assert_eq!(other.call("much", "x").await.unwrap().len(), 64 << 10);
         }
         let before = answered.count();
-        everybody_rests().await;
+        wait_until_idle().await;
         assert_eq!(answered.count(), before);
         // When the client reads again, no reply was lost.
         for slot in 0..1000 {
@@ -96,12 +96,12 @@ async fn one_way_calls_to_a_server_that_does_not_consume_them_wait_or_are_busy()
         assert_eq!(late.await.unwrap_err().code, ErrorCode::DeadlineExceeded);
         let mut waiting = std::pin::pin!(caller.one_way("wait", "x").into_future());
         assert!(futures_util::poll!(&mut waiting).is_pending());
-        everybody_rests().await;
+        wait_until_idle().await;
         assert_eq!(gate.entered.count(), 8);
         gate.let_through(9);
         waiting.await.unwrap();
         gate.left.reaches(9).await;
-        everybody_rests().await;
+        wait_until_idle().await;
         assert_eq!(gate.entered.count(), 9);
     })
     .await;
@@ -129,7 +129,7 @@ async fn a_flood_of_one_way_calls_to_a_slow_server_loses_nothing() {
             assert!(seen.count() + 100 < 6000);
         }
         seen.reaches(5000).await;
-        everybody_rests().await;
+        wait_until_idle().await;
         assert_eq!(seen.count(), 5000);
     })
     .await;
@@ -153,7 +153,7 @@ async fn the_queue_for_a_server_that_does_not_read_is_bounded() {
                 Ok(()) => accepted += 1,
                 Err(error) => {
                     assert_eq!(error.code, ErrorCode::Busy);
-                    everybody_rests().await;
+                    wait_until_idle().await;
                     if callbacks.call(accepted, &body).is_err() {
                         break;
                     }

@@ -3,7 +3,7 @@
 use client::{Caller, Client, ConnectError, ErrorCode};
 use wire::{Bind, Cast, Correlation, Credit, Flags, Header, Hello, Kind};
 
-use crate::support::{Bare, WINDOW, bounded, echo, everybody_rests, inproc, listen, tag};
+use crate::support::{Bare, WINDOW, bounded, echo, inproc, listen, tag, wait_until_idle};
 
 /// Says whether the violating peer performs the handshake first.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ async fn a_length_of_four_gigabytes() {
 }
 
 #[tokio::test]
-async fn a_version_that_nobody_speaks() {
+async fn an_unsupported_protocol_version_is_refused() {
     let hello = Hello {
         version_min: 7,
         version_max: 9,
@@ -106,7 +106,7 @@ async fn a_version_that_nobody_speaks() {
 }
 
 #[tokio::test]
-async fn one_way_messages_beyond_the_credit() {
+async fn one_way_messages_beyond_the_credit_end_the_connection() {
     let mut bytes = Vec::new();
     let bind = Bind {
         route: 1,
@@ -162,7 +162,7 @@ async fn an_incomplete_frame_does_not_delay_other_connections() {
 }
 
 #[tokio::test]
-async fn what_arrives_byte_by_byte_is_understood() {
+async fn frames_that_arrive_byte_by_byte_are_decoded() {
     bounded(async {
         let listening = echo().listen("tcp://127.0.0.1:0").await.unwrap();
         let mut client = Bare::introduced(listening.address()).await;
@@ -185,7 +185,7 @@ async fn what_arrives_byte_by_byte_is_understood() {
 }
 
 #[tokio::test]
-async fn a_kind_that_may_be_skipped_is_skipped() {
+async fn a_frame_of_an_unknown_skippable_kind_is_ignored() {
     bounded(async {
         let listening = echo().listen("tcp://127.0.0.1:0").await.unwrap();
         let mut client = Bare::introduced(listening.address()).await;
@@ -226,7 +226,7 @@ async fn unbound_routes_are_errors_when_used() {
 }
 
 #[tokio::test]
-async fn a_server_knows_no_names() {
+async fn a_server_refuses_subscriptions_as_unsupported() {
     bounded(async {
         let listening = echo().listen("tcp://127.0.0.1:0").await.unwrap();
         let mut client = Bare::introduced(listening.address()).await;
@@ -314,7 +314,7 @@ async fn a_server_that_violates_the_protocol_is_disconnected() {
             let mut server = Bare::accept(&listener, WINDOW).await;
             let request = server.next().await;
             server.reply(request.header.correlation, b"well").await;
-            everybody_rests().await;
+            wait_until_idle().await;
             server
         };
         let (outcome, _server) = tokio::join!(caller.call("x", "x"), again);
@@ -351,7 +351,7 @@ async fn a_peer_without_the_protocol_is_a_protocol_error() {
 }
 
 #[tokio::test]
-async fn an_address_says_whether_an_agent_is_meant() {
+async fn an_agent_name_in_the_address_must_match_the_server_kind() {
     bounded(async {
         let listening = echo().listen("tcp://127.0.0.1:0").await.unwrap();
         let with_name = format!("{}#a/b/c", listening.address());
@@ -374,7 +374,7 @@ async fn an_address_says_whether_an_agent_is_meant() {
 }
 
 #[tokio::test]
-async fn only_those_with_the_token_are_served() {
+async fn a_client_without_the_right_token_is_refused() {
     bounded(async {
         let server = echo().admit(|token| token == "open sesame");
         let listening = server.listen("tcp://127.0.0.1:0").await.unwrap();

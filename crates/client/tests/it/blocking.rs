@@ -117,7 +117,7 @@ async fn a_deadline_ends_the_call_and_its_handler_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_late_answer_does_not_become_that_of_the_next_call() {
+async fn a_late_reply_does_not_complete_the_next_call() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("tcp://{}", listener.local_addr().unwrap());
     let serve = async {
@@ -143,7 +143,7 @@ async fn a_late_answer_does_not_become_that_of_the_next_call() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_leaves_the_call_unconfirmed_and_is_found_again() {
+async fn a_server_failure_leaves_calls_unconfirmed_and_the_client_reconnects() {
     let gate = Gate::new();
     let server = gate.on(echo());
     let listening = server.listen("tcp://127.0.0.1:0").await.unwrap();
@@ -180,7 +180,7 @@ async fn a_server_that_dies_leaves_the_call_unconfirmed_and_is_found_again() {
 }
 
 #[tokio::test]
-async fn errors_and_limits_are_those_of_the_other_client() {
+async fn the_blocking_client_has_the_errors_and_limits_of_the_async_one() {
     let server = echo()
         .frame_size_max(ByteSize::bytes(1000))
         .handle("much", |_: client::Request| async { Ok(vec![7; 600]) })
@@ -218,7 +218,7 @@ async fn errors_and_limits_are_those_of_the_other_client() {
 }
 
 #[tokio::test]
-async fn nobody_behind_the_name_is_said_at_once() {
+async fn a_call_to_a_name_without_a_subscriber_fails_at_once() {
     let node = Node::start("tcp://127.0.0.1:0").await;
     let address = node.address_of(&name());
     blocking(move || {
@@ -230,7 +230,7 @@ async fn nobody_behind_the_name_is_said_at_once() {
 }
 
 #[tokio::test]
-async fn a_token_is_asked_for_and_given() {
+async fn a_server_with_tokens_refuses_clients_without_one() {
     let server = echo().admit(|token| token == "open sesame");
     let listening = server.listen("tcp://127.0.0.1:0").await.unwrap();
     let address = listening.address().to_owned();

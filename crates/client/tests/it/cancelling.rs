@@ -8,8 +8,8 @@ use futures_util::FutureExt;
 use wire::{Flags, Kind};
 
 use crate::support::{
-    Bare, Gate, Guard, Node, Probe, WINDOW, bounded, echo, everybody_rests, everywhere, inproc,
-    listen, through_a_node,
+    Bare, Gate, Guard, Node, Probe, WINDOW, bounded, echo, everywhere, inproc, listen,
+    through_a_node, wait_until_idle,
 };
 
 #[tokio::test]
@@ -85,14 +85,14 @@ async fn a_call_that_is_dropped_before_it_has_room_is_never_made() {
         {
             let mut dropped = pin!(caller.call("wait", "dropped"));
             assert!(futures_util::poll!(&mut dropped).is_pending());
-            everybody_rests().await;
+            wait_until_idle().await;
         }
         let mut behind = pin!(caller.call("wait", "behind"));
         assert!(futures_util::poll!(&mut behind).is_pending());
         gate.let_through(2);
         assert_eq!(ahead.await.unwrap(), "ahead");
         assert_eq!(behind.await.unwrap(), "behind");
-        everybody_rests().await;
+        wait_until_idle().await;
         assert_eq!(gate.entered.count(), 2);
     })
     .await;
@@ -107,14 +107,14 @@ async fn a_call_that_is_never_polled_is_never_made() {
         drop(caller.call("wait", "x"));
         drop(caller.stream("wait", "x"));
         drop(caller.call_all("wait", ["x"], 1));
-        everybody_rests().await;
+        wait_until_idle().await;
         assert_eq!((gate.entered.count(), caller.client().in_flight()), (0, 0));
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_disappears_takes_its_handlers_with_it() {
+async fn a_disconnected_callers_handlers_are_dropped() {
     bounded(async {
         let gate = Gate::new();
         let listening = gate.on(Server::new()).listen(&inproc()).await.unwrap();
@@ -136,7 +136,7 @@ async fn a_caller_that_disappears_takes_its_handlers_with_it() {
         drop(caller);
         gate.left.reaches(6).await;
         while node.handle.connection_count() > 1 {
-            everybody_rests().await;
+            wait_until_idle().await;
         }
         assert_eq!(node.handle.pending_call_count(), 0);
     })
@@ -144,7 +144,7 @@ async fn a_caller_that_disappears_takes_its_handlers_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_is_dropped_finishes_what_is_under_way_and_hangs_up() {
+async fn a_dropped_client_finishes_its_calls_and_disconnects() {
     bounded(async {
         let name = inproc();
         let listener = listen(&name);
@@ -163,7 +163,7 @@ async fn a_client_that_is_dropped_finishes_what_is_under_way_and_hangs_up() {
             (request.header.kind, request.body()),
             (Kind::REQUEST, &b"x"[..])
         );
-        everybody_rests().await;
+        wait_until_idle().await;
         server
             .message(
                 Kind::REPLY,

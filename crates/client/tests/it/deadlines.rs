@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use wire::{Correlation, Flags, Kind, Payload};
 
 use crate::support::{
-    Bare, Gate, Guard, Node, Probe, WINDOW, bounded, echo, everybody_rests, inproc, listen, tag,
-    through_a_node,
+    Bare, Gate, Guard, Node, Probe, WINDOW, bounded, echo, inproc, listen, tag, through_a_node,
+    wait_until_idle,
 };
 
 const SHORT: Duration = Duration::from_millis(100);
@@ -65,7 +65,7 @@ async fn a_deadline_passes_in_the_handler_which_is_dropped() {
             assert!(began.elapsed() >= SHORT && began.elapsed() < 3 * SHORT);
             gate.left.reaches(round + 1).await;
             assert_eq!(gate.entered.count(), round + 1);
-            everybody_rests().await;
+            wait_until_idle().await;
             assert_eq!(caller.client().in_flight(), 0);
         }
     })
@@ -103,7 +103,7 @@ async fn a_handler_that_is_in_time_is_not_disturbed_by_the_deadlines_of_others()
 }
 
 #[tokio::test]
-async fn a_server_that_never_answers_costs_a_caller_its_deadline_and_no_more() {
+async fn a_call_to_a_silent_server_ends_at_its_deadline() {
     bounded(async {
         let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("tcp://{}", silent.local_addr().unwrap());
@@ -185,7 +185,7 @@ async fn a_deadline_covers_the_time_until_the_server_reads() {
         let (outcome, slots) = tokio::join!(last, serve);
         assert_eq!(outcome.unwrap(), "still here");
         assert!(slots < 16, "{slots}");
-        everybody_rests().await;
+        wait_until_idle().await;
         assert_eq!(caller.client().in_flight(), 0);
     })
     .await;
@@ -212,7 +212,7 @@ async fn a_call_without_time_fails_without_being_sent() {
             (error.code, error.sent),
             (ErrorCode::DeadlineExceeded, Sent::No)
         );
-        everybody_rests().await;
+        wait_until_idle().await;
         assert_eq!(gate.entered.count(), 0);
     })
     .await;
@@ -325,7 +325,7 @@ async fn a_handler_sees_its_remaining_time_and_passes_it_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_a_connection_counts_too() {
+async fn the_wait_for_a_connection_counts_against_the_deadline() {
     bounded(async {
         let listening = echo().listen(&inproc()).await.unwrap();
         let caller = Caller::connect(listening.address()).await.unwrap();

@@ -6,7 +6,7 @@ use client::{Caller, Client, ConnectionState, ErrorCode, Server};
 use wire::{Goaway, Kind};
 
 use crate::support::{
-    Bare, Gate, Node, WINDOW, bounded, echo, everybody_rests, inproc, listen, name, through_a_node,
+    Bare, Gate, Node, WINDOW, bounded, echo, inproc, listen, name, through_a_node, wait_until_idle,
 };
 
 const TIME: Duration = Duration::from_secs(5);
@@ -19,7 +19,7 @@ fn is_draining_or_down(state: &ConnectionState) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_shuts_down_finishes_what_is_under_way() {
+async fn shutdown_finishes_running_calls_and_refuses_new_connections() {
     bounded(async {
         let gate = Gate::new();
         let server = gate.on(echo());
@@ -52,7 +52,7 @@ async fn a_server_that_shuts_down_finishes_what_is_under_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_finish_in_time_is_unconfirmed() {
+async fn calls_cut_off_by_the_shutdown_limit_are_unconfirmed() {
     bounded(async {
         let gate = Gate::new();
         let listening = gate.on(Server::new()).listen(&inproc()).await.unwrap();
@@ -105,12 +105,12 @@ async fn calls_through_a_node_that_drains_finish_and_new_ones_wait_for_its_retur
             .deadline(4 * TIME);
         let mut later = Box::pin(later.into_future());
         assert!(futures_util::poll!(&mut later).is_pending());
-        everybody_rests().await;
+        wait_until_idle().await;
         gate.let_through(1);
         assert_eq!(under_way.await.unwrap(), "under way");
         // All clients disconnect by themselves.
         while node.handle.connection_count() > 0 {
-            everybody_rests().await;
+            wait_until_idle().await;
         }
         node.kill().await;
         let _next = Node::start(&address).await;
@@ -120,7 +120,7 @@ async fn calls_through_a_node_that_drains_finish_and_new_ones_wait_for_its_retur
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_goaway_that_names_another_address_is_followed_at_once() {
+async fn a_goaway_redirects_the_client_to_another_address_at_once() {
     bounded(async {
         let (old, new) = (inproc(), inproc());
         let next = echo().listen(&new).await.unwrap();
@@ -157,7 +157,7 @@ async fn a_goaway_that_names_another_address_is_followed_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_goes_on_to_its_end_while_its_server_drains() {
+async fn a_stream_completes_while_its_server_drains() {
     bounded(async {
         let server = Server::new().handle_stream("count", |_, items| async move {
             for number in 0..500 {
@@ -193,12 +193,12 @@ async fn subscriptions_move_to_the_next_node() {
         let mut events = beside.events();
         events.wait_for(is_draining_or_down).await.unwrap();
         while node.handle.connection_count() > 0 {
-            everybody_rests().await;
+            wait_until_idle().await;
         }
         node.kill().await;
         let next = Node::start(&address).await;
         while next.handle.subscription_count() == 0 {
-            everybody_rests().await;
+            wait_until_idle().await;
         }
         let sender = Client::connect(&address).await.unwrap();
         sender

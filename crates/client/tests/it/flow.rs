@@ -3,7 +3,7 @@
 use client::{Cast, Client, ErrorCode, Subscription};
 use model::ByteSize;
 
-use crate::support::{Node, bounded, everybody_rests, inproc, name};
+use crate::support::{Node, bounded, inproc, name, wait_until_idle};
 
 /// A subscriber with a window of this many messages.
 async fn subscriber(node: &Node, window: u32) -> (Client, Subscription) {
@@ -65,7 +65,7 @@ async fn an_awaited_flood_loses_nothing_with_the_usual_windows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn credit_comes_back_when_envelopes_are_taken() {
+async fn credit_is_returned_when_envelopes_are_received() {
     bounded(async {
         let node = Node::start(&inproc()).await;
         let (_client, mut subscription) = subscriber(&node, 8).await;
@@ -87,7 +87,7 @@ async fn credit_comes_back_when_envelopes_are_taken() {
             for _ in 0..4 {
                 assert_eq!(subscription.next().await.unwrap().body, "x");
             }
-            everybody_rests().await;
+            wait_until_idle().await;
         }
     })
     .await;
@@ -142,7 +142,7 @@ async fn a_subscriber_that_stopped_holds_a_sender_up_for_a_moment_only() {
                 .send(&name, Cast::Any, number.to_string())
                 .await
                 .unwrap();
-            everybody_rests().await;
+            wait_until_idle().await;
         }
         // 1,000 pauses of a millisecond plus the limit of about 350 ms in
         // `docs/reference/protocol.md`.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use client::{Caller, ErrorCode};
 use wire::{Correlation, Flags, Kind};
 
-use crate::support::{Bare, Frame, WINDOW, bounded, everybody_rests, inproc, listen, tag};
+use crate::support::{Bare, Frame, WINDOW, bounded, inproc, listen, tag, wait_until_idle};
 
 async fn pair() -> (Caller, Bare, net::inproc::Listener) {
     let address = inproc();
@@ -28,7 +28,7 @@ async fn request(server: &mut Bare) -> Frame {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_answer_does_not_become_that_of_the_next_call() {
+async fn a_late_reply_does_not_complete_the_next_call() {
     bounded(async {
         let (caller, mut server, _listener) = pair().await;
         let short = Duration::from_millis(50);
@@ -43,7 +43,7 @@ async fn a_late_answer_does_not_become_that_of_the_next_call() {
             assert_eq!(second.body(), b"second");
             assert_ne!(second.header.correlation.slot, first.slot);
             server.reply(first, b"the first answer").await;
-            everybody_rests().await;
+            wait_until_idle().await;
             server
                 .reply(second.header.correlation, b"the second answer")
                 .await;
@@ -74,7 +74,7 @@ async fn an_answer_of_an_earlier_use_of_a_slot_is_dropped() {
                         .message(Kind::REPLY, Flags::MORE, 0, old, b"old")
                         .await;
                 }
-                everybody_rests().await;
+                wait_until_idle().await;
                 server.reply(asked, format!("{round}").as_bytes()).await;
                 server.reply(asked, b"twice").await;
             };
@@ -92,7 +92,7 @@ async fn answers_to_calls_that_were_never_made_are_dropped() {
         for slot in [0, 1, 7, 4_000_000, u32::MAX] {
             server.reply(tag(slot), b"nobody asked").await;
         }
-        everybody_rests().await;
+        wait_until_idle().await;
         let answer = async {
             let asked = request(&mut server).await.header.correlation;
             server.reply(asked, b"asked").await;
@@ -110,7 +110,7 @@ async fn a_call_that_was_dropped_leaves_its_slot_until_it_is_answered() {
         {
             let mut dropped = std::pin::pin!(caller.call("x", "dropped").into_future());
             assert!(futures_util::poll!(&mut dropped).is_pending());
-            everybody_rests().await;
+            wait_until_idle().await;
         }
         let first = request(&mut server).await.header.correlation;
         assert_eq!(server.next().await.header.kind, Kind::CANCEL);
@@ -122,7 +122,7 @@ async fn a_call_that_was_dropped_leaves_its_slot_until_it_is_answered() {
         };
         let (outcome, ()) = tokio::join!(caller.call("x", "x"), answers);
         assert_eq!(outcome.unwrap(), "second");
-        everybody_rests().await;
+        wait_until_idle().await;
         assert_eq!(caller.client().in_flight(), 0);
     })
     .await;

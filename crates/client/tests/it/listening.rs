@@ -28,7 +28,7 @@ async fn an_address_that_is_taken_is_named() {
 }
 
 #[tokio::test]
-async fn an_address_that_makes_no_sense_is_refused_with_a_hint() {
+async fn an_invalid_listen_address_is_refused_with_a_hint() {
     bounded(async {
         let error = echo().listen("somewhere").await.unwrap_err();
         assert!(matches!(error, ListenError::Address(_)), "{error:?}");
@@ -49,7 +49,7 @@ async fn an_address_that_makes_no_sense_is_refused_with_a_hint() {
 }
 
 #[tokio::test]
-async fn a_socket_file_goes_with_its_server() {
+async fn a_socket_file_is_removed_with_its_server() {
     bounded(async {
         let dir = tempfile::TempDir::new().unwrap();
         let path = dir.path().join("socket");

@@ -257,7 +257,7 @@ async fn a_runtime_that_ends_ends_the_calls_of_others() {
 }
 
 #[tokio::test]
-async fn a_node_that_cuts_connections_again_and_again_is_found_again() {
+async fn calls_succeed_across_repeated_connection_losses() {
     bounded(async {
         let node = Node::start("tcp://127.0.0.1:0").await;
         let beside = quick().connect(node.address()).await.unwrap();

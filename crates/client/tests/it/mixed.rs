@@ -168,7 +168,7 @@ fn small() -> Builder {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn whatever_is_mixed_directly_ends_and_leaves_nothing() {
+async fn mixed_calls_on_a_direct_connection_all_complete() {
     bounded(async {
         for seed in 0..3 {
             let (entered, left) = (Probe::default(), Probe::default());

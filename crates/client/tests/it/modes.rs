@@ -116,7 +116,7 @@ async fn the_window_slides_when_the_oldest_reply_is_taken_and_not_at_a_barrier()
 }
 
 #[tokio::test]
-async fn a_batch_has_an_outcome_for_each_body_in_its_place() {
+async fn a_batch_returns_one_outcome_per_body_in_order() {
     let server = Server::new().handle("halve", |request: client::Request| async move {
         let number: u32 = std::str::from_utf8(&request.body)?.parse()?;
         match number % 2 {

@@ -8,7 +8,7 @@ use net::inproc::Listener;
 use tokio::time::Instant;
 use wire::{Bind, Correlation, Credit, Ended, Flags, Kind, Subscribe, Window};
 
-use crate::support::{Bare, WINDOW, bounded, everybody_rests, inproc, listen, name};
+use crate::support::{Bare, WINDOW, bounded, inproc, listen, name, wait_until_idle};
 
 const SMALL: Window = Window {
     credit_messages: 4,
@@ -44,7 +44,7 @@ async fn arrived(node: &mut Bare, kind: Kind) -> Vec<Correlation> {
         slot: 77,
         generation: 77,
     };
-    everybody_rests().await;
+    wait_until_idle().await;
     node.frame(|out| wire::encode_ping(probe, out)).await;
     let mut found = Vec::new();
     loop {
@@ -103,7 +103,7 @@ async fn a_full_name_blocks_only_sends_to_that_name() {
         client.send(&other, Cast::Any, "x").await.unwrap();
         assert_eq!(arrived(&mut node, Kind::SEND).await.len(), 2);
         node.frame(|out| wire::encode_flow(1, true, out)).await;
-        everybody_rests().await;
+        wait_until_idle().await;
         let mut waiting = Box::pin(client.send(&full, Cast::Any, "x").into_future());
         assert!(futures_util::poll!(&mut waiting).is_pending());
         let error = client.try_send(&full, Cast::Any, "x").unwrap_err();
@@ -120,7 +120,7 @@ async fn a_full_name_blocks_only_sends_to_that_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_count_against_what_was_granted_too() {
+async fn writes_consume_the_granted_credit() {
     bounded(async {
         let (client, mut node, _listener) = pair(SMALL).await;
         let name = name();
@@ -157,7 +157,7 @@ async fn one_deadline_covers_the_wait_for_room_and_for_the_answer() {
         let reported = client.send_reported(&name, Cast::Any, "x");
         let write = client.write_to_memory(&name, "x");
         let room = async {
-            everybody_rests().await;
+            wait_until_idle().await;
             tokio::time::sleep(limit * 6 / 10).await;
             give_back(&mut node, 1).await;
             assert_eq!(arrived(&mut node, Kind::SEND).await.len(), 1);
@@ -257,7 +257,7 @@ async fn an_abandoned_subscription_is_ended_after_its_confirmation() {
         {
             let mut subscribing = Box::pin(client.subscribe(&wanted));
             assert!(futures_util::poll!(&mut subscribing).is_pending());
-            everybody_rests().await;
+            wait_until_idle().await;
         }
         let full_name = format!("{}/main", name());
         confirm(&mut node, &full_name).await;
@@ -334,7 +334,7 @@ async fn requests_for_an_unsubscribed_name_get_no_responder() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_closes_waits_until_what_it_sent_is_read() {
+async fn close_waits_until_sent_messages_are_read() {
     bounded(async {
         let (client, mut node, _listener) = pair(WINDOW).await;
         client.send(&name(), Cast::Any, "last").await.unwrap();
@@ -342,7 +342,7 @@ async fn a_client_that_closes_waits_until_what_it_sent_is_read() {
         assert!(futures_util::poll!(&mut closing).is_pending());
         // Unread credit must not discard bytes in transit.
         give_back(&mut node, 1).await;
-        everybody_rests().await;
+        wait_until_idle().await;
         assert!(futures_util::poll!(&mut closing).is_pending());
         assert_eq!(node.next().await.body(), b"last");
         assert!(node.try_next().await.is_none());

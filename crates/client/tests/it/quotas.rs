@@ -44,7 +44,7 @@ async fn left(quota: &Quota, subject: &str) -> i64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_take_says_what_is_left_and_a_denial_when_it_would_pass() {
+async fn a_take_reports_the_remainder_and_a_denial_its_retry_time() {
     bounded(async {
         let (_node, client) = node(&[bucket("tpm", "tokens", 100, "10/s")]).await;
         let quota = client.quota();
@@ -141,7 +141,7 @@ async fn unencodable_takes_are_rejected_before_sending() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_is_settled_cancelled_or_ends_by_itself() {
+async fn a_hold_is_settled_cancelled_or_expires() {
     bounded(async {
         let (node, client) = node(&[bucket("tpm", "tokens", 100, "0/s")]).await;
         let quota = client.quota();
@@ -170,7 +170,7 @@ async fn a_hold_is_settled_cancelled_or_ends_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_take_waits_beyond_the_deadline_of_a_verb_and_no_longer_than_it_was_told() {
+async fn a_waiting_take_may_exceed_the_call_deadline_but_not_its_wait() {
     bounded(async {
         let (_node, client) = node(&[bucket("tpm", "tokens", 60, "4/s")]).await;
         let quota = client.quota().deadline(Duration::from_secs(1));
@@ -203,7 +203,7 @@ async fn a_take_waits_beyond_the_deadline_of_a_verb_and_no_longer_than_it_was_to
 }
 
 #[tokio::test]
-async fn an_answer_that_is_lost_leaves_a_take_open_and_an_id_closes_it() {
+async fn a_take_with_an_id_is_retried_after_a_lost_answer() {
     bounded(async {
         let address = inproc();
         let listener = listen(&address);

@@ -39,7 +39,7 @@ async fn the_first_success_wins_and_the_losers_are_dropped() {
 }
 
 #[tokio::test]
-async fn when_all_fail_the_last_error_stands() {
+async fn when_all_fail_the_race_returns_the_last_error() {
     bounded(async {
         let gate = Gate::new();
         let late = {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use client::{Builder, Cast, Client, ConnectionState, ErrorCode, RetryPolicy, SubscribeOptions};
 
-use crate::support::{Node, Probe, bounded, echo, everybody_rests, inproc, name};
+use crate::support::{Node, Probe, bounded, echo, inproc, name, wait_until_idle};
 
 fn quick() -> Builder {
     Client::builder().reconnect(Duration::from_millis(1), Duration::from_millis(20))
@@ -19,7 +19,7 @@ fn is_down(state: &ConnectionState) -> bool {
 }
 
 #[tokio::test]
-async fn everything_goes_on_after_the_node_was_restarted() {
+async fn calls_and_subscriptions_resume_after_a_node_restart() {
     bounded(async {
         let mut node = Node::start("tcp://127.0.0.1:0").await;
         let address = node.address().to_owned();
@@ -73,7 +73,7 @@ async fn everything_goes_on_after_the_node_was_restarted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_tell_what_happens_in_order() {
+async fn connection_events_arrive_in_order() {
     bounded(async {
         let node = Node::start(&inproc()).await;
         let address = node.address().to_owned();
@@ -128,7 +128,7 @@ async fn pauses_between_attempts_grow_and_are_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_made_while_there_is_no_connection_wait_for_the_next() {
+async fn calls_made_while_disconnected_wait_for_the_next_connection() {
     bounded(async {
         let address = inproc();
         let node = Node::start(&address).await;
@@ -147,7 +147,7 @@ async fn calls_made_while_there_is_no_connection_wait_for_the_next() {
         assert!(futures_util::poll!(&mut subscribing).is_pending());
         let mut sending = Box::pin(client.send(&name, Cast::Any, "x").into_future());
         assert!(futures_util::poll!(&mut sending).is_pending());
-        everybody_rests().await;
+        wait_until_idle().await;
         let _node = Node::start(&address).await;
         assert_eq!(call.await.unwrap(), "waited");
         subscribing.await.unwrap();
@@ -157,7 +157,7 @@ async fn calls_made_while_there_is_no_connection_wait_for_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_that_was_dropped_while_there_was_no_connection_is_not_made_again() {
+async fn a_subscription_dropped_while_disconnected_is_not_renewed() {
     bounded(async {
         let address = inproc();
         let node = Node::start(&address).await;
@@ -169,7 +169,7 @@ async fn a_subscription_that_was_dropped_while_there_was_no_connection_is_not_ma
         drop(dropped);
         let node = Node::start(&address).await;
         client.events().wait_for(is_connected).await.unwrap();
-        everybody_rests().await;
+        wait_until_idle().await;
         assert_eq!(node.handle.subscription_count(), 1);
         let sender = node.client().await;
         let receipt = sender.send_reported(&name(), Cast::All, "x").await.unwrap();
@@ -180,7 +180,7 @@ async fn a_subscription_that_was_dropped_while_there_was_no_connection_is_not_ma
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_instance_taken_by_another_client_is_taken_back() {
+async fn a_reconnecting_client_takes_back_its_instance() {
     bounded(async {
         let address = inproc();
         let node = Node::start(&address).await;

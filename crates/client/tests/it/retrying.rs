@@ -26,7 +26,7 @@ fn failing(code: ErrorCode, failures: usize) -> (Server, Probe) {
 }
 
 #[tokio::test]
-async fn what_is_safe_is_repeated_until_it_succeeds() {
+async fn safe_failures_are_retried_until_success() {
     let made = Probe::default();
     let counted = made.clone();
     let server = Server::new().handle_sync("try", move |request| {
@@ -120,7 +120,7 @@ async fn the_deadline_holds_for_all_attempts_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_pause_that_the_server_asks_for_is_kept() {
+async fn a_retry_waits_for_the_requested_retry_after() {
     bounded(async {
         let made = Probe::default();
         let counted = made.clone();
@@ -177,7 +177,7 @@ async fn unconfirmed_calls_are_retried_only_if_idempotent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_may_wait_for_an_agent_that_is_not_there_yet() {
+async fn a_retried_call_waits_for_an_agent_to_subscribe() {
     bounded(async {
         let node = Node::start(&inproc()).await;
         let caller = Caller::connect(&node.address_of(&name())).await.unwrap();
@@ -200,7 +200,7 @@ async fn a_caller_may_wait_for_an_agent_that_is_not_there_yet() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_window_is_tried_again_too() {
+async fn a_call_refused_by_a_full_window_is_retried() {
     bounded(async {
         let gate = crate::support::Gate::new();
         let listening = gate.on(echo()).listen(&inproc()).await.unwrap();

@@ -198,7 +198,7 @@ async fn a_server_that_ignores_the_callers_limit_fails_that_call_only() {
 }
 
 #[tokio::test]
-async fn large_bodies_travel_whole() {
+async fn large_bodies_arrive_complete() {
     bounded(crate::support::everywhere(
         &echo(),
         async |caller: Caller| {

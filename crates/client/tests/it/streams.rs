@@ -6,8 +6,8 @@ use model::ByteSize;
 use wire::{Flags, Kind};
 
 use crate::support::{
-    Bare, Guard, Node, Probe, WINDOW, bounded, echo, everybody_rests, everywhere, inproc, listen,
-    through_a_node,
+    Bare, Guard, Node, Probe, WINDOW, bounded, echo, everywhere, inproc, listen, through_a_node,
+    wait_until_idle,
 };
 
 /// Items that a responder may send before the caller consumes any.
@@ -35,7 +35,7 @@ async fn check_ahead(caller: &Caller, sent: &Probe) {
     let before = sent.count();
     for taken in 1..=300 {
         items.next().await.unwrap().unwrap();
-        everybody_rests().await;
+        wait_until_idle().await;
         let sent = sent.count() - before;
         assert!(
             (taken..=taken + AHEAD_MAX).contains(&sent),
@@ -45,7 +45,7 @@ async fn check_ahead(caller: &Caller, sent: &Probe) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_runs_ahead_of_its_caller_by_no_more_than_the_window() {
+async fn a_server_sends_at_most_a_window_of_unread_items() {
     bounded(async {
         let (server, sent, dropped) = endless(10);
         let listening = server.listen(&inproc()).await.unwrap();
@@ -70,7 +70,7 @@ async fn an_unread_stream_does_not_delay_other_calls() {
         let caller = Caller::connect(listening.address()).await.unwrap();
         let mut items = caller.stream("endless", "");
         items.next().await.unwrap().unwrap();
-        everybody_rests().await;
+        wait_until_idle().await;
         assert!(sent.count() <= 1 + AHEAD_MAX);
         for _ in 0..100 {
             assert_eq!(caller.call("echo", "x").await.unwrap(), "x");
@@ -96,7 +96,7 @@ async fn items_for_an_unread_connection_stay_with_the_handler() {
             deaf.message(Kind::REQUEST, Flags::STREAM, 1, correlation, b"")
                 .await;
         }
-        everybody_rests().await;
+        wait_until_idle().await;
         // The pipe, the batch being written, and the queue after it.
         let size = sent.count() * (100 << 10);
         assert!(size <= 4 * net::inproc::PIPE_SIZE_MAX, "{size}");
@@ -130,7 +130,7 @@ async fn a_stream_may_end_with_an_error_behind_its_items() {
 }
 
 #[tokio::test]
-async fn a_method_with_one_reply_streams_it_and_a_stream_is_no_reply() {
+async fn stream_accepts_a_single_reply_and_call_refuses_a_stream() {
     let server = echo().handle_stream("many", |_, items| async move { items.send("x").await });
     bounded(everywhere(&server, async |caller: Caller| {
         let items: Vec<_> = caller.stream("echo", "only").collect().await;
@@ -144,7 +144,7 @@ async fn a_method_with_one_reply_streams_it_and_a_stream_is_no_reply() {
 }
 
 #[tokio::test]
-async fn many_streams_at_once_do_not_mix() {
+async fn concurrent_streams_do_not_mix() {
     let server = Server::new().handle_stream("repeat", |request, items| async move {
         for number in 0..100 {
             let own = String::from_utf8_lossy(&request.body);

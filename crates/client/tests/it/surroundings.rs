@@ -104,7 +104,7 @@ async fn one_way_calls_carry_metadata_too() {
 }
 
 #[tokio::test]
-async fn the_source_is_told_to_subscribers_that_ask() {
+async fn the_source_is_delivered_only_to_subscribers_that_request_it() {
     bounded(async {
         let node = Node::start("tcp://127.0.0.1:0").await;
         let sender = node.named("acme/test/sender").await;
@@ -206,7 +206,7 @@ async fn any_error_of_a_handler_is_a_handler_error_with_all_its_causes() {
 }
 
 #[tokio::test]
-async fn what_is_too_long_to_travel_is_cut() {
+async fn an_oversized_error_message_is_truncated_and_its_details_dropped() {
     let server = Server::new().handle_sync("long", |_| {
         Err::<&str, _>(Fault::new("x".repeat(5000)).with_details(vec![7; 100_000]))
     });

@@ -297,7 +297,7 @@ fn messages_are_numbered_from_one() {
 }
 
 #[test]
-fn a_retry_is_told_the_first_number_whatever_it_expects() {
+fn a_retried_append_gets_its_first_sequence_despite_an_expected_head() {
     check(
         "append at=0 a:1
          append at=0 a:1
@@ -314,7 +314,7 @@ fn a_retry_is_told_the_first_number_whatever_it_expects() {
 }
 
 #[test]
-fn of_a_batch_only_what_is_not_there_is_appended() {
+fn a_batch_appends_only_messages_that_are_not_duplicates() {
     check(
         "append a:1
          append b:2 a:1 c:3
@@ -460,7 +460,7 @@ fn an_erased_conversation_stays_erased() {
 }
 
 #[test]
-fn a_copy_is_closed_until_it_is_complete() {
+fn a_copy_refuses_changes_until_it_is_complete() {
     check(
         "copy
          copy
@@ -508,7 +508,7 @@ fn a_cursor_only_moves_forward_and_not_past_the_head() {
 }
 
 #[test]
-fn a_change_of_another_version_is_refused() {
+fn a_state_change_with_a_stale_version_is_refused() {
     check(
         "put at=0 x
          put at=0 y

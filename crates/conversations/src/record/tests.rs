@@ -173,7 +173,7 @@ fn change() -> impl Strategy<Value = Change> {
 
 proptest! {
     #[test]
-    fn a_message_reads_back_what_it_was(
+    fn an_encoded_message_decodes_to_the_same_message(
         texts in ("[a-z]{0,128}", "[a-z]{0,32}", ".{0,40}"),
         tokens in prop::option::of(any::<u32>()),
         numbers in any::<[u64; 3]>(),
@@ -240,7 +240,7 @@ proptest! {
     }
 
     #[test]
-    fn state_reads_back_what_it_was(state in state()) {
+    fn encoded_state_decodes_to_the_same_state(state in state()) {
         let bytes = encoded(|out| state.encode(out));
         prop_assert_eq!(State::decode(&bytes), Ok(state));
         for length in 0..bytes.len() {
@@ -249,7 +249,7 @@ proptest! {
     }
 
     #[test]
-    fn an_agent_reads_back_what_it_was(agent in agent(), change in change()) {
+    fn an_encoded_agent_decodes_to_the_same_agent(agent in agent(), change in change()) {
         let bytes = encoded(|out| agent.encode(out));
         prop_assert_eq!(AgentState::decode(&bytes), Ok(agent));
         for length in 0..bytes.len() {

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_read_back_what_they_were_and_pieces_of_them_are_refused() {
+    fn webhook_settings_round_trip_and_truncated_bytes_are_refused() {
         let all = [
             settings(),
             WebhookSettings {

@@ -239,7 +239,7 @@ fn writer_refuses_unsorted_records() {
 }
 
 #[test]
-fn extent_of_another_journal_or_newer_format_is_refused() {
+fn an_extent_of_another_journal_or_newer_format_is_refused() {
     let disk = disk();
     write(&disk, IDENTITY, &sample());
     let other = Identity {
@@ -262,7 +262,7 @@ fn extent_of_another_journal_or_newer_format_is_refused() {
 }
 
 #[test]
-fn a_page_from_another_place_is_refused() {
+fn a_page_copied_to_another_position_is_refused() {
     let disk = disk();
     let extent = write(&disk, IDENTITY, &sample());
     let (from, to) = (extent.index.records_page(2), extent.index.records_page(3));
@@ -315,7 +315,7 @@ fn truncated_or_extended_extent_is_an_error() {
 
 /// The format of version 1, which every later build reads. The file is never written again.
 #[test]
-fn the_golden_extent_of_version_1_is_what_is_written_and_is_read() {
+fn the_extent_format_matches_the_golden_file_of_version_1() {
     let golden = include_bytes!("../../tests/fixtures/v1/extent.ext");
     let streams = [
         (

@@ -110,7 +110,7 @@ fn content(found: &Inspection) -> Content {
 }
 
 #[test]
-fn a_flipped_bit_anywhere_is_named_or_changes_nothing() {
+fn inspect_reports_every_flipped_bit_that_matters() {
     let whole = written();
     let expected = content(&look(&whole));
     let mut rng = fastrand::Rng::with_seed(7);

@@ -43,7 +43,7 @@ fn manifest_is_loaded_and_replaced() {
 }
 
 #[test]
-fn after_a_crash_at_any_call_there_is_the_old_one_or_the_new_one() {
+fn a_crash_during_store_leaves_the_old_or_the_new_manifest() {
     let mut rng = fastrand::Rng::with_seed(3);
     let (old, new) = (Manifest::new(7, 2), sample());
     for call in 0..12 {
@@ -109,7 +109,7 @@ fn every_flipped_bit_and_every_cut_is_an_error() {
 
 /// The format of version 1, which every later build reads. The file is never written again.
 #[test]
-fn the_golden_manifest_of_version_1_is_what_is_written_and_is_read() {
+fn the_manifest_format_matches_the_golden_file_of_version_1() {
     let golden = include_bytes!("../../tests/fixtures/v1/manifest.bin");
     assert_eq!(sample().encode(), golden);
     assert_eq!(Manifest::decode(golden).unwrap(), sample());

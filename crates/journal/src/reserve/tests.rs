@@ -4,7 +4,7 @@ use crate::disk::SimulatedDisk;
 const SIZE: u64 = 3 << 20;
 
 #[test]
-fn room_is_held_over_starts_and_given_when_it_is_needed() {
+fn the_reserve_survives_restarts_until_it_is_released() {
     let disk = Arc::new(SimulatedDisk::new(1));
     let mut reserve = Reserve::open(disk.clone(), SIZE).unwrap();
     assert!(!reserve.is_held());

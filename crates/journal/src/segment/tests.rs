@@ -179,7 +179,7 @@ fn scan_stops_at_a_flipped_bit_and_seeks_past_it() {
 }
 
 #[test]
-fn what_another_life_of_the_file_left_is_not_found() {
+fn blocks_of_a_recycled_files_earlier_epoch_are_ignored() {
     let (segment, _) = example();
     let mut header = (*segment.header).clone();
     header.epoch += 1;

@@ -89,7 +89,7 @@ fn files_count_as_dirty_until_they_are_zeroed() {
 }
 
 #[test]
-fn discarded_file_is_gone_and_no_longer_stale() {
+fn a_discarded_spare_is_removed_and_not_stale() {
     let disk = disk();
     let spares = open(&disk);
     spares.prepare().unwrap();
@@ -102,7 +102,7 @@ fn discarded_file_is_gone_and_no_longer_stale() {
 }
 
 #[test]
-fn a_start_zeroes_what_was_used_and_removes_what_is_unfinished_or_of_another_size() {
+fn opening_spares_zeroes_used_files_and_removes_unfinished_or_missized_ones() {
     let disk = disk();
     let spares = open(&disk);
     spares.prepare().unwrap();

@@ -180,7 +180,7 @@ fn accepted_loss_is_filed() {
 }
 
 #[test]
-fn what_was_used_before_a_start_is_zeroed_only_if_something_was_ever_erased() {
+fn used_spares_are_zeroed_at_start_only_after_an_erase() {
     for is_erased in [false, true] {
         let disk = disk();
         let mut stepped = written(&disk);

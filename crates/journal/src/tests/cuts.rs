@@ -152,7 +152,7 @@ fn damage(disk: &SimulatedDisk, sequence: u64, mut is_it: impl FnMut(&BlockHeade
 }
 
 #[test]
-fn a_cut_that_is_lost_is_known_from_the_blocks_behind_it() {
+fn a_lost_cut_is_recovered_from_later_blocks() {
     for filed in [0, 1, 2] {
         let disk = disk();
         let mut stepped = cut_from_the_third(&disk);

@@ -41,7 +41,7 @@ fn a_flipped_bit_in_an_acked_block_is_refused_and_named() {
 }
 
 #[test]
-fn a_loss_is_accepted_once_and_everything_else_is_kept() {
+fn an_accepted_loss_is_recorded_once_and_other_records_survive() {
     let disk = disk();
     written(&disk);
     disk.flip(&segment::path(1), 9000 * 8).unwrap();
@@ -156,7 +156,7 @@ fn damage_while_running_is_found_by_the_read() {
 }
 
 #[test]
-fn a_missing_segment_a_missing_manifest_and_another_journals_file_are_refused() {
+fn missing_segments_missing_manifests_and_foreign_segments_are_refused() {
     let disk = disk();
     written(&disk);
     let (other, missing) = (disk.fork(), disk.fork());

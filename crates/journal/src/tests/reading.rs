@@ -61,7 +61,7 @@ fn trim_moves_the_start_when_durable_and_survives_restart() {
 }
 
 #[test]
-fn an_erase_leaves_nothing_and_the_offsets_go_on() {
+fn an_erase_removes_all_records_and_offsets_continue() {
     let disk = disk();
     let mut stepped = open(&disk, 1);
     stepped.append(STREAM, b"secret");

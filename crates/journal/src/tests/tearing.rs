@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_crash_before_the_sync_loses_only_what_was_not_acked() {
+fn a_crash_before_the_sync_loses_only_unacked_records() {
     for seed in 0..300 {
         let disk = Arc::new(SimulatedDisk::new(seed));
         let mut rng = fastrand::Rng::with_seed(seed);
@@ -30,7 +30,7 @@ fn a_crash_before_the_sync_loses_only_what_was_not_acked() {
 }
 
 #[test]
-fn a_torn_tail_is_cut_and_counted_and_never_comes_back() {
+fn a_torn_tail_is_cut_counted_and_never_read_again() {
     let disk = disk();
     let mut stepped = open(&disk, 1);
     stepped.append_durably(STREAM, b"acked");

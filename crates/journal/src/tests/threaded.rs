@@ -16,7 +16,7 @@ fn open_threaded(dir: &tempfile::TempDir, entropy: u64) -> Journal {
 }
 
 #[test]
-fn writers_that_wait_read_back_what_they_wrote_after_a_restart() {
+fn records_awaited_by_concurrent_writers_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let journal = open_threaded(&dir, 1);
     let write = |writer: u64| {

@@ -22,7 +22,7 @@ fn nothing_is_durable_or_shown_before_the_step_that_syncs_it() {
 }
 
 #[test]
-fn everything_that_waits_shares_one_sync() {
+fn all_queued_appends_share_one_sync() {
     let mut stepped = open(&disk(), 1);
     let syncs = stepped.journal.stats().syncs;
     for stream in 0..50 {
@@ -75,7 +75,7 @@ fn a_guard_writes_into_one_block() {
 }
 
 #[test]
-fn what_was_reserved_is_taken_whatever_else_waits() {
+fn reserved_queue_space_is_usable_when_the_queue_is_full() {
     let mut small = options(1);
     small.queue_bytes_max = 2000;
     let stepped = Journal::open_stepped(disk(), &small).unwrap();
@@ -161,7 +161,7 @@ fn records_over_several_segments_are_read_after_a_restart() {
 }
 
 #[test]
-fn appends_wait_until_there_is_a_spare() {
+fn appends_stay_pending_until_a_spare_segment_exists() {
     let mut stepped = open(&disk(), 1);
     let last = (0..30)
         .map(|_| stepped.append(STREAM, &[1; 1000]))
@@ -176,7 +176,7 @@ fn appends_wait_until_there_is_a_spare() {
 }
 
 #[test]
-fn a_failed_sync_latches_and_whoever_waits_learns_that_nothing_is_known() {
+fn a_failed_sync_fails_all_waiters_and_later_appends() {
     let disk = disk();
     let mut stepped = open(&disk, 1);
     let acked = stepped.append_durably(STREAM, b"acked");

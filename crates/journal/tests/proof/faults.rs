@@ -64,7 +64,7 @@ fn the_first_failure_of_the_line_is_its_last_call() {
 }
 
 #[test]
-fn full_disk_refuses_appends_until_there_is_space() {
+fn a_full_disk_refuses_appends_until_space_is_freed() {
     let mut world = world(6);
     world.is_disturbed = true;
     world.disk.set_capacity(world.disk.used() + 6_000);
@@ -121,7 +121,7 @@ fn single_fault_loses_no_acked_record() {
 }
 
 #[test]
-fn what_a_failed_sync_left_behind_is_on_disk_before_it_is_trusted() {
+fn recovery_syncs_bytes_of_a_failed_sync_before_it_serves_them() {
     let mut trusted = 0;
     for seed in 0..200 {
         let mut world = world(seed);

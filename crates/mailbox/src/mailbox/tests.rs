@@ -190,7 +190,7 @@ fn acknowledged_message_is_not_delivered_again() {
 }
 
 #[test]
-fn a_sender_stays_with_one_subscriber_until_all_is_answered() {
+fn messages_of_a_sender_go_to_one_subscriber_until_acknowledged() {
     check(
         "write 0 s
          write 1 s
@@ -322,7 +322,7 @@ fn expired_message_is_not_delivered() {
 }
 
 #[test]
-fn after_a_restart_what_was_handed_out_goes_out_again_and_is_counted_on() {
+fn leased_messages_are_redelivered_after_a_restart_with_a_higher_count() {
     check(
         "write 0 s
          write 1 s

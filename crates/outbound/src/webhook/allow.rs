@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_go_where_a_pattern_says_and_nowhere_else() {
+    fn webhook_calls_are_allowed_only_to_urls_that_match_a_pattern() {
         check("", false, "http://127.0.0.1/", false);
         check("", true, "http://127.0.0.1:8080/a", true);
         check("", true, "http://[::1]:8080/a", true);

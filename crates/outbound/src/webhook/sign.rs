@@ -33,7 +33,7 @@ mod tests {
 
     /// Example from the test suite of the Standard Webhooks libraries.
     #[test]
-    fn a_signature_is_what_others_make_of_the_same() {
+    fn a_signature_equals_the_standard_webhooks_example() {
         let key = key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let body = br#"{"test": 2432232314}"#;
         assert_eq!(

@@ -24,7 +24,7 @@ const MESSAGES: &str = "SELECT count(*), count(DISTINCT (conversation, seq)), mi
     FROM telpher.messages";
 
 #[test]
-fn everything_arrives_once_and_can_be_queried() {
+fn every_message_is_archived_once_and_can_be_queried() {
     let postgres = Postgres::started();
     let home = Home::new();
     let node = Node::archived(&home, &postgres);
@@ -44,7 +44,7 @@ fn everything_arrives_once_and_can_be_queried() {
 }
 
 #[test]
-fn a_restart_goes_on_where_the_mark_is_and_a_mark_that_was_lost_doubles_nothing() {
+fn archiving_resumes_at_its_mark_and_a_lost_mark_duplicates_no_rows() {
     let postgres = Postgres::started();
     let home = Home::new();
     let node = Node::archived(&home, &postgres);
@@ -65,7 +65,7 @@ fn a_restart_goes_on_where_the_mark_is_and_a_mark_that_was_lost_doubles_nothing(
 }
 
 #[test]
-fn what_is_no_row_for_postgresql_is_set_aside_and_stops_nobody() {
+fn messages_that_postgresql_refuses_are_set_aside_without_blocking_others() {
     let postgres = Postgres::started();
     let home = Home::new();
     let node = Node::archived(&home, &postgres);
@@ -124,7 +124,7 @@ fn what_is_no_row_for_postgresql_is_set_aside_and_stops_nobody() {
 }
 
 #[test]
-fn what_is_trimmed_is_read_back_and_a_page_across_the_boundary_is_whole_or_refused() {
+fn trimmed_messages_are_read_from_the_archive_in_complete_pages() {
     let mut postgres = Postgres::started();
     let home = Home::new();
     let keep = Keep {
@@ -160,7 +160,7 @@ fn what_is_trimmed_is_read_back_and_a_page_across_the_boundary_is_whole_or_refus
 }
 
 #[test]
-fn an_erase_reaches_the_archive_though_it_is_away_meanwhile() {
+fn an_erase_reaches_the_archive_after_an_outage() {
     let mut postgres = Postgres::started();
     let home = Home::new();
     let node = Node::archived(&home, &postgres);

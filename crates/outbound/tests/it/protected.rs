@@ -25,7 +25,7 @@ const ENCRYPTED: &str = "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_acti
     WHERE application_name = 'telpher'";
 
 #[test]
-fn each_mode_trusts_whom_it_says() {
+fn every_sslmode_connects_with_its_documented_encryption() {
     let home = Home::new();
     let (postgres, roots) = server(&home, "localhost");
     let mut count = 0;
@@ -47,7 +47,7 @@ fn each_mode_trusts_whom_it_says() {
 }
 
 #[test]
-fn a_server_of_another_name_is_trusted_only_where_the_name_does_not_matter() {
+fn verify_full_refuses_another_host_name_and_verify_ca_accepts_it() {
     let home = Home::new();
     let (postgres, roots) = server(&home, "elsewhere.example");
     let strict = format!("sslmode=verify-full&sslrootcert={roots}");
@@ -64,7 +64,7 @@ fn a_server_of_another_name_is_trusted_only_where_the_name_does_not_matter() {
 }
 
 #[test]
-fn a_server_that_nobody_trusted_issued_is_refused() {
+fn a_certificate_of_an_untrusted_authority_is_refused() {
     let home = Home::new();
     let (postgres, _) = server(&home, "localhost");
     let (_other, roots) = server(&home, "localhost");

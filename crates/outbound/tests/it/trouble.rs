@@ -5,7 +5,7 @@ use crate::node::{Home, Node};
 use crate::postgres::{Postgres, eventually};
 
 #[test]
-fn a_database_that_is_down_at_the_start_gets_everything_when_it_comes() {
+fn archiving_starts_when_an_unreachable_database_becomes_available() {
     let mut postgres = Postgres::new();
     let home = Home::new();
     let node = Node::archived(&home, &postgres);
@@ -24,7 +24,7 @@ fn a_database_that_is_down_at_the_start_gets_everything_when_it_comes() {
 }
 
 #[test]
-fn a_database_that_crashes_over_and_over_has_everything_once() {
+fn messages_are_archived_once_across_database_crashes() {
     let mut postgres = Postgres::started();
     let home = Home::new();
     let node = Node::archived(&home, &postgres);
@@ -40,7 +40,7 @@ fn a_database_that_crashes_over_and_over_has_everything_once() {
 }
 
 #[test]
-fn a_table_that_somebody_holds_costs_nobody_an_acknowledgement() {
+fn a_locked_archive_table_does_not_delay_acknowledgements() {
     let postgres = Postgres::started();
     let home = Home::new();
     let node = Node::archived(&home, &postgres);
@@ -66,7 +66,7 @@ fn a_table_that_somebody_holds_costs_nobody_an_acknowledgement() {
 }
 
 #[test]
-fn a_database_that_stands_still_costs_nobody_an_acknowledgement() {
+fn a_frozen_database_does_not_delay_acknowledgements() {
     let postgres = Postgres::started();
     let home = Home::new();
     let node = Node::archived(&home, &postgres);
@@ -88,7 +88,7 @@ fn a_database_that_stands_still_costs_nobody_an_acknowledgement() {
 }
 
 #[test]
-fn another_history_is_refused_and_nothing_of_it_is_written() {
+fn an_archive_of_a_different_history_is_refused_without_writes() {
     let postgres = Postgres::started();
     let node = Node::archived(&Home::of(7), &postgres);
     node.say_many("acme/chat/a", 10);
@@ -126,7 +126,7 @@ fn tables_of_a_newer_version_are_refused_by_name() {
 }
 
 #[test]
-fn two_nodes_make_the_tables_once() {
+fn two_nodes_run_the_migrations_once() {
     let postgres = Postgres::started();
     let homes = [Home::new(), Home::new()];
     let nodes = homes.each_ref().map(|home| Node::archived(home, &postgres));

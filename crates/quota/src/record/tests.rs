@@ -314,7 +314,7 @@ fn restored(kind: Kind, cell: Cell, rules: &Rules, since_ns: u64, now_ns: u64) -
 }
 
 #[test]
-fn a_cell_that_was_counted_by_another_limit_comes_back_as_it_would_have_gone_over() {
+fn a_cell_restored_under_another_limit_is_converted() {
     let mut plain = limit(bucket(50, 5, 2 * SECOND));
     (plain.factor, plain.weight) = (Factor::ONE, 1);
     let policies = Policies::default().next(vec![plain]).unwrap();

@@ -43,7 +43,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_admitted_is_debited_at_every_tier(
+    fn an_admitted_take_is_debited_at_every_tier(
         script in prop::collection::vec((0_usize..2, 0_usize..2, 1_u64..4, 1_u64..60), 1..40),
     ) {
         let mut world = tiers();
@@ -92,7 +92,7 @@ proptest! {
 }
 
 #[test]
-fn subjects_that_there_is_no_room_for_share_one_bucket_per_limit() {
+fn subjects_beyond_the_cell_limit_share_one_bucket_per_limit() {
     let kind = bucket(5, 0, SECOND);
     let mut world = World::bounded(vec![limit("a", "*/*/*", Unit::REQUESTS, kind)], 2);
     let admitted = (0..1_000)
@@ -108,7 +108,7 @@ fn subjects_that_there_is_no_room_for_share_one_bucket_per_limit() {
 }
 
 #[test]
-fn a_full_cell_makes_room_and_its_subject_comes_back_with_its_capacity() {
+fn full_cells_are_evicted_and_return_at_full_capacity() {
     let kind = bucket(2, 1, SECOND);
     let mut world = World::bounded(vec![limit("a", "*/*/*", Unit::REQUESTS, kind)], 1);
     for n in 0..100 {
@@ -123,7 +123,7 @@ fn a_full_cell_makes_room_and_its_subject_comes_back_with_its_capacity() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_waits_for_nothing() {
+fn invalid_takes_are_refused_and_create_no_cell() {
     let mut world = tiers();
     let mut refused = |costs: &[(Unit, u64)]| world.take("a/b/c", costs, SECOND);
     assert_eq!(refused(&[]), Decision::Refused(Refused::Nothing));
@@ -191,7 +191,7 @@ fn a_denial_names_the_limit_that_admits_last() {
 }
 
 #[test]
-fn a_shadow_says_that_it_would_deny_and_an_off_one_says_nothing() {
+fn a_shadow_limit_reports_denials_and_an_off_limit_does_not() {
     let kind = bucket(1, 1, SECOND);
     let mut shadow = limit("shadow", "*/*/*", Unit::REQUESTS, kind);
     shadow.mode = quota::Mode::Shadow;

@@ -35,7 +35,7 @@ impl World {
 
 proptest! {
     #[test]
-    fn whatever_changes_what_was_used_stays_used_and_nothing_is_minted(
+    fn limit_changes_preserve_usage_and_create_no_credit(
         script in prop::collection::vec(
             (0_u64..3_000_000_000, 1_u64..8, 8_u64..40, 0_u64..9, 1_u64..4_000_000_000), 1..40,
         ),
@@ -63,7 +63,7 @@ proptest! {
     }
 
     #[test]
-    fn a_factor_multiplies_what_is_refilled_from_the_moment_it_is_set_and_until_it_ends(
+    fn a_factor_multiplies_the_refill_only_while_it_is_set(
         numerator in 0_u32..20, denominator in 1_u32..20,
         set in 0_u64..100, length in 1_u64..100, then in 0_u64..100,
     ) {
@@ -102,7 +102,7 @@ fn least(left: (i128, i128), right: (i128, i128)) -> (i128, i128) {
 }
 
 #[test]
-fn a_raise_counts_at_once() {
+fn a_raised_capacity_applies_at_once() {
     let mut world = World::new(vec![limit(
         "a",
         "*/*/*",
@@ -116,7 +116,7 @@ fn a_raise_counts_at_once() {
 }
 
 #[test]
-fn an_override_raises_one_bucket_and_ends_by_itself() {
+fn an_override_raises_one_bucket_and_expires() {
     let mut world = World::new(vec![limit(
         "a",
         "*/*/*",
@@ -132,7 +132,7 @@ fn an_override_raises_one_bucket_and_ends_by_itself() {
 }
 
 #[test]
-fn a_grant_is_given_once() {
+fn a_grant_is_not_refilled() {
     let mut world = World::new(vec![limit(
         "a",
         "*/*/*",
@@ -169,7 +169,7 @@ fn when_a_take_passes_is_exact_across_the_end_of_an_override() {
 }
 
 #[test]
-fn nothing_is_admitted_below_what_is_halted() {
+fn a_halt_denies_every_subject_below_its_prefix() {
     let mut world = World::new(vec![limit(
         "a",
         "*/*/*",

@@ -32,7 +32,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_taken_before_a_reset_is_not_given_back_behind_it(
+    fn credit_taken_before_a_reset_is_not_refunded(
         is_session in any::<bool>(),
         script in prop::collection::vec((0_u8..9, 1_u64..70, 0_usize..4), 1..60),
     ) {
@@ -107,7 +107,7 @@ proptest! {
 }
 
 #[test]
-fn what_costs_more_than_was_reserved_becomes_debt_that_is_paid_first() {
+fn a_cost_above_the_reservation_becomes_debt() {
     let mut world = World::new(vec![limit(
         "a",
         "*/*/*",
@@ -121,7 +121,7 @@ fn what_costs_more_than_was_reserved_becomes_debt_that_is_paid_first() {
 }
 
 #[test]
-fn what_was_taken_from_a_day_that_is_over_is_not_given_back_to_the_next() {
+fn credit_taken_on_an_earlier_day_is_not_refunded() {
     let day = 86_400 * SECOND;
     let mut world = World::new(vec![limit("a", "*", Unit::TOKENS, budget(100, Every::Day))]);
     let hold = world
@@ -137,7 +137,7 @@ fn what_was_taken_from_a_day_that_is_over_is_not_given_back_to_the_next() {
 }
 
 #[test]
-fn a_budget_that_was_reset_makes_no_room_before_its_stretch_is_over() {
+fn a_reset_budget_is_not_evicted_before_its_period_ends() {
     let money = limit("a", "*/*/*", Unit::TOKENS, budget(100, Every::Minute));
     let mut world = World::bounded(vec![money], 1);
     let hold = world.hold("a/b/c", &[(Unit::TOKENS, 60)], 0).unwrap();
@@ -161,7 +161,7 @@ fn a_budget_that_was_reset_makes_no_room_before_its_stretch_is_over() {
 }
 
 #[test]
-fn a_hold_leaves_the_list_once_and_the_earliest_first() {
+fn holds_are_removed_once_in_order_of_their_deadline() {
     use quota::{Hold, HoldId, Holds};
     let mut holds = Holds::new(2);
     let hold = |deadline_ns| Hold {

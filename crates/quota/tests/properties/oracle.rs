@@ -36,7 +36,7 @@ impl Slow {
 
 proptest! {
     #[test]
-    fn every_decision_is_the_slow_ones(
+    fn every_decision_equals_that_of_a_reference_model(
         capacity in 1_u64..50,
         amount in 0_u64..20,
         period_ns in 1_u64..5_000,
@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn over_every_interval_at_most_capacity_and_what_was_refilled_is_admitted(
+    fn every_interval_admits_at_most_capacity_plus_refill(
         capacity in 1_u64..100,
         amount in 0_u64..50,
         period_ns in 1_u64..10_000,
@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_said_of_when_a_take_passes_is_exact(
+    fn the_predicted_admission_time_of_a_denied_take_is_exact(
         capacity in 1_u64..1_000_000,
         amount in 0_u64..1_000_000,
         period_ns in 1_u64..100_000_000_000,

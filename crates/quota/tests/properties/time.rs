@@ -39,7 +39,7 @@ proptest! {
     }
 
     #[test]
-    fn a_weight_multiplies_what_comes_back(weight in 1_u32..1_000, seconds in 0_u64..1_000) {
+    fn a_weight_multiplies_the_refill(weight in 1_u32..1_000, seconds in 0_u64..1_000) {
         let mut heavy = limit("a", "*/*/*", Unit::TOKENS, bucket(1_000_000, 2, SECOND));
         heavy.weight = weight;
         let mut world = World::new(vec![heavy]);

@@ -61,7 +61,7 @@ fn unicast_reaches_the_named_instance_only() {
 }
 
 #[test]
-fn multicast_reaches_everybody_but_the_sender() {
+fn multicast_reaches_every_subscriber_but_the_sender() {
     check(
         "+a/b/c/1@1 +a/b/c/2@2 +a/b/c/3@3 *a/b/c@2 *a/b/c/3@2",
         "ok ok ok [1,3] [3]",
@@ -116,7 +116,7 @@ fn undeliverable_count_survives_the_last_sender() {
 }
 
 #[test]
-fn of_what_found_nobody_the_newest_names_are_kept() {
+fn only_the_newest_undeliverable_names_are_stored() {
     let mut table = Table::<()>::default();
     let count = undeliverable::NAMES_MAX as u64;
     for number in 0..count {

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_go_round() {
+    fn message_numbers_wrap_around() {
         let mut arrivals = Arrivals::new();
         arrivals.next = NUMBERS - 1;
         for number in [0, NUMBERS - 1] {

@@ -47,7 +47,7 @@ fn a_single_receiver_is_the_named_instance_or_round_robin() {
 }
 
 #[test]
-fn whoever_is_passed_over_leaves_the_others() {
+fn anycast_offers_every_instance_as_a_candidate() {
     let mut table = Table::default();
     for connection in 1..=3 {
         subscribe(&mut table, key(1, Some(connection.into())), connection, 7);
@@ -57,7 +57,7 @@ fn whoever_is_passed_over_leaves_the_others() {
 }
 
 #[test]
-fn all_of_a_name_without_an_id_are_all_of_its_instances_once() {
+fn a_name_without_an_id_matches_every_instance_once() {
     let mut table = Table::default();
     subscribe(&mut table, key(1, Some(1)), 1, 7);
     subscribe(&mut table, key(1, Some(2)), 1, 8);
@@ -71,7 +71,7 @@ fn all_of_a_name_without_an_id_are_all_of_its_instances_once() {
 }
 
 #[test]
-fn a_channel_is_one_name_that_many_hold() {
+fn many_connections_may_subscribe_to_one_channel() {
     let mut table = Table::default();
     let channel = key(5, Some(77));
     for connection in 0..100 {
@@ -90,7 +90,7 @@ fn a_channel_is_one_name_that_many_hold() {
 }
 
 #[test]
-fn a_name_is_held_until_the_last_number_lets_go() {
+fn a_name_stays_subscribed_until_its_last_subscription_id_is_removed() {
     let mut table = Table::default();
     let name = key(1, Some(1));
     // A replayed subscription has the number 0.
@@ -112,7 +112,7 @@ fn a_name_is_held_until_the_last_number_lets_go() {
 }
 
 #[test]
-fn a_connection_has_its_limit() {
+fn the_subscriptions_of_a_connection_are_limited() {
     let mut table = Table::default();
     let mut subscribe = |agent, id| table.subscribe(&named(key(agent, None)), 1, id, &1u64, 2);
     assert_eq!(subscribe(1, 1), Ok(()));
@@ -137,7 +137,7 @@ impl Model {
 
 proptest! {
     #[test]
-    fn it_agrees_with_a_list_of_subscriptions(
+    fn the_table_agrees_with_a_list_of_subscriptions(
         steps in prop::collection::vec((0u8..5, 0u64..24, 0u64..2, 0u128..4, 0u64..3), 0..300)
     ) {
         let mut table = Table::default();
@@ -170,7 +170,7 @@ proptest! {
 }
 
 #[test]
-fn agents_are_shown_with_their_instances_and_who_holds_them() {
+fn agents_are_listed_with_their_instances_and_connections() {
     let mut table = Table::default();
     let texts = ["org", "ns", "agent"];
     for (connection, id) in [(2, Some(5)), (1, Some(5)), (3, None)] {
@@ -197,7 +197,7 @@ fn agents_are_shown_with_their_instances_and_who_holds_them() {
 }
 
 #[test]
-fn a_name_whose_texts_are_not_its_numbers_or_too_long_is_shown_by_its_numbers() {
+fn a_name_with_mismatched_or_long_texts_is_shown_by_its_hashes() {
     let name = Name::new(["org", "ns", "agent"], Some(1));
     assert_eq!(name.agent(), "org/ns/agent");
     let long = "x".repeat(600);

@@ -54,7 +54,7 @@ fn a_publish_needs_its_names_and_both_headers() {
 }
 
 #[test]
-fn what_stands_there_twice_is_refused() {
+fn duplicate_fields_are_refused() {
     let once = encode(publish(), &[]);
     let twice = [&once[..], &once[..]].concat();
     assert_eq!(Message::scan(&twice).map(drop), Err(Malformed::Twice(3)));
@@ -91,7 +91,7 @@ fn wrap(header: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_receivers_decoder_would_refuse_is_refused() {
+fn a_message_that_the_receivers_decoder_refuses_is_refused() {
     let good = publish().header.unwrap().encode_to_vec();
     let with_tail = |field: u32, bytes: &[u8]| {
         let mut inner = Vec::new();
@@ -124,7 +124,7 @@ fn what_a_receivers_decoder_would_refuse_is_refused() {
 }
 
 #[test]
-fn fields_of_a_later_version_are_passed_on_in_every_place() {
+fn unknown_fields_are_forwarded_at_every_level() {
     let mut header = publish().header.unwrap().encode_to_vec();
     put_bytes(13, b"new in the header", &mut header);
     let mut inner = Vec::new();

@@ -60,7 +60,7 @@ pub(crate) fn publish<'a>(bytes: &'a [u8]) -> Routed<'a> {
 }
 
 #[test]
-fn every_message_of_a_client_is_read_and_its_mac_is_the_links() {
+fn every_recorded_client_message_decodes_and_its_mac_verifies() {
     let (links, messages) = transcript();
     let mut kinds = Vec::new();
     for (number, kind, bytes) in &messages {
@@ -98,7 +98,7 @@ fn every_message_of_a_client_is_read_and_its_mac_is_the_links() {
 }
 
 #[test]
-fn a_mac_is_good_for_its_own_link_and_header_only() {
+fn a_mac_verifies_only_for_its_own_link_and_header() {
     let (links, messages) = transcript();
     let (number, _, bytes) = messages
         .iter()

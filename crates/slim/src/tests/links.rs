@@ -13,7 +13,7 @@ fn negotiation(bytes: &[u8]) -> Negotiation<'_> {
 }
 
 #[test]
-fn both_ends_share_a_key_and_the_reply_says_what_was_asked() {
+fn link_negotiation_gives_both_ends_a_shared_key() {
     let random = SystemRandom::new();
     let initiator = Initiator::new("a link", &random).unwrap();
     let request = initiator.request("client");
@@ -52,7 +52,7 @@ fn both_ends_share_a_key_and_the_reply_says_what_was_asked() {
 }
 
 #[test]
-fn the_kind_of_a_connection_comes_back_as_it_was_sent() {
+fn the_negotiation_reply_echoes_the_connection_kind() {
     let random = SystemRandom::new();
     let request = Initiator::new("a link", &random).unwrap().request("client");
     for kind in [
@@ -72,7 +72,7 @@ fn the_kind_of_a_connection_comes_back_as_it_was_sent() {
 }
 
 #[test]
-fn what_cannot_be_agreed_on_is_said() {
+fn a_refused_negotiation_names_the_invalid_field() {
     let random = SystemRandom::new();
     let request = Initiator::new("a link", &random).unwrap().request("client");
     let good = negotiation(&request);
@@ -127,7 +127,7 @@ fn what_cannot_be_agreed_on_is_said() {
 }
 
 #[test]
-fn a_client_takes_no_reply_but_its_own() {
+fn a_client_refuses_a_negotiation_reply_for_another_link() {
     let random = SystemRandom::new();
     let complete = |link_id: &str, change: &dyn Fn(&mut Negotiation<'_>)| {
         let initiator = Initiator::new("a link", &random).unwrap();

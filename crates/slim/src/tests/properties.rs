@@ -34,14 +34,14 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_taken_a_receiver_takes_too(bytes in nearly()) {
+    fn every_accepted_message_decodes_at_the_receiver(bytes in nearly()) {
         if Message::scan(&bytes).is_ok() {
             prop_assert!(oracle::decode(&bytes).is_ok());
         }
     }
 
     #[test]
-    fn passing_on_changes_nothing_but_the_hop(bytes in nearly(), id in "[a-z]{1,40}") {
+    fn forwarding_changes_only_the_ttl_and_mac(bytes in nearly(), id in "[a-z]{1,40}") {
         let Ok(Message::Publish(routed)) = Message::scan(&bytes) else { return Ok(()) };
         let mut forward = Forward::default();
         if !forward.prepare(&routed) {

@@ -19,7 +19,7 @@ fn read(inbox: &mut Inbox, piece: &[u8]) -> Result<Vec<Item>, Compressed> {
 }
 
 #[test]
-fn a_message_that_lies_whole_in_a_piece_is_not_copied() {
+fn a_message_within_one_chunk_is_not_copied() {
     let piece = Bytes::from([frame(b"one"), frame(b"two")].concat());
     let mut inbox = Inbox::new(10);
     inbox.feed(piece.clone());
@@ -33,7 +33,7 @@ fn a_message_that_lies_whole_in_a_piece_is_not_copied() {
 }
 
 #[test]
-fn a_message_that_is_too_large_is_told_of_once_and_skipped() {
+fn an_oversized_message_is_reported_once_and_skipped() {
     let stream = [frame(b"before"), frame(&[7; 100]), frame(b"behind")].concat();
     for size in [1, 3, 50, stream.len()] {
         let mut inbox = Inbox::new(10);
@@ -50,7 +50,7 @@ fn a_message_that_is_too_large_is_told_of_once_and_skipped() {
 }
 
 #[test]
-fn a_size_that_is_announced_takes_no_memory() {
+fn an_announced_size_allocates_no_memory() {
     let mut inbox = Inbox::new(u32::MAX);
     let head = [0, 0xff, 0xff, 0xff, 0xff, 1];
     assert_eq!(read(&mut inbox, &head), Ok(vec![]));
@@ -67,7 +67,7 @@ fn a_compressed_message_ends_the_stream() {
 
 proptest! {
     #[test]
-    fn pieces_do_not_matter(
+    fn messages_decode_for_any_division_into_chunks(
         messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..6),
         size in 1usize..12,
     ) {

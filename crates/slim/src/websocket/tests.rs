@@ -92,7 +92,7 @@ fn control_frames_may_interleave_a_fragmented_message() {
 }
 
 #[test]
-fn a_message_that_is_too_large_is_told_of_once_and_skipped() {
+fn an_oversized_message_is_reported_once_and_skipped() {
     let stream = [
         frame(FINAL | BINARY, b"before"),
         frame(FINAL | BINARY, &[7; 100]),
@@ -116,7 +116,7 @@ fn a_message_that_is_too_large_is_told_of_once_and_skipped() {
 }
 
 #[test]
-fn a_size_that_is_announced_takes_no_memory() {
+fn an_announced_size_allocates_no_memory() {
     let mut frames = Frames::new(u32::MAX);
     let head = [
         0x82, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4, 5,
@@ -131,7 +131,7 @@ fn a_size_that_is_announced_takes_no_memory() {
 }
 
 #[test]
-fn what_keeps_to_no_protocol_is_told() {
+fn protocol_violations_are_reported() {
     let unmasked = [0x82, 1, 7];
     let impossible = [0x82, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0];
     let large = frame(FINAL | PING, &[0; 126]);
@@ -156,7 +156,7 @@ fn what_keeps_to_no_protocol_is_told() {
 
 proptest! {
     #[test]
-    fn any_bytes_mean_the_same_in_any_pieces(
+    fn any_bytes_decode_equally_for_any_division_into_chunks(
         bytes in prop::collection::vec(any::<u8>(), 0..300),
         piece in 1usize..20,
     ) {
@@ -167,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn messages_of_frames_come_out_whole(
+    fn fragmented_messages_are_reassembled(
         messages in prop::collection::vec(
             prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 1..5), 0..6),
         piece in 1usize..12,

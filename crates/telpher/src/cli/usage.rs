@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_subcommand_gets_the_one_that_was_meant() {
+    fn a_mistyped_subcommand_suggests_the_nearest_one() {
         check(
             "bench rcp",
             "unrecognized subcommand 'rcp'",
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_no_number_is_named_in_plain_words() {
+    fn a_non_numeric_value_is_named_in_the_error() {
         check(
             "mailbox peek a/b/c --limit x",
             "invalid value 'x' for '--limit <N>': a whole number is expected",

@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_a_record() {
+    fn each_input_line_is_one_record() {
         assert_eq!(lines(b"one\ntwo\n"), [b"one", b"two"]);
         assert_eq!(lines(b"one\ntwo"), [b"one", b"two"]);
         assert_eq!(lines(b"one\n\ntwo"), [&b"one"[..], b"", b"two"]);

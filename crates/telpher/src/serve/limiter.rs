@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_exact() {
+    fn a_decimal_rate_becomes_an_exact_refill() {
         assert_eq!(refill("10").as_deref(), Some("10/1s"));
         assert_eq!(refill("0").as_deref(), Some("0/1s"));
         assert_eq!(refill("0.25").as_deref(), Some("25/100s"));

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_do_not_repeat() {
+    fn system_entropy_numbers_do_not_repeat() {
         let numbers: BTreeSet<u64> = (0..1_000).map(|_| SystemEntropy.next_u64()).collect();
         assert_eq!(numbers.len(), 1_000);
     }

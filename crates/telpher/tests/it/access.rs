@@ -72,7 +72,7 @@ impl Home {
 }
 
 #[test]
-fn a_claimed_name_lies_within_the_patterns_of_the_token() {
+fn a_claimed_name_must_match_the_patterns_of_the_token() {
     let home = Home::new();
     let mallory = home.bearer("mallory");
     let pay = home.bearer("pay --for acme/pay/*");
@@ -108,7 +108,7 @@ fn a_claimed_name_lies_within_the_patterns_of_the_token() {
 }
 
 #[test]
-fn without_tokens_every_name_may_be_claimed_but_those_of_the_node() {
+fn without_tokens_any_name_but_the_nodes_own_may_be_claimed() {
     let place = Place::new();
     let node = place.serve("");
     let client = Place::new().with_variable("TELPHER_URL", node.url("native"));
@@ -123,7 +123,7 @@ fn without_tokens_every_name_may_be_claimed_but_those_of_the_node() {
 }
 
 #[test]
-fn mailboxes_and_subscriptions_are_for_bearers_of_their_name() {
+fn mailboxes_and_subscriptions_require_a_token_for_their_name() {
     let home = Home::new();
     let mallory = home.bearer("mallory");
     let pay = home.bearer("pay --for acme/pay/*");
@@ -240,7 +240,7 @@ fn quota_is_taken_for_the_names_of_the_token_only() {
 }
 
 #[test]
-fn the_native_way_to_the_http_door_is_charged_to_the_callers_name() {
+fn http_over_native_is_charged_to_the_callers_name() {
     let home = Home::with(LIMIT);
     let mallory = home.bearer("mallory");
     let admin = home.admin();
@@ -260,7 +260,7 @@ fn the_native_way_to_the_http_door_is_charged_to_the_callers_name() {
 }
 
 #[test]
-fn a_halt_of_a_name_stops_the_bearer_of_its_token_by_every_way() {
+fn a_halt_of_a_name_blocks_its_token_on_every_protocol() {
     let home = Home::with(LIMIT);
     let pay = home.bearer("pay --for acme/pay/*");
     let admin = home.admin();
@@ -276,7 +276,7 @@ fn a_halt_of_a_name_stops_the_bearer_of_its_token_by_every_way() {
 }
 
 #[test]
-fn a_halt_of_a_tokens_own_name_stops_its_bearer_under_every_other_name() {
+fn a_halt_of_a_tokens_own_name_blocks_all_its_names() {
     let home = Home::with(LIMIT);
     let free = home.bearer("free --for default/default/free --for acme/*/*");
     let other = home.bearer("other --for acme/*/*");

@@ -42,7 +42,7 @@ fn batch(number: usize) -> (String, Vec<NewMessage>) {
 }
 
 #[test]
-fn a_hundred_thousand_messages_are_archived_once_though_the_node_is_killed() {
+fn messages_are_archived_once_across_kill9() {
     let place = Place::new();
     let postgres = Postgres::started();
     let mut builder = tokio::runtime::Builder::new_current_thread();
@@ -96,7 +96,7 @@ async fn append(node: &Node, from: usize, kills: &mut Vec<usize>) -> usize {
 }
 
 #[test]
-fn a_page_that_needs_the_archive_is_a_503_while_it_is_down_and_whole_when_it_is_there() {
+fn a_page_from_the_archive_is_a_503_during_an_outage() {
     let place = Place::new();
     let mut postgres = Postgres::started();
     let node = serve(&place, &postgres, "--archive-keep-messages 10");
@@ -169,7 +169,7 @@ fn a_page_that_needs_the_archive_is_a_503_while_it_is_down_and_whole_when_it_is_
 }
 
 #[test]
-fn an_address_that_cannot_be_used_is_told_and_its_password_is_not() {
+fn an_invalid_url_is_reported_without_its_password() {
     let place = Place::new();
     let url = "postgres://u:s3cret@h/d?sslmode=maybe";
     let ended = place.run(&format!("serve --data data --archive-url {url}"));

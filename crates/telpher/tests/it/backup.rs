@@ -96,7 +96,7 @@ fn read_back(node: &Node) -> u64 {
 }
 
 #[test]
-fn everything_acknowledged_before_a_backup_is_in_it_though_the_node_is_killed() {
+fn a_backup_holds_all_records_acked_before_it_despite_kill9() {
     let place = Place::new();
     let node = place.serve("");
     let writer = Writer::start(node.url("native"));

@@ -56,7 +56,7 @@ fn fewer_writers_than_threads_is_an_error() {
 }
 
 #[test]
-fn a_check_with_kills_finds_everything_that_was_acknowledged() {
+fn bench_kill9_check_finds_every_acked_record() {
     let place = Place::new();
     let line = "bench journal --kill-9-check 4 --json --quiet --size 100 --dir .";
     let found = place.run(line).expect(0).json();

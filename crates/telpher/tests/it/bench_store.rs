@@ -89,7 +89,7 @@ fn an_agent_answers_during_the_load() {
 }
 
 #[test]
-fn a_check_with_kills_finds_everything_that_was_acknowledged() {
+fn bench_kill9_check_finds_every_acked_record() {
     let place = Place::new();
     let line = "bench store --kill-9-check 4 --door native,http --json --quiet --size 100";
     let found = place.run(line).expect(0).json();

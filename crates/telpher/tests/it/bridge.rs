@@ -162,7 +162,7 @@ fn applications_ask_an_agent_in_sessions_of_both_kinds() {
 }
 
 #[test]
-fn an_error_can_be_told_from_an_answer() {
+fn a_failed_request_becomes_a_slim_error() {
     let scene = Scene::new();
     let bridge = scene.bridge(&[]);
     let said = scene.run(&["error"]).stderr;
@@ -359,7 +359,7 @@ fn agents_get_errors_of_applications() {
 }
 
 #[test]
-fn an_application_that_vanished_and_came_back_is_asked_again() {
+fn a_restarted_slim_application_gets_requests_again() {
     let scene = Scene::new();
     let _bridge = scene.outward(&[]);
     let ask = |word: &str| {

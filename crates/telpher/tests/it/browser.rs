@@ -302,7 +302,7 @@ fn body_without_content_type_is_refused() {
 }
 
 #[test]
-fn body_that_is_delimited_twice_is_refused() {
+fn a_request_with_content_length_and_chunked_encoding_is_refused() {
     let place = Place::new();
     let node = place.serve("");
     for path in ["/v1/take", "/v1/conversations/c/messages"] {
@@ -318,7 +318,7 @@ fn body_that_is_delimited_twice_is_refused() {
 }
 
 #[test]
-fn body_that_is_delimited_twice_is_refused_behind_other_requests_too() {
+fn a_pipelined_request_with_both_body_lengths_is_refused() {
     let place = Place::new();
     let node = place.serve("");
     let get = "GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned();
@@ -463,7 +463,7 @@ fn foreign_page_in_chromium_can_neither_read_nor_write() {
 }
 
 #[test]
-fn page_whose_name_was_rebound_gets_no_answer_in_chromium() {
+fn a_page_with_a_rebound_dns_name_is_refused_in_chromium() {
     let place = Place::new();
     let node = place.serve("");
     let (_, port) = node.address("http").rsplit_once(':').unwrap();

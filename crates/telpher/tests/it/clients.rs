@@ -26,7 +26,7 @@ fn a_request_prints_the_reply_and_nothing_else() {
 }
 
 #[test]
-fn a_body_comes_from_the_standard_input_byte_by_byte() {
+fn a_body_is_read_from_standard_input_unchanged() {
     let (_node, _home, place) = node();
     let _echo = place.listen(["acme/demo/echo", "--echo", "--quiet"]);
     let ended = place.run_with_input("request acme/demo/echo -", b"two\nlines\n");
@@ -36,7 +36,7 @@ fn a_body_comes_from_the_standard_input_byte_by_byte() {
 }
 
 #[test]
-fn a_send_says_whom_it_reached() {
+fn send_prints_the_count_of_deliveries() {
     let (_node, _home, place) = node();
     let mut one = place.listen(["acme/demo/news/one"]);
     let mut two = place.listen(["acme/demo/news/two"]);
@@ -64,7 +64,7 @@ fn a_send_names_a_method() {
 }
 
 #[test]
-fn a_send_to_nobody_is_not_found() {
+fn a_send_without_a_subscriber_is_not_found() {
     let (node, _home, place) = node();
     let ended = place.run("send acme/demo/nobody hi");
     ended
@@ -122,7 +122,7 @@ fn a_ping_without_a_responder_fails() {
 }
 
 #[test]
-fn agents_are_listed_with_what_they_got_and_what_was_missed() {
+fn agents_lists_delivered_dropped_and_undeliverable_counts() {
     let (_node, _home, place) = node();
     let mut listener = place.listen(["acme/demo/news/one"]);
     place.run("send acme/demo/news hi").expect(0);
@@ -158,7 +158,7 @@ fn agents_are_listed_with_what_they_got_and_what_was_missed() {
 }
 
 #[test]
-fn what_found_nobody_is_listed_after_its_sender_has_gone() {
+fn undeliverable_names_are_listed_after_their_sender_disconnects() {
     let (_node, _home, place) = node();
     for _ in 0..2 {
         place.run("send acme/demo/nobody hi").expect(3);
@@ -211,7 +211,7 @@ fn commands_work_over_a_unix_socket() {
 }
 
 #[test]
-fn an_outcome_that_is_no_reply_has_its_exit_status_and_its_json() {
+fn each_failed_request_has_its_exit_status_and_json_error() {
     let (_node, _home, place) = node();
     let _stuck = place.listen(["acme/demo/stuck", "--exec", STUCK]);
     let _broken = place.listen(["acme/demo/broken", "--exec", "exit 3"]);
@@ -286,7 +286,7 @@ fn an_invalid_command_line_is_a_usage_error() {
 }
 
 #[test]
-fn a_token_is_asked_for_refused_and_accepted() {
+fn a_missing_or_unknown_token_is_refused_and_a_valid_one_accepted() {
     let home = Place::new();
     let token = home
         .run("token add tester --for */*/*")

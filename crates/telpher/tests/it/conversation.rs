@@ -70,7 +70,7 @@ fn seqs(messages: &Value) -> Vec<u64> {
 }
 
 #[test]
-fn a_conversation_is_held_from_the_command_line() {
+fn conversation_commands_append_show_and_deduplicate() {
     let home = Home::new();
     let _node = home.serve();
     let first = home.json(&[
@@ -127,7 +127,7 @@ fn a_conversation_is_held_from_the_command_line() {
 }
 
 #[test]
-fn what_is_wrong_with_a_conversation_is_told_with_a_way_on() {
+fn conversation_errors_carry_a_hint() {
     let home = Home::new();
     let _node = home.serve();
     let run = |line: &str| home.client.run(&format!("conversation {line}"));
@@ -179,7 +179,7 @@ fn what_is_wrong_with_a_conversation_is_told_with_a_way_on() {
 }
 
 #[test]
-fn conversations_are_listed_copied_and_carried_over() {
+fn conversations_are_listed_copied_exported_and_imported() {
     let home = Home::new();
     let _node = home.serve();
     for (name, user) in [
@@ -300,7 +300,7 @@ fn wait_for_delta(tail: &mut Running, text: &str) -> Value {
 }
 
 #[test]
-fn an_answer_is_seen_while_it_is_written() {
+fn tail_shows_a_streamed_answer_while_it_is_written() {
     let home = Home::new();
     let node = home.serve();
     home.text(&["append", "c-1", "Where is it?"]);
@@ -351,7 +351,7 @@ fn an_answer_is_seen_while_it_is_written() {
 }
 
 #[test]
-fn whoever_watches_goes_on_across_a_kill_also_within_an_answer() {
+fn a_conversation_tail_resumes_after_kill9_within_a_streamed_answer() {
     let home = Home::new();
     let node = home.serve();
     home.text(&["append", "c-1", "Where is it?"]);
@@ -411,7 +411,7 @@ fn whoever_watches_goes_on_across_a_kill_also_within_an_answer() {
 }
 
 #[test]
-fn messages_outlive_kills_dense_and_once() {
+fn acked_messages_survive_kill9_without_gaps_or_duplicates() {
     let home = Home::new();
     let mut node = home.serve();
     for number in 1..=4 {

@@ -168,7 +168,7 @@ fn the_quotas_of_the_guide_run() {
 }
 
 #[test]
-fn the_conversation_of_the_guide_is_held_as_it_says() {
+fn the_conversation_commands_of_the_guide_work_as_written() {
     let remember = section(GUIDE, "Conversations");
     let blocks = scripts(&remember);
     let [say, watch, answer, commands] = &blocks[..] else {

@@ -17,7 +17,7 @@ async fn ask(caller: &Caller, asked: Value) -> (Value, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn a_conversation_is_held_and_followed_over_the_native_door() {
+async fn conversations_are_written_and_followed_over_the_native_protocol() {
     let place = Place::new();
     let node = place.serve("");
     let client = Client::builder().connect(node.url("native")).await.unwrap();

@@ -59,7 +59,7 @@ impl Home {
 }
 
 #[test]
-fn a_write_waits_for_whoever_comes_and_is_gone_once_it_was_taken() {
+fn a_written_message_waits_for_a_subscriber_and_is_removed_once_acknowledged() {
     let home = Home::new();
     let _node = home.serve();
     let stored = home.json("write acme/demo/worker job-7 --name acme/demo/boss");
@@ -88,7 +88,7 @@ fn a_write_waits_for_whoever_comes_and_is_gone_once_it_was_taken() {
 }
 
 #[test]
-fn what_was_acknowledged_to_the_writer_outlives_a_kill() {
+fn acked_writes_survive_kill9() {
     let home = Home::new();
     let mut node = home.serve();
     for number in 0..5 {
@@ -106,7 +106,7 @@ fn what_was_acknowledged_to_the_writer_outlives_a_kill() {
 }
 
 #[test]
-fn a_retry_is_recognised_after_a_kill_and_after_it_was_taken() {
+fn a_retried_write_is_deduplicated_after_kill9_and_after_acknowledgement() {
     let home = Home::new();
     let node = home.serve();
     let write = "write acme/demo/worker hi --id 000000000000000000000000000000ff";
@@ -186,7 +186,7 @@ fn a_command_that_fails_gets_its_message_again() {
 }
 
 #[test]
-fn a_dead_letter_is_listed_outlives_a_kill_and_is_given_back() {
+fn dead_letters_survive_kill9_and_can_be_retried() {
     let home = Home::new();
     let once = "--mailbox-deliveries-max 1";
     let node = home.serve_with(once);
@@ -232,7 +232,7 @@ fn a_dead_letter_is_listed_outlives_a_kill_and_is_given_back() {
 }
 
 #[test]
-fn dead_letters_are_removed_by_hand_and_what_waits_stays() {
+fn purging_dead_letters_leaves_waiting_messages() {
     let home = Home::new();
     let _node = home.serve_with("--mailbox-deliveries-max 1");
     home.client.run("write acme/demo/worker hi").expect(0);
@@ -251,7 +251,7 @@ fn dead_letters_are_removed_by_hand_and_what_waits_stays() {
 }
 
 #[test]
-fn a_full_mailbox_is_busy_and_says_what_to_do() {
+fn a_full_mailbox_is_busy_with_a_hint() {
     let home = Home::new();
     let _node = home.serve_with("--mailbox-messages-max 2");
     for _ in 0..2 {
@@ -264,7 +264,7 @@ fn a_full_mailbox_is_busy_and_says_what_to_do() {
 }
 
 #[test]
-fn what_nobody_takes_in_time_is_given_up() {
+fn a_message_expires_after_its_ttl() {
     let home = Home::new();
     let _node = home.serve();
     home.client
@@ -276,7 +276,7 @@ fn what_nobody_takes_in_time_is_given_up() {
 }
 
 #[test]
-fn a_mailbox_is_looked_at_and_emptied_by_hand() {
+fn mailbox_commands_list_peek_acknowledge_and_purge() {
     let home = Home::new();
     let _node = home.serve();
     for body in ["one", "two", "three"] {
@@ -370,7 +370,7 @@ fn records_are_appended_read_and_followed_across_a_kill() {
 }
 
 #[test]
-fn an_append_that_expects_another_end_is_refused_with_a_way_on() {
+fn an_append_with_a_wrong_expected_end_is_refused_with_a_hint() {
     let home = Home::new();
     let _node = home.serve();
     home.client
@@ -390,7 +390,7 @@ fn an_append_that_expects_another_end_is_refused_with_a_way_on() {
 }
 
 #[test]
-fn a_follower_waits_for_a_stream_that_is_not_there_yet() {
+fn read_follow_waits_for_a_stream_that_does_not_exist() {
     let home = Home::new();
     let _node = home.serve();
     home.client
@@ -407,7 +407,7 @@ fn a_follower_waits_for_a_stream_that_is_not_there_yet() {
 }
 
 #[test]
-fn a_stream_is_trimmed_and_deleted_and_its_offsets_go_on() {
+fn offsets_continue_after_a_stream_is_trimmed_or_deleted() {
     let home = Home::new();
     let node = home.serve();
     let stream = "acme/demo/log";

@@ -68,7 +68,7 @@ impl Writer {
 }
 
 #[test]
-fn every_message_that_was_acknowledged_outlives_any_number_of_kills() {
+fn acked_conversation_messages_survive_repeated_kill9() {
     let place = Place::new();
     let writers: Vec<_> = (0..CONVERSATIONS * WRITERS)
         .map(|id| {

@@ -83,7 +83,7 @@ fn a_shell_command_that_fails_is_the_callers_error() {
 }
 
 #[test]
-fn a_shell_command_ends_with_its_time_and_everything_it_started() {
+fn a_timed_out_shell_command_and_its_children_are_killed() {
     let (_node, _home, place) = node();
     let command = "sleep 1000 & echo $! > pid; wait";
     let _agent = place.listen(["acme/demo/slow", "--exec", command, "--timeout", "300ms"]);
@@ -143,7 +143,7 @@ fn no_more_commands_run_than_are_allowed() {
 }
 
 #[test]
-fn what_is_under_way_is_finished_when_it_is_told_to_end() {
+fn listen_finishes_running_requests_after_sigterm() {
     let (_node, _home, place) = node();
     let mut agent = place.listen(["acme/demo/agent", "--exec", &waiter()]);
     let slow = place.start(["request", "acme/demo/agent", "wait", "--deadline", "1h"]);
@@ -158,7 +158,7 @@ fn what_is_under_way_is_finished_when_it_is_told_to_end() {
 }
 
 #[test]
-fn the_same_instance_from_elsewhere_takes_over() {
+fn a_second_listener_replaces_the_same_instance() {
     let (_node, _home, place) = node();
     let first = place.listen(["acme/demo/echo/1", "--echo"]);
     let _second = place.listen(["acme/demo/echo/1", "--echo"]);

@@ -94,7 +94,7 @@ fn an_invalid_name_in_the_first_frame() {
 }
 
 #[test]
-fn half_a_frame_and_then_the_end() {
+fn a_disconnect_within_a_frame_closes_only_that_connection() {
     let place = Place::new();
     let node = place.serve("");
     let mut pair = Pair::new(&node);
@@ -179,7 +179,7 @@ fn ten_thousand_subscriptions_come_and_go() {
 }
 
 #[test]
-fn more_subscriptions_than_are_allowed_are_refused_and_the_others_stay() {
+fn subscriptions_above_the_limit_are_refused_without_affecting_others() {
     let place = Place::new();
     let node = place.serve("--native-subscriptions-per-connection-max 100");
     let mut agent = Agent::connect(&node);
@@ -199,7 +199,7 @@ fn more_subscriptions_than_are_allowed_are_refused_and_the_others_stay() {
 }
 
 #[test]
-fn a_connection_too_many_is_refused_and_the_others_stay() {
+fn a_connection_above_the_limit_is_refused_without_affecting_others() {
     let place = Place::new();
     let node = place.serve("--native-connections-max 3");
     let mut pair = Pair::new(&node);

@@ -186,7 +186,7 @@ fn watch_prints_denials_and_thresholds_as_they_happen() {
 }
 
 #[test]
-fn views_and_administration_cost_no_sends_and_pass_a_halt() {
+fn administration_is_not_charged_and_works_during_a_halt() {
     let place = Place::new();
     place.write(
         "telpher.toml",

@@ -139,7 +139,7 @@ impl Load {
 /// Returns the number of takes that were admitted before the journal got changes twice and synced.
 /// The first write may have been collected before the count was read; the second one includes all
 /// of it.
-fn kept_so_far(node: &Node, load: &Load) -> u64 {
+fn synced_takes(node: &Node, load: &Load) -> u64 {
     let admitted = load.admitted();
     let count = |name| node.metric(name);
     let told = count("telpher_journal_records_total");
@@ -154,7 +154,7 @@ fn kept_so_far(node: &Node, load: &Load) -> u64 {
 }
 
 #[test]
-fn a_kill_under_load_forgets_no_take_of_a_sync_limit() {
+fn kill9_loses_no_take_of_a_sync_limit() {
     let place = place();
     let mut taken = 0;
     for _ in 0..KILLS {
@@ -178,14 +178,14 @@ fn a_kill_under_load_forgets_no_take_of_a_sync_limit() {
 }
 
 #[test]
-fn a_kill_under_load_forgets_of_an_async_limit_no_more_than_the_last_moment() {
+fn kill9_loses_only_the_last_takes_of_an_async_limit() {
     let place = place();
     let mut taken = 0;
     for _ in 0..KILLS {
         let node = place.serve("");
         let load = Load::start(&node, &json!({"requests": 1}));
         load.goes_on(100);
-        let kept = kept_so_far(&node, &load);
+        let kept = synced_takes(&node, &load);
         load.goes_on(100);
         node.signal(Signal::KILL);
         node.end();
@@ -202,7 +202,7 @@ fn a_kill_under_load_forgets_of_an_async_limit_no_more_than_the_last_moment() {
 }
 
 #[test]
-fn a_stop_forgets_nothing() {
+fn takes_survive_a_clean_stop() {
     let place = place();
     let node = place.serve("");
     let mut asking = Asking::open(node.url("http"));

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use crate::support::{Place, STUCK, UNTIL_GO, eventually, free_port};
 
 #[test]
-fn a_listener_survives_the_nodes_death_and_is_subscribed_again() {
+fn a_listener_resubscribes_after_a_node_restart() {
     let home = Place::new();
     let address = format!("127.0.0.1:{}", free_port());
     let place = Place::new().with_variable("TELPHER_URL", &format!("tcp://{address}"));
@@ -70,7 +70,7 @@ fn a_request_whose_agent_dies_is_unconfirmed() {
 }
 
 #[test]
-fn a_node_that_is_told_to_end_lets_a_request_finish() {
+fn a_node_finishes_running_requests_after_sigterm() {
     let home = Place::new();
     let node = home.serve("--shutdown-drain 1h --shutdown-limit 1h");
     let place = Place::new().with_variable("TELPHER_URL", node.url("native"));

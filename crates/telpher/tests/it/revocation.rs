@@ -235,7 +235,7 @@ fn a_request_that_waits_is_answered_when_its_token_is_revoked() {
 }
 
 #[test]
-fn sighup_reads_the_tokens_again_and_revokes_what_is_gone() {
+fn sighup_reloads_the_tokens_and_revokes_removed_ones() {
     let Home {
         place,
         node,

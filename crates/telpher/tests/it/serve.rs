@@ -107,7 +107,7 @@ fn a_port_in_use_is_reported_with_a_hint() {
 }
 
 #[test]
-fn an_address_of_another_machine_is_refused_with_a_hint() {
+fn listening_on_a_foreign_address_fails_with_a_hint() {
     // The address is reserved for documentation (RFC 5737), so no machine has it.
     let line = "serve --insecure --http-listen 127.0.0.1:0 --native-listen 192.0.2.1:7400";
     Place::new()
@@ -179,7 +179,7 @@ fn a_file_at_the_socket_path_is_not_replaced() {
 }
 
 #[test]
-fn tls_is_on_when_there_are_a_certificate_and_its_key() {
+fn a_certificate_and_its_key_enable_tls() {
     let place = Place::new();
     let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     place
@@ -249,7 +249,7 @@ fn dev_and_a_data_directory_exclude_each_other() {
 }
 
 #[test]
-fn logs_are_json_when_asked_for() {
+fn the_json_log_format_writes_json_lines() {
     let place = Place::new().with_variable("TELPHER_LOG_FORMAT", "json");
     let ended = place.serve("").stop();
     let lines: Vec<Value> = ended

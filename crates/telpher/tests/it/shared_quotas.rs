@@ -162,7 +162,7 @@ fn three_nodes_admit_exactly_the_capacity_and_mostly_by_leases() {
 }
 
 #[test]
-fn a_node_that_is_killed_forgets_what_it_had_leased_and_nothing_else() {
+fn a_killed_node_loses_only_its_leased_credit() {
     const CAPACITY: u64 = 60_000;
     let (redis, place) = (Redis::started(), place(CAPACITY, "0/s", "deny"));
     let [a, b, c] = ["a", "b", "c"].map(|name| serve(&place, &redis, name, ""));
@@ -221,7 +221,7 @@ fn a_redis_that_is_killed_under_load_admits_nothing_twice_and_is_used_again() {
 }
 
 #[test]
-fn with_a_refill_three_nodes_admit_the_capacity_and_what_came_back() {
+fn three_nodes_admit_at_most_the_capacity_plus_refill() {
     let (redis, place) = (Redis::started(), place(300, "300/s", "deny"));
     let nodes = ["a", "b", "c"].map(|name| serve(&place, &redis, name, ""));
     let begin = Instant::now();
@@ -245,7 +245,7 @@ fn take(node: &Node, cost: &Value) -> (u16, bool) {
 }
 
 #[test]
-fn while_redis_is_away_a_node_gives_its_share_of_the_refill_and_owes_it() {
+fn while_redis_is_down_a_node_admits_its_share_as_debt() {
     let (mut redis, place) = (Redis::started(), place(300, "300/s", "degrade"));
     let node = serve(&place, &redis, "a", "");
     eventually("it is connected", || {
@@ -269,7 +269,7 @@ fn while_redis_is_away_a_node_gives_its_share_of_the_refill_and_owes_it() {
 }
 
 #[test]
-fn a_drained_bucket_stays_drained_while_redis_is_away() {
+fn a_drained_bucket_stays_drained_while_redis_is_down() {
     let (mut redis, place) = (Redis::started(), Place::new());
     place.write(
         "telpher.toml",
@@ -422,7 +422,7 @@ fn overrides_may_reduce_a_limit_on_one_node_but_not_raise_it() {
 }
 
 #[test]
-fn an_address_that_cannot_be_used_is_told_and_its_password_is_not() {
+fn an_invalid_url_is_reported_without_its_password() {
     let refused = Place::new().run("serve --quota-store-redis http://u:s3cret@h");
     refused.expect(2);
     let told = format!("{}{}", refused.stdout, refused.stderr);

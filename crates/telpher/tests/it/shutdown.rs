@@ -145,7 +145,7 @@ fn a_call_that_is_not_finished_in_time_is_cut_off() {
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once() {
+fn a_second_signal_ends_the_node_at_once() {
     let place = Place::new();
     let node = place.serve("--shutdown-drain 1h --shutdown-limit 1h");
     let (mut caller, _responder, _) = call_in_flight(&node);

@@ -178,7 +178,7 @@ fn a_message_above_the_limit_is_skipped_and_counted() {
 }
 
 #[test]
-fn what_found_nobody_is_counted_by_name_and_shown() {
+fn undeliverable_slim_messages_are_counted_by_name() {
     let place = Place::new();
     let node = place.serve("");
     run(&node, &open(), &["nobody"]);
@@ -256,7 +256,7 @@ fn a_session_over_a_websocket_survives_a_kill_of_the_node() {
 }
 
 #[test]
-fn a_unix_socket_is_as_good_as_a_port() {
+fn slim_sessions_run_over_a_unix_socket() {
     let place = Place::new();
     let path = place.path("slim.sock");
     let node = place.serve(&format!("--slim-socket {}", path.display()));
@@ -381,7 +381,7 @@ fn with_a_jwt_key_every_client_needs_a_jwt_or_token() {
 }
 
 #[test]
-fn rules_say_who_may_subscribe_and_who_may_send() {
+fn slim_rules_authorize_subscribe_and_send_by_subject() {
     let place = Place::new();
     place.write("jwt.key", SECRET);
     let rules = "[slim]\nrules = '''\nsubscribe org/ns alice,bob\nsend org/ns alice\n'''\n";

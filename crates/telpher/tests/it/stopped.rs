@@ -16,7 +16,7 @@ const BODY_SIZE: usize = 16 << 10;
 /// gets everything, the node's memory stays small, and other traffic is answered. The latencies of
 /// that traffic with and without the stopped subscriber are printed.
 #[test]
-fn a_stopped_subscriber_costs_nobody_else_anything() {
+fn a_stopped_subscriber_does_not_slow_other_clients() {
     let place = Place::new();
     let node = place.serve("");
     let before_kib = node.resident_kib();

@@ -129,7 +129,7 @@ fn an_expired_self_signed_certificate_is_refused() {
 }
 
 #[test]
-fn plain_text_at_a_tls_door_gets_nowhere_and_harms_nobody() {
+fn plain_text_on_a_tls_listener_fails_without_affecting_others() {
     let home = Place::new();
     write_certificates(&home, "authority.pem");
     let node = serve(&home);

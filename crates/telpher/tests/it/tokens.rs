@@ -4,7 +4,7 @@ use crate::native::agent::Agent;
 use crate::support::{Place, eventually, mode};
 
 #[test]
-fn a_token_lives_from_add_to_revoke() {
+fn a_token_is_added_listed_and_revoked() {
     let place = Place::new();
     assert_eq!(
         place.run("token list --json").expect(0).json()["required"],
@@ -71,7 +71,7 @@ fn a_failed_token_command_has_a_hint() {
 }
 
 #[test]
-fn damaged_tokens_let_nobody_in() {
+fn a_damaged_token_file_admits_no_client() {
     let place = Place::new();
     place.run("token add builder").expect(0);
     place.write(
@@ -111,7 +111,7 @@ fn a_running_node_applies_changes_of_tokens() {
 }
 
 #[test]
-fn who_came_with_a_token_goes_with_it_and_the_others_stay() {
+fn revoking_a_token_disconnects_only_its_clients() {
     let place = Place::new();
     let node = place.serve("");
     let mut early = Agent::connect(&node);

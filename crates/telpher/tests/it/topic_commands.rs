@@ -133,7 +133,7 @@ fn a_topic_is_created_produced_to_consumed_and_deleted() {
 }
 
 #[test]
-fn what_the_command_line_produces_kcat_consumes_and_the_other_way_round() {
+fn the_command_line_and_kcat_consume_each_others_records() {
     let home = Home::new();
     let lines: String = (0..2_500)
         .map(|number| format!("k{}\t{number}\n", number % 7))
@@ -211,7 +211,7 @@ fn errors_have_a_hint() {
 }
 
 #[test]
-fn what_happens_in_conversations_is_consumed_by_a_group_across_a_kill_and_produced_by_nobody() {
+fn the_conversation_topic_is_read_only_and_survives_kill9_for_groups() {
     let place = Place::new();
     let say = |node: &Node, from: u32, count: u32| {
         let messages: Vec<_> = (from..from + count)

@@ -154,7 +154,7 @@ pub(crate) fn text(message: &Value) -> &str {
 }
 
 #[test]
-fn an_agent_is_asked_with_the_window_and_its_answer_is_a_message() {
+fn a_webhook_gets_the_context_window_and_its_response_is_appended() {
     let place = Place::new();
     let (node, agent) = (place.serve(""), Agent::start());
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -208,7 +208,7 @@ fn an_agent_is_asked_with_the_window_and_its_answer_is_a_message() {
 }
 
 #[test]
-fn what_fails_is_tried_again_then_listed_and_called_again_by_hand() {
+fn a_failing_webhook_is_retried_then_dead_lettered_and_redelivered_on_request() {
     let place = Place::new();
     let (node, agent) = (place.serve(""), Agent::start());
     set_up(&node, &agent, json!({"debounce_ms": 0, "pause_ms": 10}));
@@ -272,7 +272,7 @@ fn what_fails_is_tried_again_then_listed_and_called_again_by_hand() {
 }
 
 #[test]
-fn a_streamed_answer_of_which_nothing_is_right_leaves_no_message_and_its_id_is_free() {
+fn an_invalid_streamed_answer_leaves_no_message_and_frees_its_id() {
     const TYPE: &str = "application/jsonl";
     let place = Place::new();
     let (node, agent) = (place.serve(""), Agent::start());
@@ -302,7 +302,7 @@ fn a_streamed_answer_of_which_nothing_is_right_leaves_no_message_and_its_id_is_f
 }
 
 #[test]
-fn an_answer_is_there_once_whenever_the_node_is_killed() {
+fn a_webhook_answer_is_appended_once_across_kill9() {
     const ROUNDS: u64 = 6;
     let place = Place::new();
     let agent = Agent::start();
@@ -338,7 +338,7 @@ fn an_answer_is_there_once_whenever_the_node_is_killed() {
 }
 
 #[test]
-fn a_streamed_answer_is_watched_as_it_comes_and_a_newer_message_interrupts_it() {
+fn a_streamed_webhook_answer_is_shown_live_and_interrupted_by_newer_messages() {
     let place = Place::new();
     let (node, agent) = (place.serve(""), Agent::start());
     set_up(
@@ -398,7 +398,7 @@ fn a_streamed_answer_is_watched_as_it_comes_and_a_newer_message_interrupts_it() 
 }
 
 #[test]
-fn a_busy_agent_may_want_no_message_and_may_answer_later() {
+fn on_busy_reject_refuses_messages_and_allows_a_late_answer() {
     let place = Place::new();
     let (node, agent) = (place.serve(""), Agent::start());
     set_up(
@@ -429,7 +429,7 @@ fn a_busy_agent_may_want_no_message_and_may_answer_later() {
 }
 
 #[test]
-fn calls_go_only_where_they_may() {
+fn webhook_urls_outside_the_allow_list_are_refused() {
     let place = Place::new();
     let node = place.serve("--webhook-allow *.bots.test");
     let put = |url: &str| ask(&node, "PUT", "/v1/agents/bot", &json!({"url": url}));

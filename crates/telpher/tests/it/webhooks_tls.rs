@@ -56,7 +56,7 @@ fn start(place: &Place) -> (String, Receiver<Value>) {
 }
 
 #[test]
-fn an_agent_whose_certificate_is_not_trusted_is_a_dead_letter_that_says_so() {
+fn an_untrusted_webhook_certificate_is_the_reason_of_a_dead_letter() {
     let place = Place::new();
     write_certificates(&place, "another.pem");
     // The certificate of the agent is issued by the last authority.

@@ -33,7 +33,7 @@ fn a_topic_is_found_by_its_name_and_by_its_id() {
 }
 
 #[test]
-fn a_topic_that_cannot_be_is_refused_with_its_reason() {
+fn invalid_topics_are_refused_with_their_reason() {
     let catalogue = with(&["a.b", "c"]);
     let make = |name: &str, partitions| {
         let made = catalogue.decide_create(id(7), name, partitions, &[], 0);
@@ -63,7 +63,7 @@ fn a_topic_that_cannot_be_is_refused_with_its_reason() {
 }
 
 #[test]
-fn partitions_become_more_and_never_fewer() {
+fn the_partition_count_of_a_topic_only_grows() {
     let mut catalogue = with(&["a"]);
     for partitions in [2, 1, 0, -5] {
         let refused = catalogue.decide_partitions("a", partitions);
@@ -84,7 +84,7 @@ fn partitions_become_more_and_never_fewer() {
 }
 
 #[test]
-fn one_wrong_value_changes_nothing() {
+fn one_invalid_config_value_rejects_the_whole_change() {
     let mut catalogue = with(&["a"]);
     let alters = [
         ("retention.ms", Alter::Set("5")),

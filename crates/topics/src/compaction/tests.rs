@@ -230,7 +230,7 @@ fn thin(sweep: &mut Sweep, mut batch: Stored) -> Option<Stored> {
 }
 
 #[test]
-fn of_each_key_the_newest_record_is_left_where_it_was() {
+fn compaction_retains_the_newest_record_of_each_key_at_its_offset() {
     let mut world = World::new();
     world.write(None, &[(Some(1), Some(10)), (Some(2), Some(20))]);
     world.write(None, &[(Some(1), Some(11)), (None, Some(9))]);
@@ -245,7 +245,7 @@ fn of_each_key_the_newest_record_is_left_where_it_was() {
 }
 
 #[test]
-fn a_deletion_is_kept_until_its_horizon_and_what_it_deletes_is_not() {
+fn a_tombstone_survives_compaction_until_its_delete_horizon() {
     let mut world = World::new();
     world.write(None, &[(Some(1), Some(10))]);
     world.write(None, &[(Some(1), None)]);
@@ -263,7 +263,7 @@ fn a_deletion_is_kept_until_its_horizon_and_what_it_deletes_is_not() {
 }
 
 #[test]
-fn what_was_aborted_goes_and_counts_for_no_key() {
+fn compaction_removes_aborted_records_and_ignores_their_keys() {
     let mut world = World::new();
     world.write(None, &[(Some(1), Some(10))]);
     world.write(Some(7), &[(Some(1), Some(11))]);
@@ -289,7 +289,7 @@ fn what_was_aborted_goes_and_counts_for_no_key() {
 }
 
 #[test]
-fn a_transaction_that_goes_on_is_left_alone() {
+fn compaction_stops_at_an_open_transaction() {
     let mut world = World::new();
     world.write(None, &[(Some(1), Some(10))]);
     world.write(Some(7), &[(Some(1), Some(11))]);
@@ -304,7 +304,7 @@ fn a_transaction_that_goes_on_is_left_alone() {
 
 /// As after a crash between the new batches and the record of the change.
 #[test]
-fn what_is_committed_behind_an_aborted_transaction_stays_though_its_marker_is_gone() {
+fn compaction_keeps_committed_records_after_an_abort_marker_is_removed() {
     let mut world = World::new();
     world.write(Some(7), &[(Some(1), Some(10))]);
     world.end(7, Ending::Abort);
@@ -318,7 +318,7 @@ fn what_is_committed_behind_an_aborted_transaction_stays_though_its_marker_is_go
 }
 
 #[test]
-fn when_no_more_keys_fit_the_rest_waits_for_the_next_time() {
+fn compaction_continues_in_the_next_pass_when_the_key_map_is_full() {
     let mut world = World::new();
     for key in 0..4 {
         world.write(None, &[(Some(key), Some(1)), (Some(key), Some(2))]);
@@ -363,7 +363,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn a_reader_of_a_compacted_partition_ends_with_the_same(
+    fn compaction_preserves_the_latest_value_of_every_key(
         steps in prop::collection::vec(step(), 1..60),
     ) {
         let mut world = World::new();

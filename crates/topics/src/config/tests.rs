@@ -57,7 +57,7 @@ fn values_are_taken_or_refused_as_kafka_does() {
 }
 
 #[test]
-fn keys_without_effect_are_checked_all_the_same() {
+fn config_keys_without_effect_are_validated() {
     check(
         Key::MinInsyncReplicas,
         &["1", "2", " 1 "],
@@ -140,7 +140,7 @@ fn compression_has_a_codec_and_a_level() {
 }
 
 #[test]
-fn keys_stand_by_name_and_each_is_documented() {
+fn config_keys_are_sorted_and_documented() {
     let names: Vec<_> = Key::ALL.iter().map(|key| key.name()).collect();
     assert!(names.is_sorted(), "{names:?}");
     for key in Key::ALL {
@@ -149,7 +149,7 @@ fn keys_stand_by_name_and_each_is_documented() {
 }
 
 #[test]
-fn the_defaults_are_kafkas_and_values() {
+fn the_config_defaults_are_those_of_kafka_and_valid() {
     let config = Config::default();
     assert_eq!(config.set().len(), 0);
     for &key in Key::ALL {
@@ -179,7 +179,7 @@ fn the_defaults_are_kafkas_and_values() {
 }
 
 #[test]
-fn what_is_set_counts() {
+fn set_options_override_defaults_and_reset_restores_them() {
     let mut config = Config::default();
     for (name, value) in [
         ("retention.ms", "-1"),
@@ -205,7 +205,7 @@ fn what_is_set_counts() {
 }
 
 #[test]
-fn lists_grow_and_shrink_and_numbers_do_not() {
+fn append_and_subtract_apply_to_list_configs_only() {
     let mut config = Config::default();
     let key = Key::CleanupPolicy;
     config.alter(key, Alter::Append("compact,delete")).unwrap();
@@ -220,7 +220,7 @@ fn lists_grow_and_shrink_and_numbers_do_not() {
 }
 
 #[test]
-fn an_error_says_what_there_is() {
+fn config_errors_list_the_valid_keys_and_values() {
     let unknown = Key::parse("retention.hours").unwrap_err().to_string();
     assert!(unknown.starts_with("unknown topic config `retention.hours` (known: cleanup.policy, "));
     let mut config = Config::default();

@@ -240,7 +240,7 @@ fn a_transaction_is_begun_and_committed_and_another_follows() {
 }
 
 #[test]
-fn while_a_transaction_is_being_ended_everybody_is_told_to_try_again() {
+fn requests_are_retriable_while_a_transaction_is_being_ended() {
     check(
         "init a
          add a 100 0 1
@@ -268,7 +268,7 @@ fn while_a_transaction_is_being_ended_everybody_is_told_to_try_again() {
 }
 
 #[test]
-fn whoever_takes_a_name_fences_whoever_had_it() {
+fn init_with_a_transactional_id_fences_the_previous_producer() {
     check(
         "init a
          add a 100 0 1
@@ -294,7 +294,7 @@ fn whoever_takes_a_name_fences_whoever_had_it() {
 }
 
 #[test]
-fn a_producer_that_goes_on_is_given_the_next_epoch_once() {
+fn a_repeated_init_with_the_same_epoch_bumps_it_once() {
     check(
         "init a
          init a 100 0
@@ -330,7 +330,7 @@ fn a_zombie_does_not_abort_the_transaction_of_its_successor() {
 }
 
 #[test]
-fn a_retry_of_a_producer_that_was_fenced_since_is_refused() {
+fn a_retried_init_of_a_fenced_producer_is_refused() {
     check(
         "init a
          init a 100 0
@@ -350,7 +350,7 @@ fn a_retry_of_a_producer_that_was_fenced_since_is_refused() {
 }
 
 #[test]
-fn when_the_epochs_are_used_up_there_is_another_id() {
+fn exhausted_epochs_give_the_producer_a_new_id() {
     check(
         "init a
          exhaust a
@@ -376,7 +376,7 @@ fn when_the_epochs_are_used_up_there_is_another_id() {
 }
 
 #[test]
-fn a_transaction_that_takes_too_long_is_aborted_in_an_epoch_nobody_has() {
+fn a_timed_out_transaction_is_aborted_with_a_bumped_epoch() {
     check(
         "init a
          init b
@@ -406,7 +406,7 @@ fn a_transaction_that_takes_too_long_is_aborted_in_an_epoch_nobody_has() {
 }
 
 #[test]
-fn what_was_not_added_is_not_verified() {
+fn a_partition_outside_the_transaction_fails_verification() {
     check(
         "init a
          verify a 100 0 1
@@ -428,7 +428,7 @@ fn what_was_not_added_is_not_verified() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_what_is_unused_makes_room() {
+fn transactional_ids_and_participants_are_limited_and_idle_ids_expire() {
     check(
         "init -
          commit a 100 0
@@ -473,7 +473,7 @@ fn an_end_without_a_transaction_is_refused() {
 }
 
 #[test]
-fn a_timeout_is_within_its_limit() {
+fn a_transaction_timeout_outside_its_limits_is_refused() {
     let coordinator = Coordinator::new(BOUNDS);
     for timeout_ms in [0, -1, 1001] {
         let refused = coordinator.init("a", timeout_ms, None, ProducerId(1), 0);

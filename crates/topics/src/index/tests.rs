@@ -23,7 +23,7 @@ fn entry(size: u32, timestamp_max: i64) -> Entry {
 }
 
 #[test]
-fn with_too_many_blocks_each_stands_for_twice_the_bytes() {
+fn index_blocks_are_merged_when_their_number_exceeds_the_limit() {
     let timestamps: Vec<i64> = (0..1000).map(|it| it * 7 % 1000).collect();
     let index = index(4, &timestamps);
     let (block_bytes, blocks) = index.parts();
@@ -46,7 +46,7 @@ fn with_too_many_blocks_each_stands_for_twice_the_bytes() {
 }
 
 #[test]
-fn what_is_trimmed_is_not_counted_and_the_rest_is_found_where_it_was() {
+fn trimming_reduces_the_size_and_leaves_later_offsets_seekable() {
     let mut index = index(8, &[5, 9, 3, 4, 1, 2]);
     index.trim(101);
     assert_eq!((index.bytes(), index.seek(101)), (60, 0));
@@ -59,7 +59,7 @@ fn what_is_trimmed_is_not_counted_and_the_rest_is_found_where_it_was() {
 }
 
 #[test]
-fn a_peak_that_was_trimmed_is_looked_for_only_where_it_may_be() {
+fn a_trimmed_peak_timestamp_is_searched_in_candidate_blocks_only() {
     let index = index(8, &[9, 4, 3, 5, 1, 2]);
     let peak = |timestamp, offset| Some(Peak { timestamp, offset });
     assert_eq!(index.peak(100), (peak(9, 100), None));
@@ -71,7 +71,7 @@ fn a_peak_that_was_trimmed_is_looked_for_only_where_it_may_be() {
 }
 
 #[test]
-fn what_a_compaction_has_left_takes_the_place_of_what_was_there() {
+fn replace_substitutes_compacted_blocks_for_the_range() {
     // Blocks of two batches each: from 100, 102 and 104 on.
     let whole = index(8, &[5, 9, 3, 4, 1, 2]);
     let mut left = whole.empty();

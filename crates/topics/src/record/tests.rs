@@ -125,7 +125,7 @@ fn read_all(bytes: &[u8]) {
 }
 
 #[test]
-fn what_is_cut_off_or_too_long_is_no_record() {
+fn truncated_records_and_records_with_extra_bytes_are_refused() {
     let records = [
         encoded(|out| topic().encode(out)),
         encoded(|out| transaction().encode(out)),
@@ -154,7 +154,7 @@ fn what_is_cut_off_or_too_long_is_no_record() {
 }
 
 #[test]
-fn a_count_that_lies_makes_nothing() {
+fn a_forged_count_in_a_transaction_record_is_refused() {
     let mut bytes = encoded(|out| transaction().encode(out));
     let at = 2 + 6 + 8 + 2 + 8 + 2 + 4 + 1 + 8 + 8;
     bytes[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());

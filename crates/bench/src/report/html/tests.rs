@@ -13,7 +13,7 @@ fn the_page_has_no_external_resources() {
 }
 
 #[test]
-fn the_page_has_every_section_and_closes_what_it_opens() {
+fn the_page_has_every_section_and_balanced_tags() {
     let text = page(&crate::fixture::results());
     for id in [
         "throughput",

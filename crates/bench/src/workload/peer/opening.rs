@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_measurement_that_began_with_the_window_is_kept() {
+    fn the_measurement_that_starts_with_the_window_is_selected() {
         let (opening, ended_ns) = watch(400);
         let begun: Vec<u64> = opening.begun.iter().map(Watch::started_ns).collect();
         let opened_ns = begun[begun.len() / 2] + 1;

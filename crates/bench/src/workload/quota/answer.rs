@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_ends_where_its_length_says() {
+    fn a_response_ends_at_its_content_length() {
         let found = first(OK, false).unwrap().unwrap();
         assert_eq!(
             (found.status, found.body, found.size),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_says_whether_the_connection_closes() {
+    fn a_response_tells_whether_the_connection_closes() {
         let is_last = |head: &str| {
             let text = format!("{head}\r\nContent-Length: 0\r\n\r\n");
             first(text.as_bytes(), false).unwrap().unwrap().is_last

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_holds_up_to_one() {
+    fn an_exact_count_may_differ_by_one() {
         let asked = |allowed: u64, must_allow| {
             let mut endpoint = Endpoint::default();
             (0..allowed).for_each(|_| endpoint.allowed.record(1));

@@ -23,7 +23,7 @@ pub(crate) async fn bounded<T>(test: impl Future<Output = T>) -> T {
 }
 
 /// Waits, on a paused clock, until all other tasks are idle.
-pub(crate) async fn everybody_rests() {
+pub(crate) async fn wait_until_idle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 

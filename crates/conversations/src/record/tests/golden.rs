@@ -60,7 +60,7 @@ fn a_message() {
 }
 
 #[test]
-fn the_numbers_of_what_is_named() {
+fn the_numbers_of_stored_enums_are_stable() {
     let statuses = ["complete", "interrupted", "aborted", "stopped"];
     for (number, name) in (0..).zip(statuses) {
         let status = Status::from_u8(number).unwrap();

@@ -188,7 +188,7 @@ fn faults_hit_only_the_selected_calls() {
 }
 
 #[test]
-fn full_disk_writes_short_until_there_is_space() {
+fn a_full_simulated_disk_writes_short_until_space_is_freed() {
     let (disk, file) = disk(2);
     disk.set_capacity(1500);
     file.write_at(&[b'i'; 1024], 0).unwrap();

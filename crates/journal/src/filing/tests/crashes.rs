@@ -52,7 +52,7 @@ fn check_after(disk: Arc<SimulatedDisk>, before: &Models, filed: u64) {
 }
 
 #[test]
-fn whenever_the_power_goes_what_was_filed_is_there() {
+fn filed_records_survive_a_power_failure_at_any_point() {
     let mut rng = fastrand::Rng::with_seed(11);
     let mut world = World::new();
     let mut crashes = 0;
@@ -70,7 +70,7 @@ fn whenever_the_power_goes_what_was_filed_is_there() {
 }
 
 #[test]
-fn whichever_call_fails_first_nothing_that_was_filed_is_lost() {
+fn no_filed_record_is_lost_when_any_disk_call_fails() {
     let mut rng = fastrand::Rng::with_seed(12);
     let calls = {
         let mut world = World::new();

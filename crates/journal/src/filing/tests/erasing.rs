@@ -19,7 +19,7 @@ fn world_with_secrets() -> World {
 }
 
 #[test]
-fn erased_bytes_are_in_no_file_when_the_time_is_over() {
+fn erased_bytes_are_in_no_file_after_the_erase_deadline() {
     let mut world = world_with_secrets();
     assert!(!world.files_with(SECRET).is_empty());
     world.erase(0, 50);

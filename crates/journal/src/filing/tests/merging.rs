@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_stream_lies_in_few_extents_however_long_it_was_written() {
+fn the_number_of_extents_per_stream_stays_small() {
     let mut world = World::new();
     let mut extents_max = 0;
     for round in 0..300_u64 {
@@ -51,7 +51,7 @@ fn dead_bytes_stay_under_half() {
 }
 
 #[test]
-fn offsets_are_never_given_out_twice_even_when_nothing_is_left_of_a_stream() {
+fn offsets_are_never_reused_after_a_stream_is_emptied() {
     let mut world = World::new();
     for stream in 0..20 {
         for _ in 0..stream + 1 {

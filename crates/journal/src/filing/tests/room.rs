@@ -3,7 +3,7 @@ use crate::disk::simulated::{Fault, Kind};
 use crate::reserve;
 
 #[test]
-fn a_full_disk_is_told_and_left_again_when_streams_are_trimmed() {
+fn filing_reports_a_full_disk_and_recovers_after_trimming() {
     let mut world = World::new();
     world.settle();
     let mut round = 0_u64;

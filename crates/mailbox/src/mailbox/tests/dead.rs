@@ -92,7 +92,7 @@ fn a_dead_letter_counts_against_the_limits_until_it_expires() {
 }
 
 #[test]
-fn what_is_given_back_goes_out_again_as_often_and_is_counted_on() {
+fn a_retried_dead_letter_gets_its_full_attempts_and_a_continued_count() {
     check_refused(
         "retry 0
          retry 0
@@ -137,7 +137,7 @@ fn dead_and_revived_letters_survive_a_restart() {
 }
 
 #[test]
-fn a_last_delivery_that_ends_with_the_node_is_one_that_was_not_answered() {
+fn a_last_delivery_cut_off_by_a_restart_counts_as_unanswered() {
     check(
         "write 0 s
          to a=1

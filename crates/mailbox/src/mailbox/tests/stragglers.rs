@@ -4,7 +4,7 @@ use super::*;
 use crate::span::Span;
 
 #[test]
-fn what_was_moved_keeps_its_offset_its_count_and_its_place_in_the_order() {
+fn a_moved_message_retains_its_offset_count_and_order() {
     check(
         "write 0 s
          write 1 s
@@ -85,7 +85,7 @@ fn rewritten_dead_letter_is_still_dead() {
 /// One message in a hundred is never acknowledged. The stream stays in proportion to the live
 /// messages, and the rewritten bytes in proportion to the written ones.
 #[test]
-fn a_message_that_is_never_acknowledged_does_not_keep_what_lies_behind_it() {
+fn a_message_that_is_never_acknowledged_does_not_retain_later_ones() {
     const SIZE: u64 = 10_000;
     let limits = Limits {
         messages_max: 1_000,

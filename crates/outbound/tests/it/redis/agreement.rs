@@ -295,7 +295,7 @@ fn check(there: &RemoteDecision, here: &Decision, now_ns: u64) -> Result<(), Tes
 }
 
 #[test]
-fn the_server_decides_as_the_engine_does() {
+fn the_redis_function_decides_like_the_engine() {
     let server = Server::started_with(&["--appendonly", "no"]);
     let client = redis::Client::open(server.url()).unwrap();
     let connection = std::cell::RefCell::new(client.get_connection().unwrap());
@@ -335,7 +335,7 @@ fn the_server_decides_as_the_engine_does() {
 }
 
 #[test]
-fn a_node_that_says_less_mints_nothing_for_one_that_says_more() {
+fn nodes_with_different_limits_admit_at_most_the_larger_one() {
     let server = Server::started_with(&["--appendonly", "no"]);
     let client = redis::Client::open(server.url()).unwrap();
     let connection = std::cell::RefCell::new(client.get_connection().unwrap());

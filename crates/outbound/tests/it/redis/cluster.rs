@@ -90,7 +90,7 @@ fn drain(runtime: &Runtime, store: &Redis, org: &str, capacity: u64) -> u64 {
 }
 
 #[test]
-fn three_stores_on_a_cluster_admit_exactly_each_capacity_and_a_master_comes_back() {
+fn a_cluster_admits_exactly_each_capacity_across_a_master_restart() {
     let mut servers = cluster();
     let urls: Vec<String> = servers.iter().map(Server::url).collect();
     let runtime = runtime();
@@ -138,7 +138,7 @@ fn three_stores_on_a_cluster_admit_exactly_each_capacity_and_a_master_comes_back
 }
 
 #[test]
-fn a_replica_that_takes_over_goes_on_with_what_it_was_told() {
+fn a_promoted_replica_continues_with_the_replicated_cells() {
     let mut servers = cluster();
     let urls: Vec<String> = servers.iter().map(Server::url).collect();
     let (runtime, store) = (runtime(), store(urls, 1));

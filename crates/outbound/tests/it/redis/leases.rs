@@ -87,7 +87,7 @@ fn admitted(
 }
 
 #[test]
-fn with_leases_too_every_interval_admits_at_most_the_capacity_and_what_was_refilled() {
+fn leases_never_admit_more_than_capacity_plus_refill_in_any_interval() {
     let server = Server::started_with(&["--appendonly", "no"]);
     let client = redis::Client::open(server.url()).unwrap();
     let connection = std::cell::RefCell::new(client.get_connection().unwrap());
@@ -158,7 +158,7 @@ fn leases_and_takes_together_admit_exactly_the_capacity() {
 }
 
 #[test]
-fn a_holder_that_dies_loses_what_it_held_and_no_more() {
+fn a_lost_lease_costs_only_its_granted_credit() {
     let server = Server::started();
     runtime().block_on(async {
         let dying = store(vec![server.url()], 2);

@@ -41,7 +41,7 @@ fn probe(options: Options) -> Result<String, String> {
 }
 
 #[test]
-fn only_a_server_with_a_certificate_for_its_name_is_talked_to() {
+fn a_redis_certificate_must_be_trusted_and_match_the_host() {
     for (host, is_trusted) in [("localhost", true), ("elsewhere.example", false)] {
         let server = encrypted(host);
         let url = format!("rediss://localhost:{}", server.port);
@@ -58,7 +58,7 @@ fn only_a_server_with_a_certificate_for_its_name_is_talked_to() {
 }
 
 #[test]
-fn a_certificate_that_cannot_be_read_is_told_of_by_its_path() {
+fn an_unreadable_certificate_error_names_its_path() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("nobody.pem");
     let options = Options {

@@ -38,7 +38,7 @@ impl Asker {
 }
 
 #[test]
-fn without_memory_a_disk_or_its_part_a_server_takes_nothing() {
+fn a_redis_server_without_memory_writes_or_replicas_takes_nothing() {
     let server = Server::started();
     let asker = Asker::new(&server);
     assert_eq!(asker.ask(), Ok(99));
@@ -71,7 +71,7 @@ fn without_memory_a_disk_or_its_part_a_server_takes_nothing() {
 }
 
 #[test]
-fn a_server_that_is_busy_with_another_function_takes_nothing() {
+fn a_busy_redis_server_takes_nothing() {
     let server = Server::started_with(&["--busy-reply-threshold", "1"]);
     let asker = Asker::new(&server);
     assert_eq!(asker.ask(), Ok(99));
@@ -101,7 +101,7 @@ fn a_server_that_is_busy_with_another_function_takes_nothing() {
 }
 
 #[test]
-fn a_server_that_reads_its_file_takes_nothing() {
+fn a_redis_server_that_is_loading_takes_nothing() {
     let mut server = Server::started();
     let asker = Asker::new(&server);
     assert_eq!(asker.ask(), Ok(99));
@@ -140,7 +140,7 @@ fn a_server_that_reads_its_file_takes_nothing() {
 }
 
 #[test]
-fn a_server_that_forgot_the_function_is_told_it_again() {
+fn a_flushed_script_is_loaded_again() {
     let server = Server::started();
     let asker = Asker::new(&server);
     assert_eq!(asker.ask(), Ok(99));
@@ -154,7 +154,7 @@ fn a_server_that_forgot_the_function_is_told_it_again() {
 
 /// A server that loses its data starts with new cells, as documented, and has no other effect.
 #[test]
-fn what_is_flushed_is_as_new_and_a_lease_from_before_adds_nothing() {
+fn flushed_cells_are_full_and_old_leases_add_no_credit() {
     let server = Server::started();
     let asker = Asker::new(&server);
     let lease = |want, before| {
@@ -173,7 +173,7 @@ fn what_is_flushed_is_as_new_and_a_lease_from_before_adds_nothing() {
 }
 
 #[test]
-fn a_password_is_needed_and_never_told() {
+fn a_wrong_password_is_refused_and_never_shown() {
     let server = Server::started_with(&["--requirepass", "open-sesame"]);
     let runtime = runtime();
     let ask = |user: &str| {
@@ -194,7 +194,7 @@ fn a_password_is_needed_and_never_told() {
 }
 
 #[test]
-fn whoever_waits_is_bounded_whatever_it_asks_for() {
+fn the_number_of_waiting_requests_is_limited() {
     let server = Server::started();
     let options = outbound::redis::Options {
         waiting_max: 10,

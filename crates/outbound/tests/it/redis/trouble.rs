@@ -35,7 +35,7 @@ fn three_stores_on_one_hot_cell_admit_exactly_its_capacity() {
 }
 
 #[test]
-fn a_denied_take_changes_nothing_and_a_full_cell_leaves_no_key() {
+fn a_denied_take_changes_nothing_and_full_cells_expire() {
     let server = Server::started();
     runtime().block_on(async {
         let store = server.store();
@@ -105,7 +105,7 @@ fn a_server_that_is_killed_and_started_again_under_load_never_admits_too_much() 
 }
 
 #[test]
-fn a_frozen_server_is_told_of_in_time_and_asked_again_when_it_goes_on() {
+fn a_frozen_server_fails_requests_by_the_deadline_and_recovers() {
     let server = Server::started();
     let options = Options {
         urls: vec![server.url()],
@@ -136,7 +136,7 @@ fn a_frozen_server_is_told_of_in_time_and_asked_again_when_it_goes_on() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_not_done() {
+fn a_request_to_an_unreachable_server_is_certainly_not_applied() {
     let mut server = Server::started();
     server.crash();
     let store = store(vec![server.url()], 1);

@@ -39,7 +39,7 @@ fn budget(every: Every, count: i64, mark: Option<u64>) -> RemoteCell {
 }
 
 #[test]
-fn slots_are_free_when_they_are_given_back_and_by_themselves_when_nobody_does() {
+fn slots_are_freed_by_release_or_expiry() {
     let server = Server::started();
     let runtime = runtime();
     let store = server.store();
@@ -69,7 +69,7 @@ fn slots_are_free_when_they_are_given_back_and_by_themselves_when_nobody_does() 
 }
 
 #[test]
-fn what_was_taken_from_a_stretch_that_is_over_is_not_given_back() {
+fn credit_taken_in_an_earlier_budget_period_is_not_refunded() {
     let server = Server::started();
     let store = server.store();
     runtime().block_on(async {
@@ -188,7 +188,7 @@ fn a_server_clock_that_steps_back_a_little_passes_no_time() {
 }
 
 #[test]
-fn what_was_taken_or_leased_before_a_reset_is_not_given_back_behind_it() {
+fn credit_taken_or_leased_before_a_reset_is_not_refunded() {
     let server = Server::started();
     let store = server.store();
     runtime().block_on(async {
@@ -218,7 +218,7 @@ fn what_was_taken_or_leased_before_a_reset_is_not_given_back_behind_it() {
 }
 
 #[test]
-fn a_grant_lies_above_the_capacity_until_it_is_taken_and_a_reset_makes_new() {
+fn a_grant_may_exceed_the_capacity_until_taken_or_reset() {
     let server = Server::started();
     let store = server.store();
     runtime().block_on(async {
@@ -238,7 +238,7 @@ fn a_grant_lies_above_the_capacity_until_it_is_taken_and_a_reset_makes_new() {
 }
 
 #[test]
-fn a_look_makes_nothing_and_a_shadow_that_was_short_says_so() {
+fn look_creates_no_key_and_a_short_shadow_cell_is_reported() {
     let server = Server::started();
     let store = server.store();
     runtime().block_on(async {
@@ -258,7 +258,7 @@ fn a_look_makes_nothing_and_a_shadow_that_was_short_says_so() {
 }
 
 #[test]
-fn another_capacity_counts_at_once_and_what_was_used_stays_used() {
+fn a_changed_capacity_applies_at_once_and_usage_is_preserved() {
     let server = Server::started();
     let (old, new) = (store(vec![server.url()], 2), store(vec![server.url()], 2));
     runtime().block_on(async {

@@ -26,7 +26,7 @@ fn us() -> Identity {
 }
 
 #[test]
-fn every_message_of_a_session_is_believed() {
+fn every_recorded_session_message_verifies_until_its_token_expires() {
     let mut count = 0;
     for (kind, bytes) in messages().filter(|(kind, _)| kind.starts_with("p2p-")) {
         let routed = publish(&bytes);
@@ -50,7 +50,7 @@ fn every_message_of_a_session_is_believed() {
 }
 
 #[test]
-fn an_invitation_is_read() {
+fn a_recorded_join_request_decodes() {
     let mut timings = Vec::new();
     for (_, bytes) in messages().filter(|(kind, _)| *kind == "p2p-join-request") {
         let routed = publish(&bytes);

@@ -23,21 +23,21 @@ fn check(caller: Endpoint, unix_s_later: i64, expected: Rejected) {
 }
 
 #[test]
-fn a_secret_has_a_size() {
+fn a_short_secret_is_refused() {
     let short = Identity::new("a", &SECRET[..SECRET_SIZE_MIN - 1], &entropy(1));
     assert_eq!(short.err(), Some(ShortSecret(SECRET_SIZE_MIN - 1)));
     assert!(Identity::new("a", &SECRET[..SECRET_SIZE_MIN], &entropy(1)).is_ok());
 }
 
 #[test]
-fn another_secret_is_not_believed() {
+fn a_token_signed_with_another_secret_is_rejected() {
     let identity = Identity::new("caller", &[b'x'; 32], &entropy(1)).unwrap();
     let caller = Endpoint::new(["org", "ns", "caller"], identity, 1, LIMITS);
     check(caller, 0, Rejected::Untrusted(Untrusted::Secret));
 }
 
 #[test]
-fn a_token_is_of_its_time() {
+fn a_token_outside_its_validity_period_is_rejected() {
     let expired = Rejected::Untrusted(Untrusted::Expired);
     check(end("caller", 1, LIMITS), 3601, expired);
     check(end("caller", 1, LIMITS), -6, expired);
@@ -105,13 +105,13 @@ fn modified_control_messages_are_rejected() {
 }
 
 #[test]
-fn a_token_that_was_changed_is_not_believed() {
+fn a_modified_token_is_rejected() {
     let secret = Rejected::Untrusted(Untrusted::Secret);
     check_changed(Kind::JoinRequest, b":1800000000:", b":1800000001:", secret);
 }
 
 #[test]
-fn a_session_belongs_to_whom_it_began_with() {
+fn a_session_rejects_messages_of_another_identity() {
     let mut pair = Pair::open(None);
     // Another application with the same name and id has a different token.
     pair.say(Caller, "mine");
@@ -169,7 +169,7 @@ fn invitations_with_mls_fail_at_once() {
 }
 
 #[test]
-fn a_message_for_somebody_else_is_left_alone() {
+fn a_message_for_another_endpoint_is_rejected() {
     let mut pair = Pair::of(end("caller", 1, LIMITS), end("other", 2, LIMITS));
     pair.ask(None);
     pair.run();
@@ -177,7 +177,7 @@ fn a_message_for_somebody_else_is_left_alone() {
 }
 
 #[test]
-fn sessions_that_nobody_knows_get_no_answer() {
+fn a_message_of_an_unknown_session_gets_no_answer() {
     let mut pair = Pair::open(RELIABLE);
     pair.say(Caller, "late");
     let sent = pair.cut().remove(0);
@@ -189,7 +189,7 @@ fn sessions_that_nobody_knows_get_no_answer() {
 }
 
 #[test]
-fn an_answer_that_nobody_waits_for_changes_nothing() {
+fn a_duplicate_answer_is_rejected_and_changes_nothing() {
     let mut pair = Pair::new();
     pair.ask(None);
     let mut seen = Vec::new();

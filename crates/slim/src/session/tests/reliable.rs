@@ -9,7 +9,7 @@ use crate::session::{Ending, NotPublished, Rejected};
 use Side::{Callee, Caller};
 
 #[test]
-fn a_message_is_acknowledged_and_not_said_again() {
+fn an_acknowledged_message_is_not_sent_again() {
     let mut pair = Pair::open(RELIABLE);
     pair.say(Caller, "ping");
     assert_eq!(pair.kinds(), [Kind::Message]);
@@ -23,7 +23,7 @@ fn a_message_is_acknowledged_and_not_said_again() {
 }
 
 #[test]
-fn a_message_that_is_lost_is_said_again() {
+fn a_lost_message_is_sent_again() {
     let mut pair = Pair::open(RELIABLE);
     pair.say(Caller, "ping");
     pair.cut();
@@ -47,7 +47,7 @@ fn a_lost_acknowledgement_causes_no_duplicate() {
 }
 
 #[test]
-fn what_is_missed_is_asked_for() {
+fn a_receiver_requests_missing_messages_again() {
     let mut pair = Pair::open(RELIABLE);
     for text in ["one", "two", "three"] {
         pair.say(Caller, text);
@@ -80,7 +80,7 @@ fn messages_the_sender_no_longer_has_are_skipped() {
 }
 
 #[test]
-fn whoever_acknowledges_nothing_has_gone() {
+fn a_peer_that_acknowledges_nothing_ends_the_session() {
     let mut pair = Pair::open(RELIABLE);
     pair.say(Caller, "ping");
     pair.wait(3);
@@ -121,7 +121,7 @@ fn send_and_receive_windows_are_bounded() {
 proptest! {
     /// The network loses, duplicates and reorders messages; no message is lost for good.
     #[test]
-    fn each_message_is_heard_once_and_in_order(
+    fn each_message_is_delivered_once_and_in_order(
         fates in proptest::collection::vec(0..4_u8, 0..60),
         count in 1..12_usize,
     ) {

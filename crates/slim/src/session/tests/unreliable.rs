@@ -52,7 +52,7 @@ fn messages_and_metadata_are_delivered_both_ways() {
 }
 
 #[test]
-fn either_end_may_leave_and_the_other_knows() {
+fn either_end_may_close_and_the_other_is_notified() {
     for (side, other) in [(Caller, Callee), (Callee, Caller)] {
         let mut pair = Pair::open(None);
         pair.close(side);
@@ -87,7 +87,7 @@ fn leaving_succeeds_without_an_answer() {
 }
 
 #[test]
-fn a_name_that_nobody_has_is_given_up() {
+fn discovery_of_an_unknown_name_ends_after_its_retries() {
     let mut pair = Pair::new();
     pair.ask(None);
     pair.wait(2);
@@ -134,7 +134,7 @@ fn idle_sessions_send_heartbeats() {
 }
 
 #[test]
-fn an_instance_that_is_there_answers_a_check() {
+fn a_live_instance_answers_a_check() {
     let mut pair = Pair::open(None);
     pair.take_notes();
     pair.check();
@@ -147,7 +147,7 @@ fn an_instance_that_is_there_answers_a_check() {
 }
 
 #[test]
-fn an_instance_that_has_gone_answers_no_check_and_its_session_is_abandoned_at_once() {
+fn an_unanswered_check_lets_the_session_be_abandoned() {
     let mut pair = Pair::open(None);
     pair.take_notes();
     pair.check();
@@ -160,7 +160,7 @@ fn an_instance_that_has_gone_answers_no_check_and_its_session_is_abandoned_at_on
 }
 
 #[test]
-fn a_peer_that_is_silent_has_gone() {
+fn a_session_ends_after_thirty_seconds_of_silence() {
     let mut pair = Pair::open(None);
     pair.wait(29);
     assert_eq!(pair.take_notes(), [""; 0]);
@@ -173,7 +173,7 @@ fn a_peer_that_is_silent_has_gone() {
 }
 
 #[test]
-fn nobody_is_silent_while_there_is_no_link() {
+fn time_without_a_link_does_not_count_as_silence() {
     let mut pair = Pair::open(None);
     pair.at.now_ns += 3600 * SECOND_NS;
     let at = pair.at;
@@ -217,7 +217,7 @@ fn sessions_are_bounded_on_both_sides() {
 }
 
 #[test]
-fn a_session_that_is_over_makes_room() {
+fn an_ended_session_frees_its_slot() {
     let limits = Limits {
         asked_max: 1,
         ..LIMITS

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pair_has_a_key() {
+    fn a_metadata_filter_needs_a_key() {
         assert_eq!(pair("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
         assert_eq!(pair("a="), Ok(("a".to_owned(), String::new())));
         assert!(pair("=b").is_err());

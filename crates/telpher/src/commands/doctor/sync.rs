@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sync_is_measured_and_the_file_is_gone_afterwards() {
+    fn every_sync_is_measured_and_the_file_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let syncs = measure(dir.path()).unwrap();
         assert!(syncs.count() > 0);

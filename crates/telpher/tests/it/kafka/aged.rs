@@ -78,7 +78,7 @@ fn list(client: &mut Client, topic: &str, timestamp: i64) -> (i64, i64) {
 }
 
 #[test]
-fn acknowledged_records_stay_after_retention_looked_whatever_their_timestamps() {
+fn fresh_records_with_old_timestamps_survive_retention() {
     let place = Place::new();
     let node = place.serve("");
     let mut client = Client::connect(&node).unwrap();

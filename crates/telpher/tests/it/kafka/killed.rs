@@ -156,7 +156,7 @@ fn newest_segment(line: &Path) -> String {
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_by_kills_when_another_segment_begins() {
+fn acked_records_survive_kill9_at_segment_rolls() {
     let place = Place::new();
     let line = place.path("data/journal/line");
     let mut all: Vec<Written> = (0..PRODUCERS).map(|_| Written::default()).collect();

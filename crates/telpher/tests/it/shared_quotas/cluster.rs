@@ -58,7 +58,7 @@ fn a_master_of_a_cluster_that_is_killed_under_load_admits_nothing_twice() {
 }
 
 #[test]
-fn while_a_master_of_a_cluster_is_away_a_node_gives_its_share_and_owes_it() {
+fn with_a_cluster_master_down_a_node_admits_its_share_as_debt() {
     const CAPACITY: u64 = 600;
     let (mut cluster, place) = (Cluster::started(), place(CAPACITY, "300/s", "degrade"));
     let nodes = ["a", "b"].map(|name| serve_with(&place, &cluster.urls(), name, ""));

@@ -152,7 +152,7 @@ fn run(desk: &mut Desk, model: &mut Model, doing: &Doing) {
 
 proptest! {
     #[test]
-    fn no_two_producers_are_let_in_and_every_prepared_end_is_kept(
+    fn only_one_producer_is_admitted_and_every_prepared_end_survives(
         all in prop::collection::vec(doing(), 1..120),
     ) {
         let mut desk = Desk {

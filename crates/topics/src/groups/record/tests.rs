@@ -122,7 +122,7 @@ fn a_group_without_members() {
 }
 
 #[test]
-fn a_member_that_does_not_say_its_topics() {
+fn golden_bytes_of_a_member_without_topics() {
     let mut out = Vec::new();
     put_profile(
         &Profile {
@@ -184,7 +184,7 @@ fn the_end_of_a_transaction() {
 }
 
 #[test]
-fn offsets_that_are_forgotten_and_a_group_that_is_gone() {
+fn golden_bytes_of_deleted_offsets_and_a_deleted_group() {
     let record = Record::Forgotten {
         group: "g".into(),
         partitions: vec![("t".into(), 2)],
@@ -198,21 +198,21 @@ fn offsets_that_are_forgotten_and_a_group_that_is_gone() {
 }
 
 #[test]
-fn a_record_of_another_kind_is_refused() {
+fn a_record_with_an_unknown_tag_is_refused() {
     for tag in [0, 7, u8::MAX] {
         assert!(Record::decode(tag, b"\x01\x00g").is_err());
     }
 }
 
 #[test]
-fn a_count_that_lies_costs_no_more_than_the_bytes_that_are_there() {
+fn a_forged_count_in_a_group_record_is_refused() {
     let bytes = b"\x01\x00g\xff\xff\xff\xff\x01\x00t\x02\x00\x00\x00";
     assert!(Record::decode(5, bytes).is_err());
 }
 
 proptest::proptest! {
     #[test]
-    fn any_bytes_are_a_record_or_none_and_a_record_is_its_bytes(
+    fn any_bytes_that_decode_encode_to_the_same_bytes(
         tag in 0_u8..8,
         bytes in proptest::collection::vec(0_u8..4, 0..64),
     ) {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_group_waits_a_little_for_more_members_and_again_after_each_that_comes() {
+fn each_new_member_extends_the_initial_rebalance_delay() {
     check_with(
         Options {
             initial_rebalance_delay_ms: 100,
@@ -27,7 +27,7 @@ fn a_group_waits_a_little_for_more_members_and_again_after_each_that_comes() {
 }
 
 #[test]
-fn the_wait_for_more_members_ends_with_the_rebalance_timeout() {
+fn the_initial_rebalance_delay_ends_with_the_rebalance_timeout() {
     check_with(
         Options {
             initial_rebalance_delay_ms: 100,
@@ -51,7 +51,7 @@ fn the_wait_for_more_members_ends_with_the_rebalance_timeout() {
 }
 
 #[test]
-fn a_new_member_is_told_its_identity_and_joins_with_it() {
+fn a_new_member_receives_a_member_id_and_joins_with_it() {
     check(
         "
          join a first
@@ -69,7 +69,7 @@ fn a_new_member_is_told_its_identity_and_joins_with_it() {
 }
 
 #[test]
-fn a_rebalance_waits_for_whoever_was_told_its_identity_as_long_as_its_session() {
+fn a_rebalance_waits_one_session_timeout_for_a_pending_member() {
     check(
         "
          join a first session=6000
@@ -88,7 +88,7 @@ fn a_rebalance_waits_for_whoever_was_told_its_identity_as_long_as_its_session() 
 }
 
 #[test]
-fn a_group_of_which_nobody_used_an_identity_is_nothing() {
+fn a_group_with_only_expired_pending_members_is_removed() {
     check(
         "
          join a first session=6000
@@ -107,7 +107,7 @@ fn a_group_of_which_nobody_used_an_identity_is_nothing() {
 }
 
 #[test]
-fn everybody_joins_again_when_somebody_comes() {
+fn a_new_member_starts_a_rebalance() {
     check(
         "
          join a
@@ -155,7 +155,7 @@ fn a_member_that_does_not_join_again_in_time_is_not_in_the_next_generation() {
 }
 
 #[test]
-fn a_member_that_falls_silent_is_removed_and_whoever_waits_goes_on() {
+fn a_member_is_removed_at_its_session_timeout_and_the_rebalance_completes() {
     check(
         "
          join a session=6000 rebalance=60000
@@ -197,7 +197,7 @@ fn a_new_member_waits_for_five_minutes_at_most() {
 }
 
 #[test]
-fn a_member_that_waits_sends_no_heartbeats_and_is_not_silent() {
+fn a_member_waiting_in_join_does_not_reach_its_session_timeout() {
     check(
         "
          join a session=6000 rebalance=60000
@@ -229,7 +229,7 @@ fn a_member_that_waits_sends_no_heartbeats_and_is_not_silent() {
 }
 
 #[test]
-fn who_did_not_hear_the_answer_is_told_again() {
+fn a_repeated_join_with_unchanged_metadata_gets_the_same_response() {
     check(
         "
          join a
@@ -253,7 +253,7 @@ fn who_did_not_hear_the_answer_is_told_again() {
 }
 
 #[test]
-fn a_leader_that_joins_again_has_seen_a_change() {
+fn a_rejoin_of_the_leader_starts_a_rebalance() {
     check(
         "
          join a
@@ -269,7 +269,7 @@ fn a_leader_that_joins_again_has_seen_a_change() {
 }
 
 #[test]
-fn a_member_that_says_something_else_makes_everybody_join_again() {
+fn a_join_with_changed_metadata_starts_a_rebalance() {
     check(
         "
          join a
@@ -293,7 +293,7 @@ fn a_member_that_says_something_else_makes_everybody_join_again() {
 }
 
 #[test]
-fn who_asks_again_while_it_waits_is_answered_once_for_each_question() {
+fn a_repeated_join_while_waiting_ends_the_first_one() {
     check(
         "
          join a
@@ -313,7 +313,7 @@ fn who_asks_again_while_it_waits_is_answered_once_for_each_question() {
 }
 
 #[test]
-fn the_protocol_is_the_one_that_most_like_best_of_those_that_all_know() {
+fn the_common_protocol_with_most_votes_is_chosen() {
     check(
         "
          join a with=sticky:s,range:r
@@ -335,7 +335,7 @@ fn the_protocol_is_the_one_that_most_like_best_of_those_that_all_know() {
 }
 
 #[test]
-fn of_protocols_that_as_many_like_the_leader_decides() {
+fn the_preference_of_the_leader_breaks_a_protocol_tie() {
     check(
         "
          join a with=sticky:s,range:r
@@ -351,7 +351,7 @@ fn of_protocols_that_as_many_like_the_leader_decides() {
 }
 
 #[test]
-fn who_knows_no_protocol_of_all_or_is_of_another_type_is_refused() {
+fn a_join_with_another_type_or_no_common_protocol_is_refused() {
     check(
         "
          join a type=connect with=eager:m
@@ -369,7 +369,7 @@ fn who_knows_no_protocol_of_all_or_is_of_another_type_is_refused() {
 }
 
 #[test]
-fn a_group_begins_with_a_type_and_a_protocol() {
+fn a_first_join_without_type_or_protocol_is_refused() {
     check(
         "
          join a type= with=range:m
@@ -385,7 +385,7 @@ fn a_group_begins_with_a_type_and_a_protocol() {
 }
 
 #[test]
-fn an_unknown_member_of_a_known_or_an_unknown_group_is_told() {
+fn a_join_with_an_unknown_member_id_is_refused() {
     check(
         "
          join a as=who
@@ -401,7 +401,7 @@ fn an_unknown_member_of_a_known_or_an_unknown_group_is_told() {
 }
 
 #[test]
-fn an_empty_group_takes_another_type() {
+fn an_empty_group_accepts_another_protocol_type() {
     check(
         "
          join a

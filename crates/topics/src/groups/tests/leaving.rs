@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_others_join_again_when_a_member_leaves() {
+fn a_leaving_member_starts_a_rebalance() {
     check(
         "
          join a
@@ -27,7 +27,7 @@ fn the_others_join_again_when_a_member_leaves() {
 }
 
 #[test]
-fn several_leave_at_once_each_for_itself() {
+fn a_leave_request_answers_each_member_separately() {
     check(
         "
          join a static=i
@@ -56,7 +56,7 @@ fn several_leave_at_once_each_for_itself() {
 }
 
 #[test]
-fn who_leaves_while_it_waits_is_told_and_the_others_go_on() {
+fn a_member_that_leaves_during_its_join_does_not_block_the_rebalance() {
     check(
         "
          join a
@@ -78,7 +78,7 @@ fn who_leaves_while_it_waits_is_told_and_the_others_go_on() {
 }
 
 #[test]
-fn a_leader_that_leaves_while_others_wait_for_it_makes_them_join_again() {
+fn a_leader_that_leaves_before_assigning_starts_a_rebalance() {
     check(
         "
          join a
@@ -100,7 +100,7 @@ fn a_leader_that_leaves_while_others_wait_for_it_makes_them_join_again() {
 }
 
 #[test]
-fn who_was_told_its_identity_can_leave_with_it() {
+fn a_pending_member_can_leave_before_it_joins() {
     check(
         "
          join a first
@@ -116,7 +116,7 @@ fn who_was_told_its_identity_can_leave_with_it() {
 }
 
 #[test]
-fn nobody_can_leave_a_group_that_is_not_there() {
+fn leaving_a_missing_group_is_an_unknown_member() {
     check(
         "
          leave a#1
@@ -128,7 +128,7 @@ fn nobody_can_leave_a_group_that_is_not_there() {
 }
 
 #[test]
-fn the_last_that_leaves_leaves_an_empty_group_with_its_offsets() {
+fn a_group_without_members_retains_its_offsets() {
     check(
         "
          join a
@@ -193,7 +193,7 @@ fn a_group_with_members_is_not_deleted() {
 }
 
 #[test]
-fn a_group_is_described_by_what_holds() {
+fn describe_shows_the_state_protocol_members_and_assignments() {
     check(
         "
          describe

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_group_has_so_many_members_and_no_more() {
+fn the_number_of_group_members_is_limited() {
     check(
         "
          join a
@@ -26,7 +26,7 @@ fn a_group_has_so_many_members_and_no_more() {
 }
 
 #[test]
-fn so_many_are_told_an_identity_and_no_more() {
+fn pending_members_count_against_the_group_size_limit() {
     check(
         "
          join a first
@@ -44,7 +44,7 @@ fn so_many_are_told_an_identity_and_no_more() {
 }
 
 #[test]
-fn a_static_member_comes_back_into_a_group_that_is_full() {
+fn a_static_member_rejoins_a_full_group() {
     check(
         "
          join a static=i
@@ -70,7 +70,7 @@ fn a_static_member_comes_back_into_a_group_that_is_full() {
 }
 
 #[test]
-fn there_are_so_many_groups_and_no_more() {
+fn the_number_of_groups_is_limited() {
     check(
         "
          join a group=one
@@ -90,7 +90,7 @@ fn there_are_so_many_groups_and_no_more() {
 }
 
 #[test]
-fn a_session_is_neither_too_short_nor_too_long() {
+fn a_session_timeout_outside_its_limits_is_refused() {
     check(
         "
          join a session=5999
@@ -106,7 +106,7 @@ fn a_session_is_neither_too_short_nor_too_long() {
 }
 
 #[test]
-fn a_group_has_a_name() {
+fn a_group_name_must_have_1_to_64_bytes() {
     check(
         "
          join a group=
@@ -142,7 +142,7 @@ fn names_and_protocols_are_bounded() {
 }
 
 #[test]
-fn committed_offsets_are_bounded_but_one_of_them_can_be_committed_again() {
+fn committed_offsets_are_limited_and_existing_ones_may_be_updated() {
     check(
         "
          commit nobody t/0=1 t/1=1 t/2=1
@@ -179,7 +179,7 @@ fn metadata_of_an_offset_is_bounded() {
 }
 
 #[test]
-fn a_member_may_be_called_longer_than_its_client_by_what_it_was_given() {
+fn a_member_id_may_exceed_the_client_id_by_its_suffix() {
     let client = "c".repeat(64);
     let stranger = "c".repeat(64 + 37 + 1);
     check(
@@ -201,7 +201,7 @@ fn a_member_may_be_called_longer_than_its_client_by_what_it_was_given() {
 }
 
 #[test]
-fn what_the_members_of_a_group_say_is_bounded() {
+fn the_metadata_size_of_all_group_members_is_limited() {
     let long = "m".repeat(500);
     check(
         &format!(
@@ -226,7 +226,7 @@ fn what_the_members_of_a_group_say_is_bounded() {
 }
 
 #[test]
-fn an_assignment_that_is_too_long_to_be_kept_is_refused_and_everybody_joins_again() {
+fn an_assignment_above_the_size_limit_is_refused_and_starts_a_rebalance() {
     let long = "x".repeat(950);
     check(
         &format!(

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_member_commits_in_its_generation_and_in_no_other() {
+fn a_commit_with_another_generation_is_refused() {
     check(
         "
          join a
@@ -59,7 +59,7 @@ fn a_member_still_commits_while_the_others_join_again() {
 }
 
 #[test]
-fn who_is_no_member_commits_in_a_group_without_members() {
+fn commits_without_a_member_id_require_an_empty_group() {
     check(
         "
          commit nobody t/0=5 t/1=6
@@ -91,7 +91,7 @@ fn who_is_no_member_commits_in_a_group_without_members() {
 }
 
 #[test]
-fn a_commit_of_a_generation_makes_no_group() {
+fn a_commit_with_a_generation_does_not_create_a_group() {
     check(
         "
          commit a#1 gen=1 t/0=1
@@ -107,7 +107,7 @@ fn a_commit_of_a_generation_makes_no_group() {
 }
 
 #[test]
-fn an_offset_goes_back_if_it_is_asked_to() {
+fn a_commit_may_lower_the_offset() {
     check(
         "
          commit nobody t/0=5
@@ -165,7 +165,7 @@ fn offsets_of_topics_that_the_group_is_subscribed_to_are_not_deleted() {
 }
 
 #[test]
-fn a_member_that_does_not_say_its_topics_may_be_subscribed_to_any() {
+fn a_member_without_topics_counts_as_subscribed_to_all() {
     check(
         "
          commit nobody t/0=1
@@ -183,7 +183,7 @@ fn a_member_that_does_not_say_its_topics_may_be_subscribed_to_any() {
 }
 
 #[test]
-fn offsets_of_a_group_of_another_type_with_members_are_not_deleted() {
+fn offsets_of_a_non_consumer_group_with_members_are_not_deleted() {
     check(
         "
          commit nobody t/0=1
@@ -199,7 +199,7 @@ fn offsets_of_a_group_of_another_type_with_members_are_not_deleted() {
 }
 
 #[test]
-fn offsets_of_a_topic_that_is_gone_are_forgotten_in_every_group() {
+fn deleting_a_topic_deletes_its_offsets_in_every_group() {
     check(
         "
          commit nobody group=g t/0=1 u/0=1
@@ -230,7 +230,7 @@ fn offsets_of_a_topic_that_is_gone_are_forgotten_in_every_group() {
 }
 
 #[test]
-fn a_group_whose_last_offset_was_deleted_stays_until_it_goes() {
+fn a_group_without_offsets_exists_until_it_expires_or_is_deleted() {
     check(
         "
          commit nobody t/0=1
@@ -335,7 +335,7 @@ fn offsets_without_members_expire_after_their_commit() {
 }
 
 #[test]
-fn an_offset_expires_when_the_client_said() {
+fn an_offset_expires_at_the_time_in_its_commit() {
     check(
         "
          commit nobody until=50 t/0=1
@@ -355,7 +355,7 @@ fn an_offset_expires_when_the_client_said() {
 }
 
 #[test]
-fn of_a_group_with_members_what_nobody_is_subscribed_to_expires() {
+fn offsets_of_unsubscribed_topics_expire_in_a_group_with_members() {
     check(
         "
          join a topics=t session=1800000
@@ -375,7 +375,7 @@ fn of_a_group_with_members_what_nobody_is_subscribed_to_expires() {
 }
 
 #[test]
-fn nothing_expires_during_a_rebalance_or_if_a_member_does_not_say_its_topics() {
+fn no_offset_expires_during_a_rebalance_or_with_unknown_subscriptions() {
     check(
         "
          join a session=1800000
@@ -397,7 +397,7 @@ fn nothing_expires_during_a_rebalance_or_if_a_member_does_not_say_its_topics() {
 }
 
 #[test]
-fn a_group_without_members_and_offsets_is_forgotten() {
+fn a_group_without_members_and_offsets_is_removed() {
     check(
         "
          join a

@@ -89,7 +89,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_the_promises_hold_and_clients_that_go_on_share_a_generation(
+    fn random_events_keep_the_invariants_and_clients_converge_on_one_generation(
         events in proptest::collection::vec(event(), 1..150),
     ) {
         let mut shell = Shell::new();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn members_keep_their_generation_and_show_that_they_live() {
+fn members_survive_a_restart_in_their_generation_with_fresh_session_timeouts() {
     check(
         "
          join a session=6000
@@ -41,7 +41,7 @@ fn members_keep_their_generation_and_show_that_they_live() {
 }
 
 #[test]
-fn a_rebalance_that_was_not_complete_never_was() {
+fn an_incomplete_rebalance_is_undone_by_a_restart() {
     check(
         "
          join a
@@ -72,7 +72,7 @@ fn a_rebalance_that_was_not_complete_never_was() {
 }
 
 #[test]
-fn an_identity_that_nobody_used_does_not_outlive_a_restart() {
+fn pending_member_ids_do_not_survive_a_restart() {
     check(
         "
          join a first
@@ -90,7 +90,7 @@ fn an_identity_that_nobody_used_does_not_outlive_a_restart() {
 }
 
 #[test]
-fn a_static_member_has_its_place_after_a_restart() {
+fn a_static_member_retains_its_assignment_after_a_restart() {
     check(
         "
          join a static=i topics=t
@@ -109,7 +109,7 @@ fn a_static_member_has_its_place_after_a_restart() {
 }
 
 #[test]
-fn a_group_that_is_gone_is_gone() {
+fn offsets_of_a_deleted_group_do_not_return_after_a_restart() {
     check(
         "
          commit nobody t/0=1

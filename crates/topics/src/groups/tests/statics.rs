@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_static_member_that_was_restarted_gets_its_place_back_and_nobody_notices() {
+fn a_restarted_static_member_regains_its_assignment_without_a_rebalance() {
     check(
         "
          join a static=i with=range:1
@@ -37,7 +37,7 @@ fn a_static_member_that_was_restarted_gets_its_place_back_and_nobody_notices() {
 }
 
 #[test]
-fn who_lost_its_place_is_fenced_whatever_it_asks() {
+fn every_request_of_a_replaced_static_member_is_fenced() {
     check(
         "
          join a static=i
@@ -69,7 +69,7 @@ fn who_lost_its_place_is_fenced_whatever_it_asks() {
 }
 
 #[test]
-fn who_lost_its_place_while_it_waits_is_told_at_once() {
+fn pending_requests_of_a_replaced_static_member_end_at_once() {
     check(
         "
          join a static=i
@@ -103,7 +103,7 @@ fn who_lost_its_place_while_it_waits_is_told_at_once() {
 }
 
 #[test]
-fn a_leader_that_was_restarted_leads_and_need_not_assign() {
+fn a_restarted_leader_leads_without_a_new_assignment() {
     check(
         "
          join a static=i
@@ -121,7 +121,7 @@ fn a_leader_that_was_restarted_leads_and_need_not_assign() {
 }
 
 #[test]
-fn a_leader_that_was_restarted_and_must_not_assign_is_told_that_another_leads() {
+fn a_restarted_leader_does_not_assign_in_the_same_generation() {
     check(
         "
          join a static=i
@@ -139,7 +139,7 @@ fn a_leader_that_was_restarted_and_must_not_assign_is_told_that_another_leads() 
 }
 
 #[test]
-fn a_static_member_that_comes_back_with_other_topics_makes_everybody_join_again() {
+fn a_static_member_that_rejoins_with_other_topics_starts_a_rebalance() {
     check(
         "
          join a static=i topics=t
@@ -157,7 +157,7 @@ fn a_static_member_that_comes_back_with_other_topics_makes_everybody_join_again(
 }
 
 #[test]
-fn a_static_member_that_changes_what_is_chosen_makes_everybody_join_again() {
+fn a_static_member_that_changes_the_chosen_protocol_starts_a_rebalance() {
     check(
         "
          join a static=i with=range:r,sticky:s
@@ -173,7 +173,7 @@ fn a_static_member_that_changes_what_is_chosen_makes_everybody_join_again() {
 }
 
 #[test]
-fn a_static_member_that_comes_back_before_the_leader_has_assigned_makes_everybody_join_again() {
+fn a_static_member_that_rejoins_before_the_assignment_starts_a_rebalance() {
     check(
         "
          join a static=i
@@ -201,7 +201,7 @@ fn a_static_member_that_comes_back_before_the_leader_has_assigned_makes_everybod
 }
 
 #[test]
-fn a_static_member_that_is_away_keeps_its_place_for_its_session() {
+fn an_absent_static_member_retains_its_assignment_until_its_session_timeout() {
     check(
         "
          join a static=i session=10000 rebalance=2000
@@ -226,7 +226,7 @@ fn a_static_member_that_is_away_keeps_its_place_for_its_session() {
 }
 
 #[test]
-fn a_static_member_that_does_not_come_back_is_removed() {
+fn an_absent_static_member_is_removed_at_its_session_timeout() {
     check(
         "
          join a static=i session=6000 rebalance=2000
@@ -248,7 +248,7 @@ fn a_static_member_that_does_not_come_back_is_removed() {
 }
 
 #[test]
-fn nobody_leads_while_only_static_members_are_left_that_are_away() {
+fn a_group_of_absent_static_members_has_no_leader() {
     check(
         "
          join a static=i session=10000 rebalance=2000
@@ -277,7 +277,7 @@ fn nobody_leads_while_only_static_members_are_left_that_are_away() {
 }
 
 #[test]
-fn a_static_member_needs_no_identity_first() {
+fn a_static_member_joins_without_a_prior_member_id() {
     check(
         "
          join a static=i first
@@ -289,7 +289,7 @@ fn a_static_member_needs_no_identity_first() {
 }
 
 #[test]
-fn a_group_that_nobody_leads_is_looked_at_once_in_a_while_however_short_its_rebalances() {
+fn a_leaderless_group_is_checked_once_a_second_with_short_rebalance_timeouts() {
     check(
         "
          join a static=i session=10000 rebalance=0

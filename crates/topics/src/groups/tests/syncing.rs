@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn everybody_is_told_when_the_leader_has_assigned() {
+fn every_sync_is_answered_when_the_leader_assigns() {
     check(
         "
          join a
@@ -27,7 +27,7 @@ fn everybody_is_told_when_the_leader_has_assigned() {
 }
 
 #[test]
-fn whom_the_leader_forgot_has_nothing() {
+fn a_member_missing_from_the_assignment_gets_an_empty_one() {
     check(
         "
          join a
@@ -47,7 +47,7 @@ fn whom_the_leader_forgot_has_nothing() {
 }
 
 #[test]
-fn what_another_member_assigns_does_not_count() {
+fn an_assignment_from_a_follower_is_ignored() {
     check(
         "
          join a
@@ -93,7 +93,7 @@ fn a_sync_is_of_this_generation_this_type_and_this_protocol() {
 }
 
 #[test]
-fn a_sync_in_a_rebalance_is_told_to_join_again() {
+fn a_sync_during_a_rebalance_is_refused() {
     check(
         "
          join a
@@ -110,7 +110,7 @@ fn a_sync_in_a_rebalance_is_told_to_join_again() {
 }
 
 #[test]
-fn who_waits_for_the_leader_is_told_when_another_rebalance_begins() {
+fn a_waiting_sync_ends_when_another_rebalance_begins() {
     check(
         "
          join a
@@ -156,7 +156,7 @@ fn a_leader_that_never_assigns_is_removed() {
 }
 
 #[test]
-fn a_member_that_never_asks_what_is_assigned_to_it_is_removed() {
+fn a_member_that_never_syncs_is_removed_after_the_rebalance_timeout() {
     check(
         "
          join a rebalance=3000
@@ -184,7 +184,7 @@ fn a_member_that_never_asks_what_is_assigned_to_it_is_removed() {
 }
 
 #[test]
-fn who_asks_twice_is_answered_once_for_each_question() {
+fn a_repeated_sync_while_waiting_ends_the_first_one() {
     check(
         "
          join a
@@ -206,7 +206,7 @@ fn who_asks_twice_is_answered_once_for_each_question() {
 }
 
 #[test]
-fn a_heartbeat_says_what_there_is_to_do() {
+fn a_heartbeat_reports_rebalances_stale_generations_and_unknown_members() {
     check(
         "
          beat a#1 gen=1
@@ -235,7 +235,7 @@ fn a_heartbeat_says_what_there_is_to_do() {
 }
 
 #[test]
-fn a_member_lives_as_long_as_it_is_heard() {
+fn a_heartbeat_extends_the_session_of_a_member() {
     check(
         "
          join a session=6000
@@ -264,7 +264,7 @@ fn a_member_lives_as_long_as_it_is_heard() {
 }
 
 #[test]
-fn a_commit_is_a_sign_of_life() {
+fn a_commit_extends_the_session_of_a_member() {
     check(
         "
          join a session=6000
@@ -288,7 +288,7 @@ fn a_commit_is_a_sign_of_life() {
 }
 
 #[test]
-fn a_cooperative_member_gives_up_in_a_second_rebalance_what_another_gets() {
+fn a_cooperative_rebalance_moves_a_partition_in_two_generations() {
     check(
         "
          join a with=coop:owns-nothing

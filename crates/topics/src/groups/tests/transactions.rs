@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn an_offset_of_a_transaction_counts_when_it_is_committed() {
+fn a_transactional_offset_is_visible_once_its_transaction_commits() {
     check(
         "
          commit nobody t/0=1
@@ -29,7 +29,7 @@ fn an_offset_of_a_transaction_counts_when_it_is_committed() {
 }
 
 #[test]
-fn an_offset_of_a_transaction_never_was_when_it_is_aborted() {
+fn a_transactional_offset_is_discarded_when_its_transaction_aborts() {
     check(
         "
          txn 7 nobody t/0=5
@@ -64,7 +64,7 @@ fn transactions_of_two_producers_do_not_mix() {
 }
 
 #[test]
-fn of_two_commits_the_later_one_stays_however_its_transaction_ends_later() {
+fn the_later_commit_wins_over_a_transaction_that_ends_after_it() {
     check(
         "
          txn 7 nobody t/0=5
@@ -86,7 +86,7 @@ fn of_two_commits_the_later_one_stays_however_its_transaction_ends_later() {
 }
 
 #[test]
-fn a_later_mark_of_a_transaction_takes_the_place_of_the_one_before() {
+fn the_last_offset_of_a_transaction_is_committed() {
     check(
         "
          txn 7 nobody t/0=5
@@ -144,7 +144,7 @@ fn the_order_of_commits_outlives_a_restart() {
 }
 
 #[test]
-fn a_transaction_is_of_this_generation_if_it_says_one() {
+fn a_transactional_commit_with_a_stale_generation_is_refused() {
     check(
         "
          join a
@@ -167,7 +167,7 @@ fn a_transaction_is_of_this_generation_if_it_says_one() {
 }
 
 #[test]
-fn what_an_open_transaction_would_commit_does_not_expire() {
+fn offsets_of_an_open_transaction_do_not_expire() {
     check(
         "
          commit nobody t/0=1
@@ -189,7 +189,7 @@ fn what_an_open_transaction_would_commit_does_not_expire() {
 }
 
 #[test]
-fn a_group_that_is_deleted_takes_what_a_transaction_would_commit_along() {
+fn deleting_a_group_deletes_its_pending_transactional_offsets() {
     check(
         "
          txn 7 nobody t/0=1
@@ -207,7 +207,7 @@ fn a_group_that_is_deleted_takes_what_a_transaction_would_commit_along() {
 }
 
 #[test]
-fn an_end_of_nothing_is_nothing() {
+fn ending_an_unknown_transaction_changes_nothing() {
     check(
         "
          end 7 committed

@@ -3,7 +3,7 @@
 use super::check;
 
 #[test]
-fn a_duplicate_gets_the_offsets_it_has() {
+fn a_duplicate_batch_gets_its_original_offsets() {
     check(
         "send 7 0 0 3
          send 7 0 3 2
@@ -21,7 +21,7 @@ fn a_duplicate_gets_the_offsets_it_has() {
 }
 
 #[test]
-fn five_batches_are_known_again_and_a_sixth_is_out_of_order() {
+fn the_last_five_batches_are_deduplicated_and_older_ones_out_of_order() {
     check(
         "send 7 0 0 1
          send 7 0 1 1
@@ -61,7 +61,7 @@ fn a_gap_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_producer_that_is_not_known_begins_anywhere() {
+fn an_unknown_producer_may_start_at_any_sequence() {
     check(
         "send 7 4 100 1
          send 7 4 101 1",
@@ -71,7 +71,7 @@ fn a_producer_that_is_not_known_begins_anywhere() {
 }
 
 #[test]
-fn a_new_epoch_begins_at_0_and_ends_the_one_before() {
+fn a_new_producer_epoch_starts_at_sequence_0_and_fences_the_old() {
     check(
         "send 7 0 0 1
          send 7 1 1 1
@@ -89,7 +89,7 @@ fn a_new_epoch_begins_at_0_and_ends_the_one_before() {
 }
 
 #[test]
-fn sequences_go_round_within_a_batch_and_between_two() {
+fn sequences_wrap_around_within_and_between_batches() {
     check(
         "send 7 0 2147483646 3
          send 7 0 1 1
@@ -105,7 +105,7 @@ fn sequences_go_round_within_a_batch_and_between_two() {
 }
 
 #[test]
-fn what_is_known_of_producers_survives_a_restart() {
+fn producer_state_survives_a_restart() {
     check(
         "send 7 0 0 1
          snapshot
@@ -129,7 +129,7 @@ fn what_is_known_of_producers_survives_a_restart() {
 }
 
 #[test]
-fn a_silent_producer_is_forgotten_unless_it_is_in_a_transaction() {
+fn an_idle_producer_expires_unless_it_has_an_open_transaction() {
     check(
         "at 100
          send 7 0 0 1
@@ -149,7 +149,7 @@ fn a_silent_producer_is_forgotten_unless_it_is_in_a_transaction() {
 }
 
 #[test]
-fn of_too_many_producers_those_that_were_silent_longest_are_forgotten() {
+fn the_longest_idle_producers_are_evicted_at_the_limit() {
     check(
         "txn 1 0 0 1
          send 2 0 0 1

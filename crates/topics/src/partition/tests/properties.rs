@@ -349,7 +349,7 @@ impl Bystander {
 
 proptest! {
     #[test]
-    fn offsets_duplicates_and_what_is_stable(steps in prop::collection::vec(step(), 1..80)) {
+    fn offsets_duplicates_and_the_last_stable_offset_match_a_model(steps in prop::collection::vec(step(), 1..80)) {
         let senders = (0..PRODUCERS).map(|it| (it, Sender::default()));
         let mut bystander = Bystander {
             world: World::new(LIMITS),

@@ -3,7 +3,7 @@
 use super::check;
 
 #[test]
-fn a_reader_sees_up_to_what_is_durable_and_stable() {
+fn latest_is_the_durable_end_or_the_last_stable_offset() {
     check(
         "batch 3
          find latest
@@ -28,7 +28,7 @@ fn a_reader_sees_up_to_what_is_durable_and_stable() {
 }
 
 #[test]
-fn an_offset_is_sought_from_the_block_it_is_in() {
+fn seek_starts_at_the_block_that_contains_the_offset() {
     check(
         "batch 10
          batch 10
@@ -65,7 +65,7 @@ fn an_offset_is_sought_from_the_block_it_is_in() {
 }
 
 #[test]
-fn a_time_is_sought_from_the_first_block_that_reaches_it() {
+fn a_timestamp_search_starts_at_the_first_block_that_reaches_it() {
     check(
         "batch 1 100
          batch 1 50
@@ -96,7 +96,7 @@ fn a_time_is_sought_from_the_first_block_that_reaches_it() {
 }
 
 #[test]
-fn a_follower_of_an_old_leader_learns_where_its_epoch_ended() {
+fn offset_for_leader_epoch_returns_where_the_epoch_ended() {
     check(
         "leader 3
          batch 5
@@ -126,7 +126,7 @@ fn a_follower_of_an_old_leader_learns_where_its_epoch_ended() {
 }
 
 #[test]
-fn what_is_deleted_is_durable_and_never_comes_back() {
+fn deleted_records_must_be_durable_and_stay_deleted_after_a_restart() {
     check(
         "batch 5
          delete 3
@@ -152,7 +152,7 @@ fn what_is_deleted_is_durable_and_never_comes_back() {
 }
 
 #[test]
-fn what_is_old_goes_block_by_block_up_to_the_first_that_is_not() {
+fn retention_by_time_deletes_whole_blocks_from_the_oldest() {
     check(
         "at 1000
          batch 1 10
@@ -183,7 +183,7 @@ fn what_is_old_goes_block_by_block_up_to_the_first_that_is_not() {
 }
 
 #[test]
-fn what_is_too_much_goes_and_never_more_than_is_too_much() {
+fn retention_by_size_never_shrinks_the_log_below_the_limit() {
     check(
         "batch 1
          batch 1
@@ -212,7 +212,7 @@ fn what_is_too_much_goes_and_never_more_than_is_too_much() {
 }
 
 #[test]
-fn a_compaction_is_worth_it_when_half_of_what_is_settled_is_new() {
+fn compaction_starts_when_half_of_the_stable_records_are_new() {
     check(
         "batch 1
          batch 1
@@ -252,7 +252,7 @@ fn a_compaction_is_worth_it_when_half_of_what_is_settled_is_new() {
 }
 
 #[test]
-fn what_is_shown_before_it_is_durable_is_read_and_neither_compacted_nor_let_go() {
+fn revealed_records_are_readable_before_durable_but_not_compacted_or_deleted() {
     check(
         "batch 1 1
          batch 1 1

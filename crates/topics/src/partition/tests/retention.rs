@@ -137,7 +137,7 @@ fn a_timestamp_of_the_future_counts_as_an_hour_after_its_append() {
 }
 
 #[test]
-fn the_policy_says_from_when_and_until_when_records_stay_uncompacted() {
+fn compaction_lag_minimum_and_maximum_bound_the_compacted_range() {
     check(
         "at 1000
          batch 1

@@ -25,7 +25,7 @@ fn nothing_of_a_transaction_is_stable_before_it_ends_durably() {
 }
 
 #[test]
-fn the_first_transaction_that_goes_on_holds_what_is_stable() {
+fn the_oldest_open_transaction_bounds_the_last_stable_offset() {
     check(
         "txn 7 0 0 1
          txn 8 0 0 1
@@ -52,7 +52,7 @@ fn the_first_transaction_that_goes_on_holds_what_is_stable() {
 }
 
 #[test]
-fn a_reader_is_told_of_what_was_aborted_in_its_range() {
+fn a_read_lists_the_aborted_transactions_of_its_range() {
     check(
         "txn 7 0 0 1
          txn 8 0 0 1
@@ -129,7 +129,7 @@ fn a_coordinator_of_an_older_epoch_is_refused() {
 }
 
 #[test]
-fn in_a_transaction_nothing_is_sent_outside_of_it() {
+fn a_non_transactional_batch_during_a_transaction_is_refused() {
     check(
         "txn 7 0 0 1
          send 7 0 1 1
@@ -143,7 +143,7 @@ fn in_a_transaction_nothing_is_sent_outside_of_it() {
 }
 
 #[test]
-fn a_transaction_may_be_ended_twice_and_in_a_partition_that_it_never_wrote_to() {
+fn a_repeated_or_unneeded_end_marker_is_accepted() {
     check(
         "commit 7 0
          txn 7 0 0 1
@@ -162,7 +162,7 @@ fn a_transaction_may_be_ended_twice_and_in_a_partition_that_it_never_wrote_to() 
 }
 
 #[test]
-fn an_abandoned_transaction_whose_beginning_was_deleted_holds_what_is_left() {
+fn an_open_transaction_with_deleted_records_still_holds_the_stable_offset() {
     check(
         "txn 7 0 0 2
          batch 3

@@ -74,7 +74,7 @@ fn a_partition() {
 }
 
 #[test]
-fn a_partition_without_append_times_counts_from_when_it_was_written() {
+fn an_undated_partition_record_takes_the_time_it_was_written() {
     let bytes = UNDATED.concat();
     Partition::decode(&bytes, Limits::default()).unwrap_err();
     let read = Partition::decode_undated(&bytes, Limits::default(), 9).unwrap();
@@ -105,7 +105,7 @@ const UNDATED: &[&[u8]] = &[
 ];
 
 #[test]
-fn small_things() {
+fn golden_bytes_of_changes_and_record_tags() {
     let change = |change: Change| encoded(|out| change.encode(out));
     assert_eq!(change(Change::LogStart(7)), b"\x01\x07\0\0\0\0\0\0\0");
     let leader = Change::Leader { epoch: 2, start: 9 };
@@ -119,7 +119,7 @@ fn small_things() {
 }
 
 #[test]
-fn the_numbers_of_what_is_named() {
+fn the_numbers_of_stored_enums_are_stable() {
     let states = [
         "Empty",
         "Ongoing",

@@ -11,7 +11,7 @@ const CRASH: &str = "crash::acknowledged_records_survive_a_crash";
 const FAULTS: &str = "faults::the_first_failure_of_the_line_is_its_last_call";
 const DAMAGE: &str = "damage::a_flipped_bit_is_named_and_never_served";
 
-const FAILED_SYNC: &str = "faults::what_a_failed_sync_left_behind_is_on_disk_before_it_is_trusted";
+const FAILED_SYNC: &str = "faults::recovery_syncs_bytes_of_a_failed_sync_before_it_serves_them";
 const ERASED: &str = "erased::erased_bytes_are_nowhere_when_no_erase_is_pending";
 
 pub(super) static MUTANTS: [Mutant; 11] = [

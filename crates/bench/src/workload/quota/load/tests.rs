@@ -96,7 +96,7 @@ fn every_third_allowed(number: u64) -> Vec<u8> {
 }
 
 #[test]
-fn every_request_is_counted_once_however_connections_are_kept() {
+fn every_request_is_counted_once_for_each_connection_reuse_mode() {
     for (reuse, pipeline) in [(Reuse::Never, 1), (Reuse::Asked, 1), (Reuse::Kept, 7)] {
         let spec = spec(serve(every_third_allowed), count(300, 8, pipeline, reuse));
         let asked = run_load(&spec).unwrap();

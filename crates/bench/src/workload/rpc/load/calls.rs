@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_of_another_size_is_a_failure() {
+    fn a_reply_with_an_unexpected_size_is_a_failure() {
         let mut calls = Calls::begin(Amount::Calls(1));
         let start_ns = calls.start_ns;
         assert!(calls.next(start_ns));

@@ -109,7 +109,7 @@ impl Shell {
                 producer,
                 committed,
             } => self.end(producer, committed),
-            Event::CommitAsNobody { partition } => self.commit_as_nobody(partition),
+            Event::CommitAsNobody { partition } => self.commit_without_member(partition),
             Event::Leave { client } => self.leave(client),
             Event::Kill { client } => {
                 // All clients lose their answers.
@@ -225,7 +225,7 @@ impl Shell {
         }
     }
 
-    fn commit_as_nobody(&mut self, partition: u32) {
+    fn commit_without_member(&mut self, partition: u32) {
         let caller = Caller {
             group: "g",
             member: "",
