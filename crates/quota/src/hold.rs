@@ -64,11 +64,6 @@ impl Holds {
         }
     }
 
-    /// Changes the maximum number of holds.
-    pub fn set_count_max(&mut self, count_max: usize) {
-        self.count_max = count_max;
-    }
-
     /// Returns an error if there is no room for another hold.
     pub fn check_room(&self) -> Result<(), HoldsFull> {
         match self.by_id.len() < self.count_max {

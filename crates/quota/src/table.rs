@@ -97,11 +97,6 @@ impl Table {
         self.index.is_empty()
     }
 
-    /// Changes the maximum number of cells.
-    pub fn set_cells_max(&mut self, cells_max: usize) {
-        self.cells_max = cells_max.max(1);
-    }
-
     /// Searches a cell. If it does not exist, makes room for it if possible.
     pub(crate) fn find(
         &mut self,
