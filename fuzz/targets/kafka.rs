@@ -65,6 +65,12 @@ apis! {
     DescribeCluster describe_cluster, DescribeProducers describe_producers,
     DescribeTransactions describe_transactions, ListTransactions list_transactions,
     DescribeTopicPartitions describe_topic_partitions,
+    ElectLeaders elect_leaders,
+    AlterPartitionReassignments alter_partition_reassignments,
+    ListPartitionReassignments list_partition_reassignments,
+    DescribeQuorum describe_quorum,
+    ConsumerGroupHeartbeat consumer_group_heartbeat,
+    ListConfigResources list_config_resources,
 }
 
 fuzz_target!(|input: &[u8]| {
