@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::step::expect_none;
 use crate::step::{self, cargo};
-use crate::{crash, deps, expect_none, language, mutants, setup};
+use crate::{crash, deps, language, mutants, setup};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

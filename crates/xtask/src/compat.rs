@@ -7,16 +7,14 @@
 //!
 //! To add a client: one entry in its family's `CLIENTS`. To add a family: a module, and one entry in [`FAMILIES`].
 
+mod client;
 mod kafka;
 mod kafka_suites;
 mod openapi;
 mod slim;
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -24,27 +22,14 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::footprint::{Process, built};
 use crate::step::{self, cargo};
+use client::{Client, TestNode};
 
 /// Directory of the clients and of the node's data.
 const WORKSPACE: &str = "target/compat";
 
 const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
-/// Time limit of a package manager.
-const FETCH_LIMIT: Duration = Duration::from_secs(15 * 60);
-/// Time limit of a client's scripts, unless the client has its own.
-const RUN_LIMIT: Duration = Duration::from_secs(15 * 60);
-/// Time limit for the node to answer `/metrics`.
-const METRICS_LIMIT: Duration = Duration::from_secs(30);
-
-/// A client: how to fetch it, and how to run it.
-struct Client {
-    name: &'static str,
-    /// Installs the client below the directory, if that is not done.
-    fetch: fn(&Path) -> Result<()>,
-    /// Returns the command that runs the client against a node.
-    run: fn(&Path, &TestNode) -> Result<Command>,
-    limit: Duration,
-}
+/// Counter of Kafka requests by API.
+const KAFKA_REQUESTS: &str = "telpher_kafka_requests_total{api=\"";
 
 /// Clients of one protocol.
 struct Family {
@@ -82,20 +67,6 @@ const FAMILIES: [Family; 4] = [
         requests: None,
     },
 ];
-
-/// Counter of Kafka requests by API.
-const KAFKA_REQUESTS: &str = "telpher_kafka_requests_total{api=\"";
-
-/// A running node and the addresses of its listeners.
-struct TestNode {
-    /// `host:port`.
-    kafka: String,
-    /// `host:port`.
-    http: String,
-    /// `http://host:port`.
-    slim: String,
-    _node: Process,
-}
 
 /// Runs the named clients and families, or all.
 ///
@@ -184,42 +155,4 @@ fn serve(workspace: &Path, options: &[&str]) -> Result<TestNode> {
         slim: address("\"slim\":\"")?,
         _node: node,
     })
-}
-
-impl TestNode {
-    /// Returns the values of the counter whose lines on `/metrics` begin with `start`, by label.
-    fn counters(&self, start: &str) -> Result<BTreeMap<String, u64>> {
-        let mut stream = TcpStream::connect(&self.http)?;
-        stream.set_read_timeout(Some(METRICS_LIMIT))?;
-        stream
-            .write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        let counters = text.lines().filter_map(|line| {
-            let (label, count) = line.strip_prefix(start)?.split_once("\"} ")?;
-            Some((label.to_owned(), count.parse().ok()?))
-        });
-        let counters: BTreeMap<_, _> = counters.collect();
-        ensure!(!counters.is_empty(), "the node counts no requests");
-        Ok(counters)
-    }
-}
-
-/// Installs the packages of a `requirements.txt` into the virtual environment `venv` below the
-/// workspace.
-fn install_python(workspace: &Path, venv: &str, requirements: &Path) -> Result<()> {
-    let venv = workspace.join(venv);
-    if !venv.join("bin/pip").is_file() {
-        let mut make = Command::new("python3");
-        make.args(["-m", "venv"]).arg(&venv);
-        step::run("python", &mut make, FETCH_LIMIT)?;
-    }
-    let mut install = Command::new(venv.join("bin/pip"));
-    install.args(["install", "--quiet", "--disable-pip-version-check", "-r"]);
-    step::run("pip install", install.arg(requirements), FETCH_LIMIT)
-}
-
-/// Returns the Python interpreter of a virtual environment.
-fn python_of(workspace: &Path, venv: &str) -> PathBuf {
-    workspace.join(venv).join("bin/python")
 }

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use crate::cycles;
 use crate::layers::{BANNED, LAYERS, Layer};
+use crate::step::expect_none;
 use crate::step::{self, cargo};
-use crate::{cycles, expect_none};
 
 const PREFIX: &str = "telpher-";
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::expect_none;
+use crate::step::expect_none;
 use crate::step::{self, cargo};
 
 const LIMIT: Duration = Duration::from_secs(20 * 60);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::expect_none;
+use crate::step::expect_none;
 use crate::step::{self, cargo};
 
 const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);

@@ -28,7 +28,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{expect_none, step};
+use text::Alarm;
+
+use crate::step::{self, expect_none};
 
 /// Alarms that are still there: area, rule and count on each line.
 const BACKLOG: &str = include_str!("language/language.tsv");
@@ -36,15 +38,6 @@ const BACKLOG: &str = include_str!("language/language.tsv");
 /// Parts of paths of files that must contain such texts: the rules themselves, and the messages of the
 /// Express server that the quota listener stands in for.
 const EXEMPT: [&str; 2] = ["/xtask/src/language/", "/edge/src/http/quotas/compat/"];
-
-/// One place where a rule fires.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Alarm {
-    rule: &'static str,
-    /// From 1; 0 where the alarm is not of a line.
-    line: usize,
-    text: String,
-}
 
 /// Checks the whole tree; writes nothing.
 pub(crate) fn run(args: &[String]) -> Result<()> {

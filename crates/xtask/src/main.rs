@@ -166,11 +166,3 @@ fn usage() -> String {
     let tasks = TASKS.map(|task| format!("  cargo xtask {:<10}{}\n", task.name, task.about));
     format!("Tasks:\n{}", tasks.concat())
 }
-
-/// Fails if a task that takes no arguments has any.
-fn expect_none(args: &[String]) -> Result<()> {
-    match args.first() {
-        Some(arg) => bail!("this task takes no arguments: `{arg}`"),
-        None => Ok(()),
-    }
-}

@@ -5,7 +5,8 @@
 
 use anyhow::Result;
 
-use crate::{compat, expect_none};
+use crate::compat;
+use crate::step::expect_none;
 
 /// Runs schemathesis.
 ///

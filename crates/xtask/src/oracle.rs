@@ -24,7 +24,7 @@ use anyhow::{Result, bail};
 
 use self::brokers::{Kafka, Node};
 use self::script::Script;
-use crate::expect_none;
+use crate::step::expect_none;
 use crate::step::heading;
 
 /// Comparison of one group of requests.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::expect_none;
+use crate::step::expect_none;
 use crate::step::{self, cargo, is_installed};
 
 /// A program, and the Debian package that contains it.

@@ -141,6 +141,14 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
+/// Fails if a task that takes no arguments has any.
+pub(crate) fn expect_none(args: &[String]) -> Result<()> {
+    match args.first() {
+        Some(arg) => bail!("this task takes no arguments: `{arg}`"),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

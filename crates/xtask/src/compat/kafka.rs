@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-use super::{Client, FETCH_LIMIT, RUN_LIMIT, TestNode, install_python, python_of};
+use super::client::{Client, FETCH_LIMIT, RUN_LIMIT, TestNode, install_python, python_of};
 use crate::step::{self, is_installed};
 
 const SCRIPTS: &str = "compat/kafka";

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use super::client::{Client, FETCH_LIMIT, TestNode};
 use super::kafka::{classpath, fetch_java};
-use super::{Client, FETCH_LIMIT, TestNode};
 use crate::step::{self, cargo};
 
 const SCRIPTS: &str = "compat/kafka/suites";

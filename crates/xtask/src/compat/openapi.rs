@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Client, TestNode, install_python};
+use super::client::{Client, TestNode, install_python};
 
 const REQUIREMENTS: &str = "compat/openapi/requirements.txt";
 /// Directory of the hooks of schemathesis.

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::{Client, RUN_LIMIT, TestNode, install_python, python_of};
+use super::client::{Client, RUN_LIMIT, TestNode, install_python, python_of};
 
 const SCRIPTS: &str = "compat/slim";
 

@@ -1,6 +1,6 @@
 //! Doc comments of modules and `pub` items: their first words.
 
-use super::Alarm;
+use super::text::Alarm;
 
 const RULE: &str = "vague opening";
 

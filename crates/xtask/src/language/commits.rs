@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::Alarm;
+use super::text::Alarm;
 
 const RULE: &str = "long commit subject";
 

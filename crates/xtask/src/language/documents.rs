@@ -1,6 +1,6 @@
 //! Pages of documentation and help.
 
-use super::{Alarm, text};
+use super::text::{self, Alarm};
 
 const WORD: &str = "vague word";
 const LENGTH: &str = "long line";

@@ -1,6 +1,6 @@
 //! Texts of errors and hints.
 
-use super::{Alarm, text};
+use super::text::{self, Alarm};
 
 const FORM: &str = "form of an error";
 const WORD: &str = "vague word";

@@ -1,6 +1,6 @@
 //! Names of types: nouns of the domain, no bare participles or adverbs.
 
-use super::Alarm;
+use super::text::Alarm;
 
 const RULE: &str = "vague type name";
 

@@ -1,5 +1,14 @@
 //! Searches in lines of text that several rules share.
 
+/// One place where a rule fires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Alarm {
+    pub(super) rule: &'static str,
+    /// From 1; 0 where the alarm is not of a line.
+    pub(super) line: usize,
+    pub(super) text: String,
+}
+
 /// Words without a noun behind them.
 const VAGUE: [&str; 3] = ["whoever", "whatever", "somebody"];
 

@@ -3,7 +3,7 @@
 use bench::workload::store::idle::{self, Idle, IdleReport};
 
 use super::super::outcome::failure;
-use super::Args;
+use super::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::output;
 

@@ -4,7 +4,7 @@ use bench::workload::store::kill::{self, KillCheck, KillReport};
 use meter::clock::now_ns;
 
 use super::super::outcome::{Count, failure};
-use super::Args;
+use super::args::Args;
 use crate::failure::Failure;
 
 /// Enough writers that every sync serves several messages.

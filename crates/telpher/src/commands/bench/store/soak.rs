@@ -7,7 +7,7 @@ use bench::workload::store::soak::{self, Course};
 use bench::workload::store::{self, Matrix};
 
 use super::super::outcome::{Style, failure};
-use super::Args;
+use super::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::output;
 
