@@ -3,7 +3,8 @@
 //! Every role is a process of its own, started from our own executable (`telpher bench-role`) or
 //! from a peer's. Roles communicate over standard input and output: a line of JSON when ready, `go`
 //! to begin, a line of JSON with the counts. A role ends when its standard input closes, so no
-//! process outlives the suite. Workloads compute no figure: measurements go to a [`Suite`].
+//! process outlives the suite. Workloads compute no figure: measurements go to a
+//! [`Suite`](crate::suite::Suite).
 
 pub mod agent;
 mod child;
