@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::{Append, Bind, Credit, Ended, Extract, Flags, Goaway, Hello, Inbox, Item, Kind};
+use wire::{Append, Bind, Credit, SubscriptionEnd, Extract, Flags, Goaway, Hello, Inbox, Item, Kind};
 use wire::{AppendedMessages, AppendedRecords, Message, Metadata, NewMessage, Outcome, Outcomes};
 use wire::{Payload, Read, Receipt, Settle, Subscribe, Takes, TopicHeaders, TopicRecord, Welcome};
 
@@ -43,7 +43,7 @@ fn decode(kind: Kind, flags: Flags, route: u16, payload: &[u8]) -> String {
         Kind::CREDIT => format!("{:?}", Credit::decode(payload)),
         Kind::RECEIPT => format!("{:?}", Receipt::decode(payload)),
         Kind::GOAWAY => format!("{:?}", Goaway::decode(payload)),
-        Kind::ENDED => format!("{:?}", Ended::decode(payload)),
+        Kind::ENDED => format!("{:?}", SubscriptionEnd::decode(payload)),
         Kind::FLOW => format!("{:?}", wire::decode_flow(payload)),
         Kind::TAKE => takes(payload),
         Kind::SETTLE => format!("{:?}", Settle::decode(payload)),

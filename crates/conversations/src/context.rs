@@ -67,7 +67,7 @@ pub struct Cut {
     /// The newest message.
     pub head_seq: u64,
     /// The messages of the window in order. Those before `from_seq` are kept instructions.
-    pub messages: Vec<Shown>,
+    pub messages: Vec<WindowMessage>,
     /// The total cost in tokens.
     pub tokens: u64,
     /// True if `tokens` is an estimate.
@@ -89,7 +89,7 @@ impl Cut {
 
 /// A message of the window.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct WindowMessage {
     /// The message's sequence number.
     pub seq: u64,
     /// The parts that are omitted or replaced by a stub, by index.

@@ -22,7 +22,7 @@ pub enum Decision {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The number of each message, in order.
-    pub places: Vec<Place>,
+    pub places: Vec<MessageSeq>,
     /// The newest message once the batch is appended.
     pub head: u64,
 }
@@ -30,21 +30,21 @@ pub struct Plan {
 impl Plan {
     /// Returns the number of messages that were already appended.
     pub fn deduplicated(&self) -> usize {
-        let is_known = |place: &&Place| matches!(place, Place::Known(_));
+        let is_known = |place: &&MessageSeq| matches!(place, MessageSeq::Known(_));
         self.places.iter().filter(is_known).count()
     }
 }
 
 /// The sequence number of a message of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum MessageSeq {
     /// The message is new and will be appended with this number.
     New(u64),
     /// An equal message already has this number, or will get it as an earlier message of the batch.
     Known(u64),
 }
 
-impl Place {
+impl MessageSeq {
     /// Returns the number.
     pub fn seq(self) -> u64 {
         match self {

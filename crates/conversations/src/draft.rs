@@ -237,7 +237,7 @@ impl Log {
 
 /// A draft that was open when its node failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct AbandonedDraft {
     /// The draft's number.
     pub number: u64,
     /// The offset at which it begins in the log.
@@ -262,7 +262,7 @@ pub struct Lost {
 #[derive(Debug)]
 pub struct Recovery {
     bytes_max: usize,
-    open: BTreeMap<u64, Lost>,
+    open: BTreeMap<u64, AbandonedDraft>,
     erased: Option<u64>,
 }
 
@@ -305,7 +305,7 @@ impl Recovery {
     }
 
     fn open(&mut self, number: u64, begin: u64, open: &DraftOpen<'_>) {
-        let lost = Lost {
+        let lost = AbandonedDraft {
             number,
             begin,
             conversation: open.conversation,
@@ -348,7 +348,7 @@ impl Recovery {
     }
 
     /// Returns the open drafts after the last record, oldest first.
-    pub fn finish(self) -> impl Iterator<Item = Lost> {
+    pub fn finish(self) -> impl Iterator<Item = AbandonedDraft> {
         self.open.into_values()
     }
 }

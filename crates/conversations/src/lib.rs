@@ -26,7 +26,7 @@ pub mod resume;
 mod state;
 
 pub use conversation::{Conversation, Update};
-pub use decision::{Decision, Lookup, Place, Plan, Refusal};
+pub use decision::{Decision, Lookup, MessageSeq, Plan, Refusal};
 pub use ids::{IDS_KEPT, id_hash};
 pub use limits::{ID_LENGTH_MAX, Invalid, Limits, Problem, ROLE_LENGTH_MAX, WHO_LENGTH_MAX};
 pub use message::{

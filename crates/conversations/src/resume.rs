@@ -20,12 +20,12 @@ pub struct Position {
     /// The newest message seen; 0 for none.
     pub seq: u64,
     /// The drafts with chunks seen, each once, at most [`DRAFTS_MAX`].
-    pub drafts: Vec<Seen>,
+    pub drafts: Vec<DraftPosition>,
 }
 
 /// The position of a watcher in a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct DraftPosition {
     /// The draft's number.
     pub draft: u64,
     /// The newest chunk seen.
@@ -55,7 +55,7 @@ impl Position {
                 if self.drafts.len() == DRAFTS_MAX {
                     self.drafts.remove(0);
                 }
-                self.drafts.push(Seen { draft, chunk });
+                self.drafts.push(DraftPosition { draft, chunk });
             }
         }
     }
@@ -69,7 +69,7 @@ impl Position {
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.seq)?;
-        for (index, Seen { draft, chunk }) in self.drafts.iter().enumerate() {
+        for (index, DraftPosition { draft, chunk }) in self.drafts.iter().enumerate() {
             let before = if index == 0 { ':' } else { ',' };
             write!(f, "{before}{draft}.{chunk}")?;
         }
@@ -97,7 +97,7 @@ impl FromStr for Position {
             if is_named || position.drafts.len() == DRAFTS_MAX {
                 return Err(Malformed);
             }
-            position.drafts.push(Seen { draft, chunk });
+            position.drafts.push(DraftPosition { draft, chunk });
         }
         Ok(position)
     }
@@ -179,7 +179,7 @@ mod tests {
             seq: u64,
             drafts in prop::collection::btree_map(any::<u64>(), any::<u32>(), 0..DRAFTS_MAX),
         ) {
-            let drafts = drafts.into_iter().map(|(draft, chunk)| Seen { draft, chunk });
+            let drafts = drafts.into_iter().map(|(draft, chunk)| DraftPosition { draft, chunk });
             let position = Position { seq, drafts: drafts.collect() };
             prop_assert_eq!(position.to_string().parse(), Ok(position));
         }

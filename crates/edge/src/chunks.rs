@@ -26,7 +26,7 @@ mod tests;
 mod tools;
 
 pub use assembly::{Assembly, ChunkError, Sizes};
-pub use ending::{Assembled, Ended};
+pub use ending::{Assembled, AuthorEnding};
 pub use split::{Framing, Splitter, TooLong};
 
 /// Assembles the messages of drafts for a node, which knows no JSON. An invalid chunk ends a draft.

@@ -19,10 +19,10 @@ mod preview;
 mod reading;
 pub mod slim;
 mod sweep;
-mod together;
 mod topics;
+mod wake_batch;
 
 pub use gate::{Gate, Open, Pass, Refused, Role};
 pub use labels::labels;
 pub use sweep::sweep;
-pub use together::Together;
+pub use wake_batch::WakeBatch;

@@ -45,7 +45,7 @@ impl Refused {
 
     /// Returns the error of a node without storage.
     pub(crate) fn no_topics() -> Self {
-        let message = "this node keeps nothing: it has no topics";
+        let message = "this node has no storage, so it has no topics";
         Self::new(ErrorCode::Unsupported, message)
     }
 

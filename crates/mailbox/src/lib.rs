@@ -25,6 +25,6 @@ pub use ids::{IDS_KEPT, WriteId};
 pub use mailbox::Mailbox;
 pub use span::Span;
 pub use types::{
-    Accepted, Again, Answer, Cause, Limits, Offer, Pending, Place, Refused, Standing, State,
-    Straggler, Written,
+    Accepted, Again, Answer, Cause, Eligibility, Limits, MessageState, NewMessage, Offer, Pending,
+    Refused, State, Straggler,
 };

@@ -10,7 +10,7 @@ use crate::ids::{Ids, WriteId};
 use crate::record::Note;
 use crate::senders::{SenderId, Senders};
 use crate::types::{
-    Accepted, Again, Answer, Cause, Limits, Offer, Pending, Place, Refused, State, Written,
+    Accepted, Again, Answer, Cause, Eligibility, Limits, NewMessage, Offer, Pending, Refused, State,
 };
 
 /// Pause before a refused message is delivered again. It is doubled each time, up to the maximum.
@@ -139,14 +139,14 @@ impl<S: Clone + PartialEq> Mailbox<S> {
     }
 
     /// Adds a write that was appended. It is delivered once it is durable.
-    pub fn written(&mut self, written: Written<'_>) {
+    pub fn written(&mut self, written: NewMessage<'_>) {
         self.ids.push(written.offset, written.id);
         self.insert(written);
         self.unsynced.push_back(written.offset);
     }
 
-    fn insert(&mut self, written: Written<'_>) {
-        let Written {
+    fn insert(&mut self, written: NewMessage<'_>) {
+        let NewMessage {
             offset,
             sender,
             size,
@@ -212,8 +212,8 @@ impl<S: Clone + PartialEq> Mailbox<S> {
                 Stage::Due {
                     not_to: Some(silent),
                     ..
-                } => Place::Other(silent),
-                _ => Place::Any,
+                } => Eligibility::Other(silent),
+                _ => Eligibility::Any,
             };
             let delivery = entry.deliveries.saturating_add(1);
             let answer = offer(Offer {
@@ -255,8 +255,8 @@ impl<S: Clone + PartialEq> Mailbox<S> {
                 continue;
             };
             let place = match &sender.at {
-                Some(at) if sender.unanswered > 0 => Place::Only(at),
-                _ => Place::Any,
+                Some(at) if sender.unanswered > 0 => Eligibility::Only(at),
+                _ => Eligibility::Any,
             };
             let delivery = entry.deliveries.saturating_add(1);
             let answer = offer(Offer {

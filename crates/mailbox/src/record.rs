@@ -18,7 +18,7 @@
 //! that the writes themselves can be trimmed.
 
 use crate::ids::WriteId;
-use crate::types::{Cause, Standing};
+use crate::types::{Cause, MessageState};
 
 /// Tag of a [`Write`].
 pub const WRITE: u8 = 1;
@@ -198,7 +198,7 @@ pub struct Moved<'a> {
     /// Time of the original write in milliseconds since 1970-01-01 UTC.
     pub written_ms: u64,
     /// State of the message.
-    pub standing: Standing,
+    pub standing: MessageState,
     /// Bytes of its [`Write`].
     pub write: &'a [u8],
 }
@@ -209,7 +209,7 @@ impl<'a> Moved<'a> {
 
     /// Appends the record.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let Standing {
+        let MessageState {
             deliveries,
             forgiven,
             dead,
@@ -233,7 +233,7 @@ impl<'a> Moved<'a> {
         Ok(Self {
             offset: u64::from_le_bytes(rest.array()?),
             written_ms: u64::from_le_bytes(rest.array()?),
-            standing: Standing {
+            standing: MessageState {
                 deliveries: u32::from_le_bytes(rest.array()?),
                 forgiven: u32::from_le_bytes(rest.array()?),
                 dead: match rest.array::<1>()?[0] {

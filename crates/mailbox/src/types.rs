@@ -17,7 +17,7 @@ pub struct Limits {
 
 /// A message that was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written<'a> {
+pub struct NewMessage<'a> {
     /// Offset of the message, above every earlier one.
     pub offset: u64,
     /// Id given by the writer.
@@ -73,12 +73,12 @@ pub struct Offer<'a, S> {
     /// Number of this delivery, from 1.
     pub delivery: u32,
     /// The eligible subscribers.
-    pub place: Place<'a, S>,
+    pub place: Eligibility<'a, S>,
 }
 
 /// Subscribers that are eligible for a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place<'a, S> {
+pub enum Eligibility<'a, S> {
     /// Any subscriber.
     Any,
     /// Only this one, because it has an unanswered earlier message of the same sender.
@@ -164,12 +164,12 @@ pub struct Straggler {
     /// Offset of the record with its bytes now.
     pub record: u64,
     /// State to store with it.
-    pub standing: Standing,
+    pub standing: MessageState,
 }
 
 /// Durable state of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct MessageState {
     /// Number of deliveries.
     pub deliveries: u32,
     /// Number of deliveries before it was last revived.

@@ -11,18 +11,18 @@
 //!
 //! Lock order: the map of loaded conversations, a conversation, the directory, the journal's locks.
 
+mod abandoned_drafts;
+mod agent_work;
 mod append;
 mod context;
 mod draft_log;
 mod drafts;
-mod due;
 mod events;
 mod expiry;
 pub mod feed;
 mod fork;
-mod known;
+mod history_lookup;
 mod load;
-mod lost;
 mod read;
 mod read_pages;
 mod refusal;
@@ -42,17 +42,17 @@ use std::sync::Arc;
 use journal::{Journal, StreamId};
 use model::{ErrorCode, Name};
 
+pub(crate) use agent_work::{Look, answered_by, delivery_id};
 pub use append::{Appended, Batch};
 pub use context::{ContextRead, ShownMessage};
-pub use conversations::context::{Cut, Kinds, Policy, Shown, Strategy, Treatment};
+pub use conversations::context::{Cut, Kinds, Policy, Strategy, Treatment, WindowMessage};
 pub use conversations::record::{Facts, MessageView};
-pub use conversations::resume::{Position, Seen};
+pub use conversations::resume::{DraftPosition, Position};
 pub use conversations::{Change, Cursors, Lifecycle, Origin, Settings, State, Summary};
 pub use conversations::{
     Limits, NewMessage, Original, PartFact, PartKind, Status, Stub, call_hash, estimated_tokens,
 };
 pub use drafts::{Assemble, Assembled, DraftWriter, Finished, NewDraft};
-pub(crate) use due::{Look, answered_by, delivery_id};
 pub use read::{Message, Page, PageRead, Side};
 pub use read_pages::MessageRange;
 pub use refusal::{Details, Refusal};

@@ -11,22 +11,22 @@
 //! Without any limit, a listener's check costs one atomic read.
 
 mod admin;
+mod admission;
 mod clock;
 mod counts;
 mod desk;
-mod door;
-mod elsewhere;
 mod events;
-mod kept;
+mod limit_config;
 mod outcome;
 mod parked;
+mod persistence;
 mod settle;
+mod shared;
 mod sketch;
 mod take;
 #[cfg(test)]
 mod tests;
 mod top;
-mod written;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -42,26 +42,26 @@ use crate::ports::quota_store::SharedStore;
 use crate::store::Store;
 
 pub use admin::{Applied, By, ChangeError};
+pub use admission::{ChargeReceipt, HaltNotice, HeldCall, Throttled};
+pub(crate) use admission::{Charged, InFlight};
 pub use clock::ClockStep;
 pub use counts::{BucketCounts, LimitCounts, TakeCounts};
 pub use desk::Desk;
-pub use door::{ChargeReceipt, HaltNotice, HeldCall, Throttled};
-pub(crate) use door::{Charged, InFlight};
-pub use elsewhere::ElsewhereView;
 pub use events::{Event, EventKind, Watch, Watched};
-pub use kept::OpenError;
-pub use outcome::{Begun, Denial, HoldGrant, Outcome, Take, Taken};
+pub use limit_config::{LimitConfig, parse_factor, parse_refill};
+pub use outcome::{DecidedTake, Denial, HoldGrant, Outcome, Take, TakeProgress};
 pub use parked::{Attempt, Parked};
+pub use persistence::OpenError;
 pub use settle::{Requester, SettleOutcome, Settling};
+pub use shared::SharedStoreView;
 pub use top::{TopBy, TopRow};
-pub use written::{Written, parse_factor, parse_refill};
 
 pub use crate::durable::{Durable, Unconfirmed};
 // Engine types that listeners use.
 pub use quota::{
-    AMOUNT_MAX, AdminError, Cost, Every, Factor, Halt, HoldId, Kind, Limit, Mistake, Mode,
-    Override, Policies, Prefix, Refused, Rules, Settled, Standing, Subject, SubjectError, Unit,
-    When, Zone,
+    AMOUNT_MAX, AdminError, Cost, Every, Factor, Halt, HoldId, Kind, Limit, LimitState, Mistake,
+    Mode, Override, Policies, Prefix, Refused, Rules, Settled, Subject, SubjectError, Unit, When,
+    Zone,
 };
 
 /// Capacity limits of quotas.
@@ -147,9 +147,9 @@ pub(crate) struct State {
     anchor: (u64, u64),
     options: Options,
     /// The streams of the journal; `None` for a node without storage.
-    kept: Option<kept::Kept>,
+    kept: Option<persistence::QuotaJournal>,
     /// The shared store of the cells, unless they are local.
-    elsewhere: Option<elsewhere::Elsewhere>,
+    elsewhere: Option<shared::SharedCells>,
     /// Serializes changes.
     changing: Mutex<()>,
     /// The earliest deadline of a hold.
@@ -175,8 +175,8 @@ impl State {
     ) -> Result<Self, OpenError> {
         let seed = Seed(ports.entropy.next_u64());
         let unix_ms = ports.clock.unix_ms();
-        let kept = store.map(|store| kept::Kept::find(store, unix_ms));
-        let elsewhere = shared.map(|it| elsewhere::Elsewhere::new(it, options.subjects_max));
+        let kept = store.map(|store| persistence::QuotaJournal::find(store, unix_ms));
+        let elsewhere = shared.map(|it| shared::SharedCells::new(it, options.subjects_max));
         let shard = |_| {
             Mutex::new(Shard {
                 table: Table::new(seed, share(options.subjects_max)),

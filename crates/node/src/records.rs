@@ -10,7 +10,7 @@ mod appending;
 mod reading;
 mod unpacked;
 
-pub use appending::{Appending, Bad, BadRecords, NewRecord, NotAppended, Told};
+pub use appending::{Appending, Bad, BadRecords, NewRecord, NotAppended, RecordResult};
 pub use reading::{NotRead, Reader, Wanted};
 pub use recordbatch::{Headers, Record};
 pub(crate) use unpacked::Unpacked;

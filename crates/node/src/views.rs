@@ -38,7 +38,7 @@ use parking_lot::Mutex;
 use catch_up::{BatchOutcome, BuildProgress, CatchUp, Failure, WatchedScopes};
 use damage::Damage;
 pub use expiry::Due;
-pub use file::Place;
+pub use file::ViewsLocation;
 pub use inbox::{Inbox, InboxQuery, Last, Line};
 use journal::{FoundPartitions, Journaled};
 pub use list::{Archived, Cursor, ListQuery, Listed, Listing, NoCursor};
@@ -59,7 +59,7 @@ pub type Labels = fn(&[u8], &mut dyn FnMut(&str, &str));
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Location of the database.
-    pub place: Place,
+    pub place: ViewsLocation,
     /// Size of the cache in bytes.
     pub cache_size: usize,
     /// Maximum age of views after a crash; later events are applied again.
@@ -91,7 +91,7 @@ pub(crate) struct ViewsState {
 
 /// The progress of the views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct ViewsProgress {
     /// True if the views were complete and usable at the last check.
     pub is_ready: bool,
     /// Number of durable events that are not applied yet.
@@ -150,9 +150,9 @@ impl Views<'_> {
     }
 
     /// Returns the progress, without reading from disk.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> ViewsProgress {
         let ends: u64 = self.source().ends().iter().sum();
-        Standing {
+        ViewsProgress {
             is_ready: self.state.is_ready.load(Ordering::Relaxed),
             lag_events: ends.saturating_sub(self.state.taken.load(Ordering::Relaxed)),
         }

@@ -108,7 +108,7 @@ pub struct AgentView {
 
 /// The state of all agents together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct AgentTotals {
     /// Number of agents.
     pub agents: usize,
     /// Number of conversations with pending messages.
@@ -265,12 +265,12 @@ impl Webhooks<'_> {
 
     /// Returns the state of all agents together; `None` before they are loaded. Reads nothing from
     /// disk.
-    pub fn standing(&self) -> Option<Standing> {
+    pub fn standing(&self) -> Option<AgentTotals> {
         if !self.registry.is_loaded() {
             return None;
         }
         let agents = self.registry.agents.lock();
-        Some(Standing {
+        Some(AgentTotals {
             agents: agents.len(),
             waiting: agents.values().map(|it| it.deliveries.len()).sum(),
             calling: agents.values().map(|it| it.deliveries.calling()).sum(),

@@ -102,7 +102,7 @@ pub enum Refused {
 
 /// The state of one limit for a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing<'a> {
+pub struct LimitState<'a> {
     /// The limit.
     pub limit: &'a Limit,
     /// The limit's id.
@@ -344,11 +344,11 @@ impl Plan {
         &'a self,
         rules: &'a Rules,
         now_ns: u64,
-    ) -> impl Iterator<Item = Standing<'a>> + 'a {
+    ) -> impl Iterator<Item = LimitState<'a>> + 'a {
         self.steps.iter().filter_map(move |step| {
             let (cell, kind) = step.now.as_ref()?;
             let dial = rules.dial(step.index);
-            Some(Standing {
+            Some(LimitState {
                 limit: rules.limit(step.index),
                 id: cell.limit,
                 have: cell.have(kind, dial, now_ns),

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// The position of a waiting take; the smallest position is served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct QueuePosition {
     priority: Reverse<u8>,
     finish: u64,
     turn: u64,
@@ -21,7 +21,7 @@ pub struct Place {
 /// The queue of waiting takes; see the module's documentation.
 #[derive(Debug)]
 pub struct Queue<W> {
-    waiting: BTreeMap<Place, (Box<str>, u64, W)>,
+    waiting: BTreeMap<QueuePosition, (Box<str>, u64, W)>,
     /// By priority and waiting subject: the virtual finish of its last take, and the number of its
     /// waiting takes.
     finishes: BTreeMap<(Reverse<u8>, Box<str>), (u64, usize)>,
@@ -48,7 +48,14 @@ impl<W> Default for Queue<W> {
 
 impl<W> Queue<W> {
     /// Adds a waiting take and returns its position. A higher priority is served first.
-    pub fn push(&mut self, subject: &str, priority: u8, cost: u64, weight: u32, who: W) -> Place {
+    pub fn push(
+        &mut self,
+        subject: &str,
+        priority: u8,
+        cost: u64,
+        weight: u32,
+        who: W,
+    ) -> QueuePosition {
         let priority = Reverse(priority);
         let length = cost.min(u64::MAX / SCALE).saturating_mul(SCALE) / u64::from(weight.max(1));
         let start = self.virtual_now.get(&priority).copied().unwrap_or(0);
@@ -58,7 +65,7 @@ impl<W> Queue<W> {
             .or_insert((start, 0));
         *entry = (entry.0.max(start).saturating_add(length), entry.1 + 1);
         self.turns += 1;
-        let place = Place {
+        let place = QueuePosition {
             priority,
             finish: entry.0,
             turn: self.turns,
@@ -69,7 +76,7 @@ impl<W> Queue<W> {
     }
 
     /// Returns the take to be served next.
-    pub fn first(&self) -> Option<(Place, &W)> {
+    pub fn first(&self) -> Option<(QueuePosition, &W)> {
         let (place, (_, _, who)) = self.waiting.first_key_value()?;
         Some((*place, who))
     }
@@ -82,7 +89,7 @@ impl<W> Queue<W> {
     }
 
     /// Removes a take that no longer waits.
-    pub fn remove(&mut self, place: Place) -> Option<W> {
+    pub fn remove(&mut self, place: QueuePosition) -> Option<W> {
         let (subject, cost, who) = self.waiting.remove(&place)?;
         self.cost = self.cost.saturating_sub(cost);
         let key = (place.priority, subject);
@@ -101,7 +108,7 @@ impl<W> Queue<W> {
     }
 
     /// Returns the take at that position.
-    pub fn at(&mut self, place: Place) -> Option<&mut W> {
+    pub fn at(&mut self, place: QueuePosition) -> Option<&mut W> {
         self.waiting.get_mut(&place).map(|(_, _, who)| who)
     }
 

@@ -42,7 +42,7 @@ mod limits;
 
 pub use cells::{CellRecord, decode_cells, encode_cell};
 pub use changes::{Audit, Change};
-pub use holds::{HoldRecord, Taken, decode_ended, decode_hold, encode_ended, encode_hold};
+pub use holds::{HoldRecord, TakeRecord, decode_ended, decode_hold, encode_ended, encode_hold};
 pub use holds::{decode_short_ended, decode_short_hold};
 pub use limits::PoliciesRecord;
 

@@ -34,7 +34,7 @@ pub struct Part<'a> {
 
 /// The shared store's answer for one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct StoreAnswer {
     /// The available amount, rounded down.
     pub have: i128,
     /// For a budget or slots, the marker to present when the amount is given back; `None` to use
@@ -150,7 +150,7 @@ impl Plan {
         rules: &Rules,
         subject: &Subject<'_>,
         number: usize,
-        told: Told,
+        told: StoreAnswer,
         now_ns: u64,
     ) {
         let Some(step) = self.steps.get_mut(number) else {
@@ -170,7 +170,7 @@ fn cell_from_answer(
     rules: &Rules,
     step: &Step,
     subject: &Subject<'_>,
-    Told { have, mark, .. }: Told,
+    StoreAnswer { have, mark, .. }: StoreAnswer,
     now_ns: u64,
 ) -> (Cell, Kind) {
     let (key, dial) = (step.key(rules, subject), rules.dial(step.index));

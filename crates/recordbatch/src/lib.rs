@@ -53,7 +53,7 @@ pub use marker::{Marker, MarkerKind, NotAMarker};
 pub use patch::BatchMut;
 #[cfg(feature = "codecs")]
 pub use recompress::recompress;
-pub use record::{BadRecord, Headers, Place, RECORD_SIZE_MIN, Record, Records};
+pub use record::{BadRecord, Headers, RECORD_SIZE_MIN, Record, RecordPosition, Records};
 pub use retain::{Retained, retain};
 pub use survey::{Survey, TimestampLimits, survey, survey_payload};
 pub use validate::{Rejected, Rules, validate};

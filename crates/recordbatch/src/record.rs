@@ -52,14 +52,14 @@ pub struct Records<'a> {
 
 /// A position between two records of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RecordPosition {
     /// The number of bytes of the payload after it.
     left: usize,
     /// The number of records before it.
     index: i32,
 }
 
-impl Place {
+impl RecordPosition {
     /// Returns the position before the first record of a payload of this size.
     pub fn first(size: usize) -> Self {
         Self {
@@ -80,15 +80,15 @@ impl<'a> Records<'a> {
     }
 
     /// Returns the present position, for [`Records::resume`].
-    pub fn place(&self) -> Place {
-        Place {
+    pub fn place(&self) -> RecordPosition {
+        RecordPosition {
             left: self.rest.len(),
             index: self.index,
         }
     }
 
     /// Continues at a position of the same header and payload.
-    pub fn resume(header: &Header, payload: &'a [u8], place: Place) -> Self {
+    pub fn resume(header: &Header, payload: &'a [u8], place: RecordPosition) -> Self {
         let from = payload.len().saturating_sub(place.left);
         Self {
             header: *header,

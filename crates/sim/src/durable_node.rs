@@ -171,7 +171,7 @@ fn start(
 /// Returns the parts that `telpher serve` gives a node, with views in memory.
 fn parts(ports: Ports, journal: Arc<Journal>, settings: &Settings) -> Parts {
     let views = views::Options {
-        place: views::Place::Memory,
+        place: views::ViewsLocation::Memory,
         cache_size: 1 << 20,
         sync_interval: Duration::from_secs(10),
         watchers_max: 10,

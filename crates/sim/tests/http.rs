@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use node::ports::caller::{Body, CallError, Caller, Calling, Request, Response};
-use node::quotas::Written;
+use node::quotas::LimitConfig;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sim::{DurableNode, Network, Settings, Transcript, Weather, run};
@@ -38,14 +38,14 @@ fn world(seed: u64) -> Vec<String> {
     run(async move {
         let transcript = Transcript::start();
         let network = Network::new(seed, Weather::CALM);
-        let limit = Written {
+        let limit = LimitConfig {
             name: "tokens".to_owned(),
             pattern: "acme/*/*".to_owned(),
             unit: "tokens".to_owned(),
             capacity: Some(CAPACITY),
             refill: Some("0/s".to_owned()),
             durability: Some("sync".to_owned()),
-            ..Written::default()
+            ..LimitConfig::default()
         };
         let settings = Settings {
             limits: vec![limit.read().unwrap()],

@@ -14,12 +14,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::ProducerId;
 use crate::index::{Entry, Index};
-use crate::partition::{Change, Ending, Partition, Place};
+use crate::partition::{BatchPosition, Change, Ending, Partition};
 use crate::transactions::Aborted;
 
 /// The facts of a batch that compaction needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct BatchFacts {
     /// Its last offset.
     pub last_offset: u64,
     /// The producer of the transaction that it belongs to.
@@ -103,7 +103,7 @@ pub struct Survivor {
 
 /// The index of the surviving batches, of bounded size.
 #[derive(Clone, Debug)]
-pub struct Left(Index);
+pub struct SurvivorIndex(Index);
 
 /// The memory that a key takes in addition to its own bytes.
 const KEY_OVERHEAD: usize = 48;
@@ -122,23 +122,23 @@ impl Partition {
     }
 
     /// Returns an empty index for the surviving batches.
-    pub fn leave(&self) -> Left {
-        Left(self.index.empty())
+    pub fn leave(&self) -> SurvivorIndex {
+        SurvivorIndex(self.index.empty())
     }
 
     /// Applies a compaction of everything before `until`; `rest` is the first batch after it.
     /// Batches that were written since the compaction began stay as they are.
-    pub fn compacted(&mut self, until: u64, rest: u64, left: Left) {
+    pub fn compacted(&mut self, until: u64, rest: u64, left: SurvivorIndex) {
         self.index.replace(until, rest, self.end, left.0);
         self.apply(Change::Cleaned(until));
         self.index.trim(self.log_start);
     }
 }
 
-impl Left {
+impl SurvivorIndex {
     /// Adds the next surviving batch.
     pub fn push(&mut self, survivor: &Survivor) {
-        let place = Place {
+        let place = BatchPosition {
             offset: survivor.offset,
             record: survivor.record,
             now_ms: 0,
@@ -155,7 +155,7 @@ impl Left {
 
 impl Gather {
     /// Returns whether the keys of a batch count: it is neither aborted nor a marker.
-    pub fn wants(&mut self, batch: &Seen) -> bool {
+    pub fn wants(&mut self, batch: &BatchFacts) -> bool {
         match batch.marker {
             Some(ending) => {
                 self.walk.marker(batch, ending);
@@ -204,7 +204,7 @@ impl Gather {
 
 impl Sweep {
     /// Judges a batch. Batches are passed in order of offset.
-    pub fn judge(&mut self, batch: &Seen) -> Verdict {
+    pub fn judge(&mut self, batch: &BatchFacts) -> Verdict {
         let delete_horizon_ms = self.now_ms.saturating_add(self.keep_deletions_ms);
         let Some(ending) = batch.marker else {
             return match self.walk.is_aborted(batch) {
@@ -222,7 +222,7 @@ impl Sweep {
     }
 
     /// Returns whether a record of a batch with [`Verdict::Look`] survives.
-    pub fn keeps(&self, batch: &Seen, record: &Facts<'_>) -> bool {
+    pub fn keeps(&self, batch: &BatchFacts, record: &Facts<'_>) -> bool {
         let Some(key) = record.key else {
             return false;
         };
@@ -265,7 +265,7 @@ impl Walk {
         }
     }
 
-    fn is_aborted(&mut self, batch: &Seen) -> bool {
+    fn is_aborted(&mut self, batch: &BatchFacts) -> bool {
         self.come_to(batch.last_offset);
         let Some(id) = batch.transaction else {
             return false;
@@ -281,7 +281,7 @@ impl Walk {
     }
 
     /// Returns whether records of the transaction that the marker ends are left.
-    fn marker(&mut self, batch: &Seen, ending: Ending) -> bool {
+    fn marker(&mut self, batch: &BatchFacts, ending: Ending) -> bool {
         self.come_to(batch.last_offset);
         let Some(id) = batch.transaction else {
             return false;

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::partition::Place;
+use crate::partition::BatchPosition;
 
 /// A run of batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Index {
         (self.block_bytes, &self.blocks)
     }
 
-    pub(crate) fn appended(&mut self, place: Place, entry: Entry) {
+    pub(crate) fn appended(&mut self, place: BatchPosition, entry: Entry) {
         let (size, timestamp) = (u64::from(entry.size), entry.timestamp_max);
         self.bytes = self.bytes.saturating_add(size);
         match self.blocks.last_mut() {

@@ -50,8 +50,8 @@ pub use index::Peak;
 pub use keys::partition_of;
 pub use names::{BadName, NAME_LENGTH_MAX, check_name};
 pub use partition::{
-    Batch, Change, Decision, Ending, Find, Found, Isolation, Limits, Marker, OutOfRange, Partition,
-    Place, ProducerView, Refusal, Retention, Sequenced,
+    Batch, BatchPosition, Change, Decision, Ending, Find, Isolation, Limits, Marker, OutOfRange,
+    Partition, ProducerView, Refusal, Retention, SearchResult, Sequenced,
 };
 pub use producer_ids::{Exhausted, Fresh, ProducerIds, Reserved};
 pub use users::{

@@ -20,9 +20,11 @@ mod retention;
 mod terms;
 mod view;
 
-pub use read::{Find, Found, Isolation, OutOfRange};
+pub use read::{Find, Isolation, OutOfRange, SearchResult};
 pub use retention::Retention;
-pub use terms::{Batch, Change, Decision, Ending, Limits, Marker, Place, Refusal, Sequenced};
+pub use terms::{
+    Batch, BatchPosition, Change, Decision, Ending, Limits, Marker, Refusal, Sequenced,
+};
 pub use view::ProducerView;
 
 use crate::epochs::Epochs;
@@ -91,7 +93,7 @@ impl Partition {
 
     /// Applies a batch that was written as [`Partition::decide`] said, or that was read from the
     /// stream. After compaction there may be a gap between the end and its offset.
-    pub fn appended(&mut self, place: Place, batch: &Batch) {
+    pub fn appended(&mut self, place: BatchPosition, batch: &Batch) {
         debug_assert!(place.offset >= self.end, "offsets are never used twice");
         let begins = batch
             .producer
@@ -110,7 +112,7 @@ impl Partition {
     }
 
     /// Applies a marker, as [`Partition::appended`] does for a batch.
-    pub fn marked(&mut self, place: Place, marker: &Marker) {
+    pub fn marked(&mut self, place: BatchPosition, marker: &Marker) {
         debug_assert!(place.offset >= self.end, "offsets are never used twice");
         if let Some(first) = self.producers.marked(place, marker) {
             self.transactions

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use crate::ids::{NO_SEQUENCE, ProducerId, sequence_after};
-use crate::partition::{Batch, Marker, Place, Refusal, Sequenced};
+use crate::partition::{Batch, BatchPosition, Marker, Refusal, Sequenced};
 
 /// The number of batches of a producer that are recognised as duplicates.
 pub(crate) const WINDOW: usize = 5;
@@ -155,7 +155,7 @@ impl Producers {
     /// Applies a batch. Returns the producer if a transaction begins with it.
     pub(crate) fn appended(
         &mut self,
-        place: Place,
+        place: BatchPosition,
         producer: &Sequenced,
         batch: &Batch,
     ) -> Option<ProducerId> {
@@ -176,7 +176,7 @@ impl Producers {
     }
 
     /// Applies a marker. Returns the first offset of the transaction that it ends.
-    pub(crate) fn marked(&mut self, place: Place, marker: &Marker) -> Option<u64> {
+    pub(crate) fn marked(&mut self, place: BatchPosition, marker: &Marker) -> Option<u64> {
         let entry = self.entries.entry(marker.id);
         let entry = entry.or_insert_with(|| Entry::new(marker.epoch));
         entry.at(marker.epoch, place.now_ms);

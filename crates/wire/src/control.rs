@@ -107,14 +107,14 @@ impl<'a> Goaway<'a> {
 
 /// Reports that a subscription was ended by the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended<'a> {
+pub struct SubscriptionEnd<'a> {
     /// The reason.
     pub code: ErrorCode,
     /// The full name of the subscription.
     pub name: &'a str,
 }
 
-impl<'a> Ended<'a> {
+impl<'a> SubscriptionEnd<'a> {
     /// Decodes an ENDED payload.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "ENDED");

@@ -31,7 +31,7 @@ mod subscribe;
 mod topic;
 
 pub use bind::{Bind, Cast};
-pub use control::{Credit, Ended, Goaway, Receipt, decode_copies, decode_flow};
+pub use control::{Credit, Goaway, Receipt, SubscriptionEnd, decode_copies, decode_flow};
 pub use control::{encode_cancel, encode_copies, encode_flow, encode_ping, encode_pong};
 pub use conversation::{AppendedMessages, MadeIds, Message, NewMessage};
 pub use cursor::Malformed;
@@ -42,7 +42,7 @@ pub use inbox::{Frames, Inbox, Item};
 pub use mailbox::{Delivery, Key, Stored};
 pub use metadata::{Metadata, SOURCE, TRACEPARENT, TRACESTATE, encode_metadata};
 pub use payload::Payload;
-pub use quota::{Admitted, Costs, Denied, Hold, Outcome, Outcomes, Settle, Standing, TAKES_MAX};
+pub use quota::{Admitted, Costs, Denied, Hold, LimitState, Outcome, Outcomes, Settle, TAKES_MAX};
 pub use quota::{Take, Takes, Wait, decode_settled, encode_peek, encode_settled};
 pub use stream::{Append, Appended, Extract, Read, Record};
 pub use subscribe::encode_unsubscribe;

@@ -240,7 +240,7 @@ pub fn encode_peek(subject: &str, correlation: Correlation, out: &mut Vec<u8>) {
 
 /// State of one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct LimitState {
     /// Index of the limit in the answer, from 0.
     pub limit: u16,
     /// The bucket is shared by subjects for which there was no room.
@@ -259,7 +259,7 @@ const SHARED: u8 = 1;
 const SHADOWED: u8 = 2;
 const UNKNOWN: u64 = u64::MAX;
 
-impl Standing {
+impl LimitState {
     /// Encoded size in bytes.
     const SIZE: usize = 27;
 
@@ -329,15 +329,15 @@ impl<'a> Admitted<'a> {
     }
 
     /// Iterates over the states of the limits after the take, in order.
-    pub fn standings(&self) -> impl Iterator<Item = Standing> + use<'a> {
+    pub fn standings(&self) -> impl Iterator<Item = LimitState> + use<'a> {
         let (standings, _) = self.standings.as_chunks();
         standings
             .iter()
-            .filter_map(|bytes| Standing::decode(bytes).ok())
+            .filter_map(|bytes| LimitState::decode(bytes).ok())
     }
 
     /// Appends the outcome with the states of its limits, of which at most 65,535 are encoded.
-    pub fn encode(&self, standings: impl Iterator<Item = Standing>, out: &mut Vec<u8>) {
+    pub fn encode(&self, standings: impl Iterator<Item = LimitState>, out: &mut Vec<u8>) {
         let mut flags = if self.is_repeat { REPEAT } else { 0 };
         flags |= if self.is_degraded { DEGRADED } else { 0 };
         flags |= if self.hold.is_some() { LONG_HOLD } else { 0 };
@@ -354,7 +354,7 @@ impl<'a> Admitted<'a> {
         for standing in standings.take(usize::from(u16::MAX)) {
             standing.encode(out);
         }
-        let count = ((out.len() - at - 2) / Standing::SIZE) as u16;
+        let count = ((out.len() - at - 2) / LimitState::SIZE) as u16;
         out[at..at + 2].copy_from_slice(&count.to_le_bytes());
     }
 }
@@ -430,7 +430,7 @@ impl<'a> Outcome<'a> {
                     },
                 };
                 let hold = Some(hold).filter(|hold| hold.id != 0);
-                let size = usize::from(cursor.u16()?) * Standing::SIZE;
+                let size = usize::from(cursor.u16()?) * LimitState::SIZE;
                 Self::Admitted(Admitted {
                     is_repeat: flags & REPEAT != 0,
                     is_degraded: flags & DEGRADED != 0,

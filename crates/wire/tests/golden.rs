@@ -6,10 +6,10 @@
 use model::{ErrorCode, Failure};
 use wire::{
     Admitted, Append, Appended, AppendedMessages, AppendedRecords, Bind, Cast, Correlation, Costs,
-    Credit, Delivery, Denied, Ended, Extract, Flags, Goaway, Hello, Hold, Inbox, Item, Key, Kind,
-    MadeIds, Message, NewMessage, Outcome, Outcomes, Payload, Read, Receipt, Record, Role,
-    SUBSCRIBE_WITH_SOURCE, Settle, Standing, Stored, Subscribe, TRACEPARENT, Take, Takes,
-    TopicHeaders, TopicRecord, Wait, Welcome, Window, encode_extracted, encode_frame,
+    Credit, Delivery, Denied, Extract, Flags, Goaway, Hello, Hold, Inbox, Item, Key, Kind,
+    LimitState, MadeIds, Message, NewMessage, Outcome, Outcomes, Payload, Read, Receipt, Record,
+    Role, SUBSCRIBE_WITH_SOURCE, Settle, Stored, Subscribe, SubscriptionEnd, TRACEPARENT, Take,
+    Takes, TopicHeaders, TopicRecord, Wait, Welcome, Window, encode_extracted, encode_frame,
     put_extracted,
 };
 
@@ -123,12 +123,12 @@ fn subscribe() {
     check("UNSUBSCRIBE", |out| {
         wire::encode_unsubscribe("acme/demo/sum/i-1", CALL, out)
     });
-    let ended = Ended {
+    let ended = SubscriptionEnd {
         code: ErrorCode::Replaced,
         name: "acme/demo/sum/i-1",
     };
     let payload = check("ENDED", |out| ended.encode(out));
-    assert_eq!(Ended::decode(&payload), Ok(ended));
+    assert_eq!(SubscriptionEnd::decode(&payload), Ok(ended));
 }
 
 #[test]
@@ -509,7 +509,7 @@ const LIMITS: [(&str, &str); 2] = [("agent-rps", "requests"), ("org-tpm", "token
 #[test]
 fn outcomes_of_takes() {
     let standings = [
-        Standing {
+        LimitState {
             limit: 0,
             is_shared: false,
             is_shadowed: false,
@@ -517,7 +517,7 @@ fn outcomes_of_takes() {
             capacity: 100,
             reset_after_ns: Some(100_000_000),
         },
-        Standing {
+        LimitState {
             limit: 1,
             is_shared: false,
             is_shadowed: true,
@@ -571,7 +571,7 @@ fn outcomes_of_takes() {
 fn reference_to_a_missing_limit_is_refused() {
     let outcome = |limit: u16| {
         let mut outcomes = Vec::new();
-        let standing = Standing {
+        let standing = LimitState {
             limit,
             is_shared: true,
             is_shadowed: false,
@@ -658,7 +658,7 @@ fn every_prefix_of_every_example_is_decoded_without_a_panic() {
             let _ = Credit::decode(cut);
             let _ = Receipt::decode(cut);
             let _ = Goaway::decode(cut);
-            let _ = Ended::decode(cut);
+            let _ = SubscriptionEnd::decode(cut);
             let _ = Payload::decode(Flags(0xff), cut);
             let _ = Key::split(cut);
             let _ = Stored::decode(cut);

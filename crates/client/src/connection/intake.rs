@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use model::{ErrorCode, Failure};
 use parking_lot::MutexGuard;
-use wire::{Correlation, Credit, Ended, Flags, Goaway, Header, Kind, Payload};
+use wire::{Correlation, Credit, Flags, Goaway, Header, Kind, Payload, SubscriptionEnd};
 
 use crate::server::{Responder, Violation};
 use crate::state::completions::Completions;
@@ -127,7 +127,7 @@ impl<'a> Intake<'a> {
                     }
                 });
             }
-            Kind::ENDED => self.end_subscription(Ended::decode(payload)?),
+            Kind::ENDED => self.end_subscription(SubscriptionEnd::decode(payload)?),
             Kind::SEND | Kind::BIND | Kind::CANCEL | Kind::CREDIT => {
                 self.unlock();
                 self.responder.take(header, payload, self.out)?;
@@ -206,7 +206,7 @@ impl<'a> Intake<'a> {
         });
     }
 
-    fn end_subscription(&mut self, ended: Ended<'_>) {
+    fn end_subscription(&mut self, ended: SubscriptionEnd<'_>) {
         self.with_state(|state, link, completions| {
             // If this client has a newer connection, that one owns the subscriptions.
             if state.is_current(link)

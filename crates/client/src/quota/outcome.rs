@@ -162,7 +162,7 @@ pub(super) fn decode(
     Ok(outcomes.iter().map(outcome).collect())
 }
 
-fn standing(standing: &wire::Standing, limits: &[(Arc<str>, Arc<str>)]) -> LimitState {
+fn standing(standing: &wire::LimitState, limits: &[(Arc<str>, Arc<str>)]) -> LimitState {
     let (limit, unit) = limits[usize::from(standing.limit)].clone();
     LimitState {
         limit,

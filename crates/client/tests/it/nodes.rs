@@ -6,7 +6,7 @@ use client::{Cast, Client, ErrorCode, Server};
 use model::{ByteSize, Failure};
 use net::inproc::Listener;
 use tokio::time::Instant;
-use wire::{Bind, Correlation, Credit, Ended, Flags, Kind, Subscribe, Window};
+use wire::{Bind, Correlation, Credit, Flags, Kind, Subscribe, SubscriptionEnd, Window};
 
 use crate::support::{Bare, WINDOW, bounded, inproc, listen, name, wait_until_idle};
 
@@ -292,7 +292,7 @@ async fn messages_right_after_a_confirmation_are_received() {
                     Correlation::NONE,
                     out,
                 );
-                let ended = Ended {
+                let ended = SubscriptionEnd {
                     code: ErrorCode::Replaced,
                     name: &full_name,
                 };

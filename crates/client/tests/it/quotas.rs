@@ -4,25 +4,25 @@ use std::time::Duration;
 
 use client::quota::{Admitted, Outcome, Quota, Take};
 use client::{Cast, Client, ErrorCode, Name, RetryPolicy, Sent, Server};
-use node::quotas::Written;
+use node::quotas::LimitConfig;
 use tokio::time::Instant;
 use wire::{Admitted as WireAdmitted, Kind, Outcomes};
 
 use crate::support::{Bare, Node, WINDOW, bounded, inproc, listen};
 
-fn bucket(name: &str, unit: &str, capacity: u64, refill: &str) -> Written {
-    Written {
+fn bucket(name: &str, unit: &str, capacity: u64, refill: &str) -> LimitConfig {
+    LimitConfig {
         name: name.to_owned(),
         pattern: "acme/*/*".to_owned(),
         unit: unit.to_owned(),
         capacity: Some(capacity),
         refill: (!refill.is_empty()).then(|| refill.to_owned()),
-        ..Written::default()
+        ..LimitConfig::default()
     }
 }
 
 /// A node with these limits, and a client.
-async fn node(limits: &[Written]) -> (Node, Client) {
+async fn node(limits: &[LimitConfig]) -> (Node, Client) {
     let node = Node::start(&inproc()).await;
     let limits = limits.iter().map(|one| one.read().unwrap()).collect();
     let quotas = node.handle.quotas();

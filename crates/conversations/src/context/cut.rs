@@ -3,7 +3,7 @@
 use super::pairing::UnpairedParts;
 use super::parts::{ExaminedMessage, Treatment, treatment, weight};
 use super::turns::{Choice, Turns};
-use super::{Cut, Kinds, Shown, Strategy, Window, WindowError};
+use super::{Cut, Kinds, Strategy, Window, WindowError, WindowMessage};
 use crate::message::{PartFact, PartKind};
 
 /// Implements [`Window::cut`].
@@ -102,7 +102,7 @@ fn push(
     entry: &ExaminedMessage,
     treated: impl Fn(usize, &PartFact) -> Option<Treatment>,
 ) {
-    let mut shown = Shown {
+    let mut shown = WindowMessage {
         seq: entry.seq,
         treated: Vec::new(),
     };

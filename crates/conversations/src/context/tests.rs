@@ -142,7 +142,7 @@ fn transcript(cut: &Result<Cut, WindowError>) -> String {
     if cut.has_summary {
         out.push_str("summary ");
     }
-    for Shown { seq, treated } in &cut.messages {
+    for WindowMessage { seq, treated } in &cut.messages {
         write!(out, "{seq}").unwrap();
         for (part, treatment) in treated {
             let mark = match treatment {

@@ -1,7 +1,7 @@
 //! Lookup of messages by id, to recognize retries.
 
 use super::Conversation;
-use crate::decision::{Decision, Lookup, Place, Plan, Refusal};
+use crate::decision::{Decision, Lookup, MessageSeq, Plan, Refusal};
 use crate::ids::{MESSAGES_MAX, id_hash};
 use crate::message::NewMessage;
 use crate::record::MessageView;
@@ -42,7 +42,7 @@ impl Conversation {
             Lifecycle::Copying => return Err(Refusal::Copying),
             Lifecycle::Erased => return Err(Refusal::Gone),
         }
-        let mut places: Vec<Place> = Vec::with_capacity(batch.len());
+        let mut places: Vec<MessageSeq> = Vec::with_capacity(batch.len());
         let mut head = self.head;
         let mut unread = Vec::new();
         let mut is_unknown = false;
@@ -65,9 +65,9 @@ impl Conversation {
             places.push(known.map_or_else(
                 || {
                     head += 1;
-                    Place::New(head)
+                    MessageSeq::New(head)
                 },
-                Place::Known,
+                MessageSeq::Known,
             ));
         }
         if !unread.is_empty() {
@@ -120,7 +120,7 @@ fn is_retry(record: impl AsRef<[u8]>, seq: u64, message: &NewMessage<'_>) -> Res
 /// Searches a message among the earlier messages of its batch.
 fn earlier(
     batch: &[NewMessage<'_>],
-    places: &[Place],
+    places: &[MessageSeq],
     index: usize,
 ) -> Result<Option<u64>, Refusal> {
     let message = &batch[index];
@@ -134,7 +134,7 @@ fn earlier(
         && (other.parts, other.metadata) == (message.parts, message.metadata);
     match (is_equal, place) {
         (true, place) => Ok(Some(place.seq())),
-        (false, Place::Known(seq)) => Err(Refusal::IdReused { index, seq: *seq }),
-        (false, Place::New(_)) => Err(Refusal::IdRepeated { index, earlier }),
+        (false, MessageSeq::Known(seq)) => Err(Refusal::IdReused { index, seq: *seq }),
+        (false, MessageSeq::New(_)) => Err(Refusal::IdRepeated { index, earlier }),
     }
 }

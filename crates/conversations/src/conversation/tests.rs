@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 
 use super::*;
-use crate::decision::{Place, Plan};
+use crate::decision::{MessageSeq, Plan};
 use crate::message::Status;
 use crate::state::{Origin, Settings, Summary};
 
@@ -49,7 +49,7 @@ impl World {
             match self.conversation.decide(expect, batch, stored)? {
                 Decision::Append(plan) => {
                     for (place, message) in plan.places.iter().zip(batch) {
-                        let Place::New(seq) = place else {
+                        let MessageSeq::New(seq) = place else {
                             continue;
                         };
                         self.keep(*seq, message);
@@ -273,8 +273,8 @@ fn transcribe(result: Result<Plan, Refusal>, out: &mut String) {
         Ok(plan) => {
             for place in plan.places {
                 match place {
-                    Place::New(seq) => write!(out, "{seq} ").unwrap(),
-                    Place::Known(seq) => write!(out, "({seq}) ").unwrap(),
+                    MessageSeq::New(seq) => write!(out, "{seq} ").unwrap(),
+                    MessageSeq::Known(seq) => write!(out, "({seq}) ").unwrap(),
                 }
             }
             writeln!(out, "head {}", plan.head).unwrap();
@@ -565,11 +565,11 @@ fn an_old_id_costs_one_scan_of_older_messages() {
     world.restart();
     world.at_hand = u64::MAX;
     let plan = world.append(None, &[message(Some("m7"), "x")]).unwrap();
-    assert_eq!(plan.places, [Place::Known(7)]);
+    assert_eq!(plan.places, [MessageSeq::Known(7)]);
     assert_eq!((world.learned, world.reads), (3000, 1));
     world.append(None, &[message(Some("n"), "x")]).unwrap();
     let plan = world.append(None, &[message(Some("m2999"), "x")]).unwrap();
-    assert_eq!(plan.places, [Place::Known(2999)]);
+    assert_eq!(plan.places, [MessageSeq::Known(2999)]);
     assert_eq!((world.learned, world.reads), (3000, 2));
     assert!(world.conversation.ids_size() < 100_000);
 }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::call::Call;
 use super::chunk::{Chunk, Data, Metadata, Piece, Prose};
-use super::ending::{Assembled, Ended};
+use super::ending::{Assembled, AuthorEnding};
 use super::metadata::MessageMetadata;
 use super::slot::{OVERHEAD, Slot, Text};
 use super::tools::Partial;
@@ -134,7 +134,7 @@ impl Assembly {
     }
 
     /// Adds the next chunk, a JSON object. Returns how the message ended if it is the last one.
-    pub fn push(&mut self, text: &str) -> Result<Option<Ended>, ChunkError> {
+    pub fn push(&mut self, text: &str) -> Result<Option<AuthorEnding>, ChunkError> {
         let chunk = Chunk::read(text)?;
         match chunk {
             Chunk::Metadata(metadata) => self.set_metadata(&metadata).map(|()| None),
@@ -144,11 +144,11 @@ impl Assembly {
                     ..metadata
                 })?;
                 Ok(Some(match self.error {
-                    None => Ended::Finished,
-                    Some(_) => Ended::Failed,
+                    None => AuthorEnding::Finished,
+                    Some(_) => AuthorEnding::Failed,
                 }))
             }
-            Chunk::Abort => Ok(Some(Ended::Aborted)),
+            Chunk::Abort => Ok(Some(AuthorEnding::Aborted)),
             chunk => {
                 self.check_room(text.len())?;
                 self.take(chunk, text).map(|()| None)

@@ -61,9 +61,9 @@ pub(super) enum ToolStep {
 
 /// A field in which `null` differs from absent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Given<'a>(pub(super) Option<&'a RawValue>);
+pub(super) struct Present<'a>(pub(super) Option<&'a RawValue>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Given<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for Present<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         <&RawValue>::deserialize(deserializer).map(|value| Self(Some(value)))
     }
@@ -96,9 +96,9 @@ pub(super) struct Tool<'a> {
     #[serde(borrow)]
     pub(super) input_encoding: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    pub(super) input: Given<'a>,
+    pub(super) input: Present<'a>,
     #[serde(borrow, default)]
-    pub(super) output: Given<'a>,
+    pub(super) output: Present<'a>,
     #[serde(borrow)]
     pub(super) error_text: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -106,7 +106,7 @@ pub(super) struct Tool<'a> {
     #[serde(borrow)]
     pub(super) approval_descriptor: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) input_schema_input: Given<'a>,
+    pub(super) input_schema_input: Present<'a>,
     #[serde(borrow)]
     pub(super) reason: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -145,7 +145,7 @@ pub(super) struct Data<'a> {
     #[serde(borrow)]
     pub(super) id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    pub(super) data: Given<'a>,
+    pub(super) data: Present<'a>,
     #[serde(default)]
     pub(super) transient: bool,
 }

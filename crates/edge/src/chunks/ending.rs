@@ -4,7 +4,7 @@ use node::conversations::{PartFact, Status};
 
 /// The author's ending of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum AuthorEnding {
     /// `finish`.
     Finished,
     /// `finish` after an `error`.
@@ -13,7 +13,7 @@ pub enum Ended {
     Aborted,
 }
 
-impl Ended {
+impl AuthorEnding {
     /// Returns the status that the message gets.
     pub fn status(self) -> Status {
         match self {

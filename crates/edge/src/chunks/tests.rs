@@ -16,7 +16,7 @@ const SIZES: Sizes = Sizes {
 };
 
 /// Adds the chunks; returns how the message ended, if it did.
-fn push_all(chunks: &[Value]) -> (Assembly, Option<Ended>) {
+fn push_all(chunks: &[Value]) -> (Assembly, Option<AuthorEnding>) {
     let mut assembly = Assembly::new(SIZES);
     let mut ended = None;
     for chunk in chunks {
@@ -154,13 +154,13 @@ fn message_metadata_are_merged_and_include_the_error() {
         json!({"type": "error", "errorText": "the model is gone"}),
         json!({"type": "finish", "messageMetadata": {"usage": {"out": 2}}}),
     ]);
-    assert_eq!(ended.map(Ended::status), Some(Status::Aborted));
+    assert_eq!(ended.map(AuthorEnding::status), Some(Status::Aborted));
     assert_eq!(
         assembly.message().metadata,
         r#"{"error":"the model is gone","model":"m","usage":{"in":1,"out":2}}"#
     );
     let (_, ended) = push_all(&[json!({"type": "abort", "reason": "enough"})]);
-    assert_eq!(ended.map(Ended::status), Some(Status::Aborted));
+    assert_eq!(ended.map(AuthorEnding::status), Some(Status::Aborted));
 }
 
 #[test]

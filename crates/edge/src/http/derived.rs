@@ -18,7 +18,7 @@ pub(super) fn encode(node: &Node, encoder: &mut DescriptorEncoder<'_>) -> Result
 }
 
 fn encode_views(
-    standing: views::Standing,
+    standing: views::ViewsProgress,
     encoder: &mut DescriptorEncoder<'_>,
 ) -> Result<(), Error> {
     let gauges = [
@@ -37,7 +37,7 @@ fn encode_views(
 }
 
 fn encode_webhooks(
-    standing: webhooks::Standing,
+    standing: webhooks::AgentTotals,
     encoder: &mut DescriptorEncoder<'_>,
 ) -> Result<(), Error> {
     let gauges = [

@@ -48,7 +48,7 @@ pub(super) enum Verdict {
 }
 
 /// The end of a connection's time on the fast path.
-pub(super) enum Left<I> {
+pub(super) enum Handoff<I> {
     /// The connection is closed.
     Ended,
     /// hyper must serve the rest.
@@ -70,9 +70,9 @@ pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(
     io: I,
     front: Front<'_>,
     is_overflow: bool,
-) -> io::Result<Left<I>> {
+) -> io::Result<Handoff<I>> {
     if is_overflow {
-        return Ok(Left::Other(Prefixed::new(BytesMut::new(), io)));
+        return Ok(Handoff::Other(Prefixed::new(BytesMut::new(), io)));
     }
     let limit = front.limit;
     let mut closing = pin!(front.connection.all().closing());
@@ -98,9 +98,9 @@ pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(
             Next::Read => {}
             Next::Close => {
                 served.io.shutdown().await?;
-                return Ok(Left::Ended);
+                return Ok(Handoff::Ended);
             }
-            Next::Leave => return Ok(Left::Other(Prefixed::new(served.buffer, served.io))),
+            Next::Leave => return Ok(Handoff::Other(Prefixed::new(served.buffer, served.io))),
         }
         if before == 0 || served.buffer.len() < before {
             patience.renew();
@@ -109,11 +109,11 @@ pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(
         let read = tokio::select! {
             biased;
             read = served.io.read_buf(&mut served.buffer) => read?,
-            () = patience.over() => return Ok(Left::Ended),
-            () = &mut closing => return Ok(Left::Ended),
+            () = patience.over() => return Ok(Handoff::Ended),
+            () = &mut closing => return Ok(Handoff::Ended),
         };
         if read == 0 {
-            return Ok(Left::Ended);
+            return Ok(Handoff::Ended);
         }
     }
 }

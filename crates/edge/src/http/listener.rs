@@ -29,7 +29,7 @@ use self::deadline::Deadline;
 use self::heads::{Findings, Heads};
 use super::access::Access;
 use super::connections::{Connection, Connections, Handle, Refusal, Room, Shortage};
-use super::front::{self, Left};
+use super::front::{self, Handoff};
 use super::problem::Problem;
 use super::quotas::Surface;
 use super::{Peer, Routes};
@@ -179,8 +179,8 @@ async fn serve_http<I>(
         limit: options.head_timeout,
     };
     let io = match front::serve(io, front, shortage.is_some()).await {
-        Ok(Left::Other(io)) => io,
-        Ok(Left::Ended) => return,
+        Ok(Handoff::Other(io)) => io,
+        Ok(Handoff::Ended) => return,
         Err(error) => return tracing::debug!(%error, "HTTP connection ended"),
     };
     let (io, findings) = Heads::new(io);

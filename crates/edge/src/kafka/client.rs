@@ -12,13 +12,13 @@ use super::errors::Failed;
 use super::inbox::Trust;
 use super::outlet::KafkaOutlet;
 use super::sasl::{Exchange, Identity};
-use super::{Door, Place};
+use super::{BrokerAddress, Door};
 
 /// The client of a connection.
 pub(super) struct Client {
     pub(super) door: Door,
     /// The address at which the client is told to find the broker.
-    pub(super) place: Place,
+    pub(super) place: BrokerAddress,
     remote: String,
     outlet: Arc<KafkaOutlet>,
     /// The state of its authentication.
@@ -62,7 +62,7 @@ impl Client {
     /// required.
     pub(super) fn new(
         door: &Door,
-        place: Place,
+        place: BrokerAddress,
         remote: String,
         outlet: Arc<KafkaOutlet>,
     ) -> Result<Self, Unadmitted> {

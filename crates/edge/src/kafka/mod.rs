@@ -54,7 +54,7 @@ pub struct Options {
     pub handshake_timeout: Duration,
     /// The address at which clients are told to find the broker; `None` is the address that they
     /// connected to.
-    pub advertised: Option<Place>,
+    pub advertised: Option<BrokerAddress>,
     /// The log directory that tools are told.
     pub log_dir: String,
     /// True if connections are encrypted, as tools are told.
@@ -83,14 +83,14 @@ const UNPACKINGS_MAX: usize = 2;
 
 /// The address of a broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BrokerAddress {
     /// A host name or an IP address.
     pub host: String,
     /// The port.
     pub port: u16,
 }
 
-impl From<SocketAddr> for Place {
+impl From<SocketAddr> for BrokerAddress {
     fn from(address: SocketAddr) -> Self {
         Self {
             // Clients expect an IPv4 address as such, not in its IPv6 form.
@@ -155,7 +155,7 @@ impl Door {
         let Arrived { stream, local } = arrived;
         let outlet = Arc::new(KafkaOutlet::new(stream.sink.clone()));
         let place = self.options.advertised.clone();
-        let place = place.unwrap_or_else(|| Place::from(local));
+        let place = place.unwrap_or_else(|| BrokerAddress::from(local));
         let client = match Client::new(self, place, stream.peer, outlet.clone()) {
             Ok(client) => client,
             Err(refusal) => {

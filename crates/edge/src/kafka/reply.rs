@@ -51,21 +51,21 @@ impl Tag {
     }
 }
 
-type Write = dyn FnOnce(&mut Vec<u8>) -> Written + Send;
+type Write = dyn FnOnce(&mut Vec<u8>) -> EncodedCodes + Send;
 
 /// The error codes in an encoded answer.
-pub(super) type Written = Result<Vec<ErrorCode>, EncodeError>;
+pub(super) type EncodedCodes = Result<Vec<ErrorCode>, EncodeError>;
 
 /// A finished answer, encoded directly into the outbox.
 pub(super) struct Reply(Box<Write>);
 
 impl Reply {
-    pub(super) fn new(write: impl FnOnce(&mut Vec<u8>) -> Written + Send + 'static) -> Self {
+    pub(super) fn new(write: impl FnOnce(&mut Vec<u8>) -> EncodedCodes + Send + 'static) -> Self {
         Self(Box::new(write))
     }
 
     /// Appends a whole frame, or nothing.
-    pub(super) fn write(self, out: &mut Vec<u8>) -> Written {
+    pub(super) fn write(self, out: &mut Vec<u8>) -> EncodedCodes {
         (self.0)(out)
     }
 }

@@ -26,7 +26,7 @@ use super::reply::{Answer, Reply};
 use super::stall::Stall;
 use crate::answer_queue::{AnswerQueue, Bound};
 use crate::reading;
-use crate::together::Wakers;
+use crate::wake_batch::Wakers;
 
 /// The number of reads before other connections of the thread get their turn.
 const READS_PER_POLL: usize = 4;

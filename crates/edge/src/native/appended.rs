@@ -1,15 +1,15 @@
 //! The outcome of an append to a topic.
 
 use model::ErrorCode;
-use node::records::Told;
+use node::records::RecordResult;
 
 use crate::topics::Refused;
 
 /// Returns the partition and the offset of each record, if all were appended.
-pub(super) fn placed(told: Vec<Told>) -> Result<Vec<(u32, u64)>, Refused> {
+pub(super) fn placed(told: Vec<RecordResult>) -> Result<Vec<(u32, u64)>, Refused> {
     let failed = told.iter().find_map(|it| it.offset.as_ref().err());
     let Some(failed) = failed else {
-        let place = |told: Told| Some((told.partition, told.offset.ok()?));
+        let place = |told: RecordResult| Some((told.partition, told.offset.ok()?));
         return Ok(told.into_iter().filter_map(place).collect());
     };
     let refused = Refused::from(failed.clone());

@@ -8,7 +8,7 @@ use model::{ErrorCode, Failure, Name};
 use net::{Outbox, Sink};
 use node::{Client, Counter, Message, Outgoing, Pushed, Ticket};
 use parking_lot::Mutex;
-use wire::{Bind, Cast, Correlation, Credit, Ended, Flags, Goaway, Kind, Payload};
+use wire::{Bind, Cast, Correlation, Credit, Flags, Goaway, Kind, Payload, SubscriptionEnd};
 
 /// While a client leaves this many bytes unread, it gets no more items and nothing is read from it.
 const UNREAD_SIZE_MAX: usize = 1 << 20;
@@ -293,7 +293,7 @@ impl node::Inbox for NativeOutlet {
                 wire::encode_flow(route, full, out);
             }),
             Outgoing::Ended { name, code } => self.push_answer(|out| {
-                Ended {
+                SubscriptionEnd {
                     code,
                     name: name.as_str(),
                 }

@@ -16,8 +16,8 @@ use std::time::Duration;
 use model::ErrorCode;
 use node::access::Principal;
 use node::quotas::{
-    Begun, Cost, Desk, Durable, HoldId, Parked, Requester, SettleOutcome, Settled, Subject, Take,
-    Unit,
+    Cost, Desk, Durable, HoldId, Parked, Requester, SettleOutcome, Settled, Subject, Take,
+    TakeProgress, Unit,
 };
 use node::{Ticket, Turn};
 use wire::{Costs, Settle, TAKES_MAX, Takes};
@@ -123,8 +123,8 @@ impl Quota {
             return Decided::Later(parked);
         }
         match quotas.take(&mut self.desk, &asked) {
-            Begun::Asks(parked) => Decided::Later(parked),
-            Begun::Done(taken) => {
+            TakeProgress::Asks(parked) => Decided::Later(parked),
+            TakeProgress::Done(taken) => {
                 self.answer.put(&self.desk, &taken);
                 Decided::Now(taken.durable)
             }

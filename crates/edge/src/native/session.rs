@@ -19,7 +19,7 @@ use super::outlet::{Farewell, NativeOutlet};
 use super::quota::Owner;
 use super::requests::Requests;
 use crate::reading;
-use crate::together::Wakers;
+use crate::wake_batch::Wakers;
 
 /// The number of reads before other connections of the thread get their turn.
 const READS_PER_POLL: usize = 4;

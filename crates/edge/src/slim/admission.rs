@@ -24,7 +24,7 @@ use crate::gate::{Refused, Role};
 
 /// The credentials that a client sends.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shown {
+pub(super) struct Credentials {
     /// The name of the token, if the client sends one.
     name: Option<String>,
     /// The token; empty for none.
@@ -73,7 +73,7 @@ struct Admitted {
 /// Admits a client with valid credentials, as a connection of the node.
 pub(super) fn enter(
     door: &Door,
-    shown: Shown,
+    shown: Credentials,
     remote: &str,
     framing: Framing,
 ) -> Result<Entered, Denied> {
@@ -125,7 +125,7 @@ pub(super) fn is_open(door: &Door) -> bool {
     door.options.jwt.is_none() && door.gate.admit("").is_ok()
 }
 
-fn admit(door: &Door, Shown { name, token, .. }: Shown) -> Result<Admitted, Denied> {
+fn admit(door: &Door, Credentials { name, token, .. }: Credentials) -> Result<Admitted, Denied> {
     let Options { jwt, .. } = &*door.options;
     if let Some(jwt) = jwt.as_ref().filter(|_| name.is_none() && is_jwt(&token)) {
         let bearer = jwt.bearer(&token, door.node.ports().clock.unix_ms());
@@ -163,7 +163,7 @@ fn admit(door: &Door, Shown { name, token, .. }: Shown) -> Result<Admitted, Deni
     })
 }
 
-impl Shown {
+impl Credentials {
     /// Returns the credentials in the headers of a request.
     pub(super) fn in_headers(headers: &HeaderMap) -> Self {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());

@@ -11,7 +11,7 @@ use node::{Counter, Refusal};
 use tokio::time::Instant;
 
 use super::Door;
-use super::admission::{Denied, Entered, Shown, enter};
+use super::admission::{Credentials, Denied, Entered, enter};
 use super::exchange::Round;
 use super::farewell::Farewell;
 use super::io::Io;
@@ -217,7 +217,7 @@ impl Client {
             let status = Status::new(Code::Unimplemented, "only OpenChannel is served");
             return Err(status.response().into());
         }
-        let shown = Shown::in_headers(request.headers());
+        let shown = Credentials::in_headers(request.headers());
         enter(&self.door, shown, &self.remote, Framing::Grpc).map_err(|denied| {
             let code = match denied {
                 Denied::Full(refusal) => return Refused::Full(refusal),

@@ -14,7 +14,7 @@ const TEXTS: u64 = 60;
 
 /// Events that a watcher has seen; checks that each continues the ones before.
 #[derive(Default)]
-struct Seen {
+struct DraftPosition {
     seq: u64,
     ids: HashSet<String>,
     /// The next piece of each draft, and the id of its message.
@@ -23,7 +23,7 @@ struct Seen {
     position: String,
 }
 
-impl Seen {
+impl DraftPosition {
     fn see(&mut self, event: &Value) {
         let (seq, position) = (self.seq, event["position"].as_str().unwrap());
         match event["op"].as_str().unwrap() {
@@ -88,9 +88,9 @@ async fn a_resumed_watch_neither_skips_nor_repeats_events() {
             assert_eq!(sent.status, 201);
         }
     });
-    let mut seen = Seen {
+    let mut seen = DraftPosition {
         position: "0".to_owned(),
-        ..Seen::default()
+        ..DraftPosition::default()
     };
     let mut socket = Socket::open(&door).await;
     for round in 1.. {
@@ -129,9 +129,9 @@ async fn an_answer_interrupted_by_a_restart_becomes_a_message_for_resumed_watche
     let mut author = Author::of(door.address, "a-1").await;
     author.write(START).await;
     author.write(&chunk("half")).await;
-    let mut seen = Seen {
+    let mut seen = DraftPosition {
         position: "0".to_owned(),
-        ..Seen::default()
+        ..DraftPosition::default()
     };
     let mut socket = Socket::open(&door).await;
     socket.send(&seen.watch()).await;

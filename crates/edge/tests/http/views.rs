@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use node::views::{Options, Place};
+use node::views::{Options, ViewsLocation};
 use serde_json::{Value, json};
 
 use crate::Door;
@@ -10,7 +10,7 @@ use crate::Door;
 /// Views of a node that has no directory.
 pub(crate) fn options() -> Options {
     Options {
-        place: Place::Memory,
+        place: ViewsLocation::Memory,
         cache_size: 1 << 20,
         sync_interval: Duration::from_secs(10),
         watchers_max: 2,

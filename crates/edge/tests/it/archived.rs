@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::ErrorCode;
 use node::conversations::feed::{BatchLimit, Happened, Keep, Partitions};
-use node::ports::archive::{Archive, ArchiveView, Archived, Away, Reading, Wanted};
+use node::ports::archive::{Archive, ArchiveUnavailable, ArchiveView, Archived, Reading, Wanted};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use wire::{AppendedMessages, Cast, Extract, Kind};
@@ -19,7 +19,7 @@ enum Mood {
     /// It answers when it is in another mood.
     Silent,
     Answers,
-    Away,
+    ArchiveUnavailable,
 }
 
 /// An archive in memory.
@@ -38,7 +38,7 @@ impl Archive for Memory {
                     .range(wanted.seqs)
                     .map(|(_, it)| it.clone())
                     .collect()),
-                _ => Err(Away {
+                _ => Err(ArchiveUnavailable {
                     reason: "it is down".to_owned(),
                 }),
             }
@@ -157,7 +157,7 @@ async fn archive_reads_block_no_other_request_and_fail_if_it_is_unavailable() {
     ask(&mut agent, Kind::READ, 2, 5, 10).await;
     assert_eq!(extract(&agent.next().await), (1, vec![5, 6, 7]));
     agent.expect_nothing().await;
-    archive.mood.send_replace(Mood::Away);
+    archive.mood.send_replace(Mood::ArchiveUnavailable);
     for _ in 0..2 {
         let frame = agent.next().await;
         let failure = frame.failure();

@@ -49,7 +49,7 @@ async fn a_subscriber_is_given_an_instance_that_a_rejoin_replaces() {
     assert_eq!(second.subscribe(&name).await, name);
     let ended = first.next().await;
     assert_eq!(ended.header.kind, Kind::ENDED);
-    let ended = wire::Ended::decode(&ended.payload).unwrap();
+    let ended = wire::SubscriptionEnd::decode(&ended.payload).unwrap();
     assert_eq!((ended.code, ended.name), (ErrorCode::Replaced, &*name));
     assert_eq!(bench.node.subscription_count(), 1);
 }

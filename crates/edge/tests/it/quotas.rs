@@ -3,7 +3,7 @@
 mod charged;
 
 use model::ErrorCode;
-use node::quotas::{Limit, Written};
+use node::quotas::{Limit, LimitConfig};
 use wire::{
     Admitted, Costs, Flags, Kind, Outcome, Outcomes, Settle, TAKES_MAX, Take, Wait, encode_frame,
 };
@@ -12,22 +12,22 @@ use crate::Bench;
 use crate::agent::{Agent, Frame, tag};
 use crate::kept::Kept;
 
-fn bucket(name: &str, pattern: &str, unit: &str, capacity: u64, refill: &str) -> Written {
-    Written {
+fn bucket(name: &str, pattern: &str, unit: &str, capacity: u64, refill: &str) -> LimitConfig {
+    LimitConfig {
         name: name.to_owned(),
         pattern: pattern.to_owned(),
         unit: unit.to_owned(),
         capacity: Some(capacity),
         refill: Some(refill.to_owned()),
-        ..Written::default()
+        ..LimitConfig::default()
     }
 }
 
-fn limits(written: &[Written]) -> Vec<Limit> {
+fn limits(written: &[LimitConfig]) -> Vec<Limit> {
     written.iter().map(|one| one.read().unwrap()).collect()
 }
 
-fn bench(written: &[Written]) -> Bench {
+fn bench(written: &[LimitConfig]) -> Bench {
     let bench = Bench::new();
     let quotas = bench.node.quotas();
     quotas.follow_configuration(limits(written)).unwrap();
@@ -242,7 +242,7 @@ async fn a_hold_is_settled_once_and_a_repetition_takes_nothing() {
 
 #[tokio::test]
 async fn a_spent_budget_denies_takes_for_good() {
-    let budget = Written {
+    let budget = LimitConfig {
         budget: Some(10),
         every: Some("never".to_owned()),
         capacity: None,
@@ -264,7 +264,7 @@ async fn a_spent_budget_denies_takes_for_good() {
 
 #[tokio::test]
 async fn a_take_waits_until_a_hold_is_released() {
-    let slots = Written {
+    let slots = LimitConfig {
         refill: None,
         ..bucket("slots", "acme", "concurrency", 1, "")
     };
@@ -343,7 +343,7 @@ async fn a_take_that_cannot_pass_within_its_wait_is_denied_at_once() {
 #[tokio::test]
 async fn a_sync_take_is_answered_when_it_is_on_disk() {
     let mut kept = Kept::new();
-    let money = Written {
+    let money = LimitConfig {
         durability: Some("sync".to_owned()),
         ..bucket("money", "acme", "tokens", 100, "1/s")
     };

@@ -6,7 +6,7 @@ use kafka::ErrorCode;
 use kafka::delete_records::{Partition, Request as DeleteRecords, Topic as RecordsOf};
 use kafka::delete_topics::{Request as DeleteTopics, Topic};
 use kafka::produce::{Request, Response};
-use node::quotas::{By, Prefix, Written};
+use node::quotas::{By, LimitConfig, Prefix};
 
 use crate::client::{batch, fetch, produce};
 use crate::{Bench, Client};
@@ -20,8 +20,8 @@ fn size() -> u64 {
     batch(b"1").len() as u64
 }
 
-fn limit(bench: &mut Bench, written: Written) {
-    let limit = Written {
+fn limit(bench: &mut Bench, written: LimitConfig) {
+    let limit = LimitConfig {
         name: "bytes".to_owned(),
         pattern: "*/*/*".to_owned(),
         unit: "appended_bytes".to_owned(),
@@ -37,10 +37,10 @@ fn limit(bench: &mut Bench, written: Written) {
 fn room_for_one(bench: &mut Bench) {
     limit(
         bench,
-        Written {
+        LimitConfig {
             capacity: Some(size() + 10),
             refill: Some("1/s".to_owned()),
-            ..Written::default()
+            ..LimitConfig::default()
         },
     );
 }
@@ -84,10 +84,10 @@ async fn a_producer_whose_budget_is_spent_is_refused() {
     let mut client = bench.with_topic("t").await;
     limit(
         &mut bench,
-        Written {
+        LimitConfig {
             budget: Some(size() + 10),
             every: Some("never".to_owned()),
-            ..Written::default()
+            ..LimitConfig::default()
         },
     );
     let first = produced(&mut bench, &mut client).await;

@@ -51,12 +51,12 @@ pub(crate) struct Bench {
     pub(crate) door: Door,
     pub(crate) address: SocketAddr,
     /// The connections, in the order in which they came.
-    pub(crate) writes: Arc<Mutex<Vec<Written>>>,
+    pub(crate) writes: Arc<Mutex<Vec<LimitConfig>>>,
 }
 
 /// How often the door has written to a connection and told it what has arrived, and whether its socket
 /// sends what it has at once.
-pub(crate) type Written = (Arc<AtomicUsize>, Arc<AtomicUsize>, bool);
+pub(crate) type LimitConfig = (Arc<AtomicUsize>, Arc<AtomicUsize>, bool);
 
 /// Counts what is written to a socket.
 struct CountingSink {

@@ -6,7 +6,7 @@ use edge::{Gate, Pass, Refused, Role};
 use model::ErrorCode;
 use node::Counter;
 use node::access::Pattern;
-use node::quotas::{By, Prefix, Written};
+use node::quotas::{By, LimitConfig, Prefix};
 use node::tokens::{ENTROPY_SIZE, Token};
 
 use crate::{Agent, Bench, until};
@@ -17,13 +17,13 @@ const BY: By<'static> = By {
 };
 
 fn limit(bench: &Bench, capacity: u64, refill: &str) {
-    let sends = Written {
+    let sends = LimitConfig {
         name: "sends".to_owned(),
         pattern: "*/*/*".to_owned(),
         unit: "sends".to_owned(),
         capacity: Some(capacity),
         refill: Some(refill.to_owned()),
-        ..Written::default()
+        ..LimitConfig::default()
     };
     let limits = vec![sends.read().unwrap()];
     let quotas = bench.node.quotas();

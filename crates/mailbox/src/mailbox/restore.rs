@@ -3,19 +3,19 @@
 use super::{Mailbox, Stage};
 use crate::ids::{IDS_KEPT, WriteId};
 use crate::record::Note;
-use crate::types::{Cause, Standing, Written};
+use crate::types::{Cause, MessageState, NewMessage};
 
 impl<S: Clone + PartialEq> Mailbox<S> {
     /// Restores a write. Restore all records in the order of the stream, before any other call, and
     /// then call [`Mailbox::restored`].
-    pub fn restore(&mut self, written: Written<'_>) {
+    pub fn restore(&mut self, written: NewMessage<'_>) {
         self.restore_id(written.offset, written.id);
         self.insert(written);
     }
 
     /// Restores a write that was rewritten at `record`, with its state then. The original write may
     /// have been trimmed or not.
-    pub fn restore_moved(&mut self, written: Written<'_>, record: u64, standing: Standing) {
+    pub fn restore_moved(&mut self, written: NewMessage<'_>, record: u64, standing: MessageState) {
         let offset = written.offset;
         if !self.entries.contains_key(&offset) {
             self.insert(written);

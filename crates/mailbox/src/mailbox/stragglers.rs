@@ -5,7 +5,7 @@
 //! end of the stream. It is still identified by its original offset.
 
 use super::{Mailbox, Stage};
-use crate::types::{Standing, Straggler};
+use crate::types::{MessageState, Straggler};
 
 /// Bytes of a stream below which nothing is rewritten.
 const SLACK: u64 = 1 << 20;
@@ -41,7 +41,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         Some(Straggler {
             offset,
             record,
-            standing: Standing {
+            standing: MessageState {
                 deliveries: entry.deliveries,
                 forgiven: entry.forgiven,
                 dead,

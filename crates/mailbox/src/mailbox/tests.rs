@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 
 use super::*;
-use crate::types::Standing;
+use crate::types::MessageState;
 
 mod dead;
 mod properties;
@@ -17,9 +17,9 @@ const LIMITS: Limits = Limits {
 /// The stream of a script.
 #[derive(Clone, Copy)]
 enum Kept<'a> {
-    Write(Written<'a>),
+    Write(NewMessage<'a>),
     Note(Note),
-    Moved(Written<'a>, u64, Standing),
+    Moved(NewMessage<'a>, u64, MessageState),
 }
 
 /// Runs a script on an empty mailbox and compares the transcript.
@@ -45,7 +45,7 @@ fn check(script: &str, expected: &str) {
         let number = |index: usize| words.get(index).map(|it| it.parse::<u64>().unwrap());
         match words[0] {
             "write" => {
-                let written = Written {
+                let written = NewMessage {
                     offset: number(1).unwrap(),
                     id: None,
                     sender: words[2],
@@ -151,12 +151,12 @@ fn hand_out<'a>(
     mailbox.hand_out(now_ms, |offer| {
         let mut candidates = room.iter_mut().filter(|(_, room)| *room > 0);
         let found = match offer.place {
-            Place::Any => candidates.next(),
-            Place::Only(only) => match candidates.find(|(name, _)| name == only) {
+            Eligibility::Any => candidates.next(),
+            Eligibility::Only(only) => match candidates.find(|(name, _)| name == only) {
                 None => return Answer::Full,
                 found => found,
             },
-            Place::Other(other) => {
+            Eligibility::Other(other) => {
                 let last = candidates.next();
                 match last {
                     Some((name, _)) if name == other => candidates.next().or(last),
@@ -342,7 +342,7 @@ fn leased_messages_are_redelivered_after_a_restart_with_a_higher_count() {
 fn message_is_not_delivered_before_it_is_durable() {
     let mut mailbox = Mailbox::new(LIMITS);
     for offset in 5..7 {
-        mailbox.written(Written {
+        mailbox.written(NewMessage {
             offset,
             id: None,
             sender: "s",
@@ -368,7 +368,7 @@ fn retry_finds_its_original_even_in_a_full_mailbox() {
         ..LIMITS
     });
     let id = Some(WriteId([7; 16]));
-    let write = |offset, id| Written {
+    let write = |offset, id| NewMessage {
         offset,
         id,
         sender: "s",
@@ -405,7 +405,7 @@ fn mailbox_bytes_are_limited() {
 fn purge_removes_all_and_late_answers_change_nothing() {
     let mut mailbox = Mailbox::new(LIMITS);
     for offset in 0..3 {
-        mailbox.written(Written {
+        mailbox.written(NewMessage {
             offset,
             id: None,
             sender: "s",

@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::file::{Reader, scalar};
-use crate::quotas::Written;
+use crate::quotas::LimitConfig;
 
 impl Reader<'_> {
     /// Reads every limit; reports the mistakes of each, and those of the limits as a set.
@@ -37,13 +37,13 @@ impl Reader<'_> {
     }
 
     fn limit(&mut self, start: usize, fields: &DeTable<'_>) -> Option<Limit> {
-        let mut written = Written::default();
+        let mut written = LimitConfig::default();
         let before = self.mistakes.len();
         for (name, value) in fields {
             if let Err(reason) = put(&mut written, name.get_ref(), value) {
                 let mistake = self.mistake_at(name.span().start, reason);
-                let nearest = model::nearest(name.get_ref(), Written::FIELDS);
-                let is_known = Written::FIELDS.contains(&name.get_ref().as_ref());
+                let nearest = model::nearest(name.get_ref(), LimitConfig::FIELDS);
+                let is_known = LimitConfig::FIELDS.contains(&name.get_ref().as_ref());
                 self.mistakes.push(match nearest.filter(|_| !is_known) {
                     Some(nearest) => mistake.hint(format!("did you mean `{nearest}`?")),
                     None => mistake,
@@ -65,7 +65,7 @@ impl Reader<'_> {
     }
 }
 
-fn put(written: &mut Written, name: &str, value: &Spanned<DeValue<'_>>) -> Result<(), String> {
+fn put(written: &mut LimitConfig, name: &str, value: &Spanned<DeValue<'_>>) -> Result<(), String> {
     let text = || {
         let text = match value.get_ref() {
             DeValue::Float(number) => Some(number.to_string()),

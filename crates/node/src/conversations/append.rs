@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use conversations::{Invalid, NewMessage, Original, Place, Plan, Problem, Status};
+use conversations::{Invalid, MessageSeq, NewMessage, Original, Plan, Problem, Status};
 use journal::Ticket;
 use model::{ErrorCode, Name};
 
-use super::known::{Missing, Records};
+use super::history_lookup::{Missing, Records};
 use super::slot::{Room, Slot};
 use super::write::{Accompanying, AppendedMessage, Ending, Scratch, Writer, with_scratch};
 use super::{Conversations, Details, Pending, Refusal, check_name};
@@ -35,7 +35,7 @@ pub struct Appended {
     pub head_seq: u64,
     /// The number of messages that had been appended before.
     pub deduplicated: usize,
-    places: Vec<Place>,
+    places: Vec<MessageSeq>,
     /// The ids that the node generated, in order.
     made: Vec<String>,
 }
@@ -381,15 +381,15 @@ fn new_messages<'b>(
 ) -> impl Iterator<Item = (&'b NewMessage<'b>, u64)> {
     let placed = batch.messages.iter().zip(&plan.places);
     placed.filter_map(|(message, place)| match place {
-        Place::New(seq) => Some((message, *seq)),
-        Place::Known(_) => None,
+        MessageSeq::New(seq) => Some((message, *seq)),
+        MessageSeq::Known(_) => None,
     })
 }
 
 /// Returns the originals of the new messages.
 fn new_ones(originals: &[Original], plan: &Plan) -> impl Iterator<Item = Original> {
     let placed = originals.iter().zip(&plan.places);
-    placed.filter_map(|(original, place)| matches!(place, Place::New(_)).then_some(*original))
+    placed.filter_map(|(original, place)| matches!(place, MessageSeq::New(_)).then_some(*original))
 }
 
 fn make_ids(inner: &Inner, batch: &Batch<'_>, plan: &Plan) -> Vec<String> {

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use conversations::Summary;
-use conversations::context::{Bounds, Cut, Policy, Shown, SummaryFact, Treatment};
+use conversations::context::{Bounds, Cut, Policy, SummaryFact, Treatment, WindowMessage};
 use conversations::context::{Window, WindowError};
 use conversations::record::MessageView;
 use journal::{ReadLimit, Record};
 use model::{ErrorCode, Name};
 
-use super::read::Place;
+use super::read::MessageLocation;
 use super::view::check_alive;
 use super::{Conversations, Details, Message, Pending, Refusal};
 use crate::store::Store;
@@ -44,23 +44,26 @@ pub struct ShownMessage<'a> {
 impl ContextRead {
     /// Returns the messages of the window, in order.
     pub fn messages(&self) -> impl Iterator<Item = Result<ShownMessage<'_>, Refusal>> + '_ {
-        self.cut.messages.iter().map(|Shown { seq, treated }| {
-            let place = self.records.binary_search_by_key(seq, |(it, _)| *it);
-            let place = place.map_err(|_| missing(*seq))?;
-            let record = &self.records[place].1;
-            let message = Message {
-                seq: *seq,
-                at_ms: record.time_ms,
-                view: MessageView::decode(&record.payload)?,
-            };
-            Ok(ShownMessage { message, treated })
-        })
+        self.cut
+            .messages
+            .iter()
+            .map(|WindowMessage { seq, treated }| {
+                let place = self.records.binary_search_by_key(seq, |(it, _)| *it);
+                let place = place.map_err(|_| missing(*seq))?;
+                let record = &self.records[place].1;
+                let message = Message {
+                    seq: *seq,
+                    at_ms: record.time_ms,
+                    view: MessageView::decode(&record.payload)?,
+                };
+                Ok(ShownMessage { message, treated })
+            })
     }
 }
 
 /// The messages that the engine has looked at, newest first.
 struct Looked {
-    place: Place,
+    place: MessageLocation,
     records: Vec<(u64, Record)>,
     bytes: usize,
 }
@@ -76,7 +79,7 @@ impl Conversations<'_> {
         let (place, policy, summary, tickets) = self.with_existing(name, |_, room, location| {
             check_alive(room)?;
             let state = room.engine.state();
-            let place = Place {
+            let place = MessageLocation {
                 location,
                 base: state.base,
             };

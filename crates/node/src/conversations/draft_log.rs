@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use conversations::Status;
-use conversations::draft::{Cut, Log, Lost, Recovery};
+use conversations::draft::{AbandonedDraft, Cut, Log, Recovery};
 use conversations::record::{DRAFT_CARRIED, DRAFT_CHUNKS, DRAFT_CLOSE, DRAFT_ERASE};
 use conversations::record::{DraftCarried, DraftClose};
 use journal::{AppendError, Appended, Guard, ShardId, StreamId, Ticket};
@@ -57,7 +57,7 @@ impl ShardLog {
 pub(super) struct LostDraft {
     pub(super) shard: ShardId,
     pub(super) conversation: StreamId,
-    pub(super) lost: Lost,
+    pub(super) lost: AbandonedDraft,
 }
 
 impl Rooms {

@@ -9,14 +9,14 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use conversations::draft::{Draft, Lost, Refused};
+use conversations::draft::{AbandonedDraft, Draft, Refused};
 use conversations::record::{DRAFT_OPEN, DraftOpen};
 use conversations::{NewMessage, PartFact, Status};
 use journal::Ticket;
 use model::{ErrorCode, Name};
 
 use super::append::{Appended, Failure, wrong};
-use super::known::{Missing, Records};
+use super::history_lookup::{Missing, Records};
 use super::slot::{Room, Slot};
 use super::view::Streaming;
 use super::write::Ending;
@@ -290,7 +290,7 @@ impl std::fmt::Debug for DraftWriter {
 
 impl Open {
     /// Restores a draft that was open when the node stopped; it has no author.
-    pub(super) fn lost(lost: Lost) -> Self {
+    pub(super) fn lost(lost: AbandonedDraft) -> Self {
         Self {
             number: lost.number,
             id: lost.id.as_str().into(),

@@ -8,7 +8,7 @@ use conversations::{Change, Lifecycle, Origin};
 use journal::{ReadLimit, Record};
 use model::{ErrorCode, Name};
 
-use super::read::Place;
+use super::read::MessageLocation;
 use super::slot::Room;
 use super::state::Changed;
 use super::view::check_alive;
@@ -37,7 +37,7 @@ impl Conversations<'_> {
         let (place, change) = self.with_existing(name, |_, room, location| {
             check_alive(room)?;
             let state = room.engine.state();
-            let place = Place {
+            let place = MessageLocation {
                 location,
                 base: state.base,
             };

@@ -103,13 +103,13 @@ impl PageRead {
 
 /// The location of a conversation's messages, as of one moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct MessageLocation {
     pub(super) location: Location,
     /// Offset of the conversation's first message, trimmed or not.
     pub(super) base: u64,
 }
 
-impl Place {
+impl MessageLocation {
     pub(super) fn offset(&self, seq: u64) -> u64 {
         (seq + self.base).saturating_sub(1)
     }
@@ -151,10 +151,10 @@ impl Conversations<'_> {
     }
 
     /// Returns the location of a visible conversation's messages.
-    pub(super) fn place(&self, name: &Name) -> Result<Place, Refusal> {
+    pub(super) fn place(&self, name: &Name) -> Result<MessageLocation, Refusal> {
         self.with_existing(name, |_, room, location| {
             check_alive(room)?;
-            Ok(Place {
+            Ok(MessageLocation {
                 location,
                 base: room.engine.state().base,
             })
@@ -164,7 +164,7 @@ impl Conversations<'_> {
     /// Reads the newest messages before `end`, up to the page's limit.
     fn backwards(
         &self,
-        place: Place,
+        place: MessageLocation,
         read: &mut PageRead,
         end: u64,
         limit: ReadLimit,
@@ -210,7 +210,7 @@ impl Conversations<'_> {
 
 impl Store {
     /// Returns the first available message and the newest durable one.
-    pub(super) fn span(&self, place: Place) -> (u64, u64) {
+    pub(super) fn span(&self, place: MessageLocation) -> (u64, u64) {
         let Location { shard, stream } = place.location;
         let is_made = self.creation(stream).is_none();
         match self.journal.stream(shard, stream).filter(|_| is_made) {
@@ -225,7 +225,7 @@ impl Store {
     /// Reads durable messages from a number on.
     pub(super) fn messages(
         &self,
-        place: Place,
+        place: MessageLocation,
         seq: u64,
         limit: ReadLimit,
     ) -> Result<Vec<Record>, Refusal> {
@@ -237,7 +237,7 @@ impl Store {
     pub(super) fn messages_within(
         &self,
         reach: Reach,
-        place: Place,
+        place: MessageLocation,
         seq: u64,
         limit: ReadLimit,
     ) -> Result<Option<Vec<Record>>, Refusal> {

@@ -79,7 +79,7 @@ impl Refusal {
 
     /// The node has no storage.
     pub fn no_storage() -> Self {
-        Self::new(ErrorCode::Unsupported, "this node keeps nothing")
+        Self::new(ErrorCode::Unsupported, "this node has no storage")
     }
 }
 

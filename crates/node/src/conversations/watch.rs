@@ -15,7 +15,7 @@ use journal::{Follow, Following, Health, ReadLimit, Record, ShardId, Status, Str
 use model::{ErrorCode, Name};
 
 use super::feed::taken;
-use super::read::Place;
+use super::read::MessageLocation;
 use super::slot::{Room, Slot};
 use super::view::check_alive;
 use super::{Conversations, Pending, Refusal};
@@ -89,7 +89,7 @@ impl Stored {
 pub struct Watch {
     inner: Arc<Inner>,
     slot: Arc<Slot>,
-    place: Place,
+    place: MessageLocation,
     /// The watcher's number.
     number: u64,
     /// The position after the last returned item.
@@ -161,7 +161,7 @@ impl Conversations<'_> {
             Ok(Watch {
                 inner: self.inner.clone(),
                 slot: slot.clone(),
-                place: Place {
+                place: MessageLocation {
                     location,
                     base: room.engine.state().base,
                 },
@@ -202,7 +202,7 @@ impl Watch {
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Item, Refusal>> {
         let inner = self.inner.clone();
         let Some(store) = &inner.store else {
-            let message = "this node keeps nothing";
+            let message = "this node has no storage";
             return Poll::Ready(Err(Refusal::new(ErrorCode::Unsupported, message)));
         };
         self.end_following(store);
@@ -428,7 +428,7 @@ impl Store {
     /// Registers the waker for a message; `None` if the message exists already.
     pub(super) fn wait_for_message(
         &self,
-        place: Place,
+        place: MessageLocation,
         seq: u64,
         waker: &Waker,
     ) -> Result<Option<Following>, Refusal> {
@@ -471,7 +471,7 @@ impl Store {
 
 /// Copies the records to memory of their own, because a slow watcher must not hold the large
 /// blocks.
-fn compact(records: &[Record], place: Place) -> VecDeque<Stored> {
+fn compact(records: &[Record], place: MessageLocation) -> VecDeque<Stored> {
     let size = records.iter().map(|it| it.payload.len()).sum();
     let mut all = Vec::with_capacity(size);
     for record in records {

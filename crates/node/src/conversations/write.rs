@@ -10,7 +10,7 @@ use conversations::{NewMessage, Original, Status, Update};
 use journal::{Guard, Ticket};
 
 use super::Refusal;
-use super::due::mark_size;
+use super::agent_work::mark_size;
 use super::slot::Room;
 use crate::store::{Kind, Location, Store, refusal};
 

@@ -36,13 +36,13 @@ pub struct Archived {
 /// The archive is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub struct Away {
+pub struct ArchiveUnavailable {
     /// The reason, for display.
     pub reason: String,
 }
 
 /// The result of a read, within bounded time.
-pub type Reading = Pin<Box<dyn Future<Output = Result<Vec<Archived>, Away>> + Send>>;
+pub type Reading = Pin<Box<dyn Future<Output = Result<Vec<Archived>, ArchiveUnavailable>> + Send>>;
 
 /// An archive of messages.
 pub trait Archive: Send + Sync {

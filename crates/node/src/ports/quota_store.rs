@@ -112,7 +112,7 @@ pub struct Returned {
 /// The store is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub struct Away {
+pub struct StoreUnavailable {
     /// True if the requested operation may have been executed.
     pub may_be_done: bool,
     /// The reason, for display.
@@ -121,7 +121,7 @@ pub struct Away {
 
 /// The result of a request, within bounded time. If it is dropped, the operation may be executed or
 /// not.
-pub type Asking<T> = Pin<Box<dyn Future<Output = Result<T, Away>> + Send>>;
+pub type Asking<T> = Pin<Box<dyn Future<Output = Result<T, StoreUnavailable>> + Send>>;
 
 /// A shared store of quota cells.
 pub trait QuotaStore: Send + Sync {

@@ -14,7 +14,7 @@ use super::Quotas;
 use super::desk::Desk;
 use super::events::EventKind;
 use crate::durable::Durable;
-use crate::ports::quota_store::Away;
+use crate::ports::quota_store::StoreUnavailable;
 
 /// The author of a change and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub enum ChangeError {
     },
     /// The shared store is unavailable.
     #[error(transparent)]
-    Away(#[from] Away),
+    StoreUnavailable(#[from] StoreUnavailable),
     /// The change could not be appended to the journal.
     #[error("it could not be kept: {0}")]
     Append(#[from] journal::AppendError),
@@ -387,7 +387,7 @@ impl Quotas<'_> {
     pub(super) fn note_what_is_on(self) {
         let state = self.state();
         let rules = state.rules.read();
-        let is_counted = super::door::COUNTED
+        let is_counted = super::admission::COUNTED
             .iter()
             .any(|unit| rules.policies().counts(*unit));
         state.is_on.store(!rules.is_empty(), Ordering::Relaxed);

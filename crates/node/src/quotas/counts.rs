@@ -9,7 +9,7 @@ use quota::{Policies, Rules};
 
 use super::Quotas;
 use super::desk::Desk;
-use super::outcome::{Outcome, Taken};
+use super::outcome::{DecidedTake, Outcome};
 
 #[derive(Default)]
 pub(super) struct Counts {
@@ -169,7 +169,7 @@ impl Quotas<'_> {
     }
 
     /// Counts the outcome of the desk's last take.
-    pub(super) fn count(self, desk: &mut Desk, taken: &Taken) {
+    pub(super) fn count(self, desk: &mut Desk, taken: &DecidedTake) {
         let counts = &self.state().counts;
         if taken.is_degraded {
             counts.degraded.fetch_add(1, Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quota::{Plan, Rules, Standing, Told, Warned};
+use quota::{LimitState, Plan, Rules, StoreAnswer, Warned};
 
 use super::counts::Counted;
 
@@ -14,7 +14,7 @@ pub struct Desk {
     pub(crate) now_ns: u64,
     pub(crate) bytes: Vec<u8>,
     /// Replies about cells in the shared store, by step of the plan.
-    pub(crate) told: Vec<(usize, Told)>,
+    pub(crate) told: Vec<(usize, StoreAnswer)>,
     pub(super) counted: Counted,
 }
 
@@ -26,7 +26,7 @@ impl Desk {
 
     /// Returns the standing of every limit of the last take or look, in the order in which the
     /// limits were written; limits of one organisation follow the general ones.
-    pub fn standings(&self) -> impl Iterator<Item = Standing<'_>> {
+    pub fn standings(&self) -> impl Iterator<Item = LimitState<'_>> {
         let rules = self.rules.iter();
         rules.flat_map(|rules| self.plan.standings(rules, self.now_ns))
     }

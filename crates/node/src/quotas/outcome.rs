@@ -36,7 +36,7 @@ pub struct HoldGrant {
 /// A decided take.
 #[derive(Clone, Debug)]
 #[must_use = "it was decided in any case"]
-pub struct Taken {
+pub struct DecidedTake {
     /// The outcome to send, once `durable` is durable.
     pub outcome: Outcome,
     /// The durability that the answer waits for.
@@ -48,9 +48,9 @@ pub struct Taken {
 /// The state of a take after it was begun.
 #[derive(Debug)]
 #[must_use = "it is decided when it was looked at"]
-pub enum Begun {
+pub enum TakeProgress {
     /// The take is decided.
-    Done(Taken),
+    Done(DecidedTake),
     /// The shared store must be asked: poll the take until it is decided.
     Asks(Parked),
 }

@@ -11,12 +11,14 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::time::Duration;
 
-use quota::{Cost, Denied, LimitId, Place, Plan, Queue, Rules, Subject, SubjectError, When};
+use quota::{
+    Cost, Denied, LimitId, Plan, Queue, QueuePosition, Rules, Subject, SubjectError, When,
+};
 
 use super::Quotas;
 use super::desk::Desk;
-use super::elsewhere::Running;
-use super::outcome::{Outcome, Take, Taken};
+use super::outcome::{DecidedTake, Outcome, Take};
+use super::shared::Running;
 use super::take::Turn;
 use crate::node::Inner;
 
@@ -40,7 +42,7 @@ pub struct Parked {
     principal: Option<Box<str>>,
     priority: u8,
     deadline_ns: u64,
-    place: Option<(Cell, Place)>,
+    place: Option<(Cell, QueuePosition)>,
     /// True for a look, which takes nothing.
     pub(super) is_look: bool,
     /// The request to the store in progress.
@@ -73,7 +75,7 @@ impl Own {
 #[derive(Debug)]
 pub enum Attempt {
     /// The take is decided.
-    Done(Taken),
+    Done(DecidedTake),
     /// The take waits: poll again after this time, or when the waker is woken.
     Wait(Duration),
 }
@@ -106,7 +108,7 @@ impl Quotas<'_> {
         rules: &Rules,
         plan: &mut Plan,
         subject: &Subject<'_>,
-        own: Option<&(Cell, Place)>,
+        own: Option<&(Cell, QueuePosition)>,
         now_ns: u64,
     ) -> Option<(Denied, Cell)> {
         let (step, cell, ahead) = self.others_first(rules, plan, subject, own)?;
@@ -122,7 +124,7 @@ impl Quotas<'_> {
         rules: &Rules,
         plan: &Plan,
         subject: &Subject<'_>,
-        own: Option<&(Cell, Place)>,
+        own: Option<&(Cell, QueuePosition)>,
     ) -> Option<(usize, Cell, u64)> {
         if self.state().waiting.load(Ordering::Relaxed) == 0 {
             return None;
@@ -162,7 +164,7 @@ impl Parked {
         let own = self.own();
         let take = match own.take() {
             Ok(take) => take,
-            Err(error) => return Attempt::Done(Taken::unavailable(&error.to_string())),
+            Err(error) => return Attempt::Done(DecidedTake::unavailable(&error.to_string())),
         };
         if let Some(elsewhere) = &inner.quotas.elsewhere
             && let Some(attempt) = self.poll_elsewhere(elsewhere, desk, &take, waker)
@@ -179,7 +181,7 @@ impl Parked {
         {
             desk.begin(&rules, now_ns);
             if now_ns >= self.deadline_ns {
-                self.leave(quotas, Left::GaveUp);
+                self.leave(quotas, WaitEnd::GaveUp);
                 let taken = quotas.denied(&rules, &take, &denied, now_ns);
                 quotas.count(desk, &taken);
                 return Attempt::Done(taken);
@@ -189,7 +191,7 @@ impl Parked {
         }
         let taken = quotas.take_by(&rules, desk, &take, Turn::Mine, now_ns);
         let Outcome::Denied(denial) = &taken.outcome else {
-            self.leave(quotas, Left::Admitted);
+            self.leave(quotas, WaitEnd::Admitted);
             return Attempt::Done(taken);
         };
         let again_ns = match denial.when {
@@ -202,7 +204,7 @@ impl Parked {
         let cell = index.and_then(|index| cell_of(&rules, index, &subject, desk));
         match cell.filter(|_| now_ns < self.deadline_ns && again_ns <= self.deadline_ns) {
             None => {
-                self.leave(quotas, Left::GaveUp);
+                self.leave(quotas, WaitEnd::GaveUp);
                 quotas.count(desk, &taken);
                 Attempt::Done(taken)
             }
@@ -257,7 +259,7 @@ impl Parked {
         again_ns: u64,
     ) -> Attempt {
         if !self.enter(quotas, cell, share, waker) {
-            return Attempt::Done(Taken::unavailable("as many takes wait as may"));
+            return Attempt::Done(DecidedTake::unavailable("as many takes wait as may"));
         }
         // Wait at least one nanosecond, so that it cannot poll repeatedly at the same time.
         let wait_ns = again_ns.min(self.deadline_ns).saturating_sub(now_ns).max(1);
@@ -291,7 +293,7 @@ impl Parked {
             }
             return true;
         }
-        self.leave(quotas, Left::GaveUp);
+        self.leave(quotas, WaitEnd::GaveUp);
         let waiting_max = state.options.waiting_max;
         let mut queues = state.queues.lock();
         if state.waiting.load(Ordering::Relaxed) >= waiting_max {
@@ -304,7 +306,7 @@ impl Parked {
         true
     }
 
-    pub(super) fn leave(&mut self, quotas: Quotas<'_>, left: Left) {
+    pub(super) fn leave(&mut self, quotas: Quotas<'_>, left: WaitEnd) {
         let Some((cell, place)) = self.place.take() else {
             return;
         };
@@ -315,8 +317,8 @@ impl Parked {
         };
         let is_first = queue.first().is_some_and(|(first, _)| first == place);
         let removed = match left {
-            Left::Admitted if is_first => queue.admit(),
-            Left::Admitted | Left::GaveUp => queue.remove(place),
+            WaitEnd::Admitted if is_first => queue.admit(),
+            WaitEnd::Admitted | WaitEnd::GaveUp => queue.remove(place),
         };
         if removed.is_some() {
             state.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -346,7 +348,7 @@ pub(super) fn cell_of(
 
 /// The reason why a wait ended.
 #[derive(Clone, Copy)]
-pub(super) enum Left {
+pub(super) enum WaitEnd {
     Admitted,
     GaveUp,
 }
@@ -359,7 +361,7 @@ fn first_waker(queue: &mut Queue<Option<Waker>>) -> Option<Waker> {
 impl Drop for Parked {
     fn drop(&mut self) {
         let inner = self.inner.clone();
-        self.leave(Quotas { inner: &inner }, Left::GaveUp);
+        self.leave(Quotas { inner: &inner }, WaitEnd::GaveUp);
     }
 }
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quota::record::{self, Taken as TakenRecord};
+use quota::record::{self, TakeRecord};
 use quota::{Cost, Decision, Denied, Hold, HoldId, Plan, Refused, Rules, Settled, Subject};
 
 use super::desk::Desk;
 use super::events::EventKind;
-use super::outcome::{Begun, Denial, HoldGrant, Outcome, Take, Taken};
+use super::outcome::{DecidedTake, Denial, HoldGrant, Outcome, Take, TakeProgress};
 use super::{Locked, Quotas, RecentTake, SHARDS};
 
 /// Maximum length of a take id, in bytes.
@@ -17,13 +17,13 @@ const ID_SIZE_MAX: usize = 255;
 impl<'a> Quotas<'a> {
     /// Decides a take, or begins to ask the shared store that has its cells. The desk then holds
     /// the standing of its limits.
-    pub fn take(self, desk: &mut Desk, take: &Take<'_>) -> Begun {
+    pub fn take(self, desk: &mut Desk, take: &Take<'_>) -> TakeProgress {
         if let Some(elsewhere) = &self.state().elsewhere {
             return self.take_elsewhere(elsewhere, desk, take);
         }
         let now_ns = self.current_ns();
         let rules = self.state().rules.read();
-        Begun::Done(self.take_here(&rules, desk, take, now_ns))
+        TakeProgress::Done(self.take_here(&rules, desk, take, now_ns))
     }
 
     /// Decides takes in order, all at the same time unless the store is asked; calls `each` with
@@ -32,7 +32,7 @@ impl<'a> Quotas<'a> {
         self,
         desk: &mut Desk,
         takes: impl IntoIterator<Item = Take<'t>>,
-        mut each: impl FnMut(&Desk, Begun),
+        mut each: impl FnMut(&Desk, TakeProgress),
     ) {
         if let Some(elsewhere) = &self.state().elsewhere {
             for take in takes {
@@ -45,7 +45,7 @@ impl<'a> Quotas<'a> {
         let rules = self.state().rules.read();
         for take in takes {
             let taken = self.take_here(&rules, desk, &take, now_ns);
-            each(desk, Begun::Done(taken));
+            each(desk, TakeProgress::Done(taken));
         }
     }
 
@@ -56,7 +56,7 @@ impl<'a> Quotas<'a> {
         desk: &mut Desk,
         take: &Take<'_>,
         now_ns: u64,
-    ) -> Taken {
+    ) -> DecidedTake {
         self.take_by(rules, desk, take, Turn::NotWaiting, now_ns)
     }
 
@@ -67,7 +67,7 @@ impl<'a> Quotas<'a> {
         take: &Take<'_>,
         turn: Turn,
         now_ns: u64,
-    ) -> Taken {
+    ) -> DecidedTake {
         let taken = self.take_once(rules, desk, take, turn, now_ns);
         // A waiting take may be denied many times: count and report it only at its end.
         if turn != Turn::Mine || !matches!(taken.outcome, Outcome::Denied(_)) {
@@ -83,10 +83,10 @@ impl<'a> Quotas<'a> {
         take: &Take<'_>,
         turn: Turn,
         now_ns: u64,
-    ) -> Taken {
+    ) -> DecidedTake {
         desk.begin(rules, now_ns);
         if let Err(refused) = self.plan(rules, &mut desk.plan, take, turn) {
-            return Taken::at_once(Outcome::Refused(refused));
+            return DecidedTake::at_once(Outcome::Refused(refused));
         }
         let is_noted = take.hold.is_some() || take.id.is_some();
         let home = is_noted.then(|| rules.home_of(&take.subject));
@@ -112,7 +112,7 @@ impl<'a> Quotas<'a> {
                 }
             };
             match decided {
-                Decided::Taken(taken) => return taken,
+                Decided::DecidedTake(taken) => return taken,
                 Decided::Denied(denied) => return self.denied(rules, take, &denied, now_ns),
                 Decided::NoRoom(step) => desk.plan.overflow(rules, step),
             }
@@ -139,22 +139,25 @@ impl<'a> Quotas<'a> {
         {
             quota::look(rules, &mut desk.plan, &take.subject, locked, now_ns);
             let is_sync = desk.plan.is_sync(rules);
-            return Decided::Taken(self.repeated(known, take, is_sync));
+            return Decided::DecidedTake(self.repeated(known, take, is_sync));
         }
         if take.hold.is_some()
             && let Some(full) = home.and_then(|home| locked[home].0.holds.check_room().err())
         {
-            return Decided::Taken(Taken::unavailable(&full.to_string()));
+            return Decided::DecidedTake(DecidedTake::unavailable(&full.to_string()));
         }
         match quota::decide(rules, &mut desk.plan, &take.subject, locked, now_ns) {
             Decision::Admitted => {}
             Decision::Denied(denied) => return Decided::Denied(denied),
             Decision::NoRoom(step) => return Decided::NoRoom(step),
             Decision::Refused(refused) => {
-                return Decided::Taken(Taken::at_once(Outcome::Refused(refused)));
+                return Decided::DecidedTake(DecidedTake::at_once(Outcome::Refused(refused)));
             }
             Decision::Halted { prefix, reason } => {
-                return Decided::Taken(Taken::at_once(Outcome::Halted { prefix, reason }));
+                return Decided::DecidedTake(DecidedTake::at_once(Outcome::Halted {
+                    prefix,
+                    reason,
+                }));
             }
         }
         let note = home.map(|home| self.note(rules, &desk.plan, take, &mut locked[home], now_ns));
@@ -166,7 +169,7 @@ impl<'a> Quotas<'a> {
                     locked[home].0.holds.remove(hold.id);
                 }
                 self.undo(rules, desk, take, locked, now_ns);
-                return Decided::Taken(Taken::unavailable(&reason));
+                return Decided::DecidedTake(DecidedTake::unavailable(&reason));
             }
         };
         if let (Some(home), Some(note)) = (home, note) {
@@ -174,7 +177,7 @@ impl<'a> Quotas<'a> {
         }
         self.tell_warned(rules, desk, take);
         self.need_sweep();
-        Decided::Taken(Taken {
+        Decided::DecidedTake(DecidedTake {
             outcome: Outcome::Admitted {
                 hold,
                 is_repeat: false,
@@ -218,7 +221,7 @@ impl<'a> Quotas<'a> {
         if let Some(id) = take.id {
             let id = id_of(&take.subject, id);
             let mut bytes = Vec::new();
-            let taken = TakenRecord {
+            let taken = TakeRecord {
                 until_ns,
                 hold: note.hold.map(|hold| (hold.id, hold.deadline_ns)),
                 cost_digest: note.cost_digest,
@@ -295,11 +298,11 @@ impl<'a> Quotas<'a> {
     }
 
     /// Returns the first answer again; the record of it may not be durable yet.
-    pub(super) fn repeated(self, known: RecentTake, take: &Take<'_>, is_sync: bool) -> Taken {
+    pub(super) fn repeated(self, known: RecentTake, take: &Take<'_>, is_sync: bool) -> DecidedTake {
         if known.cost_digest != 0 && known.cost_digest != cost_digest(take.costs) {
-            return Taken::at_once(Outcome::Refused(Refused::IdReused));
+            return DecidedTake::at_once(Outcome::Refused(Refused::IdReused));
         }
-        Taken {
+        DecidedTake {
             outcome: Outcome::Admitted {
                 hold: known.hold,
                 is_repeat: true,
@@ -343,13 +346,13 @@ impl<'a> Quotas<'a> {
         take: &Take<'_>,
         denied: &Denied,
         now_ns: u64,
-    ) -> Taken {
+    ) -> DecidedTake {
         let limit = rules.limit(denied.index);
         self.state().denied.lock().count(take.subject.name());
         self.tell(take.subject.name(), || EventKind::Denied {
             limit: limit.name.clone(),
         });
-        Taken::at_once(Outcome::Denied(Denial::new(limit, denied, now_ns)))
+        DecidedTake::at_once(Outcome::Denied(Denial::new(limit, denied, now_ns)))
     }
 
     fn tell_warned(self, rules: &Rules, desk: &Desk, take: &Take<'_>) {
@@ -374,7 +377,7 @@ pub(super) enum Turn {
 }
 
 enum Decided {
-    Taken(Taken),
+    DecidedTake(DecidedTake),
     Denied(Denied),
     NoRoom(usize),
 }
@@ -388,7 +391,7 @@ pub(super) struct Note {
     id: Option<(String, u64)>,
 }
 
-impl Taken {
+impl DecidedTake {
     pub(super) fn at_once(outcome: Outcome) -> Self {
         Self {
             outcome,

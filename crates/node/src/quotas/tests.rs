@@ -3,10 +3,10 @@
 mod changed;
 mod clock;
 mod doors;
-mod elsewhere;
 mod holds;
-mod kept;
+mod persistence;
 mod shared;
+mod shared_store;
 mod waits;
 
 use std::task::Waker;
@@ -18,7 +18,8 @@ use journal::{Background, Line};
 use quota::{Cost, Limit, Settled, Subject, Unit};
 
 use super::{
-    Begun, By, Desk, Durable, Options, Outcome, Requester, SettleOutcome, Take, Taken, Written,
+    By, DecidedTake, Desk, Durable, LimitConfig, Options, Outcome, Requester, SettleOutcome, Take,
+    TakeProgress,
 };
 use crate::testing::{World, storage_on};
 use crate::{Node, Parts, QuotaParts};
@@ -35,33 +36,33 @@ const ANYONE: Requester<'static> = Requester {
 };
 
 /// A limit of requests on each agent, as it would be written.
-fn bucket(name: &str, capacity: u64, refill: &str) -> Written {
-    Written {
+fn bucket(name: &str, capacity: u64, refill: &str) -> LimitConfig {
+    LimitConfig {
         name: name.to_owned(),
         pattern: "*/*/*".to_owned(),
         unit: "requests".to_owned(),
         capacity: Some(capacity),
         refill: Some(refill.to_owned()),
-        ..Written::default()
+        ..LimitConfig::default()
     }
 }
 
-fn read(written: &[Written]) -> Vec<Limit> {
+fn read(written: &[LimitConfig]) -> Vec<Limit> {
     written.iter().map(|limit| limit.read().unwrap()).collect()
 }
 
 /// Starts a node with these limits and without storage.
-fn world(limits: &[Written]) -> World {
+fn world(limits: &[LimitConfig]) -> World {
     world_at(0, limits)
 }
 
 /// Starts a node with these limits and this wall-clock time, without storage.
-fn world_at(unix_ms: u64, limits: &[Written]) -> World {
+fn world_at(unix_ms: u64, limits: &[LimitConfig]) -> World {
     let quotas = quotas(limits);
     World::open(unix_ms, |parts| Parts { quotas, ..parts })
 }
 
-fn quotas(limits: &[Written]) -> QuotaParts {
+fn quotas(limits: &[LimitConfig]) -> QuotaParts {
     QuotaParts {
         limits: read(limits),
         ..QuotaParts::default()
@@ -78,20 +79,20 @@ struct OnDisk {
 }
 
 impl OnDisk {
-    fn new(limits: &[Written]) -> Self {
+    fn new(limits: &[LimitConfig]) -> Self {
         Self::start(SimulatedDisk::new(1), 1, limits)
     }
 
     /// Starts the node with this wall-clock time.
-    fn new_at(limits: &[Written], unix_ms: u64) -> Self {
+    fn new_at(limits: &[LimitConfig], unix_ms: u64) -> Self {
         Self::start_at(SimulatedDisk::new(1), 1, limits, unix_ms)
     }
 
-    fn start(disk: SimulatedDisk, starts: u64, limits: &[Written]) -> Self {
+    fn start(disk: SimulatedDisk, starts: u64, limits: &[LimitConfig]) -> Self {
         Self::start_at(disk, starts, limits, 0)
     }
 
-    fn start_at(disk: SimulatedDisk, starts: u64, limits: &[Written], unix_ms: u64) -> Self {
+    fn start_at(disk: SimulatedDisk, starts: u64, limits: &[LimitConfig], unix_ms: u64) -> Self {
         let (storage, line, background) = storage_on(&disk, starts);
         let (quotas, storage) = (quotas(limits), Some(storage));
         let mut on_disk = Self {
@@ -110,12 +111,12 @@ impl OnDisk {
     }
 
     /// Simulates a power failure: unsynced data is lost.
-    fn crash(self, limits: &[Written]) -> Self {
+    fn crash(self, limits: &[LimitConfig]) -> Self {
         self.crash_to(limits, 0)
     }
 
     /// Like [`OnDisk::crash`], with this wall-clock time afterwards.
-    fn crash_to(self, limits: &[Written], unix_ms: u64) -> Self {
+    fn crash_to(self, limits: &[LimitConfig], unix_ms: u64) -> Self {
         let Self {
             world,
             line,
@@ -140,7 +141,7 @@ impl OnDisk {
     }
 }
 
-fn take(node: &Node, subject: &str, costs: &[Cost]) -> Taken {
+fn take(node: &Node, subject: &str, costs: &[Cost]) -> DecidedTake {
     take_with(node, subject, costs, None, None)
 }
 
@@ -150,7 +151,7 @@ fn take_with(
     costs: &[Cost],
     hold: Option<Duration>,
     id: Option<&str>,
-) -> Taken {
+) -> DecidedTake {
     let subject = Subject::parse(subject).unwrap();
     let take = Take {
         subject,
@@ -163,10 +164,10 @@ fn take_with(
 }
 
 /// Returns the decision of a node without a shared store.
-fn decided(begun: Begun) -> Taken {
+fn decided(begun: TakeProgress) -> DecidedTake {
     match begun {
-        Begun::Done(taken) => taken,
-        Begun::Asks(parked) => panic!("there is no store to ask: {parked:?}"),
+        TakeProgress::Done(taken) => taken,
+        TakeProgress::Asks(parked) => panic!("there is no store to ask: {parked:?}"),
     }
 }
 
@@ -342,7 +343,7 @@ fn a_hold_is_settled_once_and_ends_by_itself() {
 
 #[test]
 fn slots_want_a_hold_and_are_free_when_it_ends() {
-    let slots = Written {
+    let slots = LimitConfig {
         unit: "concurrency".to_owned(),
         refill: None,
         ..bucket("slots", 2, "")

@@ -73,7 +73,7 @@ pub enum NotAppended {
 
 /// The result for a record. The topic's durability determines when it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct RecordResult {
     /// The partition.
     pub partition: u32,
     /// The offset in the partition.
@@ -229,7 +229,7 @@ fn size_of(record: &NewRecord<'_>) -> usize {
 impl Appending {
     /// Returns the result of each record, in order, once all are known; until then, the waker is
     /// woken when they may be.
-    pub fn poll_told(&mut self, waker: &Waker) -> Poll<Vec<Told>> {
+    pub fn poll_told(&mut self, waker: &Waker) -> Poll<Vec<RecordResult>> {
         for made in self.batches.iter_mut().filter(|it| !it.is_told) {
             if let Ok(placed) = &made.placed
                 && let Err(unconfirmed) = ready!(placed.durable.poll_durable(waker))
@@ -241,7 +241,7 @@ impl Appending {
         let told = self.places.iter().map(|(batch, place)| {
             let made = &self.batches[*batch];
             let offset = made.placed.as_ref().map(|it| it.offset + place);
-            Told {
+            RecordResult {
                 partition: made.partition,
                 offset: offset.map_err(Clone::clone),
             }
@@ -251,7 +251,7 @@ impl Appending {
 }
 
 impl Future for Appending {
-    type Output = Vec<Told>;
+    type Output = Vec<RecordResult>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.poll_told(cx.waker())

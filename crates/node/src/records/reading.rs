@@ -21,7 +21,7 @@ use std::task::{Poll, Waker};
 use bytes::Bytes;
 use recordbatch::codecs::{Unpack, unpack};
 use recordbatch::{
-    Batch, Compression, HEADER_SIZE, Header, Marker, MarkerKind, Place, Record, Records,
+    Batch, Compression, HEADER_SIZE, Header, Marker, MarkerKind, Record, RecordPosition, Records,
 };
 
 use super::unpacked::{Key, Lease, Reservation, UNPACKED_SIZE_MAX};
@@ -101,7 +101,7 @@ type Unpacking = Arc<Later<(Reservation, Result<Vec<u8>, Unpack>)>>;
 struct OpenBatch {
     header: Header,
     payload: Payload,
-    place: Place,
+    place: RecordPosition,
 }
 
 /// The records of a batch.
@@ -364,7 +364,7 @@ impl Reader {
     }
 
     fn open_at(&mut self, header: Header, size: usize, payload: Payload) {
-        let place = Place::first(size);
+        let place = RecordPosition::first(size);
         self.state = State::Open(OpenBatch {
             header,
             payload,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ::mailbox::record::Write;
-use ::mailbox::{Again, Answer, Offer, Place};
+use ::mailbox::{Again, Answer, Eligibility, Offer};
 use routing::{ConnectionId, Subscriber, Table};
 
 use super::Store;
@@ -149,19 +149,19 @@ impl DeliveryRound<'_> {
         };
         let table = self.table;
         match offer.place {
-            Place::Any => {
+            Eligibility::Any => {
                 let mut anybody = table.any(target, NOBODY);
                 answer(
                     anybody.find_map(|it| self.hand(it, &message)),
                     Answer::Nobody,
                 )
             }
-            Place::Only(only) => {
+            Eligibility::Only(only) => {
                 let mut all = table.all(target, NOBODY);
                 let found = all.find(|it| is_at(it, only));
                 answer(found.and_then(|it| self.hand(it, &message)), Answer::Full)
             }
-            Place::Other(other) => {
+            Eligibility::Other(other) => {
                 let mut others = table.any(target, NOBODY).filter(|it| !is_at(it, other));
                 let found = others.find_map(|it| self.hand(it, &message));
                 let found = found.or_else(|| {

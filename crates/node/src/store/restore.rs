@@ -1,7 +1,7 @@
 //! Restoration of a mailbox from its stream.
 
 use ::mailbox::record::{self, Malformed};
-use ::mailbox::{Limits, Mailbox, Span, Written};
+use ::mailbox::{Limits, Mailbox, NewMessage, Span};
 use journal::{Journal, Read, ReadError, ReadLimit};
 use model::{ErrorCode, Name};
 
@@ -168,9 +168,9 @@ fn restore_record(
 }
 
 /// Decodes the bytes of a write.
-fn written(offset: u64, bytes: &[u8]) -> Result<Written<'_>, Malformed> {
+fn written(offset: u64, bytes: &[u8]) -> Result<NewMessage<'_>, Malformed> {
     let write = record::Write::decode(bytes)?;
-    Ok(Written {
+    Ok(NewMessage {
         offset,
         id: write.id,
         sender: write.sender,

@@ -173,7 +173,7 @@ impl Store {
         let appended = guard.append(location.stream, None, record::WRITE, bytes);
         drop(guard);
         let appended = appended.map_err(refused)?;
-        state.mailbox.written(::mailbox::Written {
+        state.mailbox.written(::mailbox::NewMessage {
             offset: appended.offset,
             id: write.id,
             sender: write.sender,

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ::topics::compaction::{Left, Survivor, Sweep};
+use ::topics::compaction::{Survivor, SurvivorIndex, Sweep};
 use ::topics::record::{BATCH, Compacted};
 use bytes::Bytes;
 use journal::record::RECORD_HEADER_SIZE;
@@ -53,7 +53,7 @@ pub(super) struct Compaction {
     until: u64,
     /// The next record to judge.
     from: u64,
-    left: Left,
+    left: SurvivorIndex,
     /// The first record that it wrote.
     first: Option<u64>,
     end: u64,
@@ -328,11 +328,11 @@ impl Topics {
             }
             seen += stored.bytes.len();
             match judge(sweep, &stored) {
-                batch::Left::Nothing => {}
-                batch::Left::Unchanged => {
+                batch::Compacted::Nothing => {}
+                batch::Compacted::Unchanged => {
                     unwritten.push_back((stored.offset(), stored.bytes.clone()));
                 }
-                batch::Left::Rewritten(bytes) => {
+                batch::Compacted::Rewritten(bytes) => {
                     unwritten.push_back((stored.offset(), bytes.into()));
                 }
             }

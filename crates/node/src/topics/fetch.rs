@@ -9,7 +9,7 @@ use journal::ReadLimit;
 use super::Topics;
 use super::error::{FetchError, Storage};
 use super::partition::{Live, Slot};
-use super::reader::{Next, Standing, Stored, Walked, look_through};
+use super::reader::{Next, SlotSnapshot, Stored, Walked, look_through};
 use super::state::Topic;
 use crate::store::Reach;
 
@@ -76,7 +76,7 @@ pub(super) type Gathered = Option<Vec<Result<Fetched, FetchError>>>;
 /// A snapshot of a partition at the time of the read.
 struct PartitionSnapshot {
     fetched: Fetched,
-    standing: Standing,
+    standing: SlotSnapshot,
     /// The end of the records that the reader may see.
     visible: u64,
     /// The record from which to search for the offset, if there may be data.
@@ -157,7 +157,7 @@ impl Topics {
     fn take(
         &self,
         reach: Reach,
-        standing: &Standing,
+        standing: &SlotSnapshot,
         record: u64,
         limit: ReadLimit,
         taking: &mut Taking,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use ::topics::record::CHANGE;
-use ::topics::{Change, Find, Found, Isolation, ProducerView};
+use ::topics::{Change, Find, Isolation, ProducerView, SearchResult};
 use journal::{ReadLimit, Ticket};
 use recordbatch::codecs::unpack;
 use recordbatch::{Batch, Compression, NO_TIMESTAMP, Records};
@@ -15,7 +15,7 @@ use super::error::{FetchError, Storage, UnknownPartition};
 use super::events::ReadOnly;
 use super::keys::UNPACKED_SIZE_MAX;
 use super::partition::{Live, Slot};
-use super::reader::{Next, Standing, Stored, Walked};
+use super::reader::{Next, SlotSnapshot, Stored, Walked};
 use super::state::Topic;
 use crate::durable::Durable;
 use crate::pending::Pending;
@@ -108,7 +108,7 @@ impl Topics {
             let live = slot.lock(&self.state.journal)?;
             let partition = &live.partition;
             let found = partition.find(what, isolation);
-            if let Found::Offset(offset) = found {
+            if let SearchResult::Offset(offset) = found {
                 let located = Located::at(offset, partition.epoch_at(offset));
                 return Ok(Some(Some(located)));
             }
@@ -118,14 +118,14 @@ impl Topics {
         };
         let mut seeking = Seeking::new(offsets);
         match found {
-            Found::Nowhere | Found::Offset(_) => return Ok(Some(None)),
-            Found::From {
+            SearchResult::Nowhere | SearchResult::Offset(_) => return Ok(Some(None)),
+            SearchResult::From {
                 record, timestamp, ..
             } => {
                 seeking.least = timestamp;
                 self.seek(reach, &standing, record, &mut seeking)
             }
-            Found::Highest {
+            SearchResult::Highest {
                 record,
                 until,
                 known,
@@ -158,7 +158,7 @@ impl Topics {
     fn seek(
         &self,
         reach: Reach,
-        standing: &Standing,
+        standing: &SlotSnapshot,
         from: u64,
         seeking: &mut Seeking,
     ) -> Result<Option<()>, FetchError> {

@@ -4,8 +4,8 @@ use std::task::Waker;
 
 use ::topics::record::{self, Compacted, Malformed};
 use ::topics::{
-    Batch, Change, Codec, CompactionPolicy, Config, Ending, Limits, Marker, Partition, Place,
-    ProducerId, Sequenced, Timestamps, Topic as About,
+    Batch, BatchPosition, Change, Codec, CompactionPolicy, Config, Ending, Limits, Marker,
+    Partition, ProducerId, Sequenced, Timestamps, Topic as About,
 };
 use bytes::Bytes as Shared;
 use journal::{Journal, Record, Status, Ticket};
@@ -262,11 +262,11 @@ impl Live {
         self.partition.marked(place, marker);
     }
 
-    fn place(&mut self, offset: u64, size: u32, now_ms: u64) -> Place {
+    fn place(&mut self, offset: u64, size: u32, now_ms: u64) -> BatchPosition {
         let record = self.next_number();
         self.next_record += 1;
         self.unsaved_bytes += u64::from(size);
-        Place {
+        BatchPosition {
             offset,
             record,
             now_ms: i64::try_from(now_ms).unwrap_or(i64::MAX),

@@ -51,22 +51,22 @@ pub(super) enum Next {
 
 /// A snapshot of a partition: its durable records, then the visible records that are not durable
 /// yet.
-pub(super) struct Standing {
+pub(super) struct SlotSnapshot {
     places: Places,
     kept: Vec<TailBatch>,
 }
 
 impl Live {
     /// Takes a snapshot for a read of `size` bytes from an offset on.
-    pub(super) fn standing(&self, slot: &Slot, offset: u64, size: usize) -> Standing {
-        Standing {
+    pub(super) fn standing(&self, slot: &Slot, offset: u64, size: usize) -> SlotSnapshot {
+        SlotSnapshot {
             places: self.places(slot),
             kept: self.tail.batches(offset, size),
         }
     }
 }
 
-impl Standing {
+impl SlotSnapshot {
     /// Returns whether everything from an offset on is in memory.
     pub(super) fn is_kept(&self, offset: u64) -> bool {
         let first = self.kept.first();
@@ -79,7 +79,7 @@ impl Topics {
     pub(super) fn walk_shown(
         &self,
         reach: Reach,
-        standing: &Standing,
+        standing: &SlotSnapshot,
         from: u64,
         limit: ReadLimit,
         mut look: impl FnMut(Stored) -> Next,
@@ -139,7 +139,7 @@ impl Topics {
 
 /// Visits the batches in memory from a record on.
 pub(super) fn look_through(
-    standing: &Standing,
+    standing: &SlotSnapshot,
     from: u64,
     mut look: impl FnMut(Stored) -> Next,
 ) -> Result<(), Storage> {

@@ -24,10 +24,10 @@ use crate::store::{Kind, Location, Store};
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A read failed.
-    #[error("what is kept of topics cannot be read: {0}")]
+    #[error("the stored topics cannot be read: {0}")]
     Read(#[from] ReadError),
     /// A stored record is malformed.
-    #[error("what is kept of topics: {0}")]
+    #[error("the stored topics are invalid: {0}")]
     Malformed(#[from] Malformed),
     /// The streams of topics cannot be created.
     #[error("topics cannot be kept: {0}")]
@@ -81,13 +81,13 @@ impl std::fmt::Debug for Topic {
 
 /// All topics. The catalogue and the maps always agree.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct TopicTable {
     pub(super) catalogue: Catalogue,
     by_name: BTreeMap<String, Arc<Topic>>,
     by_id: HashMap<TopicId, Arc<Topic>>,
 }
 
-impl Known {
+impl TopicTable {
     pub(super) fn list(&self) -> Vec<Arc<Topic>> {
         self.by_name.values().cloned().collect()
     }
@@ -131,7 +131,7 @@ pub(crate) struct State {
     /// steady clock in nanoseconds.
     pub(super) opened: (u64, u64),
     pub(super) leading: Leading,
-    pub(super) known: RwLock<Known>,
+    pub(super) known: RwLock<TopicTable>,
     /// The stream of the catalogue, in the same shard as the directory of streams, so that the
     /// partitions of a durable topic are durable too. Lock it to change the catalogue.
     pub(super) writing: Mutex<Writing>,
@@ -201,11 +201,11 @@ impl State {
             unpacked: crate::records::Unpacked::new(options.unpacked_size_max),
             options,
         };
-        let mut known = Known {
+        let mut known = TopicTable {
             catalogue: Catalogue::new(Room {
                 partitions_max: state.options.partitions_max,
             }),
-            ..Known::default()
+            ..TopicTable::default()
         };
         let mut all = Vec::new();
         while let Some((_, about)) = catalogue.pop_first() {
@@ -284,7 +284,7 @@ fn partitions_by_topic(store: &Store) -> HashMap<(TopicId, u32), Location> {
 }
 
 /// Returns the streams whose topic was deleted.
-fn orphans(known: &Known, partitions: &HashMap<(TopicId, u32), Location>) -> Vec<Location> {
+fn orphans(known: &TopicTable, partitions: &HashMap<(TopicId, u32), Location>) -> Vec<Location> {
     let orphans = partitions.iter().filter(|((id, index), _)| {
         let topic = known.by_id.get(id);
         topic.is_none_or(|topic| *index >= topic.about.partitions)

@@ -16,7 +16,7 @@ const FILE: &str = "conversations";
 
 /// The location of the views.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum ViewsLocation {
     /// In this directory, which is created if necessary.
     Directory(PathBuf),
     /// In memory: rebuilt at each start.
@@ -24,8 +24,12 @@ pub enum Place {
 }
 
 /// Opens the tables. A file that cannot be used is replaced by an empty one.
-pub(super) fn open(place: &Place, journal: u64, cache_size: usize) -> Result<Tables, Damage> {
-    let Place::Directory(directory) = place else {
+pub(super) fn open(
+    place: &ViewsLocation,
+    journal: u64,
+    cache_size: usize,
+) -> Result<Tables, Damage> {
+    let ViewsLocation::Directory(directory) = place else {
         let backend = InMemoryBackend::new();
         let database = builder(cache_size).create_with_backend(backend)?;
         return Tables::new(database, journal)?.ok_or_else(foreign);
@@ -44,10 +48,10 @@ pub(super) fn open(place: &Place, journal: u64, cache_size: usize) -> Result<Tab
 }
 
 /// Removes the file.
-pub(super) fn remove(place: &Place) -> Result<(), Damage> {
+pub(super) fn remove(place: &ViewsLocation) -> Result<(), Damage> {
     match place {
-        Place::Memory => Ok(()),
-        Place::Directory(directory) => match std::fs::remove_file(directory.join(FILE)) {
+        ViewsLocation::Memory => Ok(()),
+        ViewsLocation::Directory(directory) => match std::fs::remove_file(directory.join(FILE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io(error)),
             _ => Ok(()),
         },

@@ -11,7 +11,7 @@ use super::*;
 use crate::StorageParts;
 use crate::conversations::{Appended, Assemble, Assembled, Batch, Change, Details, Limits};
 use crate::testing::{World, storage_on};
-use crate::views::Place;
+use crate::views::ViewsLocation;
 
 /// A policy that allows every address but an empty one.
 struct Everything;
@@ -108,7 +108,7 @@ impl Fixture {
     fn start(disk: SimulatedDisk, starts: u64) -> Self {
         let (storage, line, _) = storage_on(&disk, starts);
         let views = crate::views::Options {
-            place: Place::Memory,
+            place: ViewsLocation::Memory,
             cache_size: 1 << 20,
             sync_interval: Duration::from_secs(1),
             watchers_max: 1,

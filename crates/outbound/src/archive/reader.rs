@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use node::ports::archive::{Archive, ArchiveView, Archived, Away, Reading, Wanted};
+use node::ports::archive::{Archive, ArchiveUnavailable, ArchiveView, Archived, Reading, Wanted};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -25,7 +25,7 @@ const BYTES_MAX: usize = 8 << 20;
 /// Idle time after which the connection is closed.
 const IDLE: Duration = Duration::from_secs(60);
 
-type Answer = Result<Vec<Archived>, Away>;
+type Answer = Result<Vec<Archived>, ArchiveUnavailable>;
 
 struct Request {
     wanted: Wanted,
@@ -76,8 +76,8 @@ impl Archive for Reader {
     }
 }
 
-fn away(reason: impl Into<String>) -> Away {
-    Away {
+fn away(reason: impl Into<String>) -> ArchiveUnavailable {
+    ArchiveUnavailable {
         reason: reason.into(),
     }
 }

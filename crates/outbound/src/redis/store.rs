@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use node::ports::quota_store::{Asking, Away, Lease, QuotaStore, QuotaStoreView, RemoteCell};
+use node::ports::quota_store::{
+    Asking, Lease, QuotaStore, QuotaStoreView, RemoteCell, StoreUnavailable,
+};
 use node::ports::quota_store::{RemoteDecision, RemoteTake, Returned};
 use parking_lot::Mutex;
 use redis::{ErrorKind, FromRedisValue, RedisError, ServerErrorKind, Value};
@@ -108,12 +110,12 @@ impl QuotaStore for Redis {
 }
 
 impl Shared {
-    fn room(&self, count: usize) -> Result<OwnedSemaphorePermit, Away> {
+    fn room(&self, count: usize) -> Result<OwnedSemaphorePermit, StoreUnavailable> {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         let room = self.room.clone().try_acquire_many_owned(count);
         room.map_err(|_| {
             self.state.lock().view.errors += 1;
-            Away {
+            StoreUnavailable {
                 may_be_done: false,
                 reason: format!(
                     "too many takes wait for Redis (limit {}, quota.store.waiting_max)",
@@ -123,7 +125,7 @@ impl Shared {
         })
     }
 
-    async fn ask(&self, calls: &[Call]) -> Result<Vec<Value>, Away> {
+    async fn ask(&self, calls: &[Call]) -> Result<Vec<Value>, StoreUnavailable> {
         let asked =
             self.bounded(async |connection: Connection| self.send(&connection, calls).await);
         asked.await
@@ -133,7 +135,7 @@ impl Shared {
     async fn bounded<T>(
         &self,
         ask: impl AsyncFnOnce(Connection) -> Result<T, RedisError>,
-    ) -> Result<T, Away> {
+    ) -> Result<T, StoreUnavailable> {
         let deadline = tokio::time::sleep(self.options.deadline);
         tokio::pin!(deadline);
         let got = tokio::select! {
@@ -144,7 +146,7 @@ impl Shared {
             }
         };
         let (connection, number) = got.map_err(|NoConnection(reason)| {
-            self.failed(Away {
+            self.failed(StoreUnavailable {
                 may_be_done: false,
                 reason,
             })
@@ -210,9 +212,9 @@ impl Shared {
         &self,
         answer: Result<T, RedisError>,
         count: impl FnOnce(&mut QuotaStoreView),
-    ) -> Result<T, Away> {
+    ) -> Result<T, StoreUnavailable> {
         let answer = answer.map_err(|error| {
-            self.failed(Away {
+            self.failed(StoreUnavailable {
                 may_be_done: true,
                 reason: reason(&error),
             })
@@ -226,7 +228,7 @@ impl Shared {
         Ok(answer)
     }
 
-    fn failed(&self, away: Away) -> Away {
+    fn failed(&self, away: StoreUnavailable) -> StoreUnavailable {
         let mut state = self.state.lock();
         state.view.errors += 1;
         state.view.is_connected = false;
@@ -263,12 +265,12 @@ fn is_broken(error: &RedisError, connection: &Connection) -> bool {
 /// Converts an error. A server that refuses a call has not executed any of it: it checks memory,
 /// disk and role before the first write of a script. A call in transit when the connection broke
 /// may have been executed; a cluster connection does not report its attempts before a refusal.
-fn away(error: &RedisError, connection: &Connection) -> Away {
+fn away(error: &RedisError, connection: &Connection) -> StoreUnavailable {
     let is_refused = match connection {
         Connection::One(_) => error.code().is_some() || error.is_connection_refusal(),
         Connection::Cluster(_) => false,
     };
-    Away {
+    StoreUnavailable {
         may_be_done: !is_refused,
         reason: reason(error),
     }

@@ -97,7 +97,7 @@ pub fn decode_short_ended(bytes: &[u8]) -> impl Iterator<Item = Result<HoldId, M
 
 /// The record of the id of an admitted take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken<'a> {
+pub struct TakeRecord<'a> {
     /// The time until which the id is remembered.
     pub until_ns: u64,
     /// The hold of the take and its deadline.
@@ -109,7 +109,7 @@ pub struct Taken<'a> {
     pub id: &'a str,
 }
 
-impl<'a> Taken<'a> {
+impl<'a> TakeRecord<'a> {
     /// Appends the record.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.until_ns.to_le_bytes());

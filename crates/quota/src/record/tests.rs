@@ -141,7 +141,7 @@ fn the_bytes_of_each_record_are_these() {
     encode_ended(HoldId(2 << 64 | 3), &mut bytes);
     assert_eq!(hex(&bytes), "03000000000000000200000000000000");
     let mut bytes = Vec::new();
-    let taken = Taken {
+    let taken = TakeRecord {
         until_ns: 1,
         hold: Some((HoldId(2), 5)),
         cost_digest: 6,
@@ -152,7 +152,7 @@ fn the_bytes_of_each_record_are_these() {
         hex(&bytes),
         "01000000000000000200000000000000000000000000000005000000000000000600000000000000010078"
     );
-    assert_eq!(Taken::decode(&bytes), Ok(taken));
+    assert_eq!(TakeRecord::decode(&bytes), Ok(taken));
     let golden = [
         "0700000005000000000000000500000000000000010000000300000009000000000000000100000001000000",
         "0300612f620106000000000000000400726f6f7404006c6f6f70",
@@ -216,14 +216,14 @@ fn holds_of_64_bits_are_read() {
     let ended = unhex("02000000000000000300000000000000");
     let ended: Result<Vec<_>, _> = decode_short_ended(&ended).collect();
     assert_eq!(ended, Ok(vec![HoldId(2), HoldId(3)]));
-    let taken = Taken {
+    let taken = TakeRecord {
         until_ns: 1,
         hold: Some((HoldId(2), 1)),
         cost_digest: 0,
         id: "x",
     };
     assert_eq!(
-        Taken::decode_short(&unhex("01000000000000000200000000000000010078")),
+        TakeRecord::decode_short(&unhex("01000000000000000200000000000000010078")),
         Ok(taken)
     );
 }
@@ -343,8 +343,8 @@ proptest! {
         let _ = decode_ended(&bytes).collect::<Vec<_>>();
         let _ = decode_short_hold(&bytes);
         let _ = decode_short_ended(&bytes).collect::<Vec<_>>();
-        let _ = Taken::decode_short(&bytes);
-        let _ = Taken::decode(&bytes);
+        let _ = TakeRecord::decode_short(&bytes);
+        let _ = TakeRecord::decode(&bytes);
         let _ = PoliciesRecord::decode(&bytes);
         let _ = Audit::decode(&bytes);
         for tag in 0..6 {

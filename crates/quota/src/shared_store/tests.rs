@@ -100,8 +100,8 @@ fn a_charge_carries_the_marker_of_the_store() {
     assert_eq!(plan.charges(&rules)[0].period, 77);
 }
 
-fn told(have: i128, mark: u64) -> Told {
-    Told {
+fn told(have: i128, mark: u64) -> StoreAnswer {
+    StoreAnswer {
         have,
         mark: Some(mark),
         touched_ns: None,

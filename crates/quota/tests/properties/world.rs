@@ -1,8 +1,8 @@
 //! A limiter with a few tables, used as by a shell, and constructors of limits.
 
 use quota::{
-    Bucket, Cost, Decision, Durability, Every, Factor, Hold, Kind, Limit, Mode, Plan, Policies,
-    Rules, Seed, Settled, Standing, Subject, Table, Unit, Unreachable, decide, look, reset, settle,
+    Bucket, Cost, Decision, Durability, Every, Factor, Hold, Kind, Limit, LimitState, Mode, Plan,
+    Policies, Rules, Seed, Settled, Subject, Table, Unit, Unreachable, decide, look, reset, settle,
 };
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -139,7 +139,7 @@ impl World {
         look(&self.rules, &mut self.plan, &subject, &mut locked, now_ns);
         let standings = self.plan.standings(&self.rules, now_ns);
         standings
-            .map(|Standing { have, capacity, .. }| (have, capacity))
+            .map(|LimitState { have, capacity, .. }| (have, capacity))
             .collect()
     }
 

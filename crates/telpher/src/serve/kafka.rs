@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use edge::Gate;
-use edge::kafka::{Door, Options, Place};
+use edge::kafka::{BrokerAddress, Door, Options};
 use node::Node;
 use node::config::Config;
 
@@ -21,7 +21,7 @@ fn options(config: &Config) -> Options {
         frame_size_max: kafka.frame_size_max.as_usize(),
         idle_timeout: kafka.idle_timeout,
         handshake_timeout: kafka.handshake_timeout,
-        advertised: kafka.advertised.as_ref().map(|it| Place {
+        advertised: kafka.advertised.as_ref().map(|it| BrokerAddress {
             host: it.host.clone(),
             port: it.port,
         }),

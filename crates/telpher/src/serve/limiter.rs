@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use edge::http::COMPAT_LIMIT;
 use node::config::HostPort;
-use node::quotas::{Limit, Written};
+use node::quotas::{Limit, LimitConfig};
 use tokio::net::TcpListener;
 
 use crate::failure::{Exit, Failure};
@@ -56,13 +56,13 @@ impl CompatLimiter {
         if limits.iter().any(|limit| *limit.name == *COMPAT_LIMIT) {
             return Ok(());
         }
-        let written = Written {
+        let written = LimitConfig {
             name: COMPAT_LIMIT.to_owned(),
             pattern: "default/default/*".to_owned(),
             unit: "requests".to_owned(),
             capacity: Some(self.capacity),
             refill: Some(self.refill.clone()),
-            ..Written::default()
+            ..LimitConfig::default()
         };
         let limit = written.read();
         limits.push(limit.map_err(|wrong| Failure::new(Exit::Usage, wrong.join("; ")))?);

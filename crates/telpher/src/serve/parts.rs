@@ -7,7 +7,7 @@ use edge::chunks::Assembler;
 use edge::http::EventJson;
 use net::SocketBudget;
 use node::config::Config;
-use node::views::Place;
+use node::views::ViewsLocation;
 use node::{
     Limits, QuotaParts, SharedStore, SocketsSource, SocketsView, StorageParts, StoreOptions, views,
 };
@@ -60,7 +60,7 @@ pub(super) fn storage(config: &Config, journal: Arc<Journal>) -> StorageParts {
 fn view_options(config: &Config) -> views::Options {
     let views = &config.views;
     views::Options {
-        place: Place::Directory(config.data.dir.join(VIEWS)),
+        place: ViewsLocation::Directory(config.data.dir.join(VIEWS)),
         cache_size: views.cache_size.as_usize(),
         sync_interval: views.sync_interval,
         watchers_max: views.watchers_max as usize,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use edge::native::{Acceptor, Spawn};
-use edge::{Together, kafka, native, slim};
+use edge::{WakeBatch, kafka, native, slim};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
@@ -82,7 +82,7 @@ fn start_worker(index: usize) -> io::Result<Worker> {
                     // The sender is dropped when the workers end.
                     _ = stopped => {}
                     () = memory::tidy() => {}
-                    () = Together::new() => {}
+                    () = WakeBatch::new() => {}
                 }
             });
             runtime.shutdown_background();

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::partition::{Batch, Change, Decision, Limits, Marker, Place, Sequenced};
+use crate::partition::{Batch, BatchPosition, Change, Decision, Limits, Marker, Sequenced};
 
 const KEEP_MS: i64 = 10;
 
@@ -21,8 +21,8 @@ struct Stored {
 }
 
 impl Stored {
-    fn seen(&self) -> Seen {
-        Seen {
+    fn seen(&self) -> BatchFacts {
+        BatchFacts {
             last_offset: self.last_offset,
             transaction: self.transaction,
             marker: self.marker,
@@ -55,8 +55,8 @@ impl World {
         }
     }
 
-    fn place(&self, offset: u64) -> Place {
-        Place {
+    fn place(&self, offset: u64) -> BatchPosition {
+        BatchPosition {
             offset,
             record: self.stored.len() as u64,
             now_ms: self.now_ms,

@@ -4,7 +4,7 @@ use super::*;
 fn index(blocks_max: usize, timestamps: &[i64]) -> Index {
     let mut index = Index::new(20, blocks_max);
     for (at, timestamp) in (0..).zip(timestamps) {
-        let place = Place {
+        let place = BatchPosition {
             offset: 100 + at,
             record: at,
             now_ms: at as i64,
@@ -75,7 +75,7 @@ fn replace_substitutes_compacted_blocks_for_the_range() {
     // Blocks of two batches each: from 100, 102 and 104 on.
     let whole = index(8, &[5, 9, 3, 4, 1, 2]);
     let mut left = whole.empty();
-    let place = Place {
+    let place = BatchPosition {
         offset: 101,
         record: 7,
         now_ms: 0,

@@ -41,7 +41,7 @@ pub enum Find {
 
 /// The result of an offset search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum SearchResult {
     /// The offset.
     Offset(u64),
     /// The offset is in the first batch that is not before `record` in the stream, has a timestamp
@@ -92,30 +92,30 @@ impl Partition {
     }
 
     /// Searches an offset.
-    pub fn find(&self, what: Find, isolation: Isolation) -> Found {
+    pub fn find(&self, what: Find, isolation: Isolation) -> SearchResult {
         let end = self.visible(isolation);
         match what {
-            Find::Earliest => Found::Offset(self.log_start),
-            Find::Latest => Found::Offset(end),
+            Find::Earliest => SearchResult::Offset(self.log_start),
+            Find::Latest => SearchResult::Offset(end),
             Find::Time(timestamp) => match self.index.seek_time(timestamp) {
-                Some(record) => Found::From {
+                Some(record) => SearchResult::From {
                     record,
                     timestamp,
                     end,
                 },
-                None => Found::Nowhere,
+                None => SearchResult::Nowhere,
             },
             Find::MaxTimestamp => self.highest(),
         }
     }
 
-    fn highest(&self) -> Found {
+    fn highest(&self) -> SearchResult {
         let (known, unsure) = self.index.peak(self.log_start);
         match (known, unsure) {
-            (None, None) => Found::Nowhere,
+            (None, None) => SearchResult::Nowhere,
             (known, unsure) => {
                 let unsure = unsure.unwrap_or(0..0);
-                Found::Highest {
+                SearchResult::Highest {
                     record: unsure.start,
                     until: unsure.end,
                     known,

@@ -82,7 +82,7 @@ pub enum Ending {
 
 /// The position at which a batch was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BatchPosition {
     /// The offset of its first record.
     pub offset: u64,
     /// The number of the batch in the partition's stream.

@@ -22,8 +22,8 @@ const SIZE: u32 = 50;
 /// A record in the stream of a script.
 #[derive(Clone, Copy, Debug)]
 enum Kept {
-    Batch(Place, Batch),
-    Marker(Place, Marker),
+    Batch(BatchPosition, Batch),
+    Marker(BatchPosition, Marker),
     Change(Change),
 }
 
@@ -48,10 +48,10 @@ impl World {
         }
     }
 
-    fn place(&mut self, offset: u64) -> Place {
+    fn place(&mut self, offset: u64) -> BatchPosition {
         let record = self.records;
         self.records += 1;
-        Place {
+        BatchPosition {
             offset,
             record,
             now_ms: self.now_ms,

@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Alter, Batch, Change, Config, Ending, Key, Limits, Marker, Participant, Partition, Place,
-    ProducerId, Reserved, Sequenced, State, Topic, TopicId, Transaction,
+    Alter, Batch, BatchPosition, Change, Config, Ending, Key, Limits, Marker, Participant,
+    Partition, ProducerId, Reserved, Sequenced, State, Topic, TopicId, Transaction,
 };
 
 mod golden;
@@ -55,7 +55,7 @@ fn transaction() -> Transaction {
 fn partition() -> Partition {
     let mut partition = Partition::new(Limits::default());
     partition.apply(Change::Leader { epoch: 4, start: 0 });
-    let place = |offset, record| Place {
+    let place = |offset, record| BatchPosition {
         offset,
         record,
         now_ms: 9,

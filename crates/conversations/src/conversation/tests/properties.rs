@@ -46,7 +46,7 @@ fn step() -> impl Strategy<Value = Step> {
 type Known = BTreeMap<u8, (u64, u8)>;
 
 /// The expected result for a batch: numbers, and whether each message is new.
-fn expected(known: &Known, head: u64, batch: &[(u8, u8)]) -> Option<(Vec<Place>, Known)> {
+fn expected(known: &Known, head: u64, batch: &[(u8, u8)]) -> Option<(Vec<MessageSeq>, Known)> {
     let mut known = known.clone();
     let mut next = head;
     let mut places = Vec::new();
@@ -56,12 +56,12 @@ fn expected(known: &Known, head: u64, batch: &[(u8, u8)]) -> Option<(Vec<Place>,
                 if said != text {
                     return None;
                 }
-                places.push(Place::Known(*seq));
+                places.push(MessageSeq::Known(*seq));
             }
             _ => {
                 next += 1;
                 known.insert(*id, (next, *text));
-                places.push(Place::New(next));
+                places.push(MessageSeq::New(next));
             }
         }
     }
@@ -96,7 +96,7 @@ proptest! {
                         prop_assert!(is_reused, "{:?}", result);
                         continue;
                     };
-                    let is_new = places.iter().any(|it| matches!(it, Place::New(_)));
+                    let is_new = places.iter().any(|it| matches!(it, MessageSeq::New(_)));
                     match expect {
                         Some(expected) if is_new && expected != head => {
                             prop_assert_eq!(result, Err(Refusal::SeqMismatch { head, expected }));

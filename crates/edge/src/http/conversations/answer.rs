@@ -21,7 +21,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::append::{answered, etag, json};
 use super::place::{Behind, Conversation, of, query};
-use crate::chunks::{Assembly, ChunkError, Ended, Framing, Sizes, Splitter, TooLong};
+use crate::chunks::{Assembly, AuthorEnding, ChunkError, Framing, Sizes, Splitter, TooLong};
 use crate::http::body;
 use crate::http::problem::Problem;
 use crate::http::{Shared, off_thread};
@@ -230,7 +230,7 @@ struct Answer {
 
 /// The end of a stream: a regular end, or an error.
 enum End {
-    Ended(Ended),
+    AuthorEnding(AuthorEnding),
     Wrong(Problem),
 }
 
@@ -264,7 +264,7 @@ impl Answer {
             };
             match read {
                 Ok(()) => {}
-                Err(End::Ended(ended)) => return (ended.status(), None),
+                Err(End::AuthorEnding(ended)) => return (ended.status(), None),
                 Err(End::Wrong(problem)) => {
                     let problem = problem.with("chunk", self.chunks);
                     return (Status::Interrupted, Some(problem));
@@ -301,7 +301,7 @@ impl Answer {
         pushed.map_err(|refusal| End::Wrong(refusal.into()))?;
         self.chunks += 1;
         match ended {
-            Some(ended) => Err(End::Ended(ended)),
+            Some(ended) => Err(End::AuthorEnding(ended)),
             None => Ok(()),
         }
     }

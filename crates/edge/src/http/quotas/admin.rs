@@ -250,8 +250,10 @@ pub(super) fn refused(error: ChangeError) -> Problem {
             Problem::invalid(detail)
         }
         ChangeError::Apart { .. } => Problem::of(ErrorCode::Unsupported, detail),
-        ChangeError::Away(away) if away.may_be_done => Problem::of(ErrorCode::Unconfirmed, detail),
-        ChangeError::Away(_) | ChangeError::Append(_) => {
+        ChangeError::StoreUnavailable(away) if away.may_be_done => {
+            Problem::of(ErrorCode::Unconfirmed, detail)
+        }
+        ChangeError::StoreUnavailable(_) | ChangeError::Append(_) => {
             Problem::of(ErrorCode::Unavailable, detail)
         }
     }

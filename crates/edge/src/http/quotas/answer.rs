@@ -9,7 +9,7 @@ use std::io::Write;
 
 use axum::http::StatusCode;
 use model::ErrorCode;
-use node::quotas::{Denial, Desk, HoldId, Outcome, Refused, Standing, Taken};
+use node::quotas::{DecidedTake, Denial, Desk, HoldId, LimitState, Outcome, Refused};
 
 use super::fields;
 use crate::http::reply::{JSON, PROBLEM, Reply, push_number};
@@ -20,7 +20,7 @@ const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#qu
 const NS_PER_MS: u64 = 1_000_000;
 
 /// Writes the HTTP reply to one take.
-pub(super) fn push_reply(reply: &mut Reply, desk: &Desk, taken: &Taken) {
+pub(super) fn push_reply(reply: &mut Reply, desk: &Desk, taken: &DecidedTake) {
     let status = status(&taken.outcome);
     let content_type = if status == StatusCode::OK {
         JSON
@@ -53,7 +53,7 @@ pub(super) fn push_reply(reply: &mut Reply, desk: &Desk, taken: &Taken) {
 }
 
 /// Appends the JSON of one take.
-pub(super) fn push(out: &mut Vec<u8>, desk: &Desk, taken: &Taken) {
+pub(super) fn push(out: &mut Vec<u8>, desk: &Desk, taken: &DecidedTake) {
     let status = status(&taken.outcome);
     match &taken.outcome {
         Outcome::Admitted { hold, is_repeat } => {
@@ -185,7 +185,7 @@ fn push_denial(out: &mut Vec<u8>, denial: &Denial) {
 /// Appends `,"limits":[…]`.
 pub(super) fn push_standings<'a>(
     out: &mut Vec<u8>,
-    standings: impl Iterator<Item = Standing<'a>>,
+    standings: impl Iterator<Item = LimitState<'a>>,
     now_ns: u64,
 ) {
     out.extend_from_slice(br#","limits":["#);

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use node::quotas::{Attempt, Desk, Durable, Parked, Taken};
+use node::quotas::{Attempt, DecidedTake, Desk, Durable, Parked};
 use tokio::time::Instant;
 
 use crate::http::reply::Reply;
@@ -16,7 +16,7 @@ pub(in crate::http) type Later = Pin<Box<dyn Future<Output = (Reply, Vec<Durable
 
 /// Waits until a take is decided. If the client disconnects meanwhile, an undecided take is
 /// withdrawn.
-pub(super) async fn decided(parked: Parked, desk: &mut Desk) -> Taken {
+pub(super) async fn decided(parked: Parked, desk: &mut Desk) -> DecidedTake {
     let mut taken = None;
     all_decided(vec![((), parked)], desk, |(), _, it| taken = Some(it)).await;
     match taken {
@@ -29,7 +29,7 @@ pub(super) async fn decided(parked: Parked, desk: &mut Desk) -> Taken {
 pub(super) async fn all_decided<P: Copy>(
     mut parked: Vec<(P, Parked)>,
     desk: &mut Desk,
-    mut each: impl FnMut(P, &Desk, Taken),
+    mut each: impl FnMut(P, &Desk, DecidedTake),
 ) {
     let mut again = Box::pin(tokio::time::sleep(Duration::ZERO));
     poll_fn(|cx| {

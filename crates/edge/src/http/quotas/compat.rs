@@ -28,7 +28,8 @@ use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use node::quotas::{
-    Begun, Denial, Desk, Durable, Outcome, Refused, Standing, Subject, Take, Taken, Unit,
+    DecidedTake, Denial, Desk, Durable, LimitState, Outcome, Refused, Subject, Take, TakeProgress,
+    Unit,
 };
 use serde_json::json;
 
@@ -214,11 +215,11 @@ impl Limiter {
             principal: None,
         };
         match self.node.quotas().take(desk, &take) {
-            Begun::Done(taken) => {
+            TakeProgress::Done(taken) => {
                 tell(desk, &ask, &taken, reply);
                 Ok(taken.durable)
             }
-            Begun::Asks(parked) => Err(Box::pin(async move {
+            TakeProgress::Asks(parked) => Err(Box::pin(async move {
                 let (mut desk, mut reply) = (Desk::new(), Reply::default());
                 let taken = asks::decided(parked, &mut desk).await;
                 tell(&desk, &ask, &taken, &mut reply);
@@ -270,7 +271,7 @@ impl Limiter {
 }
 
 /// Writes the reply to a take.
-fn tell(desk: &Desk, ask: &Ask, taken: &Taken, reply: &mut Reply) {
+fn tell(desk: &Desk, ask: &Ask, taken: &DecidedTake, reply: &mut Reply) {
     let now_ns = desk.now_ns();
     let now_s = now_ns / SECOND_NS;
     let standing = of_requests(desk);
@@ -341,7 +342,7 @@ pub(super) fn unconfirmed(reply: &mut Reply) {
 }
 
 /// Returns the tightest limit on requests.
-fn of_requests(desk: &Desk) -> Option<Standing<'_>> {
+fn of_requests(desk: &Desk) -> Option<LimitState<'_>> {
     tightest(
         desk.standings()
             .filter(|standing| standing.limit.unit == Unit::REQUESTS),

@@ -1,6 +1,6 @@
 //! The `RateLimit` and `RateLimit-Policy` header fields (draft-ietf-httpapi-ratelimit-headers-10).
 
-use node::quotas::{Every, Kind, Limit, Standing, Unit};
+use node::quotas::{Every, Kind, Limit, LimitState, Unit};
 
 use crate::http::reply::{Reply, push_number};
 
@@ -8,9 +8,11 @@ use crate::http::reply::{Reply, push_number};
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
 /// Returns the limit with the smallest remaining share of its capacity.
-pub(super) fn tightest<'a>(standings: impl Iterator<Item = Standing<'a>>) -> Option<Standing<'a>> {
+pub(super) fn tightest<'a>(
+    standings: impl Iterator<Item = LimitState<'a>>,
+) -> Option<LimitState<'a>> {
     // a/b < c/d is compared as a × d < c × b, without a division.
-    let share = |one: &Standing<'_>, other: &Standing<'_>| {
+    let share = |one: &LimitState<'_>, other: &LimitState<'_>| {
         let own = one.have.saturating_mul(i128::from(other.capacity));
         own.cmp(&other.have.saturating_mul(i128::from(one.capacity)))
     };
@@ -18,13 +20,18 @@ pub(super) fn tightest<'a>(standings: impl Iterator<Item = Standing<'a>>) -> Opt
 }
 
 /// Returns the remaining credit to report: 0 for a debt.
-pub(super) fn remaining(standing: &Standing<'_>) -> u64 {
+pub(super) fn remaining(standing: &LimitState<'_>) -> u64 {
     u64::try_from(standing.have.max(0)).unwrap_or(u64::MAX)
 }
 
 /// Adds both fields. `retry_ns` is the time until a denied take would pass. Without it, the time
 /// until the limit is full again is reported.
-pub(super) fn push(reply: &mut Reply, standing: &Standing<'_>, retry_ns: Option<u64>, now_ns: u64) {
+pub(super) fn push(
+    reply: &mut Reply,
+    standing: &LimitState<'_>,
+    retry_ns: Option<u64>,
+    now_ns: u64,
+) {
     let limit = standing.limit;
     reply.field_with("RateLimit-Policy", |out| {
         push_name(out, &limit.name);

@@ -82,7 +82,7 @@ pub(crate) struct TopQuery {
 #[schema(as = TopBy)]
 pub(crate) enum By {
     #[default]
-    Taken,
+    DecidedTake,
     Denied,
     Debt,
 }
@@ -98,7 +98,7 @@ pub(super) async fn top(
     Query(query): Query<TopQuery>,
 ) -> Result<Json<Value>, Problem> {
     let by = match query.by {
-        By::Taken => TopBy::Taken,
+        By::DecidedTake => TopBy::DecidedTake,
         By::Denied => TopBy::Denied,
         By::Debt => TopBy::Debt,
     };

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use node::quotas::{By, Limit, Written};
+use node::quotas::{By, Limit, LimitConfig};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -29,7 +29,7 @@ pub(crate) struct PoliciesDocument {
     /// `capacity` and `refill`, or `budget` and `every`, or `capacity` alone for slots.
     #[schema(value_type = Vec<Object>, example = json!([
         {"name": "agent", "match": "*/*/*", "unit": "requests", "capacity": 100, "refill": "10/s"}]))]
-    limits: Vec<Written>,
+    limits: Vec<LimitConfig>,
     /// Reason of the change, for the audit log.
     reason: String,
 }
@@ -46,7 +46,7 @@ pub(super) async fn get(State(shared): State<Shared>) -> Response {
     let limits = policies.limits().iter().enumerate();
     let limits: Vec<_> = limits
         .map(|(index, (_, limit))| {
-            let mut shown = json!(Written::of(limit));
+            let mut shown = json!(LimitConfig::of(limit));
             // A factor that an administrator set, temporarily or permanently.
             let factor = rules.dial(index).factor_at(now_ns);
             if factor != limit.factor {
@@ -98,7 +98,7 @@ pub(super) async fn put(
     Ok(applied(Ok(change.await?)).await?.into_response())
 }
 
-fn read(written: &[Written]) -> Result<Vec<Limit>, Problem> {
+fn read(written: &[LimitConfig]) -> Result<Vec<Limit>, Problem> {
     let (mut limits, mut mistakes) = (Vec::new(), Vec::new());
     for written in written {
         match written.read() {

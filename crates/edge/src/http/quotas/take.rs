@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use node::access::Principal;
 use node::config::duration;
-use node::quotas::{Begun, Cost, Desk, Durable, Parked, Subject, Take, Unit};
+use node::quotas::{Cost, Desk, Durable, Parked, Subject, Take, TakeProgress, Unit};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use utoipa::ToSchema;
@@ -322,8 +322,8 @@ fn decide(
                 return Ok(Vec::new());
             };
             match node.quotas().take(desk, &take) {
-                Begun::Asks(parked) => Err(Box::pin(answer_one(parked))),
-                Begun::Done(taken) => {
+                TakeProgress::Asks(parked) => Err(Box::pin(answer_one(parked))),
+                TakeProgress::Done(taken) => {
                     answer::push_reply(reply, desk, &taken);
                     Ok(taken.durable.into_iter().collect())
                 }
@@ -347,8 +347,8 @@ fn decide_many(
     node.quotas().take_batch(desk, takes, |desk, begun| {
         out.push(if out.is_empty() { b'[' } else { b',' });
         match begun {
-            Begun::Asks(parked) => asked.push((out.len(), parked)),
-            Begun::Done(taken) => {
+            TakeProgress::Asks(parked) => asked.push((out.len(), parked)),
+            TakeProgress::Done(taken) => {
                 answer::push(out, desk, &taken);
                 durables.extend(taken.durable);
             }

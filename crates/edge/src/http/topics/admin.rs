@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
-use super::place::{Found, Named, of};
+use super::place::{ExistingTopic, Named, of};
 use crate::http::body::{self, wrong_at};
 use crate::http::conversations::query;
 use crate::http::openapi::ProblemDocument;
@@ -211,7 +211,9 @@ pub(super) async fn create(
         (status = 404, description = "There is no such topic", body = ProblemDocument),
     )
 )]
-pub(super) async fn get(Found { topics, topic }: Found) -> Result<Json<TopicDetail>, Problem> {
+pub(super) async fn get(
+    ExistingTopic { topics, topic }: ExistingTopic,
+) -> Result<Json<TopicDetail>, Problem> {
     shown(&topics, &topic).map(Json)
 }
 
@@ -232,7 +234,7 @@ pub(super) async fn get(Found { topics, topic }: Found) -> Result<Json<TopicDeta
     )
 )]
 pub(super) async fn patch(
-    Found { topics, topic }: Found,
+    ExistingTopic { topics, topic }: ExistingTopic,
     client: Client,
     headers: HeaderMap,
     body: Body,

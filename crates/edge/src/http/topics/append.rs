@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Json, Response};
 use model::ErrorCode;
-use node::records::{NewRecord, Told};
+use node::records::{NewRecord, RecordResult};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -188,7 +188,7 @@ pub(super) async fn append(
     }
 }
 
-fn answer(told: Vec<Told>) -> Result<Response, Problem> {
+fn answer(told: Vec<RecordResult>) -> Result<Response, Problem> {
     let failed = told.iter().find_map(|it| it.offset.as_ref().err());
     if let Some(failed) = failed {
         let problem = Problem::from(Refused::from(failed.clone()));
@@ -204,7 +204,7 @@ fn answer(told: Vec<Told>) -> Result<Response, Problem> {
 }
 
 /// Returns the JSON outcome of one record of a request that failed in part.
-fn outcome(told: Told) -> serde_json::Value {
+fn outcome(told: RecordResult) -> serde_json::Value {
     let partition = told.partition;
     match told.offset {
         Ok(offset) => serde_json::json!({ "partition": partition, "offset": offset }),

@@ -17,7 +17,7 @@ pub(crate) struct Named {
 }
 
 /// The existing topic that a request names.
-pub(crate) struct Found {
+pub(crate) struct ExistingTopic {
     pub(super) topics: Topics,
     pub(super) topic: Arc<Topic>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Partition {
 
 /// The range of offsets that HTTP readers may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct ReadableRange {
     /// The first existing offset.
     pub(super) start: u64,
     /// The offset after the last committed record (Kafka's last stable offset).
@@ -40,9 +40,9 @@ pub(super) struct Standing {
 
 impl Partition {
     /// Returns the readable range.
-    pub(super) fn standing(&self) -> Result<Standing, Problem> {
+    pub(super) fn standing(&self) -> Result<ReadableRange, Problem> {
         match self.topics.view(&self.topic, self.partition) {
-            Ok(view) => Ok(Standing {
+            Ok(view) => Ok(ReadableRange {
                 start: view.log_start,
                 end: view.last_stable,
             }),
@@ -79,7 +79,7 @@ impl FromRequestParts<Shared> for Named {
     }
 }
 
-impl FromRequestParts<Shared> for Found {
+impl FromRequestParts<Shared> for ExistingTopic {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Problem> {
@@ -95,7 +95,8 @@ impl FromRequestParts<Shared> for Partition {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Problem> {
-        let Found { topics, topic } = Found::from_request_parts(parts, shared).await?;
+        let ExistingTopic { topics, topic } =
+            ExistingTopic::from_request_parts(parts, shared).await?;
         let params = params(parts, shared).await?;
         let text = part(&params, "partition");
         let found = text.parse().ok();

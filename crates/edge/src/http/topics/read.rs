@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use utoipa::{IntoParams, ToSchema};
 
 use super::bytes::BytesAsJson;
-use super::place::{Partition, Standing};
+use super::place::{Partition, ReadableRange};
 use crate::http::Shared;
 use crate::http::conversations::query;
 use crate::http::openapi::ProblemDocument;
@@ -244,8 +244,8 @@ impl Page {
         Ok(true)
     }
 
-    fn answer(mut self, standing: Standing) -> Response {
-        let Standing { start, end } = standing;
+    fn answer(mut self, standing: ReadableRange) -> Response {
+        let ReadableRange { start, end } = standing;
         let next = self.next;
         let behind = format!("],\"next\":{next},\"start\":{start},\"end\":{end}}}");
         self.rows.extend_from_slice(behind.as_bytes());

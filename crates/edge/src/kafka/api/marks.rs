@@ -8,7 +8,7 @@ use crate::kafka::errors::{Failed, of_refused};
 
 /// A requested commit for one partition.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct CommitRequest<'a> {
     pub(super) topic: &'a str,
     pub(super) partition: i32,
     pub(super) offset: i64,
@@ -26,8 +26,8 @@ pub(super) struct Codes(Vec<Option<ErrorCode>>);
 
 impl<'a> Marks<'a> {
     /// Looks up the partitions of the requested commits.
-    pub(super) fn of(topics: &Topics, asked: impl Iterator<Item = Asked<'a>>) -> Self {
-        let mark = |asked: Asked<'a>| {
+    pub(super) fn of(topics: &Topics, asked: impl Iterator<Item = CommitRequest<'a>>) -> Self {
+        let mark = |asked: CommitRequest<'a>| {
             let topic = topics.find(TopicRef::Name(asked.topic));
             let topic = topic.ok_or(ErrorCode::UnknownTopicOrPartition)?;
             Ok(Mark {

@@ -4,7 +4,7 @@ use kafka::ErrorCode;
 use kafka::offset_commit::{PartitionResponse, Request, Response, Topic, TopicResponse};
 use node::topics::{Caller, Mark};
 
-use super::marks::{Asked, Marks};
+use super::marks::{CommitRequest, Marks};
 use crate::kafka::client::Client;
 use crate::kafka::deadline::Deadline;
 use crate::kafka::reply::{Answer, Tag};
@@ -12,7 +12,7 @@ use crate::kafka::reply::{Answer, Tag};
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
     let asked = request.topics.iter().flat_map(|topic| {
-        topic.partitions.iter().map(|it| Asked {
+        topic.partitions.iter().map(|it| CommitRequest {
             topic: &topic.name,
             partition: it.partition_index,
             offset: it.committed_offset,

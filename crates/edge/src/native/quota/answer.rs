@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::ErrorCode;
-use node::quotas::{Denial, Desk, Outcome, Refused, Standing, Taken, Unit};
+use node::quotas::{DecidedTake, Denial, Desk, LimitState, Outcome, Refused, Unit};
 use wire::{Admitted, Correlation, Denied, Hold, Outcomes};
 
 /// The answer in preparation; its memory is reused.
@@ -24,7 +24,7 @@ impl Answer {
     }
 
     /// Adds the outcome of a take; the desk has the standings of its limits.
-    pub(super) fn put(&mut self, desk: &Desk, taken: &Taken) {
+    pub(super) fn put(&mut self, desk: &Desk, taken: &DecidedTake) {
         match &taken.outcome {
             Outcome::Admitted { hold, is_repeat } => {
                 let hold = hold.map(|hold| Hold {
@@ -101,8 +101,8 @@ fn place(limits: &mut Vec<(Arc<str>, Unit)>, name: &Arc<str>, unit: Unit) -> u16
     index as u16
 }
 
-fn encoded(limit: u16, standing: &Standing<'_>, now_ns: u64) -> wire::Standing {
-    wire::Standing {
+fn encoded(limit: u16, standing: &LimitState<'_>, now_ns: u64) -> wire::LimitState {
+    wire::LimitState {
         limit,
         is_shared: standing.is_shared,
         is_shadowed: standing.shadowed.is_some(),

@@ -23,7 +23,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout_at};
 
 use crate::slim::Door;
-use crate::slim::admission::{Denied, Entered, Shown, enter, is_open};
+use crate::slim::admission::{Credentials, Denied, Entered, enter, is_open};
 use crate::slim::io::Io;
 use crate::slim::outlet::Framing;
 use crate::slim::transport::Strange;
@@ -101,9 +101,9 @@ fn judge(door: &Door, remote: &str, request: &Request<Incoming>) -> (Answered, R
         let why = "web pages of other machines are refused while no token is required";
         return (Answered::Refused(status), refusal(status, why));
     }
-    let mut shown = Shown::in_headers(headers);
+    let mut shown = Credentials::in_headers(headers);
     if !shown.is_any() {
-        shown = Shown::in_query(request.uri().query().unwrap_or_default());
+        shown = Credentials::in_query(request.uri().query().unwrap_or_default());
     }
     match enter(door, shown, remote, Framing::WebSocket) {
         Ok(entered) => (Answered::In(Box::new(entered)), switch(key)),

@@ -2,26 +2,26 @@
 
 use journal::disk::simulated::{Fate, Fault};
 use model::ErrorCode;
-use node::quotas::{Desk, Subject, Written};
+use node::quotas::{Desk, LimitConfig, Subject};
 use wire::{Append, Cast, Flags, Kind, encode_cancel};
 
 use crate::agent::{Agent, tag};
 use crate::kept::{Kept, Settings};
 
 /// So many of a unit for each client, on disk before they are told.
-fn limit(unit: &str, capacity: u64) -> Written {
-    Written {
+fn limit(unit: &str, capacity: u64) -> LimitConfig {
+    LimitConfig {
         name: unit.to_owned(),
         pattern: "*/*/*".to_owned(),
         unit: unit.to_owned(),
         capacity: Some(capacity),
         refill: Some("0/s".to_owned()),
         durability: Some("sync".to_owned()),
-        ..Written::default()
+        ..LimitConfig::default()
     }
 }
 
-fn open(limits: &[Written]) -> Kept {
+fn open(limits: &[LimitConfig]) -> Kept {
     let mut kept = Kept::with_settings(Settings {
         limits: limits.iter().map(|limit| limit.read().unwrap()).collect(),
         ..Settings::default()
@@ -119,7 +119,7 @@ async fn a_call_is_forwarded_when_its_charge_is_on_disk() {
 
 #[tokio::test]
 async fn a_call_awaiting_its_charge_is_in_flight_until_its_caller_disconnects() {
-    let in_flight = Written {
+    let in_flight = LimitConfig {
         refill: None,
         ..limit("requests_in_flight", 5)
     };

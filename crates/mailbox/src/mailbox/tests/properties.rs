@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::super::*;
-use crate::types::{Standing, Straggler};
+use crate::types::{MessageState, Straggler};
 
 const LIMITS: Limits = Limits {
     messages_max: 20,
@@ -79,7 +79,7 @@ struct Message {
 enum Record {
     Write(Message),
     Note(Note),
-    Moved(u64, Message, Standing),
+    Moved(u64, Message, MessageState),
     Ids(Vec<(u64, Option<WriteId>)>),
     /// Records before this offset are trimmed.
     Cut(u64),
@@ -154,10 +154,10 @@ impl World {
             let free = |it: &u8| room[usize::from(*it)] > 0;
             let mut all = 0..3u8;
             let found = match offer.place {
-                Place::Any => all.find(free),
-                Place::Only(only) if free(only) => Some(*only),
-                Place::Only(_) => return Answer::Full,
-                Place::Other(other) => {
+                Eligibility::Any => all.find(free),
+                Eligibility::Only(only) if free(only) => Some(*only),
+                Eligibility::Only(_) => return Answer::Full,
+                Eligibility::Other(other) => {
                     let found = all.find(|it| it != other && free(it));
                     found.or(Some(*other).filter(free))
                 }
@@ -322,8 +322,8 @@ impl World {
     }
 }
 
-fn written(offset: u64, message: Message) -> Written<'static> {
-    Written {
+fn written(offset: u64, message: Message) -> NewMessage<'static> {
+    NewMessage {
         offset,
         id: Some(message.id),
         sender: SENDERS[message.sender],

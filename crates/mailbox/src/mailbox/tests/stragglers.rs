@@ -95,7 +95,7 @@ fn a_message_that_is_never_acknowledged_does_not_retain_later_ones() {
     let (mut mailbox, mut span) = (Mailbox::<u8>::new(limits), Span::new(0));
     let (mut next, mut moved_count) = (0, 0);
     for number in 0..20_000 {
-        let written = Written {
+        let written = NewMessage {
             offset: next,
             id: None,
             sender: "s",

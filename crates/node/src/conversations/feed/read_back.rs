@@ -12,9 +12,9 @@ use conversations::record;
 use model::ErrorCode;
 
 use crate::conversations::Refusal;
-use crate::conversations::read::Place;
+use crate::conversations::read::MessageLocation;
 use crate::node::Node;
-use crate::ports::archive::{ArchiveView, Archived, Away, Reading, Wanted};
+use crate::ports::archive::{ArchiveUnavailable, ArchiveView, Archived, Reading, Wanted};
 use crate::store::Store;
 
 impl Node {
@@ -27,7 +27,7 @@ impl Node {
 
 impl Store {
     /// Returns the first readable message, stored or archived, and the newest.
-    pub(in crate::conversations) fn readable_span(&self, place: Place) -> (u64, u64) {
+    pub(in crate::conversations) fn readable_span(&self, place: MessageLocation) -> (u64, u64) {
         let (start, head) = self.span(place);
         match &self.rooms.archive {
             Some(_) => (1, head),
@@ -39,7 +39,7 @@ impl Store {
     /// call it on a thread that serves connections.
     pub(in crate::conversations) fn messages_anywhere(
         &self,
-        place: Place,
+        place: MessageLocation,
         seq: u64,
         limit: ReadLimit,
     ) -> Result<Vec<Record>, Refusal> {
@@ -73,7 +73,7 @@ impl Store {
     /// Requests trimmed messages from the archive, if there is one.
     pub(in crate::conversations) fn ask_archive(
         &self,
-        place: Place,
+        place: MessageLocation,
         seq: u64,
         limit: ReadLimit,
         trimmed: &Refusal,
@@ -94,9 +94,9 @@ impl Store {
 /// Converts the archive's answer to records of the journal; `trimmed` if the archive does not have
 /// the messages.
 pub(in crate::conversations) fn taken(
-    place: Place,
+    place: MessageLocation,
     seq: u64,
-    answer: Result<Vec<Archived>, Away>,
+    answer: Result<Vec<Archived>, ArchiveUnavailable>,
     trimmed: Refusal,
 ) -> Result<Vec<Record>, Refusal> {
     let archived = answer.map_err(|away| {
@@ -129,7 +129,7 @@ impl Wake for Unpark {
 }
 
 /// Blocks this thread until the archive answers.
-fn wait(mut reading: Reading) -> Result<Vec<Archived>, Away> {
+fn wait(mut reading: Reading) -> Result<Vec<Archived>, ArchiveUnavailable> {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
     loop {

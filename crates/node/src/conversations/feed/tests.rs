@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::*;
 use crate::StorageParts;
 use crate::conversations::{Batch as Messages, Change, NewMessage, Page, Side};
-use crate::ports::archive::{Archive, ArchiveView, Archived, Away, Reading, Wanted};
+use crate::ports::archive::{Archive, ArchiveUnavailable, ArchiveView, Archived, Reading, Wanted};
 use crate::testing::{World, storage_on};
 
 const LIMIT: BatchLimit = BatchLimit {
@@ -31,7 +31,7 @@ impl Archive for Memory {
     fn read(&self, wanted: Wanted) -> Reading {
         if *self.is_away.lock() {
             let reason = "it is down".to_owned();
-            return Box::pin(ready(Err(Away { reason })));
+            return Box::pin(ready(Err(ArchiveUnavailable { reason })));
         }
         let messages = self.messages.lock();
         let mut left = wanted.bytes;

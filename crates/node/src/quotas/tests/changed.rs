@@ -55,7 +55,7 @@ fn a_factor_an_override_a_halt_and_a_reset_do_what_they_say() {
 
 #[test]
 fn whoever_watches_is_told_and_a_slow_one_how_much_it_has_missed() {
-    let warned = Written {
+    let warned = LimitConfig {
         warn: vec!["0.5".to_owned()],
         ..bucket("agent", 4, "0/s")
     };

@@ -6,8 +6,8 @@ const HOUR_MS: u64 = 3_600_000;
 /// 2026-11-23T12:00:00Z.
 const NOON_MS: u64 = 1_795_435_200_000;
 
-fn daily() -> Written {
-    Written {
+fn daily() -> LimitConfig {
+    LimitConfig {
         capacity: None,
         refill: None,
         budget: Some(1_000),

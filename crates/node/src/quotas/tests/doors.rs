@@ -1,7 +1,7 @@
 use super::*;
 
-fn sends(capacity: u64) -> Written {
-    Written {
+fn sends(capacity: u64) -> LimitConfig {
+    LimitConfig {
         unit: "sends".to_owned(),
         ..bucket("sends", capacity, "10/s")
     }
@@ -34,7 +34,7 @@ fn a_limit_on_something_else_costs_a_sender_nothing() {
 
 #[test]
 fn calls_are_counted_until_they_end() {
-    let slots = Written {
+    let slots = LimitConfig {
         unit: "requests_in_flight".to_owned(),
         refill: None,
         ..bucket("calls", 1, "")

@@ -61,7 +61,7 @@ fn a_hold_is_settled_by_its_principal_or_an_administrator_alone() {
 
 #[test]
 fn the_principal_of_a_hold_outlives_a_crash() {
-    let limits = [Written {
+    let limits = [LimitConfig {
         durability: Some("sync".to_owned()),
         ..bucket("agent", 100, "0/s")
     }];
@@ -128,7 +128,7 @@ fn a_hold_of_no_time_or_above_the_limit_is_refused() {
 
 #[test]
 fn a_hold_is_over_exactly_at_its_deadline() {
-    let slots = Written {
+    let slots = LimitConfig {
         unit: "concurrency".to_owned(),
         refill: None,
         ..bucket("slots", 1, "")

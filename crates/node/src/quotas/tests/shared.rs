@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn eight_threads_on_one_bucket_are_admitted_exactly_its_capacity() {
-    let org = Written {
+    let org = LimitConfig {
         pattern: "*".to_owned(),
         ..bucket("org", 4_000, "0/s")
     };
@@ -48,9 +48,9 @@ fn the_most_denied_and_the_most_used_are_found() {
         [row("x/y/a", 5), row("x/y/b", 2)]
     );
     assert_eq!(
-        top(crate::quotas::TopBy::Taken, 9).last(),
+        top(crate::quotas::TopBy::DecidedTake, 9).last(),
         Some(&row("x/y/c", 3))
     );
-    assert_eq!(top(crate::quotas::TopBy::Taken, 2).len(), 2);
+    assert_eq!(top(crate::quotas::TopBy::DecidedTake, 2).len(), 2);
     assert_eq!(top(crate::quotas::TopBy::Debt, 5), []);
 }

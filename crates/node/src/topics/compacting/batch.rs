@@ -1,7 +1,7 @@
 //! A batch whose records cannot be read (it was produced before records were checked, or exceeds
 //! the unpacking limit) is kept unchanged, and its keys do not supersede others.
 
-use ::topics::compaction::{Facts, Gather, Seen, Sweep, Verdict};
+use ::topics::compaction::{BatchFacts, Facts, Gather, Sweep, Verdict};
 use ::topics::{Ending, ProducerId};
 use recordbatch::codecs::{compress, unpack};
 use recordbatch::{Batch, Compression, Header, MarkerKind, Record, Records, retain, seal};
@@ -68,7 +68,7 @@ fn readable(stored: &Stored) -> Option<Vec<u8>> {
 
 /// The result of compacting a batch.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum Compacted {
     /// No record is left.
     Nothing,
     /// The batch is unchanged.
@@ -78,13 +78,13 @@ pub(super) enum Left {
 }
 
 /// Compacts one batch.
-pub(super) fn judge(sweep: &mut Sweep, stored: &Stored) -> Left {
+pub(super) fn judge(sweep: &mut Sweep, stored: &Stored) -> Compacted {
     let Some(seen) = seen(stored) else {
-        return Left::Unchanged;
+        return Compacted::Unchanged;
     };
     match sweep.judge(&seen) {
-        Verdict::Drop => Left::Nothing,
-        Verdict::Keep => Left::Unchanged,
+        Verdict::Drop => Compacted::Nothing,
+        Verdict::Keep => Compacted::Unchanged,
         Verdict::Stamp { delete_horizon_ms } => thin(stored, delete_horizon_ms, |_| true),
         Verdict::Look { delete_horizon_ms } => thin(stored, delete_horizon_ms, |it| {
             let facts = Facts {
@@ -98,9 +98,9 @@ pub(super) fn judge(sweep: &mut Sweep, stored: &Stored) -> Left {
 }
 
 /// Rewrites a batch with only the records for which `keep` is true.
-fn thin(stored: &Stored, delete_horizon_ms: i64, keep: impl Fn(&Record<'_>) -> bool) -> Left {
+fn thin(stored: &Stored, delete_horizon_ms: i64, keep: impl Fn(&Record<'_>) -> bool) -> Compacted {
     let Some(payload) = readable(stored) else {
-        return Left::Unchanged;
+        return Compacted::Unchanged;
     };
     let mut records = Vec::new();
     let retained = retain(
@@ -111,24 +111,24 @@ fn thin(stored: &Stored, delete_horizon_ms: i64, keep: impl Fn(&Record<'_>) -> b
         &mut records,
     );
     let Ok(retained) = retained else {
-        return Left::Unchanged;
+        return Compacted::Unchanged;
     };
     let header = retained.header;
     if header.count == 0 {
-        return Left::Nothing;
+        return Compacted::Nothing;
     }
     if retained.dropped == 0 && header.attributes == stored.header.attributes {
-        return Left::Unchanged;
+        return Compacted::Unchanged;
     }
     let compression = header.attributes.compression().unwrap_or(Compression::None);
     let mut bytes = Vec::new();
     seal(&header, &compress(compression, &records), &mut bytes);
-    Left::Rewritten(bytes)
+    Compacted::Rewritten(bytes)
 }
 
 /// Returns the facts by which the engine judges a batch; `None` for a control batch without a
 /// marker.
-fn seen(stored: &Stored) -> Option<Seen> {
+fn seen(stored: &Stored) -> Option<BatchFacts> {
     let header: &Header = &stored.header;
     let attributes = header.attributes;
     let marker = match attributes.is_control() {
@@ -142,7 +142,7 @@ fn seen(stored: &Stored) -> Option<Seen> {
         }
     };
     let producer = header.producer().filter(|_| attributes.is_transactional());
-    Some(Seen {
+    Some(BatchFacts {
         last_offset: header.last_offset().unsigned_abs(),
         transaction: producer.map(|it| ProducerId(it.id)),
         marker,

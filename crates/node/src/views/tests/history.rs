@@ -8,7 +8,7 @@ use super::crash::Disk;
 use super::model::World;
 use crate::views::catch_up::{BatchOutcome, CatchUp, WatchedScopes};
 use crate::views::entry::ArchiveState;
-use crate::views::file::{self, Place, database};
+use crate::views::file::{self, ViewsLocation, database};
 use crate::views::scope::Scope;
 use crate::views::source::Source;
 use crate::views::tables::{Fact, Sync, Tables};
@@ -322,7 +322,7 @@ fn a_damaged_file_is_made_anew() {
     let anew = open(&Disk::default());
     take_all(&anew, &world, &mut CatchUp::default());
     let dir = tempfile::tempdir().unwrap();
-    let place = Place::Directory(dir.path().join("views"));
+    let place = ViewsLocation::Directory(dir.path().join("views"));
     let path = dir.path().join("views/conversations");
     let made = file::open(&place, JOURNAL, CACHE).unwrap();
     take_all(&made, &world, &mut CatchUp::default());

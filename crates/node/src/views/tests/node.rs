@@ -12,7 +12,9 @@ use model::{ErrorCode, Name};
 
 use crate::conversations::{Batch, Change, NewMessage, Pending, Refusal, Settings};
 use crate::testing::{ports, storage_on};
-use crate::views::{Archived, Changed, Due, InboxQuery, ListQuery, Listed, Options, Place, Views};
+use crate::views::{
+    Archived, Changed, Due, InboxQuery, ListQuery, Listed, Options, Views, ViewsLocation,
+};
 use crate::{Clock, Parts, StorageParts};
 
 const PEOPLE: [&str; 3] = ["alice", "bob", "carol"];
@@ -38,7 +40,7 @@ struct Node {
     line: Line,
     disk: SimulatedDisk,
     clock: Arc<Hand>,
-    place: Place,
+    place: ViewsLocation,
     starts: u64,
 }
 
@@ -54,7 +56,7 @@ fn named(name: &str) -> Name {
     Name::parse(name).unwrap()
 }
 
-fn open(storage: StorageParts, clock: &Arc<Hand>, place: &Place) -> crate::Node {
+fn open(storage: StorageParts, clock: &Arc<Hand>, place: &ViewsLocation) -> crate::Node {
     let views = Options {
         place: place.clone(),
         cache_size: 1 << 20,
@@ -70,11 +72,11 @@ fn open(storage: StorageParts, clock: &Arc<Hand>, place: &Place) -> crate::Node 
 }
 
 impl Node {
-    fn start(place: Place) -> Self {
+    fn start(place: ViewsLocation) -> Self {
         Self::on(SimulatedDisk::new(3), place, Arc::default(), 1)
     }
 
-    fn on(disk: SimulatedDisk, place: Place, clock: Arc<Hand>, starts: u64) -> Self {
+    fn on(disk: SimulatedDisk, place: ViewsLocation, clock: Arc<Hand>, starts: u64) -> Self {
         let (storage, mut line, _) = storage_on(&disk, starts);
         let journal = storage.journal.clone();
         let handle = open(storage, &clock, &place);
@@ -203,7 +205,7 @@ impl Node {
     /// Returns the content of views that are built now from the same journal.
     fn dump_anew(&self) -> Vec<String> {
         let storage = StorageParts::new(self.journal.clone());
-        let handle = open(storage, &self.clock, &Place::Memory);
+        let handle = open(storage, &self.clock, &ViewsLocation::Memory);
         let views = handle.views().unwrap();
         while views.tend().unwrap() {}
         views.opened().unwrap().0.dump()
@@ -220,7 +222,7 @@ fn views_that_outlive_crashes_say_what_views_say_that_are_made_anew() {
     for seed in 0..8 {
         let dir = tempfile::tempdir().unwrap();
         let mut dice = fastrand::Rng::with_seed(seed);
-        let mut node = Node::start(Place::Directory(dir.path().to_owned()));
+        let mut node = Node::start(ViewsLocation::Directory(dir.path().to_owned()));
         for _ in 0..60 {
             let name = format!("a/b/c{}", dice.u32(..6));
             let who = PEOPLE[dice.usize(..3)];
@@ -277,7 +279,7 @@ fn remove(directory: &Path) {
 
 #[test]
 fn whoever_asks_finds_what_he_wrote() {
-    let mut node = Node::start(Place::Memory);
+    let mut node = Node::start(ViewsLocation::Memory);
     assert_eq!(node.names(), [""; 0]);
     node.say("a/b/one", "alice").unwrap();
     node.put("a/b/two", "user=alice,team=x", Settings::default())
@@ -310,7 +312,7 @@ fn whoever_asks_finds_what_he_wrote() {
 
 #[test]
 fn an_inbox_has_those_who_are_named_who_wrote_and_who_read() {
-    let mut node = Node::start(Place::Memory);
+    let mut node = Node::start(ViewsLocation::Memory);
     let settings = Settings {
         participants: vec!["carol".to_owned()],
         ..Settings::default()
@@ -337,7 +339,7 @@ fn an_inbox_has_those_who_are_named_who_wrote_and_who_read() {
 
 #[test]
 fn due_conversations_are_returned_oldest_first() {
-    let mut node = Node::start(Place::Memory);
+    let mut node = Node::start(ViewsLocation::Memory);
     let settings = Settings {
         agent: "support".to_owned(),
         ..Settings::default()
@@ -369,7 +371,7 @@ fn due_conversations_are_returned_oldest_first() {
 
 #[test]
 fn what_is_over_is_gone_at_once_and_erased_by_the_way() {
-    let mut node = Node::start(Place::Memory);
+    let mut node = Node::start(ViewsLocation::Memory);
     let settings = Settings {
         ttl_ms: 10_000,
         ..Settings::default()
@@ -417,7 +419,7 @@ fn what_is_over_is_gone_at_once_and_erased_by_the_way() {
 
 #[test]
 fn a_step_of_the_wall_clock_ends_no_conversation() {
-    let mut node = Node::start(Place::Memory);
+    let mut node = Node::start(ViewsLocation::Memory);
     let settings = Settings {
         ttl_ms: 10_000,
         ..Settings::default()
@@ -438,7 +440,7 @@ fn a_step_of_the_wall_clock_ends_no_conversation() {
 
 #[test]
 fn an_inbox_that_is_watched_tells_what_changed_as_it_is_then() {
-    let mut node = Node::start(Place::Memory);
+    let mut node = Node::start(ViewsLocation::Memory);
     node.say("a/b/x", "alice").unwrap();
     let watch = node.views().watch_inbox("a/b", "alice").unwrap();
     assert_eq!(node.inbox("alice").len(), 1);

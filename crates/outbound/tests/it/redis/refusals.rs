@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use node::ports::quota_store::{Away, QuotaStore};
+use node::ports::quota_store::{QuotaStore, StoreUnavailable};
 use outbound::redis::Redis;
 use tokio::runtime::Runtime;
 
@@ -23,7 +23,7 @@ impl Asker {
     }
 
     /// Credit left of a hundred after one more take.
-    fn ask(&self) -> Result<i64, Away> {
+    fn ask(&self) -> Result<i64, StoreUnavailable> {
         let take = take(vec![slow("{o}/a", 100, 1), slow("{o}", 1_000, 1)]);
         let decided = self.runtime.block_on(self.store.decide(take))?;
         Ok(left(&decided[0])[0])

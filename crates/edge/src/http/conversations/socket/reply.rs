@@ -3,7 +3,7 @@
 use model::ErrorCode;
 use node::conversations::{Appended, Item, Position, Refusal};
 
-use super::watches::Shown;
+use super::watches::WatchEvent;
 use crate::http::conversations::append::AppendedDocument;
 use crate::http::conversations::outgoing::{
     push, push_display, push_json, push_message, push_number, push_text,
@@ -60,7 +60,7 @@ pub(super) fn push_error(out: &mut Vec<u8>, tag: &str, name: Option<&str>, probl
 }
 
 /// Appends an event of a watch, or the error that ended it.
-pub(super) fn push_shown(out: &mut Vec<u8>, shown: &Shown) {
+pub(super) fn push_shown(out: &mut Vec<u8>, shown: &WatchEvent) {
     let name = &shown.word;
     let pushed = match &shown.item {
         Ok((item, position)) => push_item(out, name, item, position),

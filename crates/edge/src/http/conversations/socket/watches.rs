@@ -36,7 +36,7 @@ struct Watched {
 }
 
 /// An event of a watched conversation.
-pub(super) struct Shown {
+pub(super) struct WatchEvent {
     name: Name,
     /// Name of the conversation as the client wrote it.
     pub(super) word: Arc<str>,
@@ -86,7 +86,7 @@ impl Watches {
     }
 
     /// Returns the next event of any watch.
-    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Shown> {
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<WatchEvent> {
         match self.streams.poll_next_unpin(cx) {
             Poll::Ready(Some(shown)) => {
                 if shown.item.is_err() {
@@ -101,9 +101,9 @@ impl Watches {
 }
 
 impl Stream for Watched {
-    type Item = Shown;
+    type Item = WatchEvent;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Shown>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<WatchEvent>> {
         let this = &mut *self;
         let Some(watch) = &mut this.watch else {
             return Poll::Ready(None);
@@ -113,7 +113,7 @@ impl Stream for Watched {
         if item.is_err() {
             this.watch = None;
         }
-        Poll::Ready(Some(Shown {
+        Poll::Ready(Some(WatchEvent {
             name: this.name.clone(),
             word: this.word.clone(),
             item,

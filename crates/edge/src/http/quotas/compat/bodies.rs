@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use axum::http::StatusCode;
-use node::quotas::{Kind, Standing};
+use node::quotas::{Kind, LimitState};
 use serde_json::json;
 
 use super::request::Wrong;
@@ -38,7 +38,7 @@ pub(super) fn no_redis(reply: &mut Reply) {
     error(reply, StatusCode::NOT_IMPLEMENTED, message);
 }
 
-pub(super) fn admitted(out: &mut Vec<u8>, tokens: u64, standing: &Standing<'_>) {
+pub(super) fn admitted(out: &mut Vec<u8>, tokens: u64, standing: &LimitState<'_>) {
     out.extend_from_slice(br#"{"success":true,"message":"Request allowed","tokensConsumed":"#);
     push_number(out, tokens);
     out.extend_from_slice(br#","remaining":"#);
@@ -62,7 +62,7 @@ pub(super) fn denied(out: &mut Vec<u8>, retry_s: Option<u64>, remaining: Option<
     out.push(b'}');
 }
 
-pub(super) fn quota(out: &mut Vec<u8>, agent: &str, standing: &Standing<'_>) {
+pub(super) fn quota(out: &mut Vec<u8>, agent: &str, standing: &LimitState<'_>) {
     out.extend_from_slice(br#"{"agentId":"#);
     push_text(out, agent);
     let (remaining, limit) = (remaining(standing), standing.capacity);

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use quota::Kind;
 
 use crate::ports::quota_store::{
-    Asking, Away, Lease, QuotaStore, QuotaStoreView, RemoteCell, RemoteDecision, RemoteStanding,
-    RemoteTake, Returned, Verb,
+    Asking, Lease, QuotaStore, QuotaStoreView, RemoteCell, RemoteDecision, RemoteStanding,
+    RemoteTake, Returned, StoreUnavailable, Verb,
 };
 
 pub(super) const SECOND: u64 = 1_000_000_000;
@@ -21,7 +21,7 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 pub(super) enum Mood {
     Answers,
     /// The request fails and has no effect.
-    Away,
+    StoreUnavailable,
     /// The request has its effect, and the answer is lost.
     Late,
     /// The request waits until the behaviour changes.
@@ -160,7 +160,7 @@ impl Store {
         Box::pin(poll_fn(move |cx| {
             let mut inner = shared.inner.lock();
             let now_ns = shared.now_ns.load(Ordering::Relaxed);
-            let away = |may_be_done| Away {
+            let away = |may_be_done| StoreUnavailable {
                 may_be_done,
                 reason: "it is away".to_owned(),
             };
@@ -170,7 +170,7 @@ impl Store {
                     inner.waiting.push(cx.waker().clone());
                     Poll::Pending
                 }
-                Mood::Away => {
+                Mood::StoreUnavailable => {
                     inner.errors += 1;
                     Poll::Ready(Err(away(false)))
                 }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::ports::quota_store::Verb;
 
-fn limit(on_unreachable: &str) -> Written {
-    Written {
+fn limit(on_unreachable: &str) -> LimitConfig {
+    LimitConfig {
         on_unreachable: Some(on_unreachable.to_owned()),
         ..bucket("agent", 30, "0/s")
     }
@@ -18,7 +18,7 @@ fn admitted(world: &World, count: usize) -> usize {
     taken.iter().filter(|taken| is_admitted(taken)).count()
 }
 
-fn refilled() -> Written {
+fn refilled() -> LimitConfig {
     bucket("agent", 30, "3/s")
 }
 
@@ -26,7 +26,7 @@ fn refilled() -> Written {
 fn a_node_gives_its_share_of_the_refill_while_the_store_is_away_and_owes_it() {
     let store = Store::shared_by(3);
     let world = node_in(&store, 3, &[refilled()]);
-    store.set_mood(Mood::Away);
+    store.set_mood(Mood::StoreUnavailable);
     // The balance in the store is unknown to the node.
     assert_eq!(admitted(&world, 5), 0);
     pass_ms(&world, &store, 4_000);
@@ -55,7 +55,7 @@ fn nodes_together_admit_no_more_than_the_total_in_an_outage() {
     let worlds = [(); 3].map(|()| node_in(&store, 3, &[refilled()]));
     let drained = take(&worlds[0], "a/b/c", &[(Unit::REQUESTS, 30)]);
     assert!(is_admitted(&drained) && !drained.is_degraded);
-    store.set_mood(Mood::Away);
+    store.set_mood(Mood::StoreUnavailable);
     let mut total = 0;
     for _ in 0..10 {
         total += worlds
@@ -77,7 +77,7 @@ fn what_was_given_is_debited_before_anything_is_asked_after_an_outage() {
     let store = Store::shared_by(1);
     let world = node_in(&store, 1, &[refilled()]);
     assert!(is_admitted(&take(&world, "a/b/c", &[(Unit::REQUESTS, 30)])));
-    store.set_mood(Mood::Away);
+    store.set_mood(Mood::StoreUnavailable);
     assert_eq!(admitted(&world, 1), 0);
     pass_ms(&world, &store, 4_000);
     assert_eq!(admitted(&world, 20), 12);
@@ -93,19 +93,19 @@ fn what_was_given_is_debited_before_anything_is_asked_after_an_outage() {
 fn an_outage_ends_when_the_store_answers_and_the_next_begins_empty() {
     let store = Store::shared_by(1);
     let world = node_in(&store, 1, &[refilled()]);
-    store.set_mood(Mood::Away);
+    store.set_mood(Mood::StoreUnavailable);
     assert_eq!(admitted(&world, 1), 0);
     store.set_mood(Mood::Answers);
     // There are no takes: the background work detects the end of the outage.
     done(world.node.quotas().tend_store());
     pass_ms(&world, &store, 60_000);
-    store.set_mood(Mood::Away);
+    store.set_mood(Mood::StoreUnavailable);
     assert_eq!(admitted(&world, 3), 0);
 }
 
 #[test]
 fn a_budget_gives_nothing_beyond_its_leases_while_the_store_is_away() {
-    let budget = Written {
+    let budget = LimitConfig {
         capacity: None,
         refill: None,
         budget: Some(30),
@@ -113,7 +113,7 @@ fn a_budget_gives_nothing_beyond_its_leases_while_the_store_is_away() {
         ..bucket("spend", 0, "")
     };
     let (world, store) = one_node(&[budget]);
-    store.set_mood(Mood::Away);
+    store.set_mood(Mood::StoreUnavailable);
     let taken = take(&world, "a/b/c", &ONE);
     assert!(taken.is_degraded);
     assert!(
@@ -126,7 +126,7 @@ fn a_budget_gives_nothing_beyond_its_leases_while_the_store_is_away() {
 fn nothing_or_everything_is_given_where_the_limit_says_so() {
     for (says, is_given) in [("deny", false), ("allow", true)] {
         let (world, store) = one_node(&[limit(says)]);
-        store.set_mood(Mood::Away);
+        store.set_mood(Mood::StoreUnavailable);
         for _ in 0..40 {
             let taken = take(&world, "a/b/c", &ONE);
             assert!(taken.is_degraded);
@@ -158,14 +158,14 @@ fn an_answer_that_comes_too_late_is_no_decision() {
 
 #[test]
 fn a_slow_store_holds_up_nobody_else() {
-    let here = Written {
+    let here = LimitConfig {
         unit: "sends".to_owned(),
         ..bucket("sends", 2, "0/s")
     };
     let (world, store) = one_node(&[limit("deny"), here]);
     store.set_mood(Mood::Slow);
     let (mut desk, begun) = (Desk::new(), begin(&world, "a/b/c", &ONE, None));
-    let Begun::Asks(mut parked) = begun else {
+    let TakeProgress::Asks(mut parked) = begun else {
         panic!("nothing is known: {begun:?}");
     };
     assert!(look(&mut parked, &mut desk).is_none());
@@ -177,13 +177,13 @@ fn a_slow_store_holds_up_nobody_else() {
 
 #[test]
 fn slots_are_not_shared_out() {
-    let slots = Written {
+    let slots = LimitConfig {
         unit: "concurrency".to_owned(),
         refill: None,
         ..bucket("slots", 9, "")
     };
     let (world, store) = one_node(&[slots]);
-    store.set_mood(Mood::Away);
+    store.set_mood(Mood::StoreUnavailable);
     let costs = [(Unit::CONCURRENCY, 1)];
     let hold = Some(Duration::from_secs(5));
     let taken = end(begin(&world, "a/b/c", &costs, hold), &mut Desk::new());
@@ -196,7 +196,7 @@ fn slots_are_not_shared_out() {
 #[test]
 fn a_look_is_unavailable_while_the_store_is_away() {
     let (world, store) = one_node(&[limit("allow")]);
-    store.set_mood(Mood::Away);
+    store.set_mood(Mood::StoreUnavailable);
     let (mut desk, subject) = (Desk::new(), Subject::parse("a/b/c").unwrap());
     let mut parked = world.node.quotas().peek(&mut desk, &subject).unwrap();
     let looked = look(&mut parked, &mut desk).unwrap();

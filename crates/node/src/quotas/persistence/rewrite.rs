@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use quota::Rules;
 use quota::record;
 
-use super::Kept;
+use super::QuotaJournal;
 use crate::quotas::{Quotas, SHARDS};
 
 /// Cells that are rewritten at a time.
@@ -28,7 +28,7 @@ pub(super) struct Rewriting {
 impl Quotas<'_> {
     /// Rewrites the live state in parts when more than half of it is superseded. Returns whether a
     /// rewrite is in progress.
-    pub(super) fn rewrite(self, kept: &Kept, rules: &Rules) -> bool {
+    pub(super) fn rewrite(self, kept: &QuotaJournal, rules: &Rules) -> bool {
         let mut rewriting = kept.rewriting.lock();
         let written = kept.written.load(Ordering::Relaxed);
         let now_ms = self.inner.ports.clock.unix_ms();
@@ -56,7 +56,7 @@ impl Quotas<'_> {
             records.extend(holds);
             let ids = shard.recent.iter().map(|(id, taken, until_ns)| {
                 let mut bytes = Vec::new();
-                let taken = record::Taken {
+                let taken = record::TakeRecord {
                     until_ns,
                     hold: taken.hold.map(|hold| (hold.id, hold.deadline_ns)),
                     cost_digest: taken.cost_digest,

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use quota::{Subject, When};
 
-use super::Elsewhere;
-use super::ask::{Answer, Ask, ask};
-use super::begin::Begin;
+use super::SharedCells;
+use super::request::{Answer, Ask, ask};
+use super::start::Begin;
 use crate::node::Inner;
-use crate::quotas::parked::{Attempt, Left, Parked, cell_of};
+use crate::quotas::parked::{Attempt, Parked, WaitEnd, cell_of};
 use crate::quotas::take::id_of;
-use crate::quotas::{Begun, Desk, Outcome, Quotas, Take, Taken};
+use crate::quotas::{DecidedTake, Desk, Outcome, Quotas, Take, TakeProgress};
 
 /// Interval after which a take that waits for the store is polled again in any case.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -59,28 +59,28 @@ impl<'a> Quotas<'a> {
     /// Decides a take at once, or begins to ask the store.
     pub(in crate::quotas) fn take_elsewhere(
         self,
-        elsewhere: &Elsewhere,
+        elsewhere: &SharedCells,
         desk: &mut Desk,
         take: &Take<'_>,
-    ) -> Begun {
+    ) -> TakeProgress {
         let now_ns = self.current_ns();
         let rules = self.state().rules.read();
         match self.begin_elsewhere(elsewhere, &rules, desk, take, now_ns) {
             Begin::Done(taken) => {
                 self.count(desk, &taken);
-                Begun::Done(taken)
+                TakeProgress::Done(taken)
             }
-            Begin::Here => Begun::Done(self.take_here(&rules, desk, take, now_ns)),
+            Begin::Here => TakeProgress::Done(self.take_here(&rules, desk, take, now_ns)),
             Begin::Ask(ask) => match self.running(ask, take) {
                 Ok(running) => {
                     let mut parked = self.take_waiting(take, Duration::ZERO, 0);
                     parked.running = Some(running);
-                    Begun::Asks(parked)
+                    TakeProgress::Asks(parked)
                 }
                 Err(reason) => {
-                    let taken = Taken::unavailable(reason);
+                    let taken = DecidedTake::unavailable(reason);
                     self.count(desk, &taken);
-                    Begun::Done(taken)
+                    TakeProgress::Done(taken)
                 }
             },
         }
@@ -125,7 +125,7 @@ impl Parked {
     /// involved.
     pub(in crate::quotas) fn poll_elsewhere(
         &mut self,
-        elsewhere: &Elsewhere,
+        elsewhere: &SharedCells,
         desk: &mut Desk,
         take: &Take<'_>,
         waker: &Waker,
@@ -142,7 +142,7 @@ impl Parked {
                 match quotas.begin_elsewhere(elsewhere, &rules, desk, take, quotas.now_ns()) {
                     Begin::Here => return None,
                     Begin::Done(taken) => Err(taken),
-                    Begin::Ask(ask) => quotas.running(ask, take).map_err(Taken::unavailable),
+                    Begin::Ask(ask) => quotas.running(ask, take).map_err(DecidedTake::unavailable),
                 }
             }
         };
@@ -163,7 +163,7 @@ impl Parked {
         desk: &mut Desk,
         take: &Take<'_>,
         waker: &Waker,
-    ) -> Option<Taken> {
+    ) -> Option<DecidedTake> {
         let mut context = Context::from_waker(waker);
         match running.answer.as_mut().poll(&mut context) {
             Poll::Pending => {
@@ -181,7 +181,7 @@ impl Parked {
         quotas: Quotas<'_>,
         desk: &mut Desk,
         take: &Take<'_>,
-        taken: Taken,
+        taken: DecidedTake,
         waker: &Waker,
     ) -> Attempt {
         let now_ns = quotas.now_ns();
@@ -206,8 +206,8 @@ impl Parked {
             }
         }
         let left = match taken.outcome {
-            Outcome::Denied(_) => Left::GaveUp,
-            _ => Left::Admitted,
+            Outcome::Denied(_) => WaitEnd::GaveUp,
+            _ => WaitEnd::Admitted,
         };
         self.leave(quotas, left);
         if !self.is_look {

@@ -5,19 +5,19 @@ use std::sync::atomic::Ordering;
 
 use quota::{Decision, Key, Prefix, Refused, Rules, Subject, Tier, When};
 
-use super::Elsewhere;
-use super::ask::Ask;
-use super::leases::{Denied, Known};
-use super::wanted::Wanted;
+use super::SharedCells;
+use super::cell_request::Wanted;
+use super::leases::{Denied, LeaseDecision};
+use super::request::Ask;
 use crate::ports::quota_store::Verb;
-use crate::quotas::door::COUNTED;
+use crate::quotas::admission::COUNTED;
 use crate::quotas::take::{self, Turn};
-use crate::quotas::{Desk, Outcome, Quotas, Take, Taken};
+use crate::quotas::{DecidedTake, Desk, Outcome, Quotas, Take};
 
 /// The result of the local decision.
 pub(in crate::quotas) enum Begin {
     /// The take is decided.
-    Done(Taken),
+    Done(DecidedTake),
     /// The take does not involve the store.
     Here,
     /// The store must be asked.
@@ -35,7 +35,7 @@ impl Quotas<'_> {
     /// Decides a take from leases and recent denials, if they suffice.
     pub(in crate::quotas) fn begin_elsewhere(
         self,
-        elsewhere: &Elsewhere,
+        elsewhere: &SharedCells,
         rules: &Arc<Rules>,
         desk: &mut Desk,
         take: &Take<'_>,
@@ -43,14 +43,14 @@ impl Quotas<'_> {
     ) -> Begin {
         desk.begin(rules, now_ns);
         if let Err(refused) = self.plan(rules, &mut desk.plan, take, Turn::NotWaiting) {
-            return Begin::Done(Taken::at_once(Outcome::Refused(refused)));
+            return Begin::Done(DecidedTake::at_once(Outcome::Refused(refused)));
         }
         match lie(rules, desk, &take.subject, now_ns) {
             Lie::Here => return Begin::Here,
             Lie::Both => {
                 let reason = "sends, appended_bytes and requests_in_flight are counted by each \
                               node alone: take them by themselves";
-                return Begin::Done(Taken::unavailable(reason));
+                return Begin::Done(DecidedTake::unavailable(reason));
             }
             Lie::There => {}
         }
@@ -69,15 +69,15 @@ impl Quotas<'_> {
         }
         desk.told = told;
         match known {
-            Known::Spent => {
+            LeaseDecision::Spent => {
                 elsewhere.counts.leased.fetch_add(1, Ordering::Relaxed);
                 Begin::Done(self.admitted(rules, desk, take, now_ns, false))
             }
-            Known::Denied(step, denied) => {
+            LeaseDecision::Denied(step, denied) => {
                 elsewhere.counts.denied.fetch_add(1, Ordering::Relaxed);
                 Begin::Done(self.denied_there(rules, desk, take, (step, denied), now_ns))
             }
-            Known::Nothing => {
+            LeaseDecision::Nothing => {
                 elsewhere.counts.asked.fetch_add(1, Ordering::Relaxed);
                 Begin::Ask(self.to_ask(rules, desk, take, now_ns))
             }
@@ -92,13 +92,13 @@ impl Quotas<'_> {
         desk: &mut Desk,
         take: &Take<'_>,
         now_ns: u64,
-    ) -> Option<Taken> {
+    ) -> Option<DecidedTake> {
         match rules.turn_down(&desk.plan, &take.subject, now_ns) {
             Err(Decision::Halted { prefix, reason }) => {
-                return Some(Taken::at_once(Outcome::Halted { prefix, reason }));
+                return Some(DecidedTake::at_once(Outcome::Halted { prefix, reason }));
             }
             Err(Decision::Refused(refused)) => {
-                return Some(Taken::at_once(Outcome::Refused(refused)));
+                return Some(DecidedTake::at_once(Outcome::Refused(refused)));
             }
             _ => {}
         }
@@ -113,7 +113,7 @@ impl Quotas<'_> {
             return Some(self.repeated(known, take, desk.plan.is_sync(rules)));
         }
         let full = take.hold.and_then(|_| shard.holds.check_room().err());
-        full.map(|full| Taken::unavailable(&full.to_string()))
+        full.map(|full| DecidedTake::unavailable(&full.to_string()))
     }
 
     fn to_ask(self, rules: &Arc<Rules>, desk: &Desk, take: &Take<'_>, now_ns: u64) -> Ask {
@@ -157,13 +157,13 @@ impl Quotas<'_> {
         take: &Take<'_>,
         (step, denied): (usize, Denied),
         now_ns: u64,
-    ) -> Taken {
+    ) -> DecidedTake {
         let part = desk.plan.parts(rules, &take.subject, now_ns).nth(step);
         let Some(part) = part else {
-            return Taken::at_once(Outcome::Refused(Refused::Nothing));
+            return DecidedTake::at_once(Outcome::Refused(Refused::Nothing));
         };
         let have = i128::from(denied.have);
-        let told = quota::Told {
+        let told = quota::StoreAnswer {
             have,
             mark: None,
             touched_ns: None,

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use quota::record::{self, Change, Malformed, PoliciesRecord};
 use quota::{Hold, Limit, Policies, Rules, Subject};
 
-use super::Kept;
+use super::QuotaJournal;
 use super::rewrite::SIZE_MIN;
 use crate::quotas::desk::Desk;
 use crate::quotas::settle::home_of;
@@ -19,10 +19,10 @@ use crate::store::{Kind as StreamKind, Location, Store};
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A read failed.
-    #[error("what is kept of quotas cannot be read: {0}")]
+    #[error("the stored quotas cannot be read: {0}")]
     Read(#[from] ReadError),
     /// A stored record is malformed.
-    #[error("what is kept of quotas: {0}")]
+    #[error("the stored quotas are invalid: {0}")]
     Malformed(#[from] Malformed),
     /// A write failed.
     #[error("quotas cannot be kept: {0}")]
@@ -35,7 +35,7 @@ pub enum OpenError {
     Limits(Vec<quota::Mistake>),
 }
 
-impl Kept {
+impl QuotaJournal {
     /// Finds the streams of quotas, or creates them.
     pub(in crate::quotas) fn find(store: &Store, now_ms: u64) -> Result<Self, OpenError> {
         let shard = store.shard_of("quotas");
@@ -100,7 +100,7 @@ impl Quotas<'_> {
     }
 
     /// Loads everything; returns the digest of the configuration at the last start.
-    fn restore_stored(self, store: &Store, kept: &Kept) -> Result<Option<u64>, OpenError> {
+    fn restore_stored(self, store: &Store, kept: &QuotaJournal) -> Result<Option<u64>, OpenError> {
         let shard = kept.shard;
         let at = |stream| Location { shard, stream };
         let mut rules = (**self.state().rules.read()).clone();
@@ -158,7 +158,7 @@ impl Quotas<'_> {
                     }
                 }
                 record::TAKEN => {
-                    let taken = record::Taken::decode(&record.payload)?;
+                    let taken = record::TakeRecord::decode(&record.payload)?;
                     self.restore_id(rules, &taken, now_ns);
                 }
                 record::SHORT_HOLD => {
@@ -172,7 +172,7 @@ impl Quotas<'_> {
                     }
                 }
                 record::SHORT_TAKEN => {
-                    let taken = record::Taken::decode_short(&record.payload)?;
+                    let taken = record::TakeRecord::decode_short(&record.payload)?;
                     self.restore_id(rules, &taken, now_ns);
                 }
                 _ => return Err(Malformed { what: "state" }.into()),
@@ -183,7 +183,7 @@ impl Quotas<'_> {
         Ok(())
     }
 
-    fn restore_id(self, rules: &Rules, taken: &record::Taken<'_>, now_ns: u64) {
+    fn restore_id(self, rules: &Rules, taken: &record::TakeRecord<'_>, now_ns: u64) {
         let subject = taken.id.split_once('\n').map(|(subject, _)| subject);
         if let Some(Ok(subject)) = subject.map(Subject::parse) {
             let mut shard = self.state().shard(rules.home_of(&subject));

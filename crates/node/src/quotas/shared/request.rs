@@ -7,15 +7,15 @@
 
 use std::sync::Arc;
 
-use quota::{Rules, Told};
+use quota::{Rules, StoreAnswer};
 
-use super::Elsewhere;
+use super::SharedCells;
+use super::cell_request::Wanted;
 use super::lease::lease;
 use super::leases::{Denied, Spent};
-use super::wanted::Wanted;
 use crate::node::Inner;
 use crate::ports::quota_store::{
-    Away, RemoteCell, RemoteDecision, RemoteStanding, RemoteTake, Verb, org_of_key,
+    RemoteCell, RemoteDecision, RemoteStanding, RemoteTake, StoreUnavailable, Verb, org_of_key,
 };
 use crate::quotas::Quotas;
 
@@ -36,7 +36,7 @@ pub(in crate::quotas) struct Answer {
     /// The rules at the time of the question.
     pub(in crate::quotas) rules: Arc<Rules>,
     /// The standing of cells by step of the plan, as far as known.
-    pub(in crate::quotas) told: Vec<(usize, Told)>,
+    pub(in crate::quotas) told: Vec<(usize, StoreAnswer)>,
     pub(in crate::quotas) verdict: Verdict,
 }
 
@@ -45,7 +45,7 @@ pub(in crate::quotas) enum Verdict {
     Passed,
     /// Denied by the cell of this step.
     Denied(usize, Denied),
-    Away(Away),
+    StoreUnavailable(StoreUnavailable),
 }
 
 /// Asks until there is a decision.
@@ -77,9 +77,9 @@ pub(super) async fn ask(inner: Arc<Inner>, ask: Ask) -> Answer {
 
 struct Asking<'a> {
     quotas: Quotas<'a>,
-    elsewhere: &'a Elsewhere,
+    elsewhere: &'a SharedCells,
     ask: &'a Ask,
-    told: Vec<(usize, Told)>,
+    told: Vec<(usize, StoreAnswer)>,
 }
 
 impl Asking<'_> {
@@ -87,7 +87,7 @@ impl Asking<'_> {
         let (leases, shard) = (&self.elsewhere.leases, self.ask.shard);
         let wanted = &self.ask.wanted;
         if let Err(away) = self.end_outage().await {
-            return Verdict::Away(away);
+            return Verdict::StoreUnavailable(away);
         }
         leases.note(shard, wanted, self.quotas.now_ns());
         let mut leases_left = LEASES_MAX;
@@ -98,7 +98,7 @@ impl Asking<'_> {
                 leases_left -= 1;
                 match lease(self.quotas, self.elsewhere, shard, &wanted[index]).await {
                     Ok(()) => continue,
-                    Err(away) => return Verdict::Away(away),
+                    Err(away) => return Verdict::StoreUnavailable(away),
                 }
             }
             let spent = match leases.spend_some(shard, wanted, now_ns) {
@@ -117,7 +117,7 @@ impl Asking<'_> {
                         spent.iter().flatten().map(|(spent, _)| *spent).collect();
                     leases.unspend(shard, &spent);
                     match denied {
-                        Err(away) => return Verdict::Away(away),
+                        Err(away) => return Verdict::StoreUnavailable(away),
                         Ok(Some((index, denied))) => {
                             // The credit that the store lacks may be leased to this node.
                             if leases_left > 0 && self.give_back().await {
@@ -136,7 +136,7 @@ impl Asking<'_> {
     }
 
     /// After an outage, debits what was granted meanwhile before anything is asked.
-    async fn end_outage(&self) -> Result<(), Away> {
+    async fn end_outage(&self) -> Result<(), StoreUnavailable> {
         let (elsewhere, shard) = (self.elsewhere, self.ask.shard);
         if elsewhere.shares.is_open(shard)
             && let Some(wanted) = self.ask.wanted.first()
@@ -150,8 +150,8 @@ impl Asking<'_> {
     /// if any.
     async fn ask_for_rest(
         &mut self,
-        spent: &[Option<(Spent, Told)>],
-    ) -> Result<Option<(usize, Denied)>, Away> {
+        spent: &[Option<(Spent, StoreAnswer)>],
+    ) -> Result<Option<(usize, Denied)>, StoreUnavailable> {
         let wanted = &self.ask.wanted;
         let rest = spent
             .iter()
@@ -189,7 +189,7 @@ impl Asking<'_> {
         Ok(Some((index, denied)))
     }
 
-    async fn decide(&self, cells: Vec<RemoteCell>) -> Result<RemoteDecision, Away> {
+    async fn decide(&self, cells: Vec<RemoteCell>) -> Result<RemoteDecision, StoreUnavailable> {
         let count = cells.len();
         let take = RemoteTake {
             verb: self.ask.verb,
@@ -222,21 +222,21 @@ impl Asking<'_> {
         let cells = wanted.iter().map(|wanted| wanted.cell.clone());
         let decision = match self.decide(cells.collect()).await {
             Ok(decision) => decision,
-            Err(away) => return Verdict::Away(away),
+            Err(away) => return Verdict::StoreUnavailable(away),
         };
         for (wanted, standing) in wanted.iter().zip(&decision.cells) {
             let mut shard = self.elsewhere.leases.shard(self.ask.shard);
             let leased = shard.of(wanted).map_or(0, |entry| entry.remaining(now_ns));
             let told = told(standing, false);
             let have = told.have + i128::from(leased);
-            self.told.push((wanted.step, Told { have, ..told }));
+            self.told.push((wanted.step, StoreAnswer { have, ..told }));
         }
         Verdict::Passed
     }
 }
 
-fn told(standing: &RemoteStanding, is_shadowed: bool) -> Told {
-    Told {
+fn told(standing: &RemoteStanding, is_shadowed: bool) -> StoreAnswer {
+    StoreAnswer {
         have: i128::from(standing.have),
         mark: Some(standing.mark),
         touched_ns: standing.touched_ns,
@@ -244,8 +244,8 @@ fn told(standing: &RemoteStanding, is_shadowed: bool) -> Told {
     }
 }
 
-fn senseless() -> Away {
-    Away {
+fn senseless() -> StoreUnavailable {
+    StoreUnavailable {
         may_be_done: true,
         reason: "the store answers something else than was asked".to_owned(),
     }

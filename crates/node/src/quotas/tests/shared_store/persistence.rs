@@ -54,7 +54,7 @@ fn the_end_of_a_hold_is_owed_to_the_store() {
 
 #[test]
 fn slots_say_how_long_they_are_held_and_are_given_back_with_their_mark() {
-    let slots = Written {
+    let slots = LimitConfig {
         unit: "concurrency".to_owned(),
         refill: None,
         ..bucket("slots", 2, "")
@@ -103,7 +103,7 @@ fn a_second_take_with_an_id_takes_nothing_whenever_it_comes() {
     };
     let (quotas, mut desk) = (world.node.quotas(), Desk::new());
     store.set_mood(Mood::Slow);
-    let Begun::Asks(mut first) = quotas.take(&mut desk, &take) else {
+    let TakeProgress::Asks(mut first) = quotas.take(&mut desk, &take) else {
         panic!("nothing is known");
     };
     assert!(look(&mut first, &mut desk).is_none());
@@ -204,7 +204,7 @@ fn what_gives_less_stands_at_the_node_that_is_asked_and_mints_nothing() {
     assert!(!admitted(&there, 1));
     // During an outage, only credit that is known to be left is granted.
     pass_ms(&here, &store, 1_200);
-    store.set_mood(Mood::Away);
+    store.set_mood(Mood::StoreUnavailable);
     let taken = take(&here, "a/b/c", &ONE);
     assert!(
         matches!(taken.outcome, Outcome::Unavailable { .. }),
@@ -227,7 +227,7 @@ fn what_gives_less_stands_at_the_node_that_is_asked_and_mints_nothing() {
 #[test]
 fn a_reset_that_does_not_reach_the_store_is_refused() {
     let (world, store) = one_node(&[bucket("agent", 10, "0/s")]);
-    store.set_mood(Mood::Away);
+    store.set_mood(Mood::StoreUnavailable);
     let subject = Subject::parse("a/b/c").unwrap();
     assert!(done(world.node.quotas().reset_there(&subject)).is_err());
 }

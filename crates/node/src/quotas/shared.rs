@@ -11,18 +11,18 @@
 //! the store is [unavailable](away)*; such grants are counted, reported, and debited later. Without
 //! a store, the only cost is the check whether there is one.
 
-mod ask;
-mod away;
-mod begin;
-mod demand;
-mod finish;
+mod admin;
+mod cell_request;
+mod complete;
+mod fallback;
 mod lease;
+mod lease_size;
 mod leases;
-mod owed;
 mod parked;
+mod request;
+mod start;
 mod tend;
-mod verbs;
-mod wanted;
+mod unsent;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,13 +36,13 @@ use crate::ports::quota_store::{QuotaStore, QuotaStoreView, SharedStore};
 pub(super) use parked::Running;
 
 /// Shared-store state; see the module docs.
-pub(super) struct Elsewhere {
+pub(super) struct SharedCells {
     store: Arc<dyn QuotaStore>,
     /// Number of nodes that share the cells.
     nodes: u32,
     leases: leases::Leases,
-    owed: Mutex<owed::Owed>,
-    shares: away::Shares,
+    owed: Mutex<unsent::Owed>,
+    shares: fallback::Shares,
     /// Ids of takes that wait for the store's answer.
     ids: Mutex<BTreeSet<String>>,
     counts: Counts,
@@ -61,7 +61,7 @@ struct Counts {
 
 /// State of the shared store, and counters since the node was started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ElsewhereView {
+pub struct SharedStoreView {
     /// State reported by the store.
     pub store: QuotaStoreView,
     /// Takes decided locally from leases.
@@ -76,7 +76,7 @@ pub struct ElsewhereView {
     pub forgotten: u64,
 }
 
-impl Elsewhere {
+impl SharedCells {
     /// Returns the state of a node that has asked the store for nothing yet.
     pub(super) fn new(shared: SharedStore, entries_max: usize) -> Self {
         let nodes = shared.nodes.max(1);
@@ -85,7 +85,7 @@ impl Elsewhere {
             nodes,
             leases: leases::Leases::new(entries_max, nodes),
             owed: Mutex::default(),
-            shares: away::Shares::default(),
+            shares: fallback::Shares::default(),
             ids: Mutex::default(),
             counts: Counts::default(),
         }
@@ -94,12 +94,12 @@ impl Elsewhere {
 
 impl Quotas<'_> {
     /// Returns the state of the shared store; `None` if the cells are local.
-    pub fn elsewhere(self) -> Option<ElsewhereView> {
+    pub fn elsewhere(self) -> Option<SharedStoreView> {
         use std::sync::atomic::Ordering::Relaxed;
         let elsewhere = self.state().elsewhere.as_ref()?;
         let counts = &elsewhere.counts;
         let owed = elsewhere.owed.lock();
-        Some(ElsewhereView {
+        Some(SharedStoreView {
             store: elsewhere.store.view(),
             leased: counts.leased.load(Relaxed),
             denied: counts.denied.load(Relaxed),

@@ -10,7 +10,7 @@ use conversations::{Change, Lifecycle, NewMessage, Status, Update};
 use journal::{AppendError, Guard, ReadLimit, StreamId, Ticket};
 use model::{ErrorCode, Name};
 
-use super::read::Place;
+use super::read::MessageLocation;
 use super::slot::Room;
 use super::{Conversations, Details, Refusal, state_of};
 use crate::store::{Kind, Location, Store};
@@ -59,7 +59,7 @@ pub(crate) struct Look {
 
 /// The range of messages that may be due for an agent.
 struct Span {
-    place: Place,
+    place: MessageLocation,
     behind: u64,
     /// The last copied message of a fork in which the agent has no read mark yet: copied messages
     /// that were answered in the original count as answered.
@@ -85,7 +85,7 @@ impl Conversations<'_> {
         let looked = self.with_existing(&name, |_, room, location| {
             let state = room.engine.state();
             let agent = state.settings.agent.clone();
-            let place = Place {
+            let place = MessageLocation {
                 location,
                 base: state.base,
             };

@@ -1,8 +1,8 @@
 //! Nodes whose cells are in a simulated shared store.
 
 mod away;
-mod kept;
 mod leases;
+mod persistence;
 mod store;
 
 use std::future::Future;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use quota::{Cost, Subject, Unit};
 
 use super::{bucket, quotas, read};
-use crate::quotas::{Attempt, Begun, Desk, Outcome, Parked, Take, Taken, Written};
+use crate::quotas::{Attempt, DecidedTake, Desk, LimitConfig, Outcome, Parked, Take, TakeProgress};
 use crate::testing::World;
 use crate::{Parts, QuotaParts, SharedStore};
 use store::{Mood, SECOND, Store};
@@ -22,7 +22,7 @@ use store::{Mood, SECOND, Store};
 const ONE: [Cost; 1] = [(Unit::REQUESTS, 1)];
 
 /// Starts a node with these limits, in a store shared by `nodes` nodes.
-fn node_in(store: &Store, nodes: u32, limits: &[Written]) -> World {
+fn node_in(store: &Store, nodes: u32, limits: &[LimitConfig]) -> World {
     let quotas = QuotaParts {
         shared: Some(SharedStore {
             store: Arc::new(store.clone()),
@@ -33,12 +33,12 @@ fn node_in(store: &Store, nodes: u32, limits: &[Written]) -> World {
     World::open(0, |parts| Parts { quotas, ..parts })
 }
 
-fn one_node(limits: &[Written]) -> (World, Store) {
+fn one_node(limits: &[LimitConfig]) -> (World, Store) {
     let store = Store::shared_by(1);
     (node_in(&store, 1, limits), store)
 }
 
-fn begin(world: &World, subject: &str, costs: &[Cost], hold: Option<Duration>) -> Begun {
+fn begin(world: &World, subject: &str, costs: &[Cost], hold: Option<Duration>) -> TakeProgress {
     let take = Take {
         subject: Subject::parse(subject).unwrap(),
         costs,
@@ -50,7 +50,7 @@ fn begin(world: &World, subject: &str, costs: &[Cost], hold: Option<Duration>) -
 }
 
 /// Polls once.
-fn look(parked: &mut Parked, desk: &mut Desk) -> Option<Taken> {
+fn look(parked: &mut Parked, desk: &mut Desk) -> Option<DecidedTake> {
     match parked.poll(desk, Waker::noop()) {
         Attempt::Done(taken) => Some(taken),
         Attempt::Wait(_) => None,
@@ -58,18 +58,18 @@ fn look(parked: &mut Parked, desk: &mut Desk) -> Option<Taken> {
 }
 
 /// Returns the outcome of a take that the store answers at once.
-fn end(begun: Begun, desk: &mut Desk) -> Taken {
+fn end(begun: TakeProgress, desk: &mut Desk) -> DecidedTake {
     match begun {
-        Begun::Done(taken) => taken,
-        Begun::Asks(mut parked) => look(&mut parked, desk).expect("the store has answered"),
+        TakeProgress::Done(taken) => taken,
+        TakeProgress::Asks(mut parked) => look(&mut parked, desk).expect("the store has answered"),
     }
 }
 
-fn take(world: &World, subject: &str, costs: &[Cost]) -> Taken {
+fn take(world: &World, subject: &str, costs: &[Cost]) -> DecidedTake {
     end(begin(world, subject, costs, None), &mut Desk::new())
 }
 
-fn is_admitted(taken: &Taken) -> bool {
+fn is_admitted(taken: &DecidedTake) -> bool {
     matches!(taken.outcome, Outcome::Admitted { .. })
 }
 
@@ -99,7 +99,7 @@ fn pass_ms(world: &World, store: &Store, ms: u64) {
 
 #[test]
 fn a_take_of_several_cells_is_one_question_and_stands_as_the_store_says() {
-    let org = Written {
+    let org = LimitConfig {
         pattern: "*".to_owned(),
         ..bucket("org", 10, "0/s")
     };
@@ -190,7 +190,7 @@ fn who_waits_is_admitted_when_the_store_has_credit() {
 
 #[test]
 fn what_doors_count_lies_in_each_node() {
-    let sends = Written {
+    let sends = LimitConfig {
         unit: "sends".to_owned(),
         ..bucket("sends", 2, "0/s")
     };

@@ -31,7 +31,7 @@ pub use restore::OpenError;
 /// Approximate maximum size of a record of cells, in bytes.
 const RECORD_SIZE: usize = 256 << 10;
 /// The journal and its quota streams.
-pub(super) struct Kept {
+pub(super) struct QuotaJournal {
     journal: Arc<Journal>,
     shard: ShardId,
     state: StreamId,
@@ -112,7 +112,11 @@ impl Quotas<'_> {
         self.append(kept, &records.collect::<Vec<_>>())
     }
 
-    fn append(self, kept: &Kept, records: &[(u8, &[u8])]) -> Result<Option<Durable>, String> {
+    fn append(
+        self,
+        kept: &QuotaJournal,
+        records: &[(u8, &[u8])],
+    ) -> Result<Option<Durable>, String> {
         let now_ms = self.inner.ports.clock.unix_ms();
         match kept.append(kept.journal.lock(kept.shard, now_ms), records) {
             Ok(ticket) => {
@@ -145,7 +149,7 @@ impl Quotas<'_> {
     /// in order.
     fn flush_shard(
         self,
-        kept: &Kept,
+        kept: &QuotaJournal,
         rules: &Rules,
         table: u16,
     ) -> Result<(), journal::AppendError> {
@@ -279,7 +283,7 @@ impl Quotas<'_> {
     }
 }
 
-impl Kept {
+impl QuotaJournal {
     /// Appends records to the state; they become durable together or not at all.
     fn append(
         &self,

@@ -1,10 +1,10 @@
 //! Wakes many tasks of one thread with one system call.
 //!
 //! A sync that serves thirty connections wakes thirty tasks, and a runtime that is woken from
-//! another thread needs a system call for each. A thread that runs a [`Together`] is woken once:
+//! another thread needs a system call for each. A thread that runs a [`WakeBatch`] is woken once:
 //! the tasks to wake are listed, and the thread wakes them itself.
 //!
-//! Invariant: *every woken task is polled.* A thread without a [`Together`] wakes its tasks as
+//! Invariant: *every woken task is polled.* A thread without a [`WakeBatch`] wakes its tasks as
 //! usual.
 
 use std::cell::RefCell;
@@ -25,18 +25,18 @@ struct List(Mutex<Inside>);
 #[derive(Debug, Default)]
 struct Inside {
     woken: Vec<Waker>,
-    /// The waker of the thread's [`Together`].
+    /// The waker of the thread's [`WakeBatch`].
     thread: Option<Waker>,
 }
 
 /// A future that never ends. Polled by the thread on which it was made, it wakes the listed tasks.
 #[derive(Debug)]
-pub struct Together {
+pub struct WakeBatch {
     list: Arc<List>,
     spare: Vec<Waker>,
 }
 
-impl Together {
+impl WakeBatch {
     /// Creates it for this thread: wakers that `waker` makes here from now on use it.
     #[expect(
         clippy::new_without_default,
@@ -52,7 +52,7 @@ impl Together {
     }
 }
 
-impl Future for Together {
+impl Future for WakeBatch {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -74,7 +74,7 @@ impl Future for Together {
     }
 }
 
-impl Drop for Together {
+impl Drop for WakeBatch {
     fn drop(&mut self) {
         // The list is not read any more, so wake its tasks now.
         let inside = std::mem::take(&mut *self.list.0.lock());
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn many_wakes_need_one_wake_of_the_thread() {
-        let mut together = Together::new();
+        let mut together = WakeBatch::new();
         let (thread, thread_waker) = counted();
         let mut cx = Context::from_waker(&thread_waker);
         assert!(Pin::new(&mut together).poll(&mut cx).is_pending());
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn listed_tasks_are_woken_when_together_is_dropped() {
-        let mut together = Together::new();
+        let mut together = WakeBatch::new();
         let (_, thread_waker) = counted();
         let mut cx = Context::from_waker(&thread_waker);
         assert!(Pin::new(&mut together).poll(&mut cx).is_pending());

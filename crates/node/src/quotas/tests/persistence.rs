@@ -2,8 +2,8 @@ use journal::disk::simulated::{Fault, Kind as Call};
 
 use super::*;
 
-fn sync_limit() -> Written {
-    Written {
+fn sync_limit() -> LimitConfig {
+    LimitConfig {
         durability: Some("sync".to_owned()),
         ..bucket("money", 100, "0/s")
     }
@@ -62,7 +62,7 @@ fn a_clean_stop_loses_nothing() {
 
 #[test]
 fn holds_ids_and_slots_outlive_a_crash() {
-    let slots = Written {
+    let slots = LimitConfig {
         unit: "concurrency".to_owned(),
         refill: None,
         ..bucket("slots", 2, "")

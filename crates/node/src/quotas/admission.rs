@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use model::ErrorCode;
 use parking_lot::Mutex;
-use quota::{Cost, Halt, Hold, Mode, Refused, Rules, Settled, Standing, Subject, Unit};
+use quota::{Cost, Halt, Hold, LimitState, Mode, Refused, Rules, Settled, Subject, Unit};
 
 use super::Quotas;
 use super::desk::Desk;
@@ -161,7 +161,7 @@ impl Turn<'_> {
 
 /// Returns the time until a bucket's debt is repaid, if it has debt and its limit denies: the
 /// debt's share of the time until the bucket is full.
-fn until_paid(standing: &Standing<'_>, now_ns: u64) -> Option<Duration> {
+fn until_paid(standing: &LimitState<'_>, now_ns: u64) -> Option<Duration> {
     let debt = u128::try_from(-standing.have)
         .ok()
         .filter(|debt| *debt > 0)?;

@@ -14,7 +14,7 @@ use crate::config::duration;
 /// budget, or only a capacity: slots, for `concurrency` and `requests_in_flight`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Written {
+pub struct LimitConfig {
     /// The limit's name.
     pub name: String,
     /// The subjects it applies to: `acme/*/*`, with `?run` appended to limit each run separately.
@@ -70,7 +70,7 @@ const UNREACHABLES: [(&str, Unreachable); 3] = [
     ("allow", Unreachable::Allow),
 ];
 
-impl Written {
+impl LimitConfig {
     /// The fields by name, in the order of documentation.
     pub const FIELDS: [&str; 14] = [
         "name",
@@ -373,20 +373,20 @@ fn factor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, 
 mod tests {
     use super::*;
 
-    fn bucket() -> Written {
-        Written {
+    fn bucket() -> LimitConfig {
+        LimitConfig {
             name: "agent".to_owned(),
             pattern: "*/*/*".to_owned(),
             unit: "requests".to_owned(),
             capacity: Some(100),
             refill: Some("10/s".to_owned()),
-            ..Written::default()
+            ..LimitConfig::default()
         }
     }
 
     #[test]
     fn a_limit_is_shown_as_it_was_written() {
-        let budget = Written {
+        let budget = LimitConfig {
             capacity: None,
             refill: None,
             budget: Some(50_000_000),
@@ -400,16 +400,16 @@ mod tests {
             on_unreachable: Some("deny".to_owned()),
             ..bucket()
         };
-        let slots = Written {
+        let slots = LimitConfig {
             refill: None,
             ..bucket()
         };
-        let local = Written {
+        let local = LimitConfig {
             tz: Some("Europe/Berlin".to_owned()),
             ..budget.clone()
         };
         for written in [bucket(), budget, local, slots] {
-            assert_eq!(Written::of(&written.read().unwrap()), written);
+            assert_eq!(LimitConfig::of(&written.read().unwrap()), written);
         }
     }
 
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn every_mistake_of_a_limit_is_told_at_once() {
-        let written = Written {
+        let written = LimitConfig {
             pattern: "a//b".to_owned(),
             unit: "Req".to_owned(),
             budget: Some(1),

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use quota::{Hold, Kind, Rules, Settled, Subject};
 
-use super::wanted;
-use super::{Elsewhere, begin};
-use crate::ports::quota_store::{Away, RemoteCell, RemoteTake, Verb};
-use crate::quotas::door::COUNTED;
+use super::cell_request;
+use super::{SharedCells, start};
+use crate::ports::quota_store::{RemoteCell, RemoteTake, StoreUnavailable, Verb};
+use crate::quotas::admission::COUNTED;
 use crate::quotas::{Desk, Quotas, Take};
 
 /// Maximum number of cells with unsent changes.
@@ -67,7 +67,7 @@ impl Owed {
     }
 
     /// Puts back changes that were not sent, or may not have arrived.
-    fn put_back(&mut self, cells: Vec<RemoteCell>, away: &Away) {
+    fn put_back(&mut self, cells: Vec<RemoteCell>, away: &StoreUnavailable) {
         for cell in cells {
             match cell.count > 0 || !away.may_be_done {
                 true => self.add(cell),
@@ -77,14 +77,14 @@ impl Owed {
     }
 }
 
-impl Elsewhere {
+impl SharedCells {
     /// Sends unsent changes while the store answers.
-    pub(super) async fn pay(&self) -> Result<(), Away> {
+    pub(super) async fn pay(&self) -> Result<(), StoreUnavailable> {
         self.pay_of("").await
     }
 
     /// Sends unsent changes of cells whose keys begin with `prefix`.
-    pub(super) async fn pay_of(&self, prefix: &str) -> Result<(), Away> {
+    pub(super) async fn pay_of(&self, prefix: &str) -> Result<(), StoreUnavailable> {
         loop {
             let cells = self.owed.lock().next(prefix);
             if cells.is_empty() {
@@ -112,14 +112,14 @@ impl Elsewhere {
 
 /// Changes being sent; if the request is aborted, debits are put back.
 struct Paying<'a> {
-    elsewhere: &'a Elsewhere,
+    elsewhere: &'a SharedCells,
     cells: Vec<RemoteCell>,
 }
 
 impl Drop for Paying<'_> {
     fn drop(&mut self) {
         if !self.cells.is_empty() {
-            let away = Away {
+            let away = StoreUnavailable {
                 may_be_done: true,
                 reason: String::new(),
             };
@@ -145,7 +145,7 @@ impl Quotas<'_> {
         };
         let mut owed = elsewhere.owed.lock();
         for part in desk.plan.parts(rules, subject, now_ns) {
-            if !begin::is_there(rules, part.index) {
+            if !start::is_there(rules, part.index) {
                 continue;
             }
             let charge = hold.charges.iter().find(|it| it.limit == part.key.limit);
@@ -153,7 +153,7 @@ impl Quotas<'_> {
             let mark = charge.filter(|_| is_marked).map(|charge| charge.period);
             owed.add(RemoteCell {
                 mark,
-                ..wanted::cell(&part, rules, 0)
+                ..cell_request::cell(&part, rules, 0)
             });
         }
         drop(owed);
@@ -202,8 +202,8 @@ mod tests {
         }
     }
 
-    fn away(may_be_done: bool) -> Away {
-        Away {
+    fn away(may_be_done: bool) -> StoreUnavailable {
+        StoreUnavailable {
             may_be_done,
             reason: String::new(),
         }

@@ -22,14 +22,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use quota::{
-    Bucket, Decision, Kind, Limit, PERIOD_NS_MAX, Plan, Refused, Rules, Seed, Table, Told,
+    Bucket, Decision, Kind, Limit, PERIOD_NS_MAX, Plan, Refused, Rules, Seed, StoreAnswer, Table,
     Unreachable,
 };
 
-use super::begin;
-use super::wanted;
-use crate::ports::quota_store::{Away, RemoteCell};
-use crate::quotas::{Denial, Desk, Outcome, Quotas, SHARDS, Take, Taken};
+use super::cell_request;
+use super::start;
+use crate::ports::quota_store::{RemoteCell, StoreUnavailable};
+use crate::quotas::{DecidedTake, Denial, Desk, Outcome, Quotas, SHARDS, Take};
 
 /// Maximum number of cells in the share of one shard; takes of further cells are unavailable during
 /// the outage.
@@ -97,11 +97,11 @@ impl Quotas<'_> {
         rules: &Arc<Rules>,
         desk: &mut Desk,
         take: &Take<'_>,
-        away: &Away,
+        away: &StoreUnavailable,
         now_ns: u64,
-    ) -> Taken {
+    ) -> DecidedTake {
         let Some(elsewhere) = &self.state().elsewhere else {
-            return Taken::unavailable(&away.reason);
+            return DecidedTake::unavailable(&away.reason);
         };
         let parts: Vec<_> = desk.plan.parts(rules, &take.subject, now_ns).collect();
         // The step, the credit left, and whether the limit only reports and takes nothing.
@@ -125,13 +125,13 @@ impl Quotas<'_> {
         }
         if let Some((step, _)) = shared.values().next() {
             let shares = &elsewhere.shares;
-            let shard = begin::shard_of(rules, &take.subject);
+            let shard = start::shard_of(rules, &take.subject);
             let mut share = shares.by_shard[usize::from(shard)].lock();
             let share = share.get_or_insert_with(|| {
                 shares.count.fetch_add(1, Ordering::AcqRel);
                 let probe = RemoteCell {
                     count: 0,
-                    ..wanted::cell(&parts[*step], rules, 0)
+                    ..cell_request::cell(&parts[*step], rules, 0)
                 };
                 let seed = Seed(self.inner.ports.entropy.next_u64());
                 Share::new(elsewhere.nodes, rules, seed, probe, now_ns)
@@ -140,9 +140,9 @@ impl Quotas<'_> {
             match share.take(&shared, take, now_ns) {
                 Ok(left) => told.extend(left),
                 Err(outcome) => {
-                    return Taken {
+                    return DecidedTake {
                         is_degraded: true,
-                        ..Taken::at_once(outcome)
+                        ..DecidedTake::at_once(outcome)
                     };
                 }
             }
@@ -150,9 +150,9 @@ impl Quotas<'_> {
         let mut owed = elsewhere.owed.lock();
         for (step, have, is_shadowed) in told {
             if !is_shadowed {
-                owed.add(wanted::cell(&parts[step], rules, 0));
+                owed.add(cell_request::cell(&parts[step], rules, 0));
             }
-            let told = Told {
+            let told = StoreAnswer {
                 have,
                 mark: None,
                 touched_ns: None,
@@ -165,7 +165,7 @@ impl Quotas<'_> {
     }
 }
 
-fn denied(limit: &str, away: &Away) -> Taken {
+fn denied(limit: &str, away: &StoreUnavailable) -> DecidedTake {
     let reason = format!(
         "limit `{limit}` lies in a store that cannot be asked: {}",
         away.reason
@@ -174,9 +174,9 @@ fn denied(limit: &str, away: &Away) -> Taken {
         true => Outcome::Unconfirmed { reason },
         false => Outcome::Unavailable { reason },
     };
-    Taken {
+    DecidedTake {
         is_degraded: true,
-        ..Taken::at_once(outcome)
+        ..DecidedTake::at_once(outcome)
     }
 }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use quota::Rules;
 
-use super::ask::{Answer, Verdict};
+use super::request::{Answer, Verdict};
 use crate::quotas::take::Note;
-use crate::quotas::{Desk, Durable, Locked, Outcome, Quotas, Take, Taken};
+use crate::quotas::{DecidedTake, Desk, Durable, Locked, Outcome, Quotas, Take};
 
 impl Quotas<'_> {
     /// Returns the outcome of a take that the store was asked about.
@@ -15,11 +15,11 @@ impl Quotas<'_> {
         desk: &mut Desk,
         take: &Take<'_>,
         answer: Answer,
-    ) -> Taken {
+    ) -> DecidedTake {
         let (rules, now_ns) = (answer.rules, self.now_ns());
         desk.begin(&rules, now_ns);
         if let Err(refused) = rules.plan(&mut desk.plan, &take.subject, take.costs) {
-            return Taken::at_once(Outcome::Refused(refused));
+            return DecidedTake::at_once(Outcome::Refused(refused));
         }
         for (step, told) in answer.told {
             desk.plan.tell(&rules, &take.subject, step, told, now_ns);
@@ -29,7 +29,9 @@ impl Quotas<'_> {
             Verdict::Denied(step, denied) => {
                 self.denied_there(&rules, desk, take, (step, denied), now_ns)
             }
-            Verdict::Away(away) => self.without_store(&rules, desk, take, &away, now_ns),
+            Verdict::StoreUnavailable(away) => {
+                self.without_store(&rules, desk, take, &away, now_ns)
+            }
         }
     }
 
@@ -39,15 +41,15 @@ impl Quotas<'_> {
         desk: &mut Desk,
         take: &Take<'_>,
         answer: Answer,
-    ) -> Taken {
+    ) -> DecidedTake {
         let (rules, now_ns) = (answer.rules, self.now_ns());
         self.look_here(&rules, desk, &take.subject, now_ns);
         for (step, told) in answer.told {
             desk.plan.tell(&rules, &take.subject, step, told, now_ns);
         }
         match answer.verdict {
-            Verdict::Away(away) => Taken::unavailable(&away.reason),
-            Verdict::Passed | Verdict::Denied(..) => Taken::at_once(Outcome::Admitted {
+            Verdict::StoreUnavailable(away) => DecidedTake::unavailable(&away.reason),
+            Verdict::Passed | Verdict::Denied(..) => DecidedTake::at_once(Outcome::Admitted {
                 hold: None,
                 is_repeat: false,
             }),
@@ -62,7 +64,7 @@ impl Quotas<'_> {
         take: &Take<'_>,
         now_ns: u64,
         is_degraded: bool,
-    ) -> Taken {
+    ) -> DecidedTake {
         let (mut hold, mut durable) = (None, None);
         if take.hold.is_some() || take.id.is_some() {
             let mut home = Locked(self.state().shard(rules.home_of(&take.subject)));
@@ -76,12 +78,12 @@ impl Quotas<'_> {
                     }
                     drop(home);
                     self.owe_back(rules, desk, take, now_ns);
-                    return Taken::unavailable(&reason);
+                    return DecidedTake::unavailable(&reason);
                 }
             }
             self.need_sweep();
         }
-        Taken {
+        DecidedTake {
             outcome: Outcome::Admitted {
                 hold,
                 is_repeat: false,

@@ -10,10 +10,10 @@ use std::collections::hash_map::Entry as Place;
 use std::task::Waker;
 
 use parking_lot::{Mutex, MutexGuard};
-use quota::{Key, Kind, LimitId, Part, Told};
+use quota::{Key, Kind, LimitId, Part, StoreAnswer};
 
-use super::demand::Demand;
-use super::wanted::Wanted;
+use super::cell_request::Wanted;
+use super::lease_size::Demand;
 use crate::ports::quota_store::{Lease, RemoteCell, Returned};
 use crate::quotas::SHARDS;
 
@@ -82,7 +82,7 @@ struct DeniedLately {
 
 /// The result of a local decision.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum LeaseDecision {
     /// The take was spent from leases.
     Spent,
     /// The cell of this step had too little credit a moment ago.
@@ -101,7 +101,7 @@ pub(super) struct Spent {
 }
 
 /// Per requested cell: the credit spent from a lease, and the balance afterwards.
-pub(super) type SpentOf = Vec<Option<(Spent, Told)>>;
+pub(super) type SpentOf = Vec<Option<(Spent, StoreAnswer)>>;
 
 impl Held {
     fn until_ns(&self) -> u64 {
@@ -158,11 +158,11 @@ impl Entry {
     }
 
     /// Spends from the lease and returns the cell's balance for this node.
-    fn spend(&mut self, count: u64, now_ns: u64) -> Option<Told> {
+    fn spend(&mut self, count: u64, now_ns: u64) -> Option<StoreAnswer> {
         let held = self.held.as_mut()?;
         let left = held.remaining(now_ns).checked_sub(count)?;
         held.spent += count;
-        Some(Told {
+        Some(StoreAnswer {
             have: i128::from(self.have.unwrap_or(0)) + i128::from(left),
             mark: Some(held.lease.mark),
             touched_ns: None,
@@ -212,8 +212,8 @@ impl Leases {
         shard: u16,
         parts: impl Iterator<Item = Part<'p>> + Clone,
         now_ns: u64,
-        mut tell: impl FnMut(usize, Told),
-    ) -> Known {
+        mut tell: impl FnMut(usize, StoreAnswer),
+    ) -> LeaseDecision {
         let mut shard = self.shard(shard);
         let mut is_leased = true;
         for (step, part) in parts.clone().enumerate() {
@@ -228,11 +228,11 @@ impl Leases {
             is_leased = false;
             let denied = entry.and_then(|it| it.denied(part.kind, count, now_ns));
             if let Some(denied) = denied.filter(|_| part.is_enforced) {
-                return Known::Denied(step, denied);
+                return LeaseDecision::Denied(step, denied);
             }
         }
         if !is_leased {
-            return Known::Nothing;
+            return LeaseDecision::Nothing;
         }
         for (step, part) in parts.enumerate() {
             let Some(entry) = shard.entry(&part) else {
@@ -243,7 +243,7 @@ impl Leases {
                 tell(step, told);
             }
         }
-        Known::Spent
+        LeaseDecision::Spent
     }
 
     /// Notes the demand of a take, so that its cells have entries.

@@ -5,10 +5,10 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-use super::Elsewhere;
+use super::SharedCells;
 use super::lease::Own;
 use super::leases::Entry;
-use crate::ports::quota_store::{Away, RemoteCell, RemoteTake, Returned, Verb};
+use crate::ports::quota_store::{RemoteCell, RemoteTake, Returned, StoreUnavailable, Verb};
 use crate::quotas::{Quotas, SHARDS};
 
 /// Leases that are returned or renewed concurrently.
@@ -50,7 +50,7 @@ impl Quotas<'_> {
     }
 
     /// Returns all leases and sends all unsent changes. Called last before the store is left.
-    pub async fn leave_store(self) -> Result<(), Away> {
+    pub async fn leave_store(self) -> Result<(), StoreUnavailable> {
         let Some(elsewhere) = &self.state().elsewhere else {
             return Ok(());
         };
@@ -61,7 +61,7 @@ impl Quotas<'_> {
         elsewhere.pay().await
     }
 
-    async fn end_all(self, elsewhere: &Elsewhere, ending: Vec<Ending>) {
+    async fn end_all(self, elsewhere: &SharedCells, ending: Vec<Ending>) {
         let mut ending = ending.into_iter();
         loop {
             let some = ending.by_ref().take(AT_ONCE);
@@ -73,7 +73,7 @@ impl Quotas<'_> {
         }
     }
 
-    async fn end_lease(self, elsewhere: &Elsewhere, ending: Ending) {
+    async fn end_lease(self, elsewhere: &SharedCells, ending: Ending) {
         let (shard, hash, asked_ns) = (ending.shard, ending.hash, ending.asked_ns);
         let leases = &elsewhere.leases;
         let _own = Own {
@@ -98,7 +98,7 @@ impl Quotas<'_> {
     }
 }
 
-impl Elsewhere {
+impl SharedCells {
     /// Detects the end of outages while there are no takes.
     async fn find_ends(&self) {
         let probes = self.shares.probes().into_iter();

@@ -34,8 +34,8 @@ fn many_who_want_the_same_lease_wait_for_one_question() {
     store.set_mood(Mood::Slow);
     let mut parked: Vec<Parked> = (0..20)
         .filter_map(|_| match begin(&world, "a/b/c", &ONE, None) {
-            Begun::Asks(parked) => Some(parked),
-            Begun::Done(_) => None,
+            TakeProgress::Asks(parked) => Some(parked),
+            TakeProgress::Done(_) => None,
         })
         .collect();
     assert_eq!(parked.len(), 20);
@@ -103,7 +103,7 @@ fn what_is_leased_here_is_not_missing_there() {
 
 #[test]
 fn what_was_spent_of_one_lease_is_there_again_when_another_cell_denies() {
-    let org = Written {
+    let org = LimitConfig {
         pattern: "*".to_owned(),
         ..bucket("org", 1_000, "0/s")
     };

@@ -7,10 +7,10 @@
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 
-use super::Elsewhere;
+use super::SharedCells;
+use super::cell_request::Wanted;
 use super::leases::{Entry, Leases};
-use super::wanted::Wanted;
-use crate::ports::quota_store::{Away, RemoteCell, Returned};
+use crate::ports::quota_store::{RemoteCell, Returned, StoreUnavailable};
 use crate::quotas::Quotas;
 
 /// Time after which another take may ask, in nanoseconds: longer than a store takes to answer.
@@ -30,10 +30,10 @@ enum Turn {
 /// Leases a cell, or waits until another take has done so.
 pub(super) async fn lease(
     quotas: Quotas<'_>,
-    elsewhere: &Elsewhere,
+    elsewhere: &SharedCells,
     shard: u16,
     wanted: &Wanted,
-) -> Result<(), Away> {
+) -> Result<(), StoreUnavailable> {
     let leases = &elsewhere.leases;
     let asked_ns = quotas.now_ns();
     let (before, want) = match turn(leases, shard, wanted, asked_ns) {

@@ -7,10 +7,10 @@
 
 use quota::{AdminError, Factor, Part, Prefix, Subject, Tier};
 
-use super::Elsewhere;
-use super::begin;
-use super::wanted;
-use crate::ports::quota_store::{Away, RemoteCell, RemoteTake, Verb};
+use super::SharedCells;
+use super::cell_request;
+use super::start;
+use crate::ports::quota_store::{RemoteCell, RemoteTake, StoreUnavailable, Verb};
 use crate::quotas::admin::ChangeError;
 use crate::quotas::{Desk, Override, Quotas};
 
@@ -52,7 +52,7 @@ impl Quotas<'_> {
     }
 
     /// Resets the subject's own buckets in the store to unused. Does nothing without a store.
-    pub async fn reset_there(self, subject: &Subject<'_>) -> Result<(), Away> {
+    pub async fn reset_there(self, subject: &Subject<'_>) -> Result<(), StoreUnavailable> {
         let Some(elsewhere) = &self.state().elsewhere else {
             return Ok(());
         };
@@ -61,8 +61,10 @@ impl Quotas<'_> {
         desk.plan
             .retain(&rules, |limit| limit.pattern.tier() == Tier::Agent);
         let parts = desk.plan.parts(&rules, subject, now_ns);
-        let there = parts.filter(|part| begin::is_there(&rules, part.index));
-        let cells = there.map(|part| wanted::cell(&part, &rules, 0)).collect();
+        let there = parts.filter(|part| start::is_there(&rules, part.index));
+        let cells = there
+            .map(|part| cell_request::cell(&part, &rules, 0))
+            .collect();
         elsewhere.apply(Verb::Reset, cells).await
     }
 
@@ -113,13 +115,13 @@ impl Quotas<'_> {
         let (rules, now_ns) = (self.rules(), self.now_ns());
         let (key, _) = rules.key(limit, prefix)?;
         let part = rules.part(key, i128::from(count), now_ns);
-        let there = part.filter(|part: &Part<'_>| begin::is_there(&rules, part.index));
-        Ok(there.map(|part| wanted::cell(&part, &rules, 0)))
+        let there = part.filter(|part: &Part<'_>| start::is_there(&rules, part.index));
+        Ok(there.map(|part| cell_request::cell(&part, &rules, 0)))
     }
 }
 
-impl Elsewhere {
-    async fn apply(&self, verb: Verb, cells: Vec<RemoteCell>) -> Result<(), Away> {
+impl SharedCells {
+    async fn apply(&self, verb: Verb, cells: Vec<RemoteCell>) -> Result<(), StoreUnavailable> {
         if cells.is_empty() {
             return Ok(());
         }
