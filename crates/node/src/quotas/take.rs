@@ -112,7 +112,7 @@ impl<'a> Quotas<'a> {
                 }
             };
             match decided {
-                Decided::DecidedTake(taken) => return taken,
+                Decided::Taken(taken) => return taken,
                 Decided::Denied(denied) => return self.denied(rules, take, &denied, now_ns),
                 Decided::NoRoom(step) => desk.plan.overflow(rules, step),
             }
@@ -139,25 +139,22 @@ impl<'a> Quotas<'a> {
         {
             quota::look(rules, &mut desk.plan, &take.subject, locked, now_ns);
             let is_sync = desk.plan.is_sync(rules);
-            return Decided::DecidedTake(self.repeated(known, take, is_sync));
+            return Decided::Taken(self.repeated(known, take, is_sync));
         }
         if take.hold.is_some()
             && let Some(full) = home.and_then(|home| locked[home].0.holds.check_room().err())
         {
-            return Decided::DecidedTake(DecidedTake::unavailable(&full.to_string()));
+            return Decided::Taken(DecidedTake::unavailable(&full.to_string()));
         }
         match quota::decide(rules, &mut desk.plan, &take.subject, locked, now_ns) {
             Decision::Admitted => {}
             Decision::Denied(denied) => return Decided::Denied(denied),
             Decision::NoRoom(step) => return Decided::NoRoom(step),
             Decision::Refused(refused) => {
-                return Decided::DecidedTake(DecidedTake::at_once(Outcome::Refused(refused)));
+                return Decided::Taken(DecidedTake::at_once(Outcome::Refused(refused)));
             }
             Decision::Halted { prefix, reason } => {
-                return Decided::DecidedTake(DecidedTake::at_once(Outcome::Halted {
-                    prefix,
-                    reason,
-                }));
+                return Decided::Taken(DecidedTake::at_once(Outcome::Halted { prefix, reason }));
             }
         }
         let note = home.map(|home| self.note(rules, &desk.plan, take, &mut locked[home], now_ns));
@@ -169,7 +166,7 @@ impl<'a> Quotas<'a> {
                     locked[home].0.holds.remove(hold.id);
                 }
                 self.undo(rules, desk, take, locked, now_ns);
-                return Decided::DecidedTake(DecidedTake::unavailable(&reason));
+                return Decided::Taken(DecidedTake::unavailable(&reason));
             }
         };
         if let (Some(home), Some(note)) = (home, note) {
@@ -177,7 +174,7 @@ impl<'a> Quotas<'a> {
         }
         self.tell_warned(rules, desk, take);
         self.need_sweep();
-        Decided::DecidedTake(DecidedTake {
+        Decided::Taken(DecidedTake {
             outcome: Outcome::Admitted {
                 hold,
                 is_repeat: false,
@@ -377,7 +374,7 @@ pub(super) enum Turn {
 }
 
 enum Decided {
-    DecidedTake(DecidedTake),
+    Taken(DecidedTake),
     Denied(Denied),
     NoRoom(usize),
 }

@@ -12,7 +12,7 @@ pub enum TopBy {
     /// Denied takes since the node was started, by subject; counts of lower ranks may be too high.
     Denied,
     /// Credit used now, by bucket.
-    DecidedTake,
+    Taken,
     /// Debt now, by bucket.
     Debt,
 }
@@ -60,7 +60,7 @@ impl Quotas<'_> {
                 };
                 let amount = match by {
                     TopBy::Debt => -have,
-                    TopBy::DecidedTake | TopBy::Denied => i128::from(capacity) - have,
+                    TopBy::Taken | TopBy::Denied => i128::from(capacity) - have,
                 };
                 let amount = u64::try_from(amount.max(0)).unwrap_or(u64::MAX);
                 let is_among = first.len() < count

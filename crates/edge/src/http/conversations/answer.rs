@@ -230,7 +230,7 @@ struct Answer {
 
 /// The end of a stream: a regular end, or an error.
 enum End {
-    AuthorEnding(AuthorEnding),
+    Ended(AuthorEnding),
     Wrong(Problem),
 }
 
@@ -264,7 +264,7 @@ impl Answer {
             };
             match read {
                 Ok(()) => {}
-                Err(End::AuthorEnding(ended)) => return (ended.status(), None),
+                Err(End::Ended(ended)) => return (ended.status(), None),
                 Err(End::Wrong(problem)) => {
                     let problem = problem.with("chunk", self.chunks);
                     return (Status::Interrupted, Some(problem));
@@ -301,7 +301,7 @@ impl Answer {
         pushed.map_err(|refusal| End::Wrong(refusal.into()))?;
         self.chunks += 1;
         match ended {
-            Some(ended) => Err(End::AuthorEnding(ended)),
+            Some(ended) => Err(End::Ended(ended)),
             None => Ok(()),
         }
     }

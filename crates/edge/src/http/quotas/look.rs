@@ -82,7 +82,7 @@ pub(crate) struct TopQuery {
 #[schema(as = TopBy)]
 pub(crate) enum By {
     #[default]
-    DecidedTake,
+    Taken,
     Denied,
     Debt,
 }
@@ -98,7 +98,7 @@ pub(super) async fn top(
     Query(query): Query<TopQuery>,
 ) -> Result<Json<Value>, Problem> {
     let by = match query.by {
-        By::DecidedTake => TopBy::DecidedTake,
+        By::Taken => TopBy::Taken,
         By::Denied => TopBy::Denied,
         By::Debt => TopBy::Debt,
     };

@@ -48,9 +48,9 @@ fn the_most_denied_and_the_most_used_are_found() {
         [row("x/y/a", 5), row("x/y/b", 2)]
     );
     assert_eq!(
-        top(crate::quotas::TopBy::DecidedTake, 9).last(),
+        top(crate::quotas::TopBy::Taken, 9).last(),
         Some(&row("x/y/c", 3))
     );
-    assert_eq!(top(crate::quotas::TopBy::DecidedTake, 2).len(), 2);
+    assert_eq!(top(crate::quotas::TopBy::Taken, 2).len(), 2);
     assert_eq!(top(crate::quotas::TopBy::Debt, 5), []);
 }

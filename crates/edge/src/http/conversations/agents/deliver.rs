@@ -95,7 +95,7 @@ enum Outcome {
     Answered,
     Later,
     /// The answer is no longer wanted.
-    AuthorEnding,
+    Ended,
     Failed {
         status: u16,
         again: Retry,
@@ -149,7 +149,7 @@ async fn make(call: Call, node: Node, caller: Arc<dyn Caller>) {
     match outcome {
         Outcome::Answered => call.answered(),
         Outcome::Later => call.later(),
-        Outcome::AuthorEnding => call.failed(0, Retry::Later, "the answer is no longer wanted"),
+        Outcome::Ended => call.failed(0, Retry::Later, "the answer is no longer wanted"),
         Outcome::Failed {
             status,
             again,
@@ -181,7 +181,7 @@ async fn ask(call: &Call, node: &Node, caller: &dyn Caller) -> Result<Outcome, O
         Poll::Pending => calling.as_mut().poll(cx).map(Some),
     });
     let Some(response) = response.await else {
-        return Err(Outcome::AuthorEnding);
+        return Err(Outcome::Ended);
     };
     hear(call, node, response?).await
 }
@@ -213,7 +213,7 @@ async fn reason(call: &Call, response: &mut Response) -> Result<String, Outcome>
     let status = response.status;
     let piece = match next(call, &mut response.body).await {
         Ok(piece) => piece.unwrap_or_default(),
-        Err(Outcome::AuthorEnding) => return Err(Outcome::AuthorEnding),
+        Err(Outcome::Ended) => return Err(Outcome::Ended),
         Err(_) => Bytes::new(),
     };
     let text = String::from_utf8_lossy(&piece[..piece.len().min(REASON_SIZE_MAX)]);
@@ -286,7 +286,7 @@ async fn durable<T>(pending: Pending<T>) -> Result<T, Refusal> {
 /// Returns the next piece of an answer; `Ok(None)` at its end.
 async fn next(call: &Call, body: &mut Pin<Box<dyn Body>>) -> Result<Option<Bytes>, Outcome> {
     let next = poll_fn(|cx| match call.poll_ended(cx) {
-        Poll::Ready(()) => Poll::Ready(Err(Outcome::AuthorEnding)),
+        Poll::Ready(()) => Poll::Ready(Err(Outcome::Ended)),
         Poll::Pending => body.as_mut().poll_piece(cx).map(|it| Ok(it.transpose())),
     });
     Ok(next.await??)

@@ -103,7 +103,7 @@ impl Answer {
         loop {
             let next = poll_fn(|cx| {
                 if call.poll_ended(cx).is_ready() {
-                    return Poll::Ready(Err((Status::Stopped, Outcome::AuthorEnding)));
+                    return Poll::Ready(Err((Status::Stopped, Outcome::Ended)));
                 }
                 if self.writer.poll_stopped(cx).is_ready() {
                     return Poll::Ready(Ok(None));
