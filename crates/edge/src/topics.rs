@@ -1,16 +1,50 @@
 //! Errors of topics on the listeners other than Kafka's: one exhaustive match for each error type
 //! of the node.
 
+use std::sync::Arc;
+
 use model::{ErrorCode, nearest};
 use node::access::{Forbidden, Principal};
 use node::records::{BadRecords, NotAppended, NotRead};
 use node::topics::{AdminError, Denied, FetchError, ProduceError, ReadOnly, Refusal, Storage};
-use node::topics::{TopicError, TopicRef, Topics, Unconfirmed};
+use node::topics::{Topic, TopicError, TopicRef, Topics, Unconfirmed};
 
 /// Checks that a client may delete a topic, or change its configuration. The topic counts as the
 /// name `default/default/TOPIC`.
 pub(crate) fn check(principal: &Principal, topic: &str) -> Result<(), Forbidden> {
     principal.check_subject(&format!("default/default/{topic}"))
+}
+
+/// Returns the topic of this name. Creates it, if the node creates topics by itself.
+pub(crate) fn find_or_create(topics: &Topics, name: &str) -> Result<Arc<Topic>, Refused> {
+    topics
+        .find_or_create(name)
+        .map_err(|error| match Refused::from(error) {
+            refused if refused.code == ErrorCode::NotFound => Refused::unknown(topics, name),
+            refused => refused,
+        })
+}
+
+/// The range of offsets that readers may read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReadableRange {
+    /// The first existing offset.
+    pub(crate) start: u64,
+    /// The offset after the last committed record (Kafka's last stable offset).
+    pub(crate) end: u64,
+}
+
+impl ReadableRange {
+    /// Returns the range of an existing partition; the topic may have been deleted meanwhile.
+    pub(crate) fn of(topics: &Topics, topic: &Topic, partition: u32) -> Result<Self, Refused> {
+        match topics.view(topic, partition) {
+            Ok(view) => Ok(Self {
+                start: view.log_start,
+                end: view.last_stable,
+            }),
+            Err(_) => Err(Refused::unknown(topics, &topic.about().name)),
+        }
+    }
 }
 
 /// An error, with numbers for programs.

@@ -18,7 +18,7 @@ type Steps<T, E> = Box<dyn FnMut(&Waker) -> Poll<Result<T, E>> + Send>;
 
 /// A pending outcome: a future or, for answers that are sent in order, polled at the front of a queue
 /// ([`Pending::poll_answer`]). Dropping it does not undo the request.
-#[must_use = "the request is executed in any case, but nobody reports its outcome"]
+#[must_use = "dropping it loses the outcome of a request that is executed anyway"]
 pub struct Pending<T, E = Unconfirmed>(State<T, E>);
 
 enum State<T, E> {
@@ -151,10 +151,24 @@ impl Node {
         T: Send + 'static,
         E: From<Overloaded> + Send + 'static,
     {
-        self.inner.pending_offloaded(move |inner| {
-            let inner = inner.clone();
-            work(&Self { inner })
-        })
+        self.offload_pending(move |node| work(node).map(Pending::now))
+    }
+
+    /// Runs work on a thread that may wait for the disk; its outcome may be known later still.
+    pub(crate) fn offload_pending<T, E>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<Pending<T, E>, E> + Send + 'static,
+    ) -> Pending<T, E>
+    where
+        T: Send + 'static,
+        E: From<Overloaded> + Send + 'static,
+    {
+        let node = self.clone();
+        let decide = move || work(&node).unwrap_or_else(|error| Pending::known(Err(error)));
+        match self.inner.make_elsewhere(decide) {
+            Ok(later) => Pending::later(later),
+            Err(overloaded) => Pending::known(Err(overloaded.into())),
+        }
     }
 }
 
@@ -168,11 +182,10 @@ impl Inner {
         T: Send + 'static,
         E: From<Overloaded> + Send + 'static,
     {
-        let inner = self.clone();
-        match self.make_elsewhere(move || Pending::known(work(&inner))) {
-            Ok(later) => Pending::later(later),
-            Err(overloaded) => Pending::known(Err(overloaded.into())),
-        }
+        let node = Node {
+            inner: self.clone(),
+        };
+        node.offload(move |node| work(&node.inner))
     }
 }
 

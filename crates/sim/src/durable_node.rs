@@ -234,7 +234,7 @@ impl WebhookPolicy for AnyAddress {
     }
 }
 
-/// A caller that reaches nobody.
+/// A caller of webhooks that reaches no agent.
 struct Unreachable;
 
 impl Caller for Unreachable {

@@ -17,4 +17,4 @@ pub use durable_node::{DurableNode, Settings};
 pub use network::{Link, Network, Weather};
 pub use node::Node;
 pub use transcript::Transcript;
-pub use world::run;
+pub use world::{run, run_all};

@@ -1,6 +1,8 @@
 //! The clock, the random numbers and the thread of a simulated world.
 
 use std::future::Future;
+use std::ops::Range;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use node::{Clock, Entropy};
@@ -25,6 +27,19 @@ pub fn run<T>(world: impl Future<Output = T>) -> T {
             .await
             .expect("the world ends within an hour of its own time")
     })
+}
+
+/// Runs the worlds of these seeds. Returns the transcript of each.
+///
+/// # Panics
+/// When a world fails, with its seed.
+pub fn run_all(seeds: Range<u64>, world: impl Fn(u64) -> Vec<String>) -> Vec<Vec<String>> {
+    let run = |seed| {
+        let world = AssertUnwindSafe(|| world(seed));
+        let lines = std::panic::catch_unwind(world);
+        lines.unwrap_or_else(|_| panic!("the world of seed {seed} failed"))
+    };
+    seeds.map(run).collect()
 }
 
 /// The node's clock, which shows simulated time.

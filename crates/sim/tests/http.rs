@@ -16,9 +16,8 @@ use node::ports::caller::{Body, CallError, Caller, Calling, Request, Response};
 use node::quotas::LimitConfig;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use sim::{DurableNode, Network, Settings, Transcript, Weather, run};
+use sim::{DurableNode, Network, Settings, Transcript, Weather, run, run_all};
 use support::http::Http;
-use support::run_all;
 
 const CONVERSATION: &str = "/v1/conversations/c-1";
 const WRITERS: usize = 2;
@@ -227,7 +226,7 @@ impl Body for Whole {
 
 #[test]
 fn acknowledged_messages_and_takes_survive_power_failures() {
-    let lines = run_all(0..20, world);
+    let lines = run_all(0..20, world).concat();
     // Worlds without any fault would prove nothing.
     assert!(lines.iter().any(|line| line.ends_with("again")));
 }

@@ -12,9 +12,8 @@ use std::time::Duration;
 use kafka::{ErrorCode, add_partitions_to_txn, end_txn, init_producer_id};
 use parking_lot::Mutex;
 use recordbatch::{Attributes, Producer, Template};
-use sim::{DurableNode, Network, Transcript, Weather, run};
+use sim::{DurableNode, Network, Transcript, Weather, run, run_all};
 use support::kafka::{Kafka, create, pause, produce, read};
-use support::run_all;
 
 const TOPIC: &str = "produced";
 const TRANSACTED: &str = "transacted";
@@ -92,7 +91,7 @@ fn world(seed: u64) -> Vec<String> {
     })
 }
 
-/// What was promised at a moment.
+/// A copy of the promises, made before a power failure.
 struct Snapshot {
     produced: BTreeMap<i64, String>,
     committed: BTreeSet<String>,
@@ -144,17 +143,13 @@ async fn init(kafka: &mut Kafka, id: Option<&str>) -> Producer {
         transaction_timeout_ms: 60_000,
         ..init_producer_id::Request::default()
     };
-    loop {
-        let response = kafka.ask(4, &request, || {}).await;
-        if response.error_code == ErrorCode::None {
-            return Producer {
-                id: response.producer_id,
-                epoch: response.producer_epoch,
-                sequence: 0,
-            };
-        }
-        assert!(response.error_code.is_retriable(), "{response:?}");
-        pause().await;
+    let response = kafka
+        .ask_until_done(4, &request, |it| it.error_code, || {})
+        .await;
+    Producer {
+        id: response.producer_id,
+        epoch: response.producer_epoch,
+        sequence: 0,
     }
 }
 
@@ -165,16 +160,15 @@ async fn send(
     request: &kafka::produce::Request,
     transcript: &Transcript,
 ) -> i64 {
-    loop {
-        let response = kafka.ask(9, request, || transcript.note("again")).await;
+    let partition = |response: &kafka::produce::Response| {
         let partition = &response.responses[0].partition_responses[0];
-        match partition.error_code {
-            ErrorCode::None => return partition.base_offset,
-            code => assert!(code.is_retriable(), "{code:?}"),
-        }
-        transcript.note("again");
-        pause().await;
-    }
+        (partition.error_code, partition.base_offset)
+    };
+    let again = || transcript.note("again");
+    let response = kafka
+        .ask_until_done(9, request, |it| partition(it).0, again)
+        .await;
+    partition(&response).1
 }
 
 async fn write(
@@ -251,15 +245,11 @@ async fn add(kafka: &mut Kafka, id: &str, producer: Producer) {
         }],
         ..add_partitions_to_txn::Request::default()
     };
-    loop {
-        let response = kafka.ask(3, &request, || {}).await;
+    let code = |response: &add_partitions_to_txn::Response| {
         let topic = &response.results_by_topic_v3_and_below[0];
-        match topic.results_by_partition[0].partition_error_code {
-            ErrorCode::None => return,
-            code => assert!(code.is_retriable(), "{code:?}"),
-        }
-        pause().await;
-    }
+        topic.results_by_partition[0].partition_error_code
+    };
+    kafka.ask_until_done(3, &request, code, || {}).await;
 }
 
 async fn end(kafka: &mut Kafka, id: &str, producer: Producer, committed: bool) {
@@ -269,14 +259,9 @@ async fn end(kafka: &mut Kafka, id: &str, producer: Producer, committed: bool) {
         producer_epoch: producer.epoch,
         committed,
     };
-    loop {
-        let response = kafka.ask(3, &request, || {}).await;
-        match response.error_code {
-            ErrorCode::None => return,
-            code => assert!(code.is_retriable(), "{code:?}"),
-        }
-        pause().await;
-    }
+    kafka
+        .ask_until_done(3, &request, |it| it.error_code, || {})
+        .await;
 }
 
 /// Joins a group, reads on from its offset, and commits after each read, until all is read.
@@ -414,7 +399,7 @@ async fn committed_offset(kafka: &mut Kafka) -> i64 {
 
 #[test]
 fn acknowledged_records_offsets_and_transactions_survive_power_failures() {
-    let lines = run_all(0..20, world);
+    let lines = run_all(0..20, world).concat();
     // Worlds without any fault would prove nothing.
     assert!(lines.iter().any(|line| line.ends_with("again")));
 }

@@ -10,7 +10,7 @@ const RECORDS_MAX: u32 = 10_000;
 /// Default limit of bytes per read.
 const BYTES_MAX: u32 = 1 << 20;
 
-/// One record of a stream.
+/// A record of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Offset in the stream.

@@ -21,7 +21,7 @@ use crate::answer_queue::{AnswerQueue, Bound};
 
 /// The bound on the answers of one connection that wait, and on their bytes; requests that wait for a
 /// thread, for the archive or for a shared store of quotas count, too. Above it, nothing is read.
-const BOUND: Bound = Bound {
+pub(super) const BOUND: Bound = Bound {
     count: 8_192,
     size: 8 << 20,
 };
@@ -35,7 +35,7 @@ pub(super) struct Answers {
 /// The way to the client.
 struct Output {
     outlet: Arc<NativeOutlet>,
-    /// True if answers are queued in the outlet that nobody flushes yet.
+    /// True if the outlet has answers that are not flushed yet.
     is_unflushed: bool,
 }
 

@@ -14,11 +14,11 @@ use node::conversations::{
 use node::conversations::{PageRead, PartFact, Pending, Refusal};
 use node::{Durable, Range, Stream, StreamError, StreamExtract, Ticket};
 
-use super::answers::{Answer, Answers};
+use super::answers::{Answer, Answers, BOUND};
 use super::extracts::{send_read, send_records};
 
 /// The bytes that a page of the archive counts as: at most 64 of them are waited for.
-const ARCHIVED_SIZE: usize = (8 << 20) / 64;
+const ARCHIVED_SIZE: usize = BOUND.size / 64;
 
 /// The waiting requests of a connection; see the module's documentation.
 pub(super) struct Deferred {
@@ -169,24 +169,17 @@ impl Deferred {
             let Some((Request { tag, work }, done)) = self.poll_oldest(waker) else {
                 break;
             };
-            answers.end_work(work.size());
+            let size = work.size();
+            answers.end_work(size);
             self.conversations -= usize::from(work.is_of_conversation());
-            match (done, work) {
-                (ExecutionOutcome::Appended(Ok(pending)), Work::Append { charge, batch, .. }) => {
-                    answers.push(tag, charge, Answer::Messages(pending), batch.size);
+            match done {
+                ExecutionOutcome::Appended(Ok(pending)) => {
+                    answers.push(tag, work.into_charge(), Answer::Messages(pending), size);
                 }
-                (ExecutionOutcome::Appended(Ok(pending)), _) => {
-                    answers.push(tag, None, Answer::Messages(pending), 0);
-                }
-                (ExecutionOutcome::Messages(Ok(page)), _) => {
-                    self.send_page(answers, tag, page, waker)
-                }
-                (ExecutionOutcome::Stream(Ok(read)), _) => send_records(answers, tag, false, &read),
-                (ExecutionOutcome::Stream(Err(error)), _) => answers.fail(tag, error),
-                (
-                    ExecutionOutcome::Messages(Err(error)) | ExecutionOutcome::Appended(Err(error)),
-                    _,
-                ) => {
+                ExecutionOutcome::Messages(Ok(page)) => self.send_page(answers, tag, page, waker),
+                ExecutionOutcome::Stream(Ok(read)) => send_records(answers, tag, false, &read),
+                ExecutionOutcome::Stream(Err(error)) => answers.fail(tag, error),
+                ExecutionOutcome::Messages(Err(error)) | ExecutionOutcome::Appended(Err(error)) => {
                     answers.fail(tag, error);
                 }
             }
@@ -247,6 +240,14 @@ impl Work {
         match self {
             Self::Append { batch, .. } => batch.size,
             Self::ReadStream(..) | Self::ReadMessages(..) => 0,
+        }
+    }
+
+    /// Returns the charge of an append.
+    fn into_charge(self) -> Option<Durable> {
+        match self {
+            Self::Append { charge, .. } => charge,
+            Self::ReadStream(..) | Self::ReadMessages(..) => None,
         }
     }
 

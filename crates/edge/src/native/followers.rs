@@ -46,7 +46,7 @@ pub(super) enum Source {
 /// The state of a follower after it was polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Polled {
-    /// It waits for items or for credit.
+    /// Items or credit are missing.
     Waits,
     /// The client does not read.
     Unread,

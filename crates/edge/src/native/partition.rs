@@ -12,7 +12,7 @@ use wire::{Flags, Read, TopicHeaders, TopicRecord};
 use super::answers::Answers;
 use super::errors::ErrorAnswer;
 use super::outlet::correlation;
-use crate::topics::Refused;
+use crate::topics::{ReadableRange, Refused};
 
 /// The bytes around the records of an answer, and around each record.
 const AROUND: usize = 16;
@@ -62,12 +62,9 @@ impl BoundPartition {
         }
     }
 
-    /// Returns its log start, and the end of its readable records.
-    pub(super) fn standing(&self) -> Result<(u64, u64), Refused> {
-        match self.topics.view(&self.topic, self.partition) {
-            Ok(view) => Ok((view.log_start, view.last_stable)),
-            Err(_) => Err(Refused::unknown(&self.topics, &self.topic.about().name)),
-        }
+    /// Returns the readable range.
+    pub(super) fn readable(&self) -> Result<ReadableRange, Refused> {
+        ReadableRange::of(&self.topics, &self.topic, self.partition)
     }
 
     pub(super) fn reader(&self, node: &node::Node, from: u64) -> Option<Reader> {
@@ -159,7 +156,7 @@ impl PartitionReader {
 
     fn send(&mut self, answers: &mut Answers, tag: Ticket) {
         // If the topic was deleted meanwhile, the next poll reports it.
-        let (start, end) = self.place.standing().unwrap_or_default();
+        let ReadableRange { start, end } = self.place.readable().unwrap_or_default();
         // More records may have been appended since: an empty item ends where the reader is.
         let end = match self.item.count {
             0 => self.reader.next(),

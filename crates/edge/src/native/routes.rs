@@ -57,7 +57,7 @@ impl Routes {
     /// Binds a route. Returns false if the number skips others, which violates the protocol.
     #[must_use]
     pub(super) fn bind(&mut self, turn: &mut Turn<'_>, bind: &Bind<'_>) -> bool {
-        let index = usize::from(bind.route).wrapping_sub(1);
+        let index = index(bind.route);
         if index > self.bound.len() {
             return false;
         }
@@ -74,7 +74,7 @@ impl Routes {
     }
 
     fn get(&self, number: u16) -> Option<&BoundRoute> {
-        self.bound.get(usize::from(number).wrapping_sub(1))
+        self.bound.get(index(number))
     }
 
     /// Returns the route to a name.
@@ -93,7 +93,7 @@ impl Routes {
 
     /// Returns the route to a stream, a conversation or a topic.
     pub(super) fn records(&mut self, number: u16) -> Result<RecordRoute<'_>, ErrorAnswer> {
-        match self.bound.get_mut(usize::from(number).wrapping_sub(1)) {
+        match self.bound.get_mut(index(number)) {
             Some(BoundRoute::Stream(stream)) => Ok(RecordRoute::Stream(stream)),
             Some(BoundRoute::Conversation(it)) => Ok(RecordRoute::Conversation(it)),
             Some(BoundRoute::Topic(topic)) => Ok(RecordRoute::Topic(topic)),
@@ -114,6 +114,11 @@ impl Drop for Routes {
         });
         self.node.release_routes(names);
     }
+}
+
+/// Returns the index of a route; that of number 0 is out of range.
+fn index(number: u16) -> usize {
+    usize::from(number).wrapping_sub(1)
 }
 
 fn not_bound(number: u16) -> ErrorAnswer {

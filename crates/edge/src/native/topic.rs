@@ -16,7 +16,7 @@ use super::followers::{Followers, Source};
 use super::outlet::correlation;
 use super::partition::{BoundPartition, Kind, PartitionReader};
 use super::routes::TopicRoute;
-use crate::topics::Refused;
+use crate::topics::{ReadableRange, Refused, find_or_create};
 
 /// The offset in a READ that asks only for the start and the end of the partition.
 const END: u64 = u64::MAX;
@@ -62,11 +62,7 @@ fn try_append(
         return Err(Refused::new(ErrorCode::InvalidArgument, message));
     }
     let topics = open_topics(node)?;
-    let topic = topics.find_or_create(&route.topic);
-    let topic = topic.map_err(|error| match Refused::from(error) {
-        refused if refused.code == ErrorCode::NotFound => Refused::unknown(&topics, &route.topic),
-        refused => refused,
-    })?;
+    let topic = find_or_create(&topics, &route.topic)?;
     let headers: Vec<Vec<_>> = records
         .iter()
         .map(|it| it.headers.iter().collect())
@@ -95,8 +91,8 @@ pub(super) fn read(
 ) {
     match place(node, route) {
         Err(refused) => answers.fail(tag, refused),
-        Ok(place) if read.from == END => match place.standing() {
-            Ok((start, end)) => {
+        Ok(place) if read.from == END => match place.readable() {
+            Ok(ReadableRange { start, end }) => {
                 let at = correlation(tag);
                 answers.send(|out| {
                     wire::encode_extracted(start, end, &[], wire::Flags::NONE, at, out);

@@ -1,7 +1,7 @@
 //! Conversations in the turns of a connection: appends that share a sync, and followers of messages.
 
 use std::sync::Arc;
-use std::task::{Poll, Waker, ready};
+use std::task::{Poll, Waker};
 
 use journal::{Following, Guard, Round, ShardId, Status};
 use model::{ErrorCode, Name};
@@ -9,7 +9,7 @@ use model::{ErrorCode, Name};
 use super::slot::Slot;
 use super::write::Writer;
 use super::{Appended, Batch, Conversations, MessageRange, Moment, PageRead, Pending, Refusal};
-use crate::node::{Inner, Node};
+use crate::node::Node;
 use crate::store::Store;
 use crate::turn::Turn;
 
@@ -73,20 +73,14 @@ impl Turn<'_> {
 /// A follower of the messages of a conversation, which need not exist. It is polled for one page
 /// after the other.
 pub struct MessageFollower {
-    inner: Arc<Inner>,
+    node: Node,
     name: Name,
     /// The position of the next page, and the limits of one page.
     range: MessageRange,
     /// The registration with the journal.
     waiting: Option<Following>,
-    /// The page that is being read.
-    page: Option<PendingPage>,
-}
-
-/// A page that is read by another thread, and then perhaps by the archive.
-enum PendingPage {
-    Disk(Pending<Pending<PageRead>>),
-    Archive(Pending<PageRead>),
+    /// The page that another thread or the archive reads.
+    page: Option<Pending<PageRead>>,
 }
 
 /// The state of a follower that has no page to return yet.
@@ -102,7 +96,7 @@ impl MessageFollower {
     /// Creates a follower from the start of a range; the limits of the range are those of each page.
     pub fn new(node: &Node, conversation: &ConversationRef, range: MessageRange) -> Self {
         Self {
-            inner: node.inner.clone(),
+            node: node.clone(),
             name: conversation.name.clone(),
             range,
             waiting: None,
@@ -112,13 +106,13 @@ impl MessageFollower {
 
     /// Returns the next durable messages; until there are any, the waker is woken when there may be.
     pub fn poll_next(&mut self, waker: &Waker) -> Poll<Result<PageRead, Refusal>> {
-        let inner = self.inner.clone();
-        let Some(store) = &inner.store else {
+        let node = self.node.clone();
+        let Some(conversations) = node.conversations() else {
             return Poll::Ready(Err(Refusal::no_storage()));
         };
-        self.end_waiting(store);
+        self.end_waiting(conversations.store);
         loop {
-            match self.step(store, &inner, waker)? {
+            match self.step(conversations, waker)? {
                 Step::Waits => return Poll::Pending,
                 Step::Page(page) if page.last_seq().is_some() => {
                     self.range.after = page.last_seq().unwrap_or(self.range.after);
@@ -129,18 +123,15 @@ impl MessageFollower {
         }
     }
 
-    fn step(&mut self, store: &Store, inner: &Arc<Inner>, waker: &Waker) -> Result<Step, Refusal> {
-        if self.page.is_some() {
-            return match self.poll_page(waker) {
-                Poll::Ready(page) => page.map(Step::Page),
-                Poll::Pending => Ok(Step::Waits),
+    fn step(&mut self, conversations: Conversations<'_>, waker: &Waker) -> Result<Step, Refusal> {
+        if let Some(page) = &mut self.page {
+            let Poll::Ready(read) = page.poll_answer(waker) else {
+                return Ok(Step::Waits);
             };
+            self.page = None;
+            return read.map(Step::Page);
         }
-        let conversations = Conversations {
-            inner,
-            store,
-            moment: None,
-        };
+        let store = conversations.store;
         // Read before the name is looked up, so that a conversation that is created afterwards is
         // noticed.
         let made = store.stream_count() as u64;
@@ -169,7 +160,7 @@ impl MessageFollower {
             return Ok(Step::Again);
         };
         let Poll::Ready(read) = page.poll_answer(waker) else {
-            self.page = Some(PendingPage::Archive(page));
+            self.page = Some(page);
             return Ok(Step::Waits);
         };
         let read = read?;
@@ -189,34 +180,10 @@ impl MessageFollower {
 
     fn read_from_disk(&mut self) {
         let (name, range) = (self.name.clone(), self.range);
-        let read = self.inner.pending_offloaded(move |inner| {
-            let store = inner.store.as_ref().ok_or_else(Refusal::no_storage)?;
-            let conversations = Conversations {
-                inner,
-                store,
-                moment: None,
-            };
+        self.page = Some(self.node.offload_pending(move |node| {
+            let conversations = node.conversations().ok_or_else(Refusal::no_storage)?;
             conversations.read_after(&name, range)
-        });
-        self.page = Some(PendingPage::Disk(read));
-    }
-
-    fn poll_page(&mut self, waker: &Waker) -> Poll<Result<PageRead, Refusal>> {
-        if let Some(PendingPage::Disk(read)) = &mut self.page {
-            match ready!(read.poll_answer(waker)) {
-                Ok(page) => self.page = Some(PendingPage::Archive(page)),
-                Err(refusal) => {
-                    self.page = None;
-                    return Poll::Ready(Err(refusal));
-                }
-            }
-        }
-        let Some(PendingPage::Archive(page)) = &mut self.page else {
-            return Poll::Pending;
-        };
-        let read = ready!(page.poll_answer(waker));
-        self.page = None;
-        Poll::Ready(read)
+        }));
     }
 
     fn end_waiting(&mut self, store: &Store) {
@@ -229,8 +196,8 @@ impl MessageFollower {
 
 impl Drop for MessageFollower {
     fn drop(&mut self) {
-        let inner = self.inner.clone();
-        if let Some(store) = &inner.store {
+        let node = self.node.clone();
+        if let Some(store) = &node.inner.store {
             self.end_waiting(store);
         }
     }

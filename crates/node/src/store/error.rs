@@ -56,7 +56,7 @@ pub enum StorageError {
     /// Too many operations wait for a thread that may read from the disk.
     #[error(transparent)]
     Overloaded(#[from] Overloaded),
-    /// It is unknown whether the operation is on disk.
+    /// The operation may or may not be on disk.
     #[error(transparent)]
     Unconfirmed(#[from] Unconfirmed),
 }

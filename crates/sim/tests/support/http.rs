@@ -1,12 +1,13 @@
 //! An HTTP client for JSON.
 
 use std::future::poll_fn;
-use std::io::ErrorKind;
 use std::time::Duration;
 
-use net::{Sink, Stream};
+use net::Stream;
 use serde_json::Value;
 use sim::Dialer;
+
+use super::write;
 
 /// Pause before a request is sent again.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -61,19 +62,6 @@ impl Http {
         stream.sink.close();
         parse(&answer)
     }
-}
-
-async fn write(sink: &dyn Sink, mut bytes: &[u8]) -> Option<()> {
-    while !bytes.is_empty() {
-        match sink.try_write(bytes) {
-            Ok(count) => bytes = &bytes[count..],
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                poll_fn(|cx| sink.poll_writable(cx)).await.ok()?;
-            }
-            Err(_) => return None,
-        }
-    }
-    Some(())
 }
 
 /// Reads to the end of the connection.

@@ -10,6 +10,8 @@ use net::Stream;
 use recordbatch::{Batch, Batches, Builder, Template};
 use sim::Dialer;
 
+use super::write;
+
 /// Pause before a request is sent again.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -56,6 +58,26 @@ impl Kafka {
         }
     }
 
+    /// Asks until the answer has no error code. Every other code must be retriable. `again` is called
+    /// before each repetition.
+    pub(crate) async fn ask_until_done<R: RequestBody>(
+        &mut self,
+        version: i16,
+        request: &R,
+        code: impl Fn(&R::Response) -> ErrorCode,
+        mut again: impl FnMut(),
+    ) -> R::Response {
+        loop {
+            let response = self.ask(version, request, &mut again).await;
+            match code(&response) {
+                ErrorCode::None => return response,
+                code => assert!(code.is_retriable(), "{code:?}"),
+            }
+            again();
+            pause().await;
+        }
+    }
+
     async fn try_ask<R: RequestBody>(&mut self, version: i16, request: &R) -> Option<R::Response> {
         if self.stream.is_none() {
             self.stream = self.dialer.kafka().ok();
@@ -65,16 +87,7 @@ impl Kafka {
         let mut bytes = Vec::new();
         let id = Some("sim");
         kafka::encode_request(&mut bytes, version, self.sent, id, request).unwrap();
-        let mut left = &bytes[..];
-        while !left.is_empty() {
-            match stream.sink.try_write(left) {
-                Ok(count) => left = &left[count..],
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    poll_fn(|cx| stream.sink.poll_writable(cx)).await.ok()?;
-                }
-                Err(_) => return None,
-            }
-        }
+        write(&*stream.sink, &bytes).await?;
         let answer = tokio::time::timeout(PATIENCE, next(stream, &mut self.arrived));
         let frame = answer.await.expect("every request is answered")?;
         let (number, response) = kafka::decode_response::<R>(&frame, version).unwrap();

@@ -1,19 +1,25 @@
-//! Clients and worlds that several simulations share.
+//! Clients that several simulations share.
 
 #![allow(dead_code, reason = "not every test binary uses all of it")]
 
 pub(crate) mod http;
 pub(crate) mod kafka;
 
-use std::ops::Range;
+use std::future::poll_fn;
+use std::io::ErrorKind;
 
-/// Runs the worlds of these seeds. Returns their transcripts, one after the other.
-pub(crate) fn run_all(seeds: Range<u64>, world: impl Fn(u64) -> Vec<String>) -> Vec<String> {
-    let mut lines = Vec::new();
-    for seed in seeds {
-        let world = std::panic::AssertUnwindSafe(|| world(seed));
-        let of_seed = std::panic::catch_unwind(world);
-        lines.extend(of_seed.unwrap_or_else(|_| panic!("the world of seed {seed} failed")));
+use net::Sink;
+
+/// Writes all bytes; `None` if the connection is lost.
+async fn write(sink: &dyn Sink, mut bytes: &[u8]) -> Option<()> {
+    while !bytes.is_empty() {
+        match sink.try_write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                poll_fn(|cx| sink.poll_writable(cx)).await.ok()?;
+            }
+            Err(_) => return None,
+        }
     }
-    lines
+    Some(())
 }

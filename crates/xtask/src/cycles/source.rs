@@ -28,7 +28,7 @@ pub(super) struct Module {
     pub(super) words: BTreeSet<String>,
 }
 
-/// One name of a `use` declaration.
+/// A name of a `use` declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Import {
     pub(super) path: SourcePath,

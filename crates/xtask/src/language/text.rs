@@ -1,6 +1,6 @@
 //! Searches in lines of text that several rules share.
 
-/// One place where a rule fires.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Alarm {
     pub(super) rule: &'static str,

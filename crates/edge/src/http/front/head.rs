@@ -130,29 +130,19 @@ fn interpret<'a>(
     let mut length = None;
     let mut is_kept_alive = None;
     for header in parsed.headers.iter() {
-        let field = match Field::of(header.name) {
-            Field::Unimportant => continue,
+        let value = || text(header.value);
+        match Field::of(header.name) {
+            Field::Unimportant => {}
             Field::Unsupported => return Err(Unsupported),
-            field => field,
-        };
-        let value = text(header.value)?;
-        match field {
-            Field::Unimportant | Field::Unsupported => {}
-            Field::ContentLength => once(&mut length, content_length(value)?)?,
-            Field::Host => once_text(&mut request.host, value)?,
-            Field::ContentType => once_text(&mut request.content_type, essence(value))?,
+            Field::ContentLength => once(&mut length, content_length(value()?)?)?,
+            Field::Host => once_text(&mut request.host, value()?)?,
+            Field::ContentType => once_text(&mut request.content_type, essence(value()?))?,
             Field::Authorization => {
-                let token = value.strip_prefix("Bearer ").ok_or(Unsupported)?;
+                let token = value()?.strip_prefix("Bearer ").ok_or(Unsupported)?;
                 once_text(&mut request.token, token)?;
             }
-            Field::ForwardedFor => once_text(&mut request.forwarded, value)?,
-            Field::Connection if value.eq_ignore_ascii_case("keep-alive") => {
-                once(&mut is_kept_alive, true)?;
-            }
-            Field::Connection if value.eq_ignore_ascii_case("close") => {
-                once(&mut is_kept_alive, false)?;
-            }
-            Field::Connection => return Err(Unsupported),
+            Field::ForwardedFor => once_text(&mut request.forwarded, value()?)?,
+            Field::Connection => once(&mut is_kept_alive, keeps_alive(value()?)?)?,
         }
     }
     if request.host.is_empty() && version == Version::Http11 {
@@ -222,6 +212,14 @@ impl Field {
             17 if is("transfer-encoding") => Self::Unsupported,
             _ => Self::Unimportant,
         }
+    }
+}
+
+fn keeps_alive(value: &str) -> Result<bool, Unsupported> {
+    match value {
+        _ if value.eq_ignore_ascii_case("keep-alive") => Ok(true),
+        _ if value.eq_ignore_ascii_case("close") => Ok(false),
+        _ => Err(Unsupported),
     }
 }
 

@@ -7,7 +7,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Json, Response};
-use model::ErrorCode;
 use node::records::{NewRecord, RecordResult};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -23,7 +22,7 @@ use crate::http::body::{self, wrong_at};
 use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
 use crate::http::quotas::Client;
-use crate::topics::Refused;
+use crate::topics::{Refused, find_or_create};
 
 /// Largest request body, in bytes.
 const BODY_SIZE_MAX: usize = 16 << 20;
@@ -160,12 +159,7 @@ pub(super) async fn append(
     let ready = records.into_iter().enumerate().map(Ready::new);
     let ready = ready.collect::<Result<Vec<_>, _>>()?;
     let charged = client.charge_bytes(&shared.node, ready.iter().map(Ready::size).sum())?;
-    let topic = topics
-        .find_or_create(&name)
-        .map_err(|error| match Refused::from(error) {
-            refused if refused.code == ErrorCode::NotFound => Refused::unknown(&topics, &name),
-            refused => refused,
-        })?;
+    let topic = find_or_create(&topics, &name)?;
     let appending = {
         let headers: Vec<_> = ready.iter().map(Ready::headers).collect();
         let records = ready.iter().zip(&headers);

@@ -8,7 +8,7 @@ use node::topics::{Topic, TopicRef, Topics};
 
 use crate::http::Shared;
 use crate::http::problem::Problem;
-use crate::topics::Refused;
+use crate::topics::{ReadableRange, Refused};
 
 /// The topic name of a request, which may not exist, and the node's topics.
 pub(crate) struct Named {
@@ -29,26 +29,14 @@ pub(crate) struct Partition {
     pub(super) partition: u32,
 }
 
-/// The range of offsets that HTTP readers may read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ReadableRange {
-    /// The first existing offset.
-    pub(super) start: u64,
-    /// The offset after the last committed record (Kafka's last stable offset).
-    pub(super) end: u64,
-}
-
 impl Partition {
     /// Returns the readable range.
-    pub(super) fn standing(&self) -> Result<ReadableRange, Problem> {
-        match self.topics.view(&self.topic, self.partition) {
-            Ok(view) => Ok(ReadableRange {
-                start: view.log_start,
-                end: view.last_stable,
-            }),
-            // The topic was deleted in the meantime.
-            Err(_) => Err(Refused::unknown(&self.topics, &self.topic.about().name).into()),
-        }
+    pub(super) fn readable(&self) -> Result<ReadableRange, Problem> {
+        Ok(ReadableRange::of(
+            &self.topics,
+            &self.topic,
+            self.partition,
+        )?)
     }
 }
 

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize, Serializer};
 use utoipa::{IntoParams, ToSchema};
 
 use super::bytes::BytesAsJson;
-use super::place::{Partition, ReadableRange};
+use super::place::Partition;
 use crate::http::Shared;
 use crate::http::conversations::query;
 use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
-use crate::topics::Refused;
+use crate::topics::{ReadableRange, Refused};
 
 /// Default number of records of a page.
 const LIMIT: usize = 100;
@@ -163,15 +163,15 @@ pub(super) async fn read(
         begun?;
     }
     page.fill().await?;
-    Ok(page.answer(place.standing()?))
+    Ok(page.answer(place.readable()?))
 }
 
 /// Opens a reader of the partition at `from`.
 pub(super) fn reader(shared: &Shared, place: &Partition, from: From) -> Result<Reader, Problem> {
     let offset = match from {
         From::Offset(offset) => offset,
-        From::Earliest => place.standing()?.start,
-        From::Latest => place.standing()?.end,
+        From::Earliest => place.readable()?.start,
+        From::Latest => place.readable()?.end,
     };
     let reader = Reader::open(&shared.node, place.topic.clone(), place.partition, offset);
     reader.ok_or_else(|| Refused::no_topics().into())
@@ -244,8 +244,8 @@ impl Page {
         Ok(true)
     }
 
-    fn answer(mut self, standing: ReadableRange) -> Response {
-        let ReadableRange { start, end } = standing;
+    fn answer(mut self, range: ReadableRange) -> Response {
+        let ReadableRange { start, end } = range;
         let next = self.next;
         let behind = format!("],\"next\":{next},\"start\":{start},\"end\":{end}}}");
         self.rows.extend_from_slice(behind.as_bytes());

@@ -39,7 +39,7 @@ pub(in crate::workload) struct RawSpec {
     window_ns: u64,
 }
 
-/// One side of a run.
+/// A process of a run: its sender or its responder.
 #[derive(Serialize)]
 struct Side<'a> {
     #[serde(skip)]
