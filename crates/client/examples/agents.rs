@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use edge::native::{Acceptor, Door, Options, Spawn};
-use node::{Clock, Entropy, Node, Parts, Ports};
+use node::{Node, Parts};
+use platform::{Clock, Entropy, Ports};
 use telpher_client::{Cast, Client, Name, Server, SubscribeOptions};
 use tokio::time::Instant;
 

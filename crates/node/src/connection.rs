@@ -5,10 +5,10 @@ use std::sync::Arc;
 use journal::Round;
 use mailbox::Again;
 use model::{ErrorCode, Failure, Name};
+use platform::{Counter, Tally};
 use routing::ConnectionId;
 
 use crate::access::Principal;
-use crate::counters::{Counter, Tally};
 use crate::node::Inner;
 use crate::peer::Peer;
 use crate::request::Path;
@@ -88,7 +88,7 @@ impl Connection {
 
     /// Counts an event that only the edge can see.
     pub fn count(&self, counter: Counter) {
-        self.inner.counters.count(counter);
+        self.inner.platform.counters.count(counter);
     }
 }
 
@@ -122,6 +122,6 @@ impl Drop for Connection {
         for path in self.local.paths.drain(..).flatten() {
             inner.cancel(path.responder, path.ticket);
         }
-        inner.counters.count(Counter::Closed);
+        inner.platform.counters.count(Counter::Closed);
     }
 }

@@ -67,7 +67,7 @@ use crate::store::Store;
 use crate::turn::SYSTEM_ORG;
 
 /// A pending outcome of a request to a conversation.
-pub type Pending<T> = crate::pending::Pending<T, Refusal>;
+pub type Pending<T> = platform::Pending<T, Refusal>;
 
 /// The state of conversation `k` is stream `k` with this bit.
 const STATE_BIT: u64 = 1 << 63;
@@ -136,13 +136,13 @@ impl Conversations<'_> {
 
     fn now_ns(&self) -> u64 {
         let moment = self.moment.map(|it| it.now_ns);
-        moment.unwrap_or_else(|| self.inner.ports.clock.now_ns())
+        moment.unwrap_or_else(|| self.inner.platform.ports.clock.now_ns())
     }
 
     /// Returns the wall-clock time in milliseconds since 1970-01-01 UTC.
     fn unix_ms(&self) -> u64 {
         let moment = self.moment.map(|it| it.unix_ms);
-        moment.unwrap_or_else(|| self.inner.ports.clock.unix_ms())
+        moment.unwrap_or_else(|| self.inner.platform.ports.clock.unix_ms())
     }
 }
 

@@ -2,25 +2,20 @@
 //!
 //! The edge opens a [`Connection`] for each client, and passes the frames of one read as one
 //! [`Turn`]. The engines decide under their locks, on the thread that read. Output is pushed into
-//! the receivers' [`Outlet`]s, which are flushed once, at the end of the turn. Clock, randomness
-//! and disk are [`ports`], so that a simulation can replace them.
+//! the receivers' [`Outlet`]s, which are flushed once, at the end of the turn. Other servers
+//! and clients are [`ports`], so that a simulation can replace them.
 //!
 //! This crate knows names, messages and decisions. It does not know frames, HTTP, JSON or sockets.
 
 pub mod access;
-mod bell;
 pub mod config;
 mod connection;
 pub mod conversations;
-mod counters;
-mod durable;
 mod lane;
-mod later;
 mod node;
 mod one_way;
 mod parts;
 mod peer;
-mod pending;
 pub mod ports;
 pub mod quotas;
 pub mod records;
@@ -39,19 +34,13 @@ mod view;
 pub mod views;
 pub mod webhooks;
 
-pub use bell::Bell;
 pub use connection::Connection;
-pub use counters::{Counter, Counters};
-pub use durable::{Durable, Unconfirmed};
 pub use node::{Limits, Node, Refusal, SocketsSource, SocketsView};
 pub use one_way::{Copies, MemoryWriteError};
 pub use parts::{OpenError, Parts, QuotaParts, StorageParts};
 pub use peer::Facts;
-pub use pending::Pending;
 pub use ports::quota_store::SharedStore;
-pub use ports::{
-    Client, Clock, Delivery, Entropy, Inbox, Message, Outgoing, Outlet, Ports, Pushed,
-};
+pub use ports::{Client, Delivery, Inbox, Message, Outgoing, Outlet, Pushed};
 pub use quotas::{HeldCall, Quotas, Throttled};
 pub use request::{RequestError, Requested};
 pub use route::{Cast, Route};

@@ -8,17 +8,15 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use mailbox::Again;
-use model::{ErrorCode, Failure, WallClock, limits};
+use model::{ErrorCode, Failure, limits};
 use parking_lot::{Mutex, RwLock};
+use platform::{Counter, Counters, Overloaded, Pending, Platform, Ports};
 use routing::{ConnectionId, Table, Ticket};
 
-use crate::bell::Bell;
 use crate::connection::Connection;
-use crate::counters::{Counter, Counters};
 use crate::lane::Caller;
 use crate::peer::{Facts, Peer};
-use crate::ports::offload::{Offload, Overloaded, Work};
-use crate::ports::{Names, Outgoing, Outlet, Ports};
+use crate::ports::{Names, Outgoing, Outlet};
 use crate::store::{Outcome, Slot, Store};
 use crate::views::ViewsState;
 use crate::{quotas, topics, webhooks};
@@ -62,25 +60,18 @@ pub enum Refusal {
 }
 
 pub(crate) struct Inner {
-    pub(crate) ports: Ports,
+    pub(crate) platform: Arc<Platform>,
     pub(crate) limits: Limits,
-    pub(crate) counters: Counters,
     pub(crate) table: RwLock<Table<Arc<Peer>>>,
     pub(crate) peers: Mutex<BTreeMap<ConnectionId, Arc<Peer>>>,
     /// Peers with calls or paused senders to sweep. The list holds weak references, because a
     /// peer's outlet may hold the node: otherwise a node that is no longer swept would never be
     /// freed.
     pub(crate) to_sweep: Mutex<Vec<Weak<Peer>>>,
-    /// Rung when there is something to sweep after there was nothing.
-    sweep_needed: Bell,
     /// The names of a listener with its own name table.
     pub(crate) names: Option<Arc<dyn Names>>,
-    /// The executor of work that may wait for the disk.
-    offload: Arc<dyn Offload>,
     /// The storage; `None` for a node without a journal.
     pub(crate) store: Option<Store>,
-    /// The wall clock by which records expire.
-    expiry_clock: Mutex<WallClock>,
     /// The time since which appends wait for a free segment, in nanoseconds; 0 if none wait.
     pub(crate) starved_since_ns: AtomicU64,
     /// The source of socket counts, if there is one.
@@ -123,9 +114,7 @@ impl Node {
     /// Returns whether the wall clock stepped forward without confirmation; until then nothing
     /// expires.
     pub fn is_clock_doubted(&self) -> bool {
-        // Reading the clock detects a new step.
-        self.inner.expiry_ms();
-        self.inner.expiry_clock.lock().is_doubted()
+        self.inner.platform.is_clock_doubted()
     }
 
     /// Returns the sockets of all listeners, if they are counted.
@@ -143,11 +132,11 @@ impl Node {
         let inner = &self.inner;
         let mut peers = inner.peers.lock();
         if self.is_draining() {
-            inner.counters.count(Counter::Refused);
+            inner.platform.counters.count(Counter::Refused);
             return Err(Refusal::Draining);
         }
         if peers.len() >= inner.limits.connections_max {
-            inner.counters.count(Counter::Refused);
+            inner.platform.counters.count(Counter::Refused);
             return Err(Refusal::TooMany(peers.len()));
         }
         let id = ConnectionId(inner.next_connection.fetch_add(1, Ordering::Relaxed));
@@ -155,10 +144,10 @@ impl Node {
             id,
             facts,
             outlet(id),
-            inner.ports.clock.unix_ms(),
+            inner.platform.ports.clock.unix_ms(),
         ));
         peers.insert(id, peer.clone());
-        inner.counters.count(Counter::Opened);
+        inner.platform.counters.count(Counter::Opened);
         Ok(Connection::new(inner.clone(), peer))
     }
 
@@ -169,12 +158,38 @@ impl Node {
 
     /// Returns the node's ports.
     pub fn ports(&self) -> &Ports {
-        &self.inner.ports
+        &self.inner.platform.ports
     }
 
     /// Returns the node's counters.
     pub fn counters(&self) -> &Counters {
-        &self.inner.counters
+        &self.inner.platform.counters
+    }
+
+    /// Runs work on a thread that may wait for the disk.
+    pub fn offload<T, E>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, E> + Send + 'static,
+    ) -> Pending<T, E>
+    where
+        T: Send + 'static,
+        E: From<Overloaded> + Send + 'static,
+    {
+        let node = self.clone();
+        self.inner.platform.offload(move || work(&node))
+    }
+
+    /// Runs work on a thread that may wait for the disk; its outcome may be known later still.
+    pub(crate) fn offload_pending<T, E>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<Pending<T, E>, E> + Send + 'static,
+    ) -> Pending<T, E>
+    where
+        T: Send + 'static,
+        E: From<Overloaded> + Send + 'static,
+    {
+        let node = self.clone();
+        self.inner.platform.offload_pending(move || work(&node))
     }
 
     /// Returns the number of open connections.
@@ -215,7 +230,7 @@ impl Node {
         let dismissed: Vec<_> = peers.values().filter_map(with_reason).collect();
         drop(peers);
         for (peer, reason) in &dismissed {
-            self.inner.counters.count_failure(code);
+            self.inner.platform.counters.count_failure(code);
             peer.client().dismiss(Failure::new(code, reason));
         }
         dismissed.len()
@@ -241,19 +256,14 @@ impl Node {
 
     /// Ready when there is something to sweep after there was nothing. Only one task may wait.
     pub fn poll_sweep_needed(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let bell = &self.inner.sweep_needed;
-        bell.listen(cx.waker());
-        match bell.has_rung() {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        }
+        self.inner.platform.poll_sweep_needed(cx)
     }
 
     /// Ends calls whose deadline has passed, and releases senders that wait for stopped clients.
     /// The shell calls it several times a second as long as it returns true, which means that there
     /// is more to do.
     pub fn sweep(&self) -> bool {
-        let now_ns = self.inner.ports.clock.now_ns();
+        let now_ns = self.inner.platform.ports.clock.now_ns();
         let listed = std::mem::take(&mut *self.inner.to_sweep.lock());
         let mut kept = Vec::new();
         let mut outcomes = Vec::new();
@@ -297,14 +307,6 @@ const DEADLINE: Failure<'static> = Failure::new(
 .after_sending();
 
 impl Inner {
-    /// Returns the time by which records expire and are erased, in milliseconds since 1970-01-01
-    /// UTC: the wall clock without unconfirmed steps.
-    pub(crate) fn expiry_ms(&self) -> u64 {
-        let clock = &self.ports.clock;
-        let steady_ms = clock.now_ns() / 1_000_000;
-        self.expiry_clock.lock().read(steady_ms, clock.unix_ms())
-    }
-
     /// Fails a call: sends the failure to a client, or adds it to `outcomes` for a mailbox.
     pub(crate) fn fail(
         &self,
@@ -315,7 +317,7 @@ impl Inner {
     ) {
         match caller {
             Caller::Peer { peer, tag, .. } => {
-                self.counters.count_failure(failure.code);
+                self.platform.counters.count_failure(failure.code);
                 peer.push_now(Outgoing::Failure { tag, failure });
             }
             Caller::Mailbox { slot, offset } => {
@@ -336,17 +338,6 @@ impl Inner {
         }
     }
 
-    /// Executes work that may wait for the disk. The caller must hold no lock, because the work may
-    /// run inline.
-    pub(crate) fn offload(&self, work: Work) -> Result<(), Overloaded> {
-        self.offload.offload(work)
-    }
-
-    /// Asks the shell to sweep.
-    pub(crate) fn need_sweep(&self) {
-        self.sweep_needed.ring();
-    }
-
     /// Adds a peer to the list of peers to sweep.
     pub(crate) fn list(&self, peer: Arc<Peer>) {
         let was_empty = {
@@ -355,7 +346,7 @@ impl Inner {
             to_sweep.len() == 1
         };
         if was_empty {
-            self.need_sweep();
+            self.platform.need_sweep();
         }
     }
 
@@ -370,7 +361,7 @@ impl Inner {
         };
         let taken = peer.lane.lock().calls.take(ticket).is_some();
         if taken {
-            self.counters.count(Counter::Cancelled);
+            self.platform.counters.count(Counter::Cancelled);
             peer.push_now(Outgoing::Cancel { ticket });
         }
         taken

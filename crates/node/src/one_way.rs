@@ -3,8 +3,8 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::counters::Counter;
-use crate::durable::Durable;
+use platform::{Counter, Durable};
+
 use crate::lane::Admission;
 use crate::peer::PushOutcome;
 use crate::ports::{Message, Outgoing};

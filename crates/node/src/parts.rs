@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use journal::{Journal, SyncTimes};
+use platform::{Inline, Offload, Ports};
 use quota::Limit;
 
 use crate::conversations::{Assemble, Refusal};
+use crate::ports::Names;
 use crate::ports::archive::Archive;
-use crate::ports::offload::{Inline, Offload};
 use crate::ports::quota_store::SharedStore;
-use crate::ports::{Names, Ports};
 use crate::store::{self, StoreError};
 use crate::topics::Tell;
 use crate::webhooks::WebhookParts;

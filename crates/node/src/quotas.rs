@@ -33,11 +33,11 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
+use platform::Ports;
 use quota::{Holds, Recent, Seed, Table};
 
 use crate::Node;
 use crate::node::Inner;
-use crate::ports::Ports;
 use crate::ports::quota_store::SharedStore;
 use crate::store::Store;
 
@@ -56,7 +56,7 @@ pub use settle::{Requester, SettleOutcome, Settling};
 pub use shared::SharedStoreView;
 pub use top::{TopBy, TopRow};
 
-pub use crate::durable::{Durable, Unconfirmed};
+pub use platform::{Durable, Unconfirmed};
 // Engine types that listeners use.
 pub use quota::{
     AMOUNT_MAX, AdminError, Cost, Every, Factor, Halt, HoldId, Kind, Limit, LimitState, Mistake,
@@ -253,7 +253,13 @@ impl<'a> Quotas<'a> {
     /// node was started plus the time its clock has counted since. It never steps.
     pub fn now_ns(self) -> u64 {
         let (unix_ns, clock_ns) = self.state().anchor;
-        let passed = self.inner.ports.clock.now_ns().saturating_sub(clock_ns);
+        let passed = self
+            .inner
+            .platform
+            .ports
+            .clock
+            .now_ns()
+            .saturating_sub(clock_ns);
         unix_ns.saturating_add(passed)
     }
 
@@ -299,7 +305,7 @@ impl<'a> Quotas<'a> {
     fn need_sweep(self) {
         let listed = &self.state().is_listed;
         if !listed.load(Ordering::Relaxed) && !listed.swap(true, Ordering::AcqRel) {
-            self.inner.need_sweep();
+            self.inner.platform.need_sweep();
         }
     }
 

@@ -5,10 +5,9 @@ use std::sync::atomic::Ordering;
 
 use mailbox::Again;
 use model::Failure;
+use platform::{Counter, Durable};
 use routing::{ConnectionId, Ticket};
 
-use crate::counters::Counter;
-use crate::durable::Durable;
 use crate::lane::Caller;
 use crate::peer::PushOutcome;
 use crate::ports::{Message, Outgoing};
@@ -243,7 +242,7 @@ impl Turn<'_> {
                 return self.local.outcomes.push(outcome);
             }
         };
-        self.inner.counters.count_failure(failure.code);
+        self.inner.platform.counters.count_failure(failure.code);
         let outgoing = Outgoing::Failure { tag, failure };
         peer.push(outgoing, &mut self.local.dirty);
     }

@@ -145,7 +145,14 @@ impl Node {
         let journal = &self.inner.store.as_ref()?.journal;
         let starved_ns = self.inner.starved_since_ns.load(Ordering::Relaxed);
         let is_starved_long = starved_ns != 0
-            && self.inner.ports.clock.now_ns().saturating_sub(starved_ns) >= STARVED_NS_MAX;
+            && self
+                .inner
+                .platform
+                .ports
+                .clock
+                .now_ns()
+                .saturating_sub(starved_ns)
+                >= STARVED_NS_MAX;
         unready(journal, is_starved_long)
     }
 
@@ -171,7 +178,7 @@ impl Node {
                 events.push(StorageEvent::StateChanged { state, reason });
             }
         }
-        let now_ns = self.inner.ports.clock.now_ns();
+        let now_ns = self.inner.platform.ports.clock.now_ns();
         let since_ns = &self.inner.starved_since_ns;
         match (journal.is_starved(), since_ns.load(Ordering::Relaxed)) {
             // 0 means that no append waits.

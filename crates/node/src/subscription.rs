@@ -38,7 +38,10 @@ impl Turn<'_> {
         let mut name = Name::parse(name)?;
         self.peer.facts.principal.check(&name)?;
         if name.instance().is_none() {
-            let instance = format!("i-{:012x}", self.inner.ports.entropy.next_u64() >> 16);
+            let instance = format!(
+                "i-{:012x}",
+                self.inner.platform.ports.entropy.next_u64() >> 16
+            );
             name = name.with_instance(&instance)?;
         }
         let limit = self.inner.limits.subscriptions_per_connection_max;

@@ -8,10 +8,11 @@ use journal::disk::SimulatedDisk;
 use journal::{Background, Journal, Line};
 use model::{Failure, Name};
 use parking_lot::Mutex;
+use platform::{Clock, Entropy, Ports};
 
 use crate::{
-    Cast, Client, Clock, Connection, Entropy, Facts, Inbox, Limits, Message, Node, Outgoing,
-    Outlet, Parts, Ports, Pushed, Route, StorageParts,
+    Cast, Client, Connection, Facts, Inbox, Limits, Message, Node, Outgoing, Outlet, Parts, Pushed,
+    Route, StorageParts,
 };
 
 /// Output that a test client recorded.

@@ -51,7 +51,6 @@ use std::sync::Arc;
 use crate::Node;
 use crate::node::Inner;
 
-pub use crate::pending::Pending;
 pub use ::topics::groups::{
     Caller, Candidate, Described, Description, Join, Joined, Leaver, Mark, Protocol, Refused,
     State as GroupState, Synced, Synchronize,
@@ -75,14 +74,13 @@ pub use fetching::Fetching;
 pub use groups::{Committed, GroupView};
 pub use lag::GroupLag;
 pub use offsets::{Located, PartitionView};
+pub use platform::{Durable, Pending, Unconfirmed};
 pub use prepare::{NotPrepared, PreparedBatch};
 pub use produce::{Placed, Producing};
 pub use recordbatch::{BadRecord, Malformed, Rejected};
 pub use state::{OpenError, Topic};
 pub use transactions::{InitProducer, MarkerToWrite};
 pub use users::Farewell;
-
-pub use crate::durable::{Durable, Unconfirmed};
 
 pub(crate) use state::State;
 
@@ -189,21 +187,21 @@ impl Topics {
     }
 
     fn now_ms(&self) -> u64 {
-        self.inner.ports.clock.unix_ms()
+        self.inner.platform.ports.clock.unix_ms()
     }
 
     /// Returns milliseconds of a clock that never steps; it starts at the wall-clock time when the
     /// topics were opened. Sessions, rebalances and transactions time out by it.
     fn steady_ms(&self) -> u64 {
         let (unix_ms, ns) = self.state.opened;
-        let since_ns = self.inner.ports.clock.now_ns().saturating_sub(ns);
+        let since_ns = self.inner.platform.ports.clock.now_ns().saturating_sub(ns);
         unix_ms.saturating_add(since_ns / 1_000_000)
     }
 
     /// Returns the time by which records, offsets and transactional ids expire: the wall clock
     /// without unconfirmed steps.
     fn expiry_ms(&self) -> i64 {
-        i64::try_from(self.inner.expiry_ms()).unwrap_or(i64::MAX)
+        i64::try_from(self.inner.platform.expiry_ms()).unwrap_or(i64::MAX)
     }
 
     /// Returns the wall-clock time in milliseconds, in the engines' type.

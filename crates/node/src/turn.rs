@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use parking_lot::RwLockReadGuard;
+use platform::Counter;
 use routing::Table;
 
 use crate::access::Principal;
 use crate::connection::Local;
-use crate::counters::Counter;
 use crate::node::Inner;
 use crate::peer::Peer;
 use crate::ports::Outgoing;
@@ -36,7 +36,7 @@ impl<'a> Turn<'a> {
             peer,
             local,
             table: None,
-            now_ns: inner.ports.clock.now_ns(),
+            now_ns: inner.platform.ports.clock.now_ns(),
             unix_ms: None,
         }
     }
@@ -48,7 +48,7 @@ impl<'a> Turn<'a> {
 
     /// Returns the wall clock time in milliseconds since 1970-01-01 UTC, read once per turn.
     pub(crate) fn unix_ms(&mut self) -> u64 {
-        let clock = &self.inner.ports.clock;
+        let clock = &self.inner.platform.ports.clock;
         *self.unix_ms.get_or_insert_with(|| clock.unix_ms())
     }
 
@@ -98,7 +98,7 @@ impl Drop for Turn<'_> {
         if !self.local.keeps_rounds {
             self.local.round = None;
         }
-        self.inner.counters.add(&mut self.local.tally);
+        self.inner.platform.counters.add(&mut self.local.tally);
         for peer in self.local.dirty.drain(..) {
             peer.flush();
         }

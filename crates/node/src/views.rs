@@ -42,12 +42,12 @@ pub use file::ViewsLocation;
 pub use inbox::{Inbox, InboxQuery, Last, Line};
 use journal::{FoundPartitions, Journaled};
 pub use list::{Archived, Cursor, ListQuery, Listed, Listing, NoCursor};
+use platform::Counter;
 use tables::{Sync, Tables};
 use watch::Watchers;
 pub use watch::{Changed, InboxWatch};
 
 use crate::conversations::Refusal;
-use crate::counters::Counter;
 use crate::node::{Inner, Node};
 use crate::store::Store;
 
@@ -166,7 +166,7 @@ impl Views<'_> {
 
     /// Applies all events that are durable at the time of the call.
     fn catch_up(&self) -> Result<Arc<Tables>, Refusal> {
-        let clock = &self.inner.ports.clock;
+        let clock = &self.inner.platform.ports.clock;
         let deadline = clock.now_ns().saturating_add(PATIENCE_NS);
         // Events that arrive meanwhile are left to the next query.
         let ends = self.source().ends();
@@ -211,7 +211,7 @@ impl Views<'_> {
         ends: Option<&[u64]>,
         watched: &mut WatchedScopes<'_>,
     ) -> Result<BatchOutcome, Failure> {
-        let now_ns = self.inner.ports.clock.now_ns();
+        let now_ns = self.inner.platform.ports.clock.now_ns();
         let opened = match opened {
             Some(opened) => opened,
             None => {
@@ -243,7 +243,10 @@ impl Views<'_> {
         let before = catch_up.looked_at;
         let taken = catch_up.step(tables, &self.source(), sync, watched)?;
         let updated = catch_up.looked_at - before;
-        self.inner.counters.add_to(Counter::ViewUpdates, updated);
+        self.inner
+            .platform
+            .counters
+            .add_to(Counter::ViewUpdates, updated);
         match (taken, sync) {
             (BatchOutcome::Nothing, Sync::Later) => {}
             (BatchOutcome::Applied, Sync::Later) => opened.is_dirty = true,
@@ -285,7 +288,7 @@ impl Views<'_> {
 
     /// Closes or removes views that cannot be used. The next query opens or rebuilds them.
     fn fail(&self, opened: &mut Option<OpenViews>, failure: &Failure) -> Refusal {
-        self.inner.counters.count(Counter::ViewFailures);
+        self.inner.platform.counters.count(Counter::ViewFailures);
         let is_lost = match failure {
             Failure::Lost => true,
             Failure::Damage(damage) => {

@@ -34,12 +34,12 @@ use agent::Agent;
 pub use call::{Call, Retry};
 pub use conversations::delivery::{OnBusy, Options as Schedule};
 pub use conversations::record::{WebhookSettings, WebhookTarget};
+use platform::Clock;
 pub use tend::Tended;
 pub(crate) use touched::Touched;
 
 use crate::conversations::{Pending, Refusal};
 use crate::node::{Inner, Node};
-use crate::ports::Clock;
 use crate::ports::caller::WebhookPolicy;
 use crate::store::{Kind, Store, refusal};
 use crate::turn::SYSTEM_ORG;
@@ -192,7 +192,7 @@ impl Webhooks<'_> {
         }
         self.registry.policy.check(&settings).map_err(invalid)?;
         self.load()?;
-        let now_ms = self.inner.ports.clock.unix_ms();
+        let now_ms = self.inner.platform.ports.clock.unix_ms();
         let mut agents = self.registry.agents.lock();
         let is_new = !agents.contains_key(name.base());
         let max = self.registry.options.agents_max;
@@ -232,7 +232,7 @@ impl Webhooks<'_> {
     /// Deletes an agent and its settings.
     pub fn delete(&self, name: &Name) -> Result<Pending<()>, Refusal> {
         self.load()?;
-        let now_ms = self.inner.ports.clock.unix_ms();
+        let now_ms = self.inner.platform.ports.clock.unix_ms();
         let mut agents = self.registry.agents.lock();
         let agent = agents.get_mut(name.base()).ok_or_else(|| no_agent(name))?;
         let at = self.store.find(Kind::Agent, name.base());
@@ -330,7 +330,7 @@ impl Webhooks<'_> {
     /// Returns the time in milliseconds since 1970-01-01 UTC, on a clock that does not step.
     fn now_ms(&self) -> u64 {
         let (began_ms, began_ns) = self.registry.began;
-        let now_ns = self.inner.ports.clock.now_ns();
+        let now_ns = self.inner.platform.ports.clock.now_ns();
         began_ms + now_ns.saturating_sub(began_ns) / 1_000_000
     }
 

@@ -10,10 +10,9 @@ use journal::{Background, Journal, Line};
 use node::ports::caller::{CallError, Caller, Calling, Request, WebhookPolicy};
 use node::quotas::Limit;
 use node::webhooks::WebhookSettings;
-use node::{
-    Node, Parts, Ports, QuotaParts, StorageParts, StoreOptions, WebhookParts, views, webhooks,
-};
+use node::{Node, Parts, QuotaParts, StorageParts, StoreOptions, WebhookParts, views, webhooks};
 use parking_lot::Mutex;
+use platform::Ports;
 use tokio::task::JoinSet;
 
 use crate::Network;
@@ -213,7 +212,7 @@ async fn sync(mut line: Line, mut dice: fastrand::Rng) {
 async fn compact(mut background: Background, clock: Arc<SimClock>, mut dice: fastrand::Rng) {
     loop {
         tokio::time::sleep(Duration::from_millis(dice.u64(1..COMPACTION_MS_MAX))).await;
-        background.step(node::Clock::unix_ms(&*clock));
+        background.step(platform::Clock::unix_ms(&*clock));
     }
 }
 

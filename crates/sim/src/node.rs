@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use client::{Builder, Client};
 use edge::native::{Door, Options};
-use node::{Limits, Parts, Ports};
+use node::{Limits, Parts};
+use platform::Ports;
 
 use crate::Network;
 use crate::world::{SimClock, SimEntropy};

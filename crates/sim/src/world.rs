@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use node::{Clock, Entropy};
 use parking_lot::Mutex;
+use platform::{Clock, Entropy};
 use tokio::time::Instant;
 
 /// Limit on simulated time: a world that does not end has a bug.

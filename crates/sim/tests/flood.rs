@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use client::{ByteSize, Cast, Client, Name, Subscription};
-use node::{Counter, Limits};
+use node::Limits;
+use platform::Counter;
 use sim::{Network, Node, Weather, run};
 use tokio::task::JoinSet;
 use tokio::time::Instant;

@@ -54,7 +54,7 @@ pub(crate) fn holder(pid: Option<u32>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use node::ports::{Disk, RealDisk};
+    use platform::{Disk, RealDisk};
 
     use super::*;
 

@@ -36,8 +36,8 @@ mod workers;
 use std::sync::Arc;
 
 use node::config::{self, Config, Loaded};
-use node::ports::{Disk, Lock, LockError, RealDisk, check_owner};
 use node::tokens::TokenStore;
+use platform::{Disk, Lock, LockError, RealDisk, check_owner};
 
 use crate::failure::{Exit, Failure, store_failure, tls_failure};
 pub(crate) use backup::Backup;
@@ -196,7 +196,7 @@ fn lock_data(config: &Config) -> Result<Box<dyn Lock>, Failure> {
     RealDisk.lock(&dir.join("node.lock")).map_err(refused)
 }
 
-fn data_failure(error: node::ports::DiskError) -> Failure {
+fn data_failure(error: platform::DiskError) -> Failure {
     Failure::new(Exit::Failed, error)
         .hint("choose a directory that is writable for this user: --data PATH")
 }

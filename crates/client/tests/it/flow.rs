@@ -43,7 +43,7 @@ async fn check_flood(credit: u32, window: u32, count: usize) {
             }
         };
         tokio::join!(read, send);
-        assert_eq!(node.handle.counters().get(node::Counter::Dropped), 0);
+        assert_eq!(node.handle.counters().get(platform::Counter::Dropped), 0);
     })
     .await;
 }
@@ -124,7 +124,7 @@ async fn sending_waits_for_a_subscriber_that_is_full_and_trying_answers_busy() {
         }
         waiting.await.unwrap();
         assert_eq!(subscription.next().await.unwrap().body, "waited");
-        assert_eq!(node.handle.counters().get(node::Counter::Dropped), 0);
+        assert_eq!(node.handle.counters().get(platform::Counter::Dropped), 0);
     })
     .await;
 }
@@ -152,8 +152,8 @@ async fn a_subscriber_that_stopped_holds_a_sender_up_for_a_moment_only() {
             began.elapsed()
         );
         // Messages above the window are dropped and counted.
-        let delivered = node.handle.counters().get(node::Counter::Delivered);
-        let dropped = node.handle.counters().get(node::Counter::Dropped);
+        let delivered = node.handle.counters().get(platform::Counter::Delivered);
+        let dropped = node.handle.counters().get(platform::Counter::Dropped);
         assert!(delivered <= 8, "{delivered}");
         assert_eq!(delivered + dropped, 1000);
     })
@@ -180,7 +180,7 @@ async fn a_full_instance_is_passed_over_for_one_with_room() {
         for _ in 0..1000 - 4 {
             reads.next().await.unwrap();
         }
-        assert_eq!(node.handle.counters().get(node::Counter::Dropped), 0);
+        assert_eq!(node.handle.counters().get(platform::Counter::Dropped), 0);
     })
     .await;
 }

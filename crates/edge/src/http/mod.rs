@@ -160,7 +160,10 @@ async fn require_token(State(shared): State<Shared>, mut request: Request, next:
             revocable::run(pass, request, next).await
         }
         Err(problem) => {
-            shared.node.counters().count(node::Counter::Unauthenticated);
+            shared
+                .node
+                .counters()
+                .count(platform::Counter::Unauthenticated);
             problem.into_response()
         }
     }

@@ -189,7 +189,8 @@ mod tests {
 
     use journal::Journal;
     use journal::disk::SimulatedDisk;
-    use node::{Clock, Entropy, Node, Parts, Ports, StorageParts};
+    use node::{Node, Parts, StorageParts};
+    use platform::{Clock, Entropy, Ports};
 
     use super::*;
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use kafka::ErrorCode;
 use node::access::Principal;
 use node::topics::{Producing, Topics, User};
-use node::{Connection, Counter, Facts, Outlet, Refusal};
+use node::{Connection, Facts, Outlet, Refusal};
+use platform::Counter;
 
 use super::errors::Failed;
 use super::inbox::Trust;

@@ -13,8 +13,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use net::Source;
-use node::Counter;
 use node::topics::Count;
+use platform::Counter;
 use tokio::time::{Instant, Sleep};
 
 use super::client::Client;

@@ -9,8 +9,9 @@ use std::task::{Poll, Waker, ready};
 use model::Failure;
 use node::conversations::{self, Appended};
 use node::records::Appending;
-use node::{AcceptedWrite, AppendedRecords, Copies, Durable, HeldCall, Pending, RequestError};
+use node::{AcceptedWrite, AppendedRecords, Copies, HeldCall, RequestError};
 use node::{StreamError, Ticket, Turn, WriteError};
+use platform::{Durable, Pending};
 use wire::{AppendedMessages, MadeIds, Receipt, Stored};
 
 use super::appended::placed;

@@ -12,7 +12,8 @@ use node::conversations::{
     Appended, Batch, ConversationRef, Conversations, MessageRange, NewMessage,
 };
 use node::conversations::{PageRead, PartFact, Pending, Refusal};
-use node::{Durable, Range, Stream, StreamError, StreamExtract, Ticket};
+use node::{Range, Stream, StreamError, StreamExtract, Ticket};
+use platform::Durable;
 
 use super::answers::{Answer, Answers, BOUND};
 use super::extracts::{send_read, send_records};
@@ -50,7 +51,7 @@ enum Work {
 
 /// The execution of a request on another thread.
 enum Execution {
-    ReadStream(node::Pending<StreamExtract, StreamError>),
+    ReadStream(platform::Pending<StreamExtract, StreamError>),
     ReadMessages(Pending<Pending<PageRead>>),
     Append(Pending<Pending<Appended>>),
 }

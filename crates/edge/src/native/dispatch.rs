@@ -189,7 +189,7 @@ pub(super) fn refuse_oversize(
 ) -> Result<(), Fatal> {
     let size = header.length;
     let message = format!("the payload has {size} bytes (limit {limit})");
-    turn.count(node::Counter::Oversize);
+    turn.count(platform::Counter::Oversize);
     if fatal {
         return Err(Fatal {
             code: ErrorCode::TooLarge,

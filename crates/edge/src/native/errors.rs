@@ -3,7 +3,8 @@
 use model::{ErrorCode, Failure};
 use node::conversations;
 use node::{MemoryWriteError, RequestError, StorageError, StreamError, SubscribeError};
-use node::{Throttled, Unconfirmed, WriteError};
+use node::{Throttled, WriteError};
+use platform::Unconfirmed;
 
 use crate::topics::Refused;
 

@@ -9,7 +9,8 @@ use std::task::{Context, Poll, Waker};
 
 use model::ErrorCode;
 use node::conversations::MessageFollower;
-use node::{Bell, Counter, StreamFollower, Ticket};
+use node::{StreamFollower, Ticket};
+use platform::{Bell, Counter};
 
 use super::answers::Answers;
 use super::errors::ErrorAnswer;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use model::{ErrorCode, Failure, Name};
 use net::Stream;
 use node::access::Principal;
-use node::{Counter, Facts, Outlet};
+use node::{Facts, Outlet};
+use platform::Counter;
 use wire::{Correlation, FEATURES, Header, Hello, Inbox, Item, Kind, Role, Welcome};
 
 use super::outlet::NativeOutlet;

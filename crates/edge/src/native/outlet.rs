@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use model::{ErrorCode, Failure, Name};
 use net::{Outbox, Sink};
-use node::{Client, Counter, Message, Outgoing, Pushed, Ticket};
+use node::{Client, Message, Outgoing, Pushed, Ticket};
 use parking_lot::Mutex;
+use platform::Counter;
 use wire::{Bind, Cast, Correlation, Credit, Flags, Goaway, Kind, Payload, SubscriptionEnd};
 
 /// While a client leaves this many bytes unread, it gets no more items and nothing is read from it.

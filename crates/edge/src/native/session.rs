@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use model::{ErrorCode, Failure};
 use net::Source;
-use node::{Connection, Counter};
+use node::Connection;
+use platform::Counter;
 use tokio::time::{Instant, Sleep};
 use wire::{Correlation, Inbox, Item};
 

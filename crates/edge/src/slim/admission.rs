@@ -13,7 +13,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::{HeaderMap, header};
 use node::access::Principal;
 use node::tokens::Token;
-use node::{Connection, Counter, Facts, Refusal};
+use node::{Connection, Facts, Refusal};
+use platform::Counter;
 
 use super::jwt::{Bearer, is_jwt};
 use super::outlet::{Framing, SlimOutlet};

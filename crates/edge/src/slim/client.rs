@@ -7,7 +7,8 @@ use bytes::Bytes;
 use h2::server::{self, SendResponse};
 use h2::{Ping, PingPong, RecvStream};
 use http::{Method, Request, header};
-use node::{Counter, Refusal};
+use node::Refusal;
+use platform::Counter;
 use tokio::time::Instant;
 
 use super::Door;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use node::ports::Names;
-use node::{AgentView, Counter, Counters, SubscriberView};
+use node::{AgentView, SubscriberView};
 use parking_lot::{Mutex, RwLock};
+use platform::{Counter, Counters};
 use slim::{Agent, Forward, Key, Missed, Name, Random, Routed, SubscribeError, Table, Unknown};
 
 use super::outlet::{Put, SlimOutlet};

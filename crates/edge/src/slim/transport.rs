@@ -7,7 +7,7 @@
 
 use std::future::poll_fn;
 
-use node::Counter;
+use platform::Counter;
 use tokio::time::Instant;
 use tokio::time::error::Elapsed;
 

@@ -10,7 +10,7 @@ use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use node::Counter;
+use platform::Counter;
 use slim::websocket::{Event, Frames, Opcode, Violation};
 use tokio::time::Instant;
 

@@ -1,5 +1,5 @@
 use model::ErrorCode;
-use node::Counter;
+use platform::Counter;
 use wire::{Cast, Correlation, Flags, Header, Kind};
 
 use crate::Bench;

@@ -34,7 +34,7 @@ async fn a_request_reaches_the_responder_and_its_reply_the_caller() {
     reply(&mut responder, request.header.correlation, b"again").await;
     responder.expect_nothing().await;
     caller.expect_nothing().await;
-    assert_eq!(bench.node.counters().get(node::Counter::LateReplies), 1);
+    assert_eq!(bench.node.counters().get(platform::Counter::LateReplies), 1);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use node::Clock;
+use platform::Clock;
 
 /// Nanoseconds since it began, which was in November 2023.
 #[derive(Default)]

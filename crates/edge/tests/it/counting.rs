@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use node::Entropy;
+use platform::Entropy;
 
 /// The next number, in the upper bits.
 pub(crate) struct Counting(pub(crate) AtomicU64);

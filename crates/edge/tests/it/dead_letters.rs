@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use journal::ReadLimit;
-use node::{Counter, DIRECTORY, NamedStream, Part, StoreOptions};
+use node::{DIRECTORY, NamedStream, Part, StoreOptions};
+use platform::Counter;
 
 use crate::agent::Agent;
 use crate::kept::{Kept, acknowledge, delivered, key, refuse, write, writer};

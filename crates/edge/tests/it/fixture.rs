@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicU64;
 
 use journal::disk::Disk;
 use journal::{Background, Journal, Line};
-use node::ports::offload::{Inline, Offload, Overloaded, Work};
-use node::{Clock, Ports, StorageParts};
+use node::StorageParts;
 use parking_lot::Mutex;
+use platform::{Clock, Inline, Offload, Overloaded, Ports, Work};
 
 use crate::counting::Counting;
 

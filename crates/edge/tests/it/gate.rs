@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use journal::disk::{Disk, File, SimulatedDisk};
-use node::ports::offload::{Offload, Overloaded, Work};
 use parking_lot::{Condvar, Mutex};
+use platform::{Offload, Overloaded, Work};
 
 /// A read that is held up for so long fails, so that a test that waits for it does not hang.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -60,7 +60,7 @@ async fn expired_messages_of_idle_mailboxes_are_deleted_within_the_hour() {
     // What is left of each is one record, with the ids of its newest writes.
     assert_eq!(records(&kept), 5 + u64::from(COUNT) - 1);
     assert_eq!(
-        kept.bench.node.counters().get(node::Counter::Expired),
+        kept.bench.node.counters().get(platform::Counter::Expired),
         5 * u64::from(COUNT) - 5
     );
     // The first round goes through all of them at once, with so many in memory at a time.

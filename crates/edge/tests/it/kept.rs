@@ -6,7 +6,8 @@ use journal::disk::{Disk, SimulatedDisk};
 use journal::{Background, Journal, Line};
 use node::ports::archive::Archive;
 use node::quotas::Limit;
-use node::{Clock, Node, Parts, QuotaParts, StorageParts, StoreOptions};
+use node::{Node, Parts, QuotaParts, StorageParts, StoreOptions};
+use platform::Clock;
 use wire::{Cast, Correlation, Flags, Key, Kind, Payload, Stored};
 
 use crate::agent::{Agent, Frame, tag};

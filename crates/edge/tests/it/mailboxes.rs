@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use model::ErrorCode;
-use node::{Counter, StoreOptions};
+use node::StoreOptions;
+use platform::Counter;
 use wire::{Cast, Flags, Key, Kind, Stored};
 
 use crate::agent::tag;

@@ -27,7 +27,8 @@ mod topics;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use node::{Limits, Node, Parts, Ports};
+use node::{Limits, Node, Parts};
+use platform::Ports;
 
 pub(crate) use agent::Agent;
 pub(crate) use clock::ManualClock;

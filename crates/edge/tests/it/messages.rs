@@ -166,7 +166,7 @@ async fn a_multicast_sender_resumes_when_the_last_subscriber_has_room() {
     let flow = sender.next().await;
     assert_eq!((flow.header.kind, flow.header.route), (Kind::FLOW, 1));
     assert!(!wire::decode_flow(&flow.payload).unwrap());
-    assert_eq!(bench.node.counters().get(node::Counter::Dropped), 0);
+    assert_eq!(bench.node.counters().get(platform::Counter::Dropped), 0);
 }
 
 #[tokio::test]

@@ -41,7 +41,10 @@ impl Bench {
     async fn let_in(&self, name: &str, password: &str) -> Client {
         let (mut client, told) = self.come_in(name, password).await;
         assert_eq!(told, ErrorCode::None);
-        assert_eq!(self.node.counters().get(node::Counter::Unauthenticated), 0);
+        assert_eq!(
+            self.node.counters().get(platform::Counter::Unauthenticated),
+            0
+        );
         is_served(&mut client).await;
         client
     }

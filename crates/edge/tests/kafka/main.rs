@@ -34,9 +34,9 @@ use edge::kafka::{Arrived, Door, Nobody, Options, Users, credential};
 use edge::{Gate, Open};
 use journal::disk::SimulatedDisk;
 use journal::{Background, Line};
-use node::ports::offload::{Offload, Overloaded, Work};
 use node::topics::{Hash, User};
-use node::{Clock, Node, Parts, StorageParts};
+use node::{Node, Parts, StorageParts};
+use platform::{Clock, Offload, Overloaded, Work};
 
 pub(crate) use client::Client;
 use clock::ManualClock;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use kafka::ErrorCode;
 use kafka::produce::Request;
-use node::ports::offload::{Offload, Overloaded, Work};
 use parking_lot::Mutex;
+use platform::{Offload, Overloaded, Work};
 
 use crate::client::{batch, produce};
 use crate::producing::{compact, packed};

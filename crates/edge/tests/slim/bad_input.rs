@@ -1,7 +1,7 @@
 //! Invalid input of a client does not affect other clients.
 
 use edge::slim::Options;
-use node::Counter;
+use platform::Counter;
 use slim::{Draft, Message, Name};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

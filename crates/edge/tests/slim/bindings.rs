@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
-use node::Counter;
+use platform::Counter;
 use tokio::task::spawn_blocking;
 
 use crate::python::python;

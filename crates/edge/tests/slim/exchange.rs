@@ -1,7 +1,7 @@
 //! Delivery of messages: unicast, anycast, multicast and subscriptions.
 
 use edge::slim::Options;
-use node::Counter;
+use platform::Counter;
 use slim::Name;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -6,8 +6,9 @@ use std::time::Duration;
 use edge::slim::Options;
 use edge::{Gate, Pass, Refused, Role};
 use http::Request;
+use node::Limits;
 use node::access::Principal;
-use node::{Counter, Limits};
+use platform::Counter;
 use slim::{ConnectionKind, Negotiation};
 use tokio::time::timeout;
 

@@ -24,7 +24,8 @@ use std::time::{Duration, Instant};
 
 use edge::Gate;
 use edge::slim::{Door, Exchange, Options};
-use node::{Clock, Counter, Limits, Node, Parts, Ports};
+use node::{Limits, Node, Parts};
+use platform::{Clock, Counter, Ports};
 use tokio::net::TcpListener;
 
 pub(crate) use agent::Agent;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use edge::{Gate, Pass, Refused, Role};
 use model::ErrorCode;
-use node::Counter;
 use node::access::Pattern;
 use node::quotas::{By, LimitConfig, Prefix};
 use node::tokens::{ENTROPY_SIZE, Token};
+use platform::Counter;
 
 use crate::{Agent, Bench, until};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use edge::slim::Options;
-use node::Counter;
+use platform::Counter;
 use slim::Name;
 
 use crate::agent::{CARRIERS, Carrier};

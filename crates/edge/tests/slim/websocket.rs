@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use edge::slim::Options;
-use node::{Counter, Limits};
+use node::Limits;
+use platform::Counter;
 use slim::Name;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

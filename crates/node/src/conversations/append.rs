@@ -5,12 +5,12 @@ use std::sync::Arc;
 use conversations::{Invalid, MessageSeq, NewMessage, Original, Plan, Problem, Status};
 use journal::Ticket;
 use model::{ErrorCode, Name};
+use platform::Counter;
 
 use super::history_lookup::{Missing, Records};
 use super::slot::{Room, Slot};
 use super::write::{Accompanying, AppendedMessage, Ending, Scratch, Writer, with_scratch};
 use super::{Conversations, Details, Pending, Refusal, check_name};
-use crate::counters::Counter;
 use crate::node::Inner;
 use crate::store::{Reach, Store};
 
@@ -153,7 +153,7 @@ impl Conversations<'_> {
             Err(Failure::Missing(missing)) => return Ok(Err(missing)),
             Err(Failure::AtOnce(refusal)) => return Err(refusal),
             Err(Failure::Resting(refusal)) => {
-                self.inner.counters.count_failure(refusal.code);
+                self.inner.platform.counters.count_failure(refusal.code);
                 (tickets, Err(refusal))
             }
             Ok(appended) => (tickets, Ok(appended)),
@@ -163,7 +163,7 @@ impl Conversations<'_> {
 
     /// Counts the append, and returns its pending acknowledgement.
     fn pending(&self, batch: &Batch<'_>, appended: Undurable<Appended>) -> Pending<Appended> {
-        let counters = &self.inner.counters;
+        let counters = &self.inner.platform.counters;
         appended.count(batch, |counter, count| counters.add_to(counter, count));
         appended.into_pending(self.store)
     }
@@ -294,7 +294,7 @@ impl Store {
             engine.decide_draft(message, stored)
         });
         let plan = plan.map_err(Failure::into_refusal)?;
-        let now_ms = inner.ports.clock.unix_ms();
+        let now_ms = inner.platform.ports.clock.unix_ms();
         let named = std::iter::once((message.id.unwrap_or_default(), message.from));
         let is_whole = matches!(ending.status, Status::Complete | Status::Aborted);
         let beside = Accompanying {
@@ -325,7 +325,7 @@ impl Store {
             let guard = self.journal.lock(location.shard, now_ms);
             self.write_with(guard, room, location, said, scratch, beside)
         })?;
-        inner.counters.count(Counter::Messages);
+        inner.platform.counters.count(Counter::Messages);
         Ok(Appended::new(plan, Vec::new()))
     }
 
@@ -394,7 +394,7 @@ fn new_ones(originals: &[Original], plan: &Plan) -> impl Iterator<Item = Origina
 
 fn make_ids(inner: &Inner, batch: &Batch<'_>, plan: &Plan) -> Vec<String> {
     let nameless = new_messages(batch, plan).filter(|(message, _)| message.id.is_none());
-    let entropy = &inner.ports.entropy;
+    let entropy = &inner.platform.ports.entropy;
     nameless
         .map(|_| format!("m-{:016x}{:016x}", entropy.next_u64(), entropy.next_u64()))
         .collect()

@@ -161,7 +161,7 @@ impl Store {
         let Some(location) = room.location else {
             return;
         };
-        let now_ns = inner.ports.clock.now_ns();
+        let now_ns = inner.platform.ports.clock.now_ns();
         for index in 0..room.drafts.len() {
             let number = room.drafts[index].number;
             if self.rooms.is_to_carry(location.shard, number, now_ns)
@@ -185,7 +185,7 @@ impl Store {
         }
         .encode(&mut opening);
         open.draft.all(open.number).encode(&mut chunks);
-        let now_ms = inner.ports.clock.unix_ms();
+        let now_ms = inner.platform.ports.clock.unix_ms();
         let mut guard = self.journal.lock(location.shard, now_ms);
         guard.reserve(opening.len() + chunks.len(), 3)?;
         let carried = guard.append(STREAM, None, DRAFT_CARRIED, &opening)?;
@@ -209,7 +209,9 @@ impl Store {
             status: Status::Interrupted,
             seq: 0,
         };
-        let mut guard = self.journal.lock(shard, inner.ports.clock.unix_ms());
+        let mut guard = self
+            .journal
+            .lock(shard, inner.platform.ports.clock.unix_ms());
         let closed = self.rooms.log_close(&mut guard, shard, &close);
         closed.map_err(|error| refusal(&self.journal, error).into())
     }
@@ -218,7 +220,7 @@ impl Store {
     /// Returns whether any draft is open.
     pub(crate) fn sweep_drafts(&self, inner: &Inner) -> bool {
         let slots: Vec<_> = self.rooms.drafting.lock().values().cloned().collect();
-        let now_ms = inner.ports.clock.unix_ms();
+        let now_ms = inner.platform.ports.clock.unix_ms();
         for slot in slots {
             let Some(mut room) = slot.room() else {
                 self.rooms.drafting.lock().remove(&slot.name);

@@ -14,6 +14,7 @@ use conversations::record::{DRAFT_OPEN, DraftOpen};
 use conversations::{NewMessage, PartFact, Status};
 use journal::Ticket;
 use model::{ErrorCode, Name};
+use platform::Counter;
 
 use super::append::{Appended, Failure, wrong};
 use super::history_lookup::{Missing, Records};
@@ -21,7 +22,6 @@ use super::slot::{Room, Slot};
 use super::view::Streaming;
 use super::write::Ending;
 use super::{Conversations, Limits, Pending, Refusal, check_name};
-use crate::counters::Counter;
 use crate::node::Inner;
 use crate::store::{Location, Reach, Store, refusal};
 
@@ -116,7 +116,7 @@ impl Conversations<'_> {
         let checked = limits.check(std::slice::from_ref(&new.as_message()));
         checked.map_err(|invalid| wrong(&invalid))?;
         let pending = self.with_known(name.base(), |records| self.try_open(name, new, records))?;
-        self.inner.need_sweep();
+        self.inner.platform.need_sweep();
         Ok(pending)
     }
 
@@ -362,7 +362,7 @@ impl Store {
         records: &mut Records,
     ) -> Result<u64, Failure> {
         self.check_open(room, new.id, records)?;
-        let now_ms = inner.ports.clock.unix_ms();
+        let now_ms = inner.platform.ports.clock.unix_ms();
         let location = self.place_room(room, name.base(), now_ms)?;
         let mut bytes = Vec::new();
         DraftOpen {
@@ -393,7 +393,7 @@ impl Store {
             is_lost: false,
         });
         room.wake_watchers();
-        inner.counters.count(Counter::Drafts);
+        inner.platform.counters.count(Counter::Drafts);
         Ok(appended.offset)
     }
 

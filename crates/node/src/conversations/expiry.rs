@@ -21,7 +21,10 @@ impl Conversations<'_> {
 
     /// Erases the conversation if it has expired.
     pub(super) fn meet(&self, name: &str, room: &mut Room) -> Result<(), Refusal> {
-        if !self.store.is_room_over(room, || self.inner.expiry_ms()) {
+        if !self
+            .store
+            .is_room_over(room, || self.inner.platform.expiry_ms())
+        {
             return Ok(());
         }
         let now_ms = self.unix_ms();

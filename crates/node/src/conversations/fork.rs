@@ -124,7 +124,7 @@ impl Conversations<'_> {
         records: &[Record],
         views: &[MessageView<'_>],
     ) -> Result<(), Refusal> {
-        let now_ms = self.inner.ports.clock.unix_ms();
+        let now_ms = self.inner.platform.ports.clock.unix_ms();
         with_scratch(|scratch| {
             for (record, view) in records.iter().zip(views) {
                 scratch.push_copy(view, record.time_ms);

@@ -161,7 +161,7 @@ impl Store {
             Stage::New => match self.read_room(Reach::Memory, &slot.name)? {
                 Some(room) => {
                     *stage = Stage::Loaded(Box::new(room));
-                    inner.need_sweep();
+                    inner.platform.need_sweep();
                 }
                 None => return Ok(AtHand::Later),
             },
@@ -183,9 +183,9 @@ impl Store {
         if let Stage::New = &*stage
             && let Some(mut room) = read?
         {
-            room.used_ns = inner.ports.clock.now_ns();
+            room.used_ns = inner.platform.ports.clock.now_ns();
             *stage = Stage::Loaded(Box::new(room));
-            inner.need_sweep();
+            inner.platform.need_sweep();
         }
         Ok(())
     }
@@ -283,7 +283,7 @@ impl Store {
 
     /// Unloads unused conversations. Returns whether any is loaded.
     pub(crate) fn sweep_rooms(&self, inner: &Inner) -> bool {
-        let now_ns = inner.ports.clock.now_ns();
+        let now_ns = inner.platform.ports.clock.now_ns();
         let swept_ns = self.rooms.swept_ns.load(Ordering::Relaxed);
         if now_ns.saturating_sub(swept_ns) < SWEEP_NS {
             return self.rooms.loaded_count() > 0;

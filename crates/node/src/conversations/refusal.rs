@@ -2,9 +2,8 @@
 
 use journal::ReadError;
 use model::ErrorCode;
+use platform::{Overloaded, Unconfirmed};
 
-use crate::durable::Unconfirmed;
-use crate::ports::offload::Overloaded;
 use crate::store::StorageError;
 
 /// A refusal: nothing was changed.

@@ -41,7 +41,9 @@ impl Store {
     fn trim_room(&self, inner: &Inner, room: &mut Room, location: Location, start: u64) {
         let Location { shard, stream } = location;
         let offset = room.engine.offset(start);
-        let mut guard = self.journal.lock(shard, inner.ports.clock.unix_ms());
+        let mut guard = self
+            .journal
+            .lock(shard, inner.platform.ports.clock.unix_ms());
         // A failed trim is repeated the next time.
         if let Ok(ticket) = guard.trim(stream, offset) {
             drop(guard);

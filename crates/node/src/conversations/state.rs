@@ -4,11 +4,11 @@ use conversations::record::{self, DraftClose, EventRef, EventTag};
 use conversations::{Change, Lifecycle, Status, Update};
 use journal::{AppendError, Guard, ShardId, StreamId, Ticket};
 use model::{ErrorCode, Name};
+use platform::Counter;
 
 use super::slot::Room;
 use super::view::{View, check_alive, view};
 use super::{Conversations, Pending, Refusal, check_name, state_of};
-use crate::counters::Counter;
 use crate::store::{Location, Store, refusal};
 
 /// The result of a change.
@@ -53,14 +53,17 @@ impl Conversations<'_> {
         expect: Option<u64>,
         change: &Change,
     ) -> Result<Pending<Changed>, Refusal> {
-        let now_ms = self.inner.ports.clock.unix_ms();
+        let now_ms = self.inner.platform.ports.clock.unix_ms();
         let is_created = !room.engine.exists();
         let limits = &self.options().limits;
         let outcome = match room.engine.decide_change(expect, change, limits, now_ms) {
             Err(refused) => Err(refused.into()),
             Ok(update) => {
                 self.store.update_room(room, name.base(), update, now_ms)?;
-                self.inner.counters.count(Counter::ConversationChanges);
+                self.inner
+                    .platform
+                    .counters
+                    .count(Counter::ConversationChanges);
                 let view = view(name.base(), room);
                 Ok(Changed { is_created, view })
             }

@@ -283,7 +283,8 @@ impl Watch {
             {
                 Some(read) => return Poll::Ready(self.take(store, read)),
                 None => {
-                    self.loading = Some(self.inner.pending_offloaded(move |inner| {
+                    let inner = self.inner.clone();
+                    self.loading = Some(self.inner.platform.offload(move || {
                         let store = inner.store.as_ref().ok_or_else(Refusal::no_storage)?;
                         store.messages(place, seq, AHEAD)
                     }));
@@ -495,7 +496,7 @@ impl Drop for Watch {
         if let Some(mut room) = self.slot.room() {
             room.watchers -= 1;
             room.watching.remove(&self.number);
-            room.used_ns = inner.ports.clock.now_ns();
+            room.used_ns = inner.platform.ports.clock.now_ns();
         }
     }
 }

@@ -5,15 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use journal::SyncTimes;
-use model::WallClock;
 use parking_lot::{Mutex, RwLock};
+use platform::{Platform, Ports};
 use routing::Table;
 
 use super::{Inner, Node};
-use crate::bell::Bell;
-use crate::counters::Counters;
 use crate::parts::{OpenError, Parts, StorageParts};
-use crate::ports::Ports;
 use crate::store::Store;
 use crate::views::ViewsState;
 use crate::{quotas, topics, webhooks};
@@ -70,19 +67,16 @@ impl Node {
             Some((storage, store)) => Services::open(storage, store, &ports)?,
             None => Services::default(),
         };
+        let platform = Arc::new(Platform::new(ports, offload));
         let inner = Inner {
             quotas: quota_state,
-            ports,
+            platform,
             limits,
-            counters: Counters::default(),
             table: RwLock::new(Table::default()),
             peers: Mutex::new(BTreeMap::new()),
             to_sweep: Mutex::default(),
-            sweep_needed: Bell::default(),
             names,
-            offload,
             store,
-            expiry_clock: Mutex::new(WallClock::default()),
             starved_since_ns: AtomicU64::new(0),
             sockets,
             sync_times: services.sync_times,
@@ -100,7 +94,7 @@ impl Node {
         if let (Some(store), Some(_)) = (&node.inner.store, &node.inner.webhooks) {
             store.touched.keep();
         }
-        node.inner.need_sweep();
+        node.inner.platform.need_sweep();
         Ok(node)
     }
 }

@@ -1,9 +1,10 @@
 use std::collections::VecDeque;
 
+use platform::Counter;
 use proptest::prelude::*;
 
+use crate::Limits;
 use crate::testing::{RecordedOutput, TestClient, World};
-use crate::{Counter, Limits};
 
 const NEWS: &str = "test/news/all";
 const WINDOW: u32 = 64;

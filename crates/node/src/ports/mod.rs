@@ -1,43 +1,11 @@
-//! The ports of a node: traits for time, randomness, disk, output to clients, and external
-//! services.
+//! The ports of a node: traits for output to clients, and for external services.
 
 pub mod archive;
 pub mod caller;
-pub mod disk;
 mod names;
-pub mod offload;
 mod outlet;
-mod owner;
 pub mod quota_store;
 
-use std::sync::Arc;
-
 pub use caller::Caller;
-pub use disk::{Disk, DiskError, Lock, LockError, RealDisk};
 pub use names::Names;
 pub use outlet::{Client, Delivery, Inbox, Message, Outgoing, Outlet, Pushed};
-pub use owner::{Foreign, check_owner};
-
-/// Time.
-pub trait Clock: Send + Sync {
-    /// Nanoseconds since some fixed moment; never steps back.
-    fn now_ns(&self) -> u64;
-
-    /// Milliseconds since 1970-01-01 UTC; may step.
-    fn unix_ms(&self) -> u64;
-}
-
-/// Randomness of a cryptographic generator: ids that are made of it cannot be guessed.
-pub trait Entropy: Send + Sync {
-    /// The next 64 random bits.
-    fn next_u64(&self) -> u64;
-}
-
-/// The time and the randomness of a node.
-#[derive(Clone)]
-pub struct Ports {
-    /// Time.
-    pub clock: Arc<dyn Clock>,
-    /// Randomness.
-    pub entropy: Arc<dyn Entropy>,
-}

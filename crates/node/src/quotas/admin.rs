@@ -7,13 +7,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use platform::Durable;
 use quota::record::{self, Audit, Change, PoliciesRecord};
 use quota::{AdminError, Factor, Halt, Limit, Mistake, Override, Policies, Prefix, Rules, Subject};
 
 use super::Quotas;
 use super::desk::Desk;
 use super::events::EventKind;
-use crate::durable::Durable;
 use crate::ports::quota_store::StoreUnavailable;
 
 /// The author of a change and the reason.

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use model::ErrorCode;
 use parking_lot::Mutex;
+use platform::Durable;
 use quota::{Cost, Halt, Hold, LimitState, Mode, Refused, Rules, Settled, Subject, Unit};
 
 use super::Quotas;
@@ -23,7 +24,6 @@ use super::outcome::{Outcome, Take};
 use super::take::Turn as Whose;
 use crate::access::Principal;
 use crate::connection::Connection;
-use crate::durable::Durable;
 use crate::node::Inner;
 use crate::route::Route;
 use crate::turn::Turn;

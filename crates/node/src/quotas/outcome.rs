@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use platform::Durable;
 use quota::{Cost, HoldId, Kind, Limit, Refused, Subject, When};
 
 use super::Parked;
-use crate::durable::Durable;
 
 /// A request to take credit.
 #[derive(Clone, Copy, Debug)]

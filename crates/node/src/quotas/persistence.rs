@@ -17,14 +17,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use journal::{Guard, Journal, ShardId, StreamId, Ticket};
 use parking_lot::Mutex;
+use platform::Durable;
 use quota::record::{self, Audit};
 use quota::{Rules, Subject};
+use rewrite::Rewriting;
 
 use super::desk::Desk;
 use super::take::Note;
 use super::{Quotas, SHARDS, Take};
-use crate::durable::Durable;
-use rewrite::Rewriting;
 
 pub use restore::OpenError;
 
@@ -55,7 +55,7 @@ impl Quotas<'_> {
         let kept = self.state().kept.as_ref()?;
         let guard = kept
             .journal
-            .lock(kept.shard, self.inner.ports.clock.unix_ms());
+            .lock(kept.shard, self.inner.platform.ports.clock.unix_ms());
         let ticket = guard.last_ticket(kept.state);
         Some(Durable::new(&kept.journal, [Some(ticket), None]))
     }
@@ -117,7 +117,7 @@ impl Quotas<'_> {
         kept: &QuotaJournal,
         records: &[(u8, &[u8])],
     ) -> Result<Option<Durable>, String> {
-        let now_ms = self.inner.ports.clock.unix_ms();
+        let now_ms = self.inner.platform.ports.clock.unix_ms();
         match kept.append(kept.journal.lock(kept.shard, now_ms), records) {
             Ok(ticket) => {
                 Ok(ticket.map(|ticket| Durable::new(&kept.journal, [Some(ticket), None])))
@@ -173,7 +173,7 @@ impl Quotas<'_> {
         let cells = cells.map(|batch| (record::CELLS, &batch[..]));
         let others = shard.unkept.iter().map(|(tag, bytes)| (*tag, &bytes[..]));
         let all: Vec<(u8, &[u8])> = cells.chain(others).collect();
-        let now_ms = self.inner.ports.clock.unix_ms();
+        let now_ms = self.inner.platform.ports.clock.unix_ms();
         let round = kept.journal.round();
         for record in &all {
             kept.append(round.lock(kept.shard, now_ms), std::slice::from_ref(record))?;
@@ -204,7 +204,7 @@ impl Quotas<'_> {
         let size = bytes.len() + changes.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
         let mut guard = kept
             .journal
-            .lock(kept.shard, self.inner.ports.clock.unix_ms());
+            .lock(kept.shard, self.inner.platform.ports.clock.unix_ms());
         guard.reserve(size, changes.len() + 1)?;
         for (tag, change) in changes {
             guard.append(kept.changes, None, *tag, change)?;
@@ -226,7 +226,7 @@ impl Quotas<'_> {
             return;
         };
         let standing = rules.changes();
-        let now_ms = self.inner.ports.clock.unix_ms();
+        let now_ms = self.inner.platform.ports.clock.unix_ms();
         let start = kept
             .journal
             .stream(kept.shard, kept.changes)

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
+use platform::Durable;
 use quota::record;
 use quota::{Hold, HoldId, Prefix, Rules, Settled, Subject};
 
 use super::desk::Desk;
 use super::{Locked, Quotas, SHARDS};
-use crate::durable::Durable;
 
 /// Maximum number of expired holds that are ended at a time.
 const EXPIRED_AT_ONCE: usize = 4_096;

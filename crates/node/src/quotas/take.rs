@@ -286,7 +286,7 @@ impl<'a> Quotas<'a> {
 
     /// Returns an unguessable hold id. Its lowest bits are the hold's shard.
     fn next_hold(self, home: u16) -> HoldId {
-        let entropy = &self.inner.ports.entropy;
+        let entropy = &self.inner.platform.ports.entropy;
         let (high, low) = (entropy.next_u64(), entropy.next_u64());
         let random = u128::from(high) << 64 | u128::from(low);
         let id = random - random % u128::from(SHARDS) + u128::from(home);

@@ -138,7 +138,7 @@ struct BatchBuilders {
 
 impl BatchBuilders {
     fn new(node: &Node, topic: &Topic) -> Self {
-        let ports = &node.inner.ports;
+        let ports = &node.inner.platform.ports;
         let about = topic.about();
         Self {
             partitions: about.partitions,

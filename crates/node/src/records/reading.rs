@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
+use platform::Later;
 use recordbatch::codecs::{Unpack, unpack};
 use recordbatch::{
     Batch, Compression, HEADER_SIZE, Header, Marker, MarkerKind, Record, RecordPosition, Records,
@@ -26,7 +27,6 @@ use recordbatch::{
 
 use super::unpacked::{Key, Lease, Reservation, UNPACKED_SIZE_MAX};
 use crate::Node;
-use crate::later::Later;
 use crate::topics::{
     Ask, FetchError, FetchLimits, Fetched, Fetching, Isolation, Storage, Topic, Topics,
 };
@@ -199,7 +199,9 @@ impl Reader {
         };
         let payload = match &open.payload {
             Payload::Stored(bytes) => Some(bytes.clone()),
-            Payload::Unpacked(lease) => lease.payload(self.node.inner.ports.clock.now_ns()),
+            Payload::Unpacked(lease) => {
+                lease.payload(self.node.inner.platform.ports.clock.now_ns())
+            }
         };
         let Some(payload) = payload else {
             // Its memory was reclaimed: the batch is fetched again.
@@ -301,9 +303,9 @@ impl Reader {
             self.open_unpacked(lease);
             return Ok(());
         }
-        let now_ns = self.node.inner.ports.clock.now_ns();
+        let now_ns = self.node.inner.platform.ports.clock.now_ns();
         let Some(reservation) = budget.reserve(&batch, now_ns, waker) else {
-            self.node.inner.need_sweep();
+            self.node.inner.platform.need_sweep();
             return Ok(());
         };
         let unpack = move || {
@@ -313,7 +315,7 @@ impl Reader {
             };
             (reservation, unpacked)
         };
-        let later = self.node.inner.make_elsewhere(unpack);
+        let later = self.node.inner.platform.offload_value(unpack);
         let later = later.map_err(|error| {
             self.state = State::Nowhere;
             self.batches.clear();
@@ -328,7 +330,7 @@ impl Reader {
     }
 
     fn open_unpacked(&mut self, lease: Arc<Lease>) {
-        let now_ns = self.node.inner.ports.clock.now_ns();
+        let now_ns = self.node.inner.platform.ports.clock.now_ns();
         let Some(payload) = lease.payload(now_ns) else {
             // The memory was reclaimed just now: the batch is fetched again.
             (self.state, self.batches) = (State::Nowhere, VecDeque::new());
@@ -346,7 +348,7 @@ impl Reader {
     ) -> Result<(), NotRead> {
         match unpacked {
             Ok(payload) => {
-                let now_ns = self.node.inner.ports.clock.now_ns();
+                let now_ns = self.node.inner.platform.ports.clock.now_ns();
                 let (budget, key) = (self.topics.unpacked(), self.key(&header));
                 let lease = budget.hold(key, header, payload, reservation, now_ns);
                 self.open_unpacked(lease);

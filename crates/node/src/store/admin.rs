@@ -132,7 +132,7 @@ impl Node {
         limit: usize,
     ) -> Result<Vec<MessageView>, AdminError> {
         let (location, listed) = self.with_mailbox(name, |_, inner, state| {
-            let now_ms = inner.ports.clock.unix_ms();
+            let now_ms = inner.platform.ports.clock.unix_ms();
             (state.location, state.list(part, from, limit, now_ms))
         })?;
         // The mailbox is not locked during the reads.
@@ -143,7 +143,7 @@ impl Node {
     pub fn acknowledge(&self, name: &str, offset: u64) -> Result<bool, AdminError> {
         self.with_mailbox(name, |store, inner, state| {
             let is_there = state.mailbox.acknowledge(offset);
-            state.note(store, inner.ports.clock.unix_ms());
+            state.note(store, inner.platform.ports.clock.unix_ms());
             is_there
         })
     }
@@ -152,7 +152,7 @@ impl Node {
     pub fn purge(&self, name: &str, part: Part) -> Result<usize, AdminError> {
         self.with_mailbox(name, |store, inner, state| {
             let count = state.mailbox.purge(|waits| part.contains(waits));
-            state.note(store, inner.ports.clock.unix_ms());
+            state.note(store, inner.platform.ports.clock.unix_ms());
             count
         })
     }
@@ -165,7 +165,7 @@ impl Node {
                 Some(offset) => usize::from(state.mailbox.revive(offset)),
                 None => state.mailbox.revive_all(),
             };
-            state.note(store, inner.ports.clock.unix_ms());
+            state.note(store, inner.platform.ports.clock.unix_ms());
             count
         })
     }

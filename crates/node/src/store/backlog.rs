@@ -151,7 +151,7 @@ impl Node {
             return Backlog::default();
         };
         store.note_loaded();
-        let now_ms = self.inner.ports.clock.unix_ms();
+        let now_ms = self.inner.platform.ports.clock.unix_ms();
         let ((messages, dead), count, largest) = store.backlogs.largest(limit);
         Backlog {
             messages,

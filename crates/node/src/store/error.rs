@@ -3,10 +3,9 @@
 use ::mailbox::Refused as Full;
 use journal::{AppendError, Health, Journal, ReadError};
 use model::ErrorCode;
+use platform::{Overloaded, Unconfirmed};
 
 use super::restore::LoadError;
-use crate::durable::Unconfirmed;
-use crate::ports::offload::Overloaded;
 use crate::quotas::Throttled;
 use crate::turn::SYSTEM_ORG;
 

@@ -5,13 +5,13 @@ use std::task::{Poll, Waker};
 
 use journal::{Follow, Following, Health, ShardId, StreamId};
 use model::Name;
+use platform::Pending;
 
 use super::error::{StorageError, StreamError};
 use super::raw::{Range, Stream, StreamExtract};
 use super::restore::Reach;
 use super::{Store, directory};
 use crate::node::{Inner, Node};
-use crate::pending::Pending;
 
 /// A follower of a stream, which need not exist. It is polled for one extract after the other.
 pub struct StreamFollower {

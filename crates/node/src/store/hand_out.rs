@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use ::mailbox::record::Write;
 use ::mailbox::{Again, Answer, Eligibility, Offer};
+use platform::Counter;
 use routing::{ConnectionId, Subscriber, Table};
 
 use super::Store;
@@ -12,7 +13,6 @@ use super::directory::Location;
 use super::load::loaded;
 use super::lookup::WriteLookup;
 use super::mailbox::{Instance, Slot, State};
-use crate::counters::Counter;
 use crate::lane::Caller;
 use crate::node::Inner;
 use crate::peer::{Peer, PushOutcome};
@@ -46,7 +46,7 @@ impl Store {
             let Some(mut state) = loaded(slot.stage.lock()) else {
                 continue;
             };
-            let now_ms = inner.expiry_ms();
+            let now_ms = inner.platform.expiry_ms();
             for (_, offset, outcome) in own {
                 let counter = match outcome {
                     Outcome::Acknowledged if state.mailbox.acknowledge(offset) => {
@@ -57,9 +57,9 @@ impl Store {
                     }
                     _ => continue,
                 };
-                inner.counters.count(counter);
+                inner.platform.counters.count(counter);
             }
-            state.used_ns = inner.ports.clock.now_ns();
+            state.used_ns = inner.platform.ports.clock.now_ns();
             self.hand_out(inner, &slot, &mut state, dirty);
             drop(state);
             self.fetch(inner, &slot);
@@ -74,7 +74,7 @@ impl Store {
         state: &mut State,
         dirty: &mut Vec<Arc<Peer>>,
     ) {
-        let now_ms = inner.expiry_ms();
+        let now_ms = inner.platform.expiry_ms();
         if let Some(location) = state.location {
             self.update_durable(location, state);
             let table = inner.table.read();
@@ -92,13 +92,13 @@ impl Store {
                 let (mailbox, target) = (&mut state.mailbox, &state.target);
                 let methods = &mut state.methods;
                 mailbox.hand_out(now_ms, |offer| round.offer(offer, target, methods));
-                inner.counters.add_to(counter, round.count);
+                inner.platform.counters.add_to(counter, round.count);
             }
         }
         let expired = state.mailbox.take_expired();
-        inner.counters.add_to(Counter::Expired, expired);
+        inner.platform.counters.add_to(Counter::Expired, expired);
         let died = state.mailbox.take_died();
-        inner.counters.add_to(Counter::DeadLetters, died);
+        inner.platform.counters.add_to(Counter::DeadLetters, died);
         state.note(self, now_ms);
     }
 
@@ -178,7 +178,7 @@ impl DeliveryRound<'_> {
     fn hand(&mut self, subscriber: &Subscribed, parts: &DeliveryParts<'_>) -> Option<Instance> {
         let peer = &subscriber.peer;
         let ack_timeout = self.store.options.ack_timeout;
-        let now_ns = self.inner.ports.clock.now_ns();
+        let now_ns = self.inner.platform.ports.clock.now_ns();
         let deadline_ns = now_ns.saturating_add(ack_timeout.as_nanos() as u64);
         let caller = Caller::Mailbox {
             slot: self.slot.clone(),

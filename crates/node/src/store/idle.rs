@@ -84,7 +84,10 @@ impl Store {
     /// Continues the round: loads mailboxes that may have expired messages. These are processed and
     /// unloaded like any other. Returns true during the first round since the start.
     pub(super) fn look_at_idle(&self, inner: &Arc<Inner>) -> bool {
-        let (now_ns, now_ms) = (inner.ports.clock.now_ns(), inner.expiry_ms());
+        let (now_ns, now_ms) = (
+            inner.platform.ports.clock.now_ns(),
+            inner.platform.expiry_ms(),
+        );
         let count = self.stream_count() as u64;
         let room = IN_MEMORY_MAX.saturating_sub(self.loaded_count());
         let room = room.min(LOADED_MAX);

@@ -9,18 +9,15 @@ use std::sync::Arc;
 
 use model::ErrorCode;
 use parking_lot::{MappedMutexGuard, MutexGuard};
+use platform::{Counter, Later, Overloaded, Pending};
 
 use super::Store;
 use super::error::{StorageError, WriteError};
 use super::mailbox::{Slot, Stage, State};
 use super::restore::{LoadError, Reach};
 use super::write::{Deferred, PendingWrite};
-use crate::counters::Counter;
-use crate::later::Later;
 use crate::node::Inner;
 use crate::peer::Peer;
-use crate::pending::Pending;
-use crate::ports::offload::Overloaded;
 
 /// Maximum number of queued writes per mailbox.
 const DEFERRED_MAX: usize = 8_192;
@@ -41,11 +38,11 @@ impl Store {
                 && let Some(state) = self.read_back(inner, base, Reach::Memory)?
             {
                 *stage = Stage::Loaded(Box::new(state));
-                inner.need_sweep();
+                inner.platform.need_sweep();
             }
             match &mut *stage {
                 Stage::Loaded(state) => {
-                    state.used_ns = inner.ports.clock.now_ns();
+                    state.used_ns = inner.platform.ports.clock.now_ns();
                     return Ok(Some(then(&slot, state)));
                 }
                 Stage::New | Stage::Loading(_) => return Ok(None),
@@ -148,14 +145,14 @@ impl Store {
                 if let Some(store) = &inner.store
                     && store.finish_loading(&inner, &slot).is_err()
                 {
-                    inner.counters.count(Counter::Unreadable);
+                    inner.platform.counters.count(Counter::Unreadable);
                 }
             }
         };
-        if let Err(overloaded) = inner.offload(Box::new(work)) {
+        if let Err(overloaded) = inner.platform.offload_work(Box::new(work)) {
             // The sweep tries again, for mailboxes without queued writes.
             self.fail_loading(slot, Stage::New, || overloaded.into());
-            inner.need_sweep();
+            inner.platform.need_sweep();
         }
     }
 
@@ -186,7 +183,7 @@ impl Store {
             later.put(kept);
         }
         self.finish(inner, slot, dirty);
-        inner.need_sweep();
+        inner.platform.need_sweep();
         Ok(())
     }
 

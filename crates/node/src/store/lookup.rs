@@ -9,13 +9,13 @@ use std::sync::Arc;
 use ::mailbox::record::{self, Moved};
 use bytes::Bytes;
 use journal::{ReadLimit, Record};
+use platform::Counter;
 
 use super::Store;
 use super::directory::Location;
 use super::load::loaded;
 use super::mailbox::{Fetched, Slot, State};
 use super::restore::Reach;
-use crate::counters::Counter;
 use crate::node::Inner;
 
 /// Size of one read of a mailbox's stream.
@@ -106,7 +106,7 @@ impl Store {
                 }
             }
         };
-        if inner.offload(Box::new(work)).is_err()
+        if inner.platform.offload_work(Box::new(work)).is_err()
             && let Some(mut state) = loaded(slot.stage.lock())
         {
             // The sweep tries again.
@@ -126,7 +126,7 @@ impl Store {
         state.fetched.is_under_way = false;
         if !is_there {
             // The sweep tries again; administrators of the mailbox get the error.
-            return inner.counters.count(Counter::Unreadable);
+            return inner.platform.counters.count(Counter::Unreadable);
         }
         state.fetched.records = records.into_iter().map(detached_copy).collect();
         let mut dirty = Vec::new();

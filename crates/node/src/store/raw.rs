@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use journal::{AppendError, ReadError, ReadLimit, StreamId};
 use model::Name;
+use platform::{Counter, Pending};
 
 use super::Store;
 use super::directory::{Kind, Location};
 use super::error::{StorageError, StreamError};
 use super::restore::Reach;
-use crate::counters::Counter;
 use crate::node::{Inner, Node};
-use crate::pending::Pending;
 use crate::turn::{SYSTEM_ORG, Turn};
 
 /// Maximum size of one answer, in bytes; readers get the rest with later requests.
@@ -173,7 +172,8 @@ impl Inner {
         name: Name,
         range: Range,
     ) -> Pending<StreamExtract, StreamError> {
-        self.pending_offloaded(move |inner| {
+        let inner = self.clone();
+        self.platform.offload(move || {
             let store = inner.store.as_ref().ok_or(StreamError::NoStorage)?;
             let read = store.read(Reach::Disk, store.readable(&name), range)?;
             Ok(read.unwrap_or_else(StreamExtract::empty))

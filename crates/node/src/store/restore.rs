@@ -90,7 +90,7 @@ impl Store {
             stream,
             methods: Methods::default(),
             fetched: Fetched::default(),
-            used_ns: inner.ports.clock.now_ns(),
+            used_ns: inner.platform.ports.clock.now_ns(),
         }))
     }
 

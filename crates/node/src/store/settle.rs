@@ -54,7 +54,7 @@ impl Store {
             Ok(Some(slot)) => self.fetch(inner, &slot),
             Ok(None) => self.begin_loading(inner, base),
             // Writers to the mailbox and administrators get the error.
-            Err(_) => inner.counters.count(crate::Counter::Unreadable),
+            Err(_) => inner.platform.counters.count(platform::Counter::Unreadable),
         }
     }
 }

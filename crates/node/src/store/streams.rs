@@ -35,7 +35,7 @@ impl Node {
     /// Blocks until the deletion is on disk.
     pub fn trim_stream(&self, name: &str, before: u64) -> Result<StreamView, AdminError> {
         let (store, name, location) = self.raw_stream(name)?;
-        let now_ms = self.inner.ports.clock.unix_ms();
+        let now_ms = self.inner.platform.ports.clock.unix_ms();
         let mut guard = store.journal.lock(location.shard, now_ms);
         let trimmed = guard.trim(location.stream, before);
         drop(guard);
@@ -47,7 +47,7 @@ impl Node {
     /// stream again, at the next offset. Blocks until the deletion is on disk.
     pub fn delete_stream(&self, name: &str) -> Result<StreamView, AdminError> {
         let (store, name, location) = self.raw_stream(name)?;
-        let now_ms = self.inner.ports.clock.unix_ms();
+        let now_ms = self.inner.platform.ports.clock.unix_ms();
         let mut guard = store.journal.lock(location.shard, now_ms);
         let erased = guard.erase(location.stream);
         drop(guard);
@@ -89,7 +89,7 @@ impl Node {
         let mut start = state.start;
         if let Some(age) = keep.age {
             let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
-            let time_ms = self.inner.expiry_ms().saturating_sub(age_ms);
+            let time_ms = self.inner.platform.expiry_ms().saturating_sub(age_ms);
             let young = journal.offset_for_time(at.shard, at.stream, time_ms);
             start = start.max(young.map_err(|error| unreadable(error.into()))?);
         }
@@ -101,7 +101,7 @@ impl Node {
         if start == state.start {
             return Ok(false);
         }
-        let now_ms = self.inner.ports.clock.unix_ms();
+        let now_ms = self.inner.platform.ports.clock.unix_ms();
         let trimmed = journal.lock(at.shard, now_ms).trim(at.stream, start);
         // Records that cannot be deleted now are deleted by the next call.
         Ok(trimmed.is_ok())
@@ -130,10 +130,9 @@ impl Store {
         let ticket = trimmed.map_err(|error| super::refusal(&self.journal, error))?;
         match self.journal.wait(ticket) {
             Status::Durable => Ok(()),
-            Status::Pending | Status::Failed => Err((
-                ErrorCode::Unconfirmed,
-                crate::durable::Unconfirmed.to_string(),
-            )),
+            Status::Pending | Status::Failed => {
+                Err((ErrorCode::Unconfirmed, platform::Unconfirmed.to_string()))
+            }
         }
     }
 

@@ -30,7 +30,7 @@ impl Store {
         let mut stage = slot.stage.lock();
         let is_idle = match &mut *stage {
             Stage::Loaded(state) => {
-                state.mailbox.expire(inner.expiry_ms());
+                state.mailbox.expire(inner.platform.expiry_ms());
                 self.hand_out(inner, slot, state, &mut dirty);
                 self.is_idle(inner, state)
             }
@@ -49,7 +49,13 @@ impl Store {
 
     fn is_idle(&self, inner: &Inner, state: &State) -> bool {
         let mailbox = &state.mailbox;
-        let is_used = inner.ports.clock.now_ns().saturating_sub(state.used_ns) < IDLE_NS;
+        let is_used = inner
+            .platform
+            .ports
+            .clock
+            .now_ns()
+            .saturating_sub(state.used_ns)
+            < IDLE_NS;
         if is_used || mailbox.in_flight() > 0 || mailbox.is_unsynced() {
             return false;
         }
@@ -66,7 +72,7 @@ impl Store {
         let mut stage = slot.stage.lock();
         let is_over = match &mut *stage {
             Stage::Loaded(state) => {
-                let now_ms = inner.ports.clock.unix_ms();
+                let now_ms = inner.platform.ports.clock.unix_ms();
                 self.is_idle(inner, state) && !state.shorten_before_unload(&self.journal, now_ms)
             }
             Stage::New | Stage::Loading(_) | Stage::Gone => false,

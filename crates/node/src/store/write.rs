@@ -6,17 +6,14 @@ use ::mailbox::record::{self, Write};
 use ::mailbox::{Accepted, WriteId};
 use journal::Round;
 use model::Name;
+use platform::{Counter, Durable, Later, Pending};
 
 use super::Store;
 use super::directory::Kind;
 use super::error::{StorageError, WriteError};
 use super::mailbox::{Slot, State};
 use super::restore::LoadError;
-use crate::counters::Counter;
-use crate::durable::Durable;
-use crate::later::Later;
 use crate::node::Inner;
-use crate::pending::Pending;
 use crate::ports::Message;
 use crate::route::{Cast, Route};
 use crate::turn::{SYSTEM_ORG, Turn};
@@ -144,14 +141,14 @@ impl Store {
         bytes: &[u8],
         round: &Round,
     ) -> Result<PendingWrite, WriteError> {
-        let now_ms = inner.ports.clock.unix_ms();
+        let now_ms = inner.platform.ports.clock.unix_ms();
         let refused = |error| StorageError::of_append(&self.journal, error);
         let size = bytes.len() as u32;
-        let expiry_ms = inner.expiry_ms();
+        let expiry_ms = inner.platform.expiry_ms();
         if let Accepted::Duplicate { offset } = state.mailbox.accept(write.id, size, expiry_ms)? {
             // The answer waits until the original is durable, at the latest with the mailbox's last
             // append.
-            inner.counters.count(Counter::Duplicates);
+            inner.platform.counters.count(Counter::Duplicates);
             let creation = state.location.and_then(|it| self.creation(it.stream));
             let accepted = AcceptedWrite {
                 offset,

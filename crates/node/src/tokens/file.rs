@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use platform::DiskError;
+
 use super::secret::Fields;
 use super::{Role, Token};
 use crate::access::Pattern;
-use crate::ports::DiskError;
 
 /// The file's name in the data directory.
 pub const FILE_NAME: &str = "tokens.toml";

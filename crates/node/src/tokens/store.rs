@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use platform::{Disk, Lock, LockError};
+
 use super::file::{self, FILE_NAME, TokensError};
 use super::secret::{ENTROPY_SIZE, Secret};
 use super::{Role, Token};
 use crate::access::Pattern;
-use crate::ports::{Disk, Lock, LockError};
 
 /// Longest name of a token, in bytes.
 const NAME_LENGTH_MAX: usize = 64;

@@ -2,8 +2,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use platform::{Disk, LockError, RealDisk};
+
 use super::*;
-use crate::ports::{Disk, LockError, RealDisk};
 
 fn open(dir: &Path) -> Result<TokenStore, TokensError> {
     TokenStore::open(Arc::new(RealDisk), dir)

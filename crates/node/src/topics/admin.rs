@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use ::topics::{Alter, Catalogue, Topic as About, TopicError, TopicId, record};
 use journal::{AppendError, Ticket};
+use platform::{Durable, Pending};
 
 use super::error::{AdminError, Storage};
 use super::events::ReadOnly;
 use super::partition::Slot;
 use super::state::{State, Topic, Writing, stream_name};
 use super::{TopicRef, Topics};
-use crate::durable::Durable;
-use crate::pending::Pending;
 use crate::store::{Kind, Location};
 
 /// A request to create a topic.
@@ -206,7 +205,7 @@ impl Topics {
             slot.configure(&about.config);
         }
         self.state.known.write().put(about.clone(), slots);
-        self.inner.need_sweep();
+        self.inner.platform.need_sweep();
         Ok((about, self.state.durable(Some(ticket))))
     }
 
@@ -230,7 +229,7 @@ impl Topics {
 
     /// Returns an id that no topic has had.
     fn fresh_id(&self) -> TopicId {
-        let entropy = &self.inner.ports.entropy;
+        let entropy = &self.inner.platform.ports.entropy;
         let halves = [entropy.next_u64(), entropy.next_u64() | 1].map(u64::to_be_bytes);
         let mut id = [0; 16];
         id.copy_from_slice(halves.as_flattened());
@@ -257,7 +256,7 @@ impl Topics {
         self.state.doomed.lock().push((ticket, places));
         drop(writing);
         self.forget_topic(&topic.about().name);
-        self.inner.need_sweep();
+        self.inner.platform.need_sweep();
         Ok((topic.about().clone(), self.state.durable(Some(ticket))))
     }
 }

@@ -3,10 +3,10 @@
 use ::topics::groups::Refused;
 use ::topics::{Denied, OutOfRange, Refusal, TopicError, UserError};
 use journal::{AppendError, Health, Journal, ReadError};
+use platform::Overloaded;
 use recordbatch::{BadRecord, Malformed, Rejected};
 
 use super::events::ReadOnly;
-use crate::ports::offload::Overloaded;
 
 /// Storage cannot be written or read now. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -16,6 +16,7 @@ use ::topics::{Config, Find, NAME_LENGTH_MAX, OutOfRange, Topic as About, TopicI
 use bytes::Bytes;
 use journal::{Follow, Following, Health, ShardId, StreamId};
 use parking_lot::{Mutex, RwLock};
+use platform::Pending;
 use recordbatch::{Builder, NO_TIMESTAMP, Template};
 
 use super::error::{FetchError, Storage, UnknownPartition};
@@ -28,7 +29,6 @@ use crate::conversations::feed::{
     Batch as FeedBatch, BatchLimit as FeedLimit, Partition as FeedPartition,
     Partitions as FeedPartitions, Reach as Extent, Row,
 };
-use crate::pending::Pending;
 use crate::store::Reach;
 
 /// Only durable events are shown, so no event can be replaced after a crash and one epoch is
@@ -271,7 +271,7 @@ impl Topics {
             (Find::MaxTimestamp | Find::Time(_), Some(partition)) if start < end => {
                 let topics = self.clone();
                 let look = move || topics.locate_time(&partition, start..end, what);
-                let later = match self.inner.make_elsewhere(look) {
+                let later = match self.inner.platform.offload_value(look) {
                     Ok(later) => later,
                     Err(busy) => return Pending::now(Err(Storage::from(busy).into())),
                 };

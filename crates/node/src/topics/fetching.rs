@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use journal::{Follow, Following, Health, Status};
+use platform::Later;
 
 use super::Topics;
 use super::counts::Count;
 use super::error::{FetchError, Storage};
 use super::fetch::{Ask, FetchLimits, Fetched, Gathered};
 use super::partition::Slot;
-use crate::later::Later;
 use crate::store::Reach;
 
 /// A fetch in progress. Ends when there are enough bytes, on an error, or after
@@ -94,7 +94,7 @@ impl Fetching {
     fn read_elsewhere(&mut self) -> Result<(), Storage> {
         let (topics, asks, limits) = (self.topics.clone(), self.asks.clone(), self.limits);
         let gather = move || topics.gather(Reach::Disk, &asks, limits);
-        self.under_way = Some(self.topics.inner.make_elsewhere(gather)?);
+        self.under_way = Some(self.topics.inner.platform.offload_value(gather)?);
         Ok(())
     }
 

@@ -18,13 +18,11 @@ use ::topics::groups::{
 use ::topics::{Claim, Ending, Participant, ProducerId};
 use journal::{Health, Journal, ShardId, Ticket};
 use parking_lot::{Mutex, MutexGuard};
+use platform::{Durable, Later, Pending};
 
 use super::error::{GroupError, Storage};
 use super::state::{OpenError, State};
 use super::{Options, Topics};
-use crate::durable::Durable;
-use crate::later::Later;
-use crate::pending::Pending;
 use crate::store::{Kind, Location, Store};
 
 /// The offset that a group has committed for one partition.
@@ -368,7 +366,7 @@ impl Topics {
         if let Err(storage) = self.check_room() {
             return Pending::now(Err(storage.into()));
         }
-        let entropy = &self.inner.ports.entropy;
+        let entropy = &self.inner.platform.ports.entropy;
         let halves = [entropy.next_u64(), entropy.next_u64()].map(u128::from);
         let join = Join {
             random: halves[0] << 64 | halves[1],
@@ -413,7 +411,7 @@ impl Topics {
         begin(&mut held, times.steady_ms, &mut decisions);
         // A failure to append reaches the waiting request through its waiter.
         let _ = held.carry_out(journal, share.at, decisions, now_ms);
-        self.inner.need_sweep();
+        self.inner.platform.need_sweep();
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use std::task::Poll;
 use ::topics::record::CHANGE;
 use ::topics::{Change, Find, Isolation, ProducerView, SearchResult};
 use journal::{ReadLimit, Ticket};
+use platform::{Durable, Pending};
 use recordbatch::codecs::unpack;
 use recordbatch::{Batch, Compression, NO_TIMESTAMP, Records};
 
@@ -17,8 +18,6 @@ use super::keys::UNPACKED_SIZE_MAX;
 use super::partition::{Live, Slot};
 use super::reader::{Next, SlotSnapshot, Stored, Walked};
 use super::state::Topic;
-use crate::durable::Durable;
-use crate::pending::Pending;
 use crate::store::Reach;
 
 /// The result of an offset query.
@@ -92,7 +91,7 @@ impl Topics {
     ) -> Pending<Result<Option<Located>, FetchError>> {
         let topics = self.clone();
         let look = move || topics.look(Reach::Disk, &slot, what, isolation);
-        let later = match self.inner.make_elsewhere(look) {
+        let later = match self.inner.platform.offload_value(look) {
             Ok(later) => later,
             Err(overloaded) => return Pending::now(Err(Storage::from(overloaded).into())),
         };
@@ -215,7 +214,7 @@ impl Topics {
             Some(change) => Some(self.change_partition(slot, &mut live, change)?),
             None => live.change_ticket(),
         };
-        self.inner.need_sweep();
+        self.inner.platform.need_sweep();
         let durable = Durable::new(&self.state.journal, [ticket, None]);
         Ok((live.partition.log_start(), durable))
     }

@@ -5,6 +5,7 @@ use std::task::Poll;
 
 use ::topics::Codec;
 use bytes::Bytes;
+use platform::Pending;
 use recordbatch::codecs::{Unpack, unpack};
 use recordbatch::{
     BadRecord, Batch, Compression, Rejected, Survey, recompress, survey_payload, validate,
@@ -15,7 +16,6 @@ use super::error::{ProduceError, Storage};
 use super::keys::{UNPACKED_SIZE_MAX, check_payload};
 use super::partition::Rules;
 use super::state::Topic;
-use crate::pending::Pending;
 
 /// A batch as its topic stores it.
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ impl Topics {
             drop(permit);
             prepared
         };
-        match self.inner.make_elsewhere(work) {
+        match self.inner.platform.offload_value(work) {
             Ok(later) => Pending::steps(move |waker| match later.take(waker) {
                 Some(prepared) => Poll::Ready(Ok(prepared)),
                 None => Poll::Pending,

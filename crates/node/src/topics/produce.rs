@@ -4,6 +4,7 @@ use std::task::{Poll, Waker};
 
 use ::topics::{Claim, Decision, Denied, Participant, ProducerId, record};
 use journal::{Index, Round, ShardId, Status, Ticket};
+use platform::Durable;
 use recordbatch::{Batch, BatchMut, Survey, validate};
 
 use super::counts::Appends;
@@ -14,7 +15,6 @@ use super::prepare::PreparedBatch;
 use super::state::Topic;
 use super::watchers::Woken;
 use super::{Timestamps, Topics, keys};
-use crate::durable::Durable;
 
 /// Appends the batches that arrived in one read and share one sync. Drop it after the last append:
 /// until then the appended data may not become durable.

@@ -8,6 +8,7 @@ use ::topics::record::{self, Malformed};
 use ::topics::{Catalogue, Room, Topic as About, TopicId};
 use journal::{AppendError, Journal, ReadError, ShardId, Ticket};
 use parking_lot::{Mutex, RwLock};
+use platform::Ports;
 
 use super::compacting::{Compaction, Failures};
 use super::coordinating::Coordinating;
@@ -17,7 +18,6 @@ use super::events::{EventTopics, Events, Tell};
 use super::partition::{Leading, Rules, Slot};
 use super::tend::Looks;
 use super::{Options, TopicRef, groups, loading, users};
-use crate::ports::Ports;
 use crate::store::{Kind, Location, Store};
 
 /// The stored topics cannot be used.

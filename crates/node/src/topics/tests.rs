@@ -26,11 +26,12 @@ use std::task::{Poll, Waker};
 use journal::disk::SimulatedDisk;
 use journal::disk::simulated::Fate;
 use journal::{Background, Line};
+use platform::Clock;
 use recordbatch::{Batch, Builder, Producer as BatchProducer, Template};
 
 use super::*;
 use crate::testing::{ports, storage_on};
-use crate::{Clock, Node, Parts, StorageParts};
+use crate::{Node, Parts, StorageParts};
 
 /// Wall-clock time at the start of the first node, in milliseconds.
 const START_MS: u64 = 1_700_000_000_000;

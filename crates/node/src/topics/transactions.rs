@@ -15,6 +15,7 @@ use ::topics::{
     Answer, Claim, Ending, Expected, Init, Marker, Participant, ProducerId, Step, Transaction,
 };
 use journal::{Status, Ticket};
+use platform::{Pending, Unconfirmed};
 use recordbatch::MarkerKind;
 
 use super::coordinating::{Coordinating, Stage};
@@ -22,8 +23,6 @@ use super::error::{ProduceError, Storage, TransactionError, UnknownPartition};
 use super::partition::Slot;
 use super::state::Topic;
 use super::{Denied, TopicRef, Topics};
-use crate::durable::Unconfirmed;
-use crate::pending::Pending;
 
 /// A request for a producer id (InitProducerId).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +108,7 @@ impl Topics {
             }
             Init::Abort(transaction) => {
                 coordinating.put(journal, transaction, now_ms)?;
-                self.inner.need_sweep();
+                self.inner.platform.need_sweep();
                 Err(Denied::Concurrent.into())
             }
         }
@@ -168,7 +167,7 @@ impl Topics {
                 put.map(drop).map_err(TransactionError::from)
             }
         };
-        self.inner.need_sweep();
+        self.inner.platform.need_sweep();
         match written {
             Err(error @ TransactionError::Storage(_)) => Pending::now(Err(error)),
             written => Pending::after(self.state.durable(coordinating.last), written),
@@ -194,7 +193,7 @@ impl Topics {
             return Pending::now(Err(storage.into()));
         }
         drop(coordinating);
-        self.inner.need_sweep();
+        self.inner.platform.need_sweep();
         let (topics, name, epoch) = (self.clone(), claim.name.to_owned(), claim.epoch);
         Pending::steps(move |waker| topics.poll_end(&name, epoch, waker))
     }

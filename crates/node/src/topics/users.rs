@@ -6,13 +6,12 @@ use ::topics::record::{USER, USER_GONE};
 use ::topics::{User, UserChange, Users};
 use journal::{AppendError, Journal, Ticket};
 use model::ErrorCode;
+use platform::{Counter, Pending};
 
 use super::Topics;
 use super::error::{Storage, UserChangeError};
 use super::state::OpenError;
 use crate::Node;
-use crate::counters::Counter;
-use crate::pending::Pending;
 use crate::store::{Kind, Location, Store};
 
 /// The users and their stream.

@@ -1,11 +1,12 @@
 //! Expired conversations, and conversations that are due to a webhook.
 
+use ::journal::StreamId;
+use model::Name;
+use platform::Counter;
+
 use super::Views;
 use super::scope::Scope;
 use crate::conversations::Refusal;
-use crate::counters::Counter;
-use ::journal::StreamId;
-use model::Name;
 
 /// Maximum number of conversations erased per step.
 const AT_ONCE: usize = 1_000;
@@ -61,7 +62,7 @@ impl Views<'_> {
                 erased += usize::from(conversations.expire(&name)?);
             }
         }
-        let counters = &self.inner.counters;
+        let counters = &self.inner.platform.counters;
         counters.add_to(Counter::ConversationsExpired, erased as u64);
         // A conversation that turned out not to be expired is updated when the views catch up.
         Ok(is_more && erased > 0)
@@ -69,7 +70,7 @@ impl Views<'_> {
 
     fn expired(&self, limit: usize) -> Result<Vec<String>, Refusal> {
         let (tables, _) = self.opened()?;
-        let now_ms = self.inner.expiry_ms();
+        let now_ms = self.inner.platform.expiry_ms();
         let numbers = self.checked(tables.expired(now_ms, limit))?;
         let named = numbers
             .into_iter()

@@ -78,7 +78,7 @@ impl Views<'_> {
             tables: &tables,
             scope,
             archive_states: query.archived.archive_states(),
-            now_ms: self.inner.expiry_ms(),
+            now_ms: self.inner.platform.expiry_ms(),
             after: query.after,
             limit: query.limit,
         };

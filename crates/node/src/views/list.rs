@@ -115,7 +115,7 @@ impl Views<'_> {
             tables: &tables,
             scope: labels.first().copied().unwrap_or(namespace),
             archive_states: query.archived.archive_states(),
-            now_ms: self.inner.expiry_ms(),
+            now_ms: self.inner.platform.expiry_ms(),
             after: query.after,
             limit: query.limit,
         };

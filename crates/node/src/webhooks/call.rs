@@ -9,10 +9,10 @@ use conversations::delivery::{self, Failure, RetryAdvice};
 use conversations::record::WebhookSettings;
 use journal::StreamId;
 use model::Name;
+use platform::Counter;
 
 use super::agent::{CancelSignal, FailedCall, FailureOutcome};
 use crate::conversations::{ContextRead, Pending, Refusal, answered_by, delivery_id};
-use crate::counters::Counter;
 use crate::node::{Inner, Node};
 
 /// A webhook call. Dropping it without reporting an outcome counts as a failure.
@@ -112,7 +112,7 @@ impl Call {
     /// Reports that the answer was appended.
     pub fn answered(mut self) {
         self.is_over = true;
-        self.inner.counters.count(Counter::WebhookAnswers);
+        self.inner.platform.counters.count(Counter::WebhookAnswers);
         self.settle(|agent, touched, call, _| {
             agent.answered(call.conversation, call.number, touched);
         });
@@ -135,7 +135,7 @@ impl Call {
     }
 
     fn fail(&self, status: u16, again: Retry, reason: &str) {
-        let counters = &self.inner.counters;
+        let counters = &self.inner.platform.counters;
         let failure = Failure {
             status,
             again: match again {
@@ -149,7 +149,7 @@ impl Call {
         let failed = FailedCall {
             failure,
             reason,
-            jitter: self.inner.ports.entropy.next_u64() as u32,
+            jitter: self.inner.platform.ports.entropy.next_u64() as u32,
         };
         self.settle(|agent, touched, call, now_ms| {
             let (conversation, number) = (call.conversation, call.number);

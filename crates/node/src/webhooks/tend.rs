@@ -8,11 +8,11 @@ use std::time::Duration;
 use conversations::record::WebhookSettings;
 use journal::{Status, StreamId};
 use model::{ErrorCode, Name};
+use platform::Counter;
 
 use super::agent::{Agent, CancelSignal};
 use super::{Call, Webhooks, nothing};
 use crate::conversations::{Change, Look, Refusal};
-use crate::counters::Counter;
 use crate::node::Node;
 use crate::store::Kind;
 
@@ -151,7 +151,7 @@ impl Webhooks<'_> {
 
     /// Writes pending changes. Returns false if some are not durable yet.
     fn keep(&self) -> Result<bool, Refusal> {
-        let unix_ms = self.inner.ports.clock.unix_ms();
+        let unix_ms = self.inner.platform.ports.clock.unix_ms();
         let mut buried = Vec::new();
         let mut is_done = true;
         {
@@ -264,7 +264,7 @@ impl Webhooks<'_> {
             }
         }
         let (_, name, _) = self.store.named(StreamId(conversation))?;
-        let counters = &self.inner.counters;
+        let counters = &self.inner.platform.counters;
         counters.count(Counter::WebhookCalls);
         Some(Call {
             inner: self.inner.clone(),

@@ -10,8 +10,9 @@ use model::{ErrorCode, Name};
 use node::conversations::feed::{Keep, Partitions};
 use node::conversations::{Batch, NewMessage, Page, Side};
 use node::ports::archive::ArchiveView;
-use node::{Clock, Entropy, Parts, Ports, StorageParts};
+use node::{Parts, StorageParts};
 use outbound::archive::{Archive, Options};
+use platform::{Clock, Entropy, Ports};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 

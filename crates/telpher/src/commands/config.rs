@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use node::config::{self, Config, Loaded, Mistake, SECTIONS, Spec};
-use node::ports::RealDisk;
 use node::tokens::TokenStore;
+use platform::RealDisk;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, store_failure, tls_failure};

@@ -16,8 +16,8 @@ use journal::{Health, Journal};
 use model::ErrorCode;
 use node::Node;
 use node::access::Principal;
-use node::ports::Disk as _;
 use node::tokens::FILE_NAME;
+use platform::Disk as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -132,7 +132,7 @@ fn fill(source: &Source, target: &Path) -> Result<Copied, Fault> {
     let copied = backup::copy(&RealDisk::new(&from), &RealDisk::new(&to), &link)
         .map_err(|error| Fault::new(error.to_string()))?;
     // The backup includes the tokens, so that a restored node accepts the same clients.
-    let disk = node::ports::RealDisk;
+    let disk = platform::RealDisk;
     let tokens = disk.read(&source.data.join(FILE_NAME));
     if let Some(bytes) = tokens.map_err(|error| Fault::new(error.to_string()))? {
         let written = disk.write(&target.join(FILE_NAME), &bytes);

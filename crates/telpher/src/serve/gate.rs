@@ -175,8 +175,8 @@ impl Gate for TokenGate {
 #[cfg(test)]
 mod tests {
     use edge::Role;
-    use node::ports::{Disk, RealDisk};
     use node::tokens::{ENTROPY_SIZE, FILE_NAME};
+    use platform::{Disk, RealDisk};
 
     use super::*;
 

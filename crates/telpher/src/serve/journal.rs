@@ -8,9 +8,9 @@ use journal::disk::RealDisk;
 use journal::{AcceptLoss, Health, Journal, MeasuredDisk, OpenError, Options, SyncTimes};
 use meter::clock::now_ns;
 use model::ByteSize;
-use node::Clock;
 use node::config::Config;
 use parking_lot::Mutex;
+use platform::Clock;
 
 use crate::failure::{Exit, Failure};
 
@@ -23,7 +23,7 @@ const FLUSH: Duration = Duration::from_secs(2);
 /// Opens the journal, or creates it.
 pub(super) fn open(
     config: &Config,
-    ports: &node::Ports,
+    ports: &platform::Ports,
 ) -> Result<(Arc<Journal>, Arc<SyncTimes>), Failure> {
     let dir = config.data.dir.join(DIRECTORY);
     let options = options(config, ports);
@@ -79,7 +79,7 @@ fn open_failure(config: &Config, error: &OpenError) -> Failure {
         .hint("free space, or use smaller segments: --journal-segment-size 16MiB")
 }
 
-fn options(config: &Config, ports: &node::Ports) -> Options {
+fn options(config: &Config, ports: &platform::Ports) -> Options {
     let journal = &config.journal;
     Options {
         journal_id: ports.entropy.next_u64(),

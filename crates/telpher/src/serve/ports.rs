@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use node::{Clock, Entropy, Ports};
+use platform::{Clock, Entropy, Ports};
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// Returns the system's clock and random numbers.

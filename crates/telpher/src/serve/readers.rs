@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use node::ports::offload::{Offload, Overloaded, Work};
 use parking_lot::Mutex;
+use platform::{Offload, Overloaded, Work};
 
 /// Number of concurrent reads.
 const THREADS: usize = 4;

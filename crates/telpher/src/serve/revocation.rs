@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::ErrorCode;
-use node::{Counter, Facts, Node};
+use node::{Facts, Node};
+use platform::Counter;
 
 use super::gate::TokenGate;
 

@@ -40,7 +40,7 @@ pub(crate) struct Running {
 /// The dependencies of a node in addition to its configuration.
 pub(super) struct Dependencies {
     pub(super) gate: Arc<dyn Gate>,
-    pub(super) ports: node::Ports,
+    pub(super) ports: platform::Ports,
     /// The TLS certificate, if TLS is on.
     pub(super) identity: Option<Arc<net::ServerIdentity>>,
     pub(super) limiter: Option<CompatLimiter>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use journal::disk::RealDisk;
 use journal::{Journal, Options, ShardId, Status, StreamId};
-use node::ports::Disk;
+use platform::Disk;
 
 use crate::support::{Place, eventually};
 
@@ -162,7 +162,7 @@ fn damage_is_reported_with_its_file_and_streams() {
 fn a_directory_in_use_is_refused_without_force_read() {
     let place = Place::new();
     let data = written(&place, 3);
-    let lock = node::ports::RealDisk.lock(&data.join("node.lock")).unwrap();
+    let lock = platform::RealDisk.lock(&data.join("node.lock")).unwrap();
     let own = format!("in use by process {}", std::process::id());
     for dir in ["data", "data/journal"] {
         let ended = place.run(&format!("inspect {dir}"));

@@ -8,7 +8,8 @@ mod process;
 use std::sync::Arc;
 
 use model::ErrorCode;
-use node::{Counter, Node, SocketsView};
+use node::{Node, SocketsView};
+use platform::Counter;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};

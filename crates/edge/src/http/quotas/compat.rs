@@ -465,7 +465,7 @@ impl Limiter {
             Ok(_) => Ok(()),
             Err(refused) => {
                 let counters = self.node.counters();
-                counters.count(node::Counter::Unauthenticated);
+                counters.count(platform::Counter::Unauthenticated);
                 Err(refuse(refused))
             }
         }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 
+use node::Ticket;
 use node::quotas::Desk;
-use node::{Bell, Ticket};
+use platform::Bell;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::frame::Frame;

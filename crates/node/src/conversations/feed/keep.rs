@@ -52,7 +52,7 @@ impl Conversations<'_> {
             return Ok(0);
         }
         let name = Name::parse(&name).map_err(|error| internal(error.to_string()))?;
-        let now_ms = self.inner.ports.clock.unix_ms();
+        let now_ms = self.inner.platform.ports.clock.unix_ms();
         self.with_room(name.base(), |_, room| {
             let mut guard = self.store.journal.lock(location.shard, now_ms);
             let trimmed = guard.trim(stream, end);
@@ -84,7 +84,7 @@ impl Conversations<'_> {
             end = end.max(target.map_err(|error| failed(error.into()))?);
         }
         if let Some(age_ms) = keep.age_ms {
-            let time_ms = self.inner.expiry_ms().saturating_sub(age_ms);
+            let time_ms = self.inner.platform.expiry_ms().saturating_sub(age_ms);
             let target = journal.offset_for_time(at.shard, at.stream, time_ms);
             end = end.max(target.map_err(|error| failed(error.into()))?);
         }

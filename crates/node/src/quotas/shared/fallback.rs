@@ -133,7 +133,7 @@ impl Quotas<'_> {
                     count: 0,
                     ..cell_request::cell(&parts[*step], rules, 0)
                 };
-                let seed = Seed(self.inner.ports.entropy.next_u64());
+                let seed = Seed(self.inner.platform.ports.entropy.next_u64());
                 Share::new(elsewhere.nodes, rules, seed, probe, now_ns)
             });
             share.follow(elsewhere.nodes, rules, now_ns);

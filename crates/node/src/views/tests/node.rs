@@ -9,13 +9,14 @@ use std::time::Duration;
 use journal::disk::SimulatedDisk;
 use journal::{Journal, Line};
 use model::{ErrorCode, Name};
+use platform::Clock;
 
 use crate::conversations::{Batch, Change, NewMessage, Pending, Refusal, Settings};
 use crate::testing::{ports, storage_on};
 use crate::views::{
     Archived, Changed, Due, InboxQuery, ListQuery, Listed, Options, Views, ViewsLocation,
 };
-use crate::{Clock, Parts, StorageParts};
+use crate::{Parts, StorageParts};
 
 const PEOPLE: [&str; 3] = ["alice", "bob", "carol"];
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use node::config::{self, Config, Loaded};
-use node::ports::RealDisk;
 use node::tokens::TokenStore;
+use platform::RealDisk;
 
 use super::finding::{Finding, Verdict};
 use crate::commands::config::check_files;

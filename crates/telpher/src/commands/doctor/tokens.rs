@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use node::ports::RealDisk;
 use node::tokens::{Role, Token, TokenStore};
+use platform::RealDisk;
 
 use super::finding::Finding;
 

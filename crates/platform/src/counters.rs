@@ -148,6 +148,7 @@ impl Counters {
     }
 
     /// Adds one.
+    #[inline]
     pub fn count(&self, counter: Counter) {
         self.values[counter as usize].fetch_add(1, Ordering::Relaxed);
     }
@@ -165,7 +166,7 @@ impl Counters {
     }
 
     /// Adds the counts of a turn and resets them.
-    pub(crate) fn add(&self, tally: &mut Tally) {
+    pub fn add(&self, tally: &mut Tally) {
         for (value, added) in self.values.iter().zip(&mut tally.0) {
             if *added > 0 {
                 value.fetch_add(std::mem::take(added), Ordering::Relaxed);
@@ -176,7 +177,7 @@ impl Counters {
 
 /// The counts of one turn.
 #[derive(Debug)]
-pub(crate) struct Tally([u64; COUNT]);
+pub struct Tally([u64; COUNT]);
 
 impl Default for Tally {
     fn default() -> Self {
@@ -185,11 +186,15 @@ impl Default for Tally {
 }
 
 impl Tally {
-    pub(crate) fn count(&mut self, counter: Counter) {
+    /// Adds one.
+    #[inline]
+    pub fn count(&mut self, counter: Counter) {
         self.add(counter, 1);
     }
 
-    pub(crate) fn add(&mut self, counter: Counter, count: u64) {
+    /// Adds `count`.
+    #[inline]
+    pub fn add(&mut self, counter: Counter, count: u64) {
         self.0[counter as usize] += count;
     }
 }

@@ -10,8 +10,6 @@ use journal::{Journal, Ticket};
 
 use crate::durable::{Durable, Unconfirmed};
 use crate::later::Later;
-use crate::node::{Inner, Node};
-use crate::ports::offload::Overloaded;
 
 /// Computes an outcome in steps; called again after its waker was woken.
 type Steps<T, E> = Box<dyn FnMut(&Waker) -> Poll<Result<T, E>> + Send>;
@@ -37,7 +35,8 @@ enum State<T, E> {
 
 impl<T, E> Pending<T, E> {
     /// Returns an outcome to be reported when the tickets are durable.
-    pub(crate) fn new(
+    #[inline]
+    pub fn new(
         journal: &Arc<Journal>,
         tickets: [Option<Ticket>; 2],
         outcome: Result<T, E>,
@@ -47,27 +46,30 @@ impl<T, E> Pending<T, E> {
     }
 
     /// Returns an outcome that may be reported now.
-    pub(crate) fn known(outcome: Result<T, E>) -> Self {
+    #[inline]
+    pub fn known(outcome: Result<T, E>) -> Self {
         Self::decided(None, outcome)
     }
 
     /// Returns a value that may be reported now.
-    pub(crate) fn now(value: T) -> Self {
+    #[inline]
+    pub fn now(value: T) -> Self {
         Self::known(Ok(value))
     }
 
     /// Returns a value to be reported when `durable` is reached.
-    pub(crate) fn after(durable: Durable, value: T) -> Self {
+    #[inline]
+    pub fn after(durable: Durable, value: T) -> Self {
         Self::decided(Some(durable), Ok(value))
     }
 
     /// Returns the outcome that another thread decides.
-    pub(crate) fn later(later: Arc<Later<Self>>) -> Self {
+    pub fn later(later: Arc<Later<Self>>) -> Self {
         Self(State::Later(later))
     }
 
     /// Returns an outcome that is computed in steps.
-    pub(crate) fn steps(steps: impl FnMut(&Waker) -> Poll<Result<T, E>> + Send + 'static) -> Self {
+    pub fn steps(steps: impl FnMut(&Waker) -> Poll<Result<T, E>> + Send + 'static) -> Self {
         Self(State::Steps(Box::new(steps)))
     }
 
@@ -118,7 +120,7 @@ where
     E: From<Unconfirmed> + Send + 'static,
 {
     /// Converts a successful outcome.
-    pub(crate) fn map<U>(self, convert: impl FnOnce(T) -> U + Send + 'static) -> Pending<U, E> {
+    pub fn map<U>(self, convert: impl FnOnce(T) -> U + Send + 'static) -> Pending<U, E> {
         match self.0 {
             State::Decided {
                 outcome,
@@ -138,54 +140,6 @@ where
                 })
             }
         }
-    }
-}
-
-impl Node {
-    /// Runs work on a thread that may wait for the disk.
-    pub fn offload<T, E>(
-        &self,
-        work: impl FnOnce(&Self) -> Result<T, E> + Send + 'static,
-    ) -> Pending<T, E>
-    where
-        T: Send + 'static,
-        E: From<Overloaded> + Send + 'static,
-    {
-        self.offload_pending(move |node| work(node).map(Pending::now))
-    }
-
-    /// Runs work on a thread that may wait for the disk; its outcome may be known later still.
-    pub(crate) fn offload_pending<T, E>(
-        &self,
-        work: impl FnOnce(&Self) -> Result<Pending<T, E>, E> + Send + 'static,
-    ) -> Pending<T, E>
-    where
-        T: Send + 'static,
-        E: From<Overloaded> + Send + 'static,
-    {
-        let node = self.clone();
-        let decide = move || work(&node).unwrap_or_else(|error| Pending::known(Err(error)));
-        match self.inner.make_elsewhere(decide) {
-            Ok(later) => Pending::later(later),
-            Err(overloaded) => Pending::known(Err(overloaded.into())),
-        }
-    }
-}
-
-impl Inner {
-    /// Runs work on a thread that may wait for the disk.
-    pub(crate) fn pending_offloaded<T, E>(
-        self: &Arc<Self>,
-        work: impl FnOnce(&Arc<Self>) -> Result<T, E> + Send + 'static,
-    ) -> Pending<T, E>
-    where
-        T: Send + 'static,
-        E: From<Overloaded> + Send + 'static,
-    {
-        let node = Node {
-            inner: self.clone(),
-        };
-        node.offload(move |node| work(&node.inner))
     }
 }
 

@@ -22,7 +22,8 @@ pub struct Durable {
 }
 
 impl Durable {
-    pub(crate) fn new(journal: &Arc<Journal>, tickets: [Option<Ticket>; 2]) -> Self {
+    /// Returns a wait for the operations with these tickets.
+    pub fn new(journal: &Arc<Journal>, tickets: [Option<Ticket>; 2]) -> Self {
         let journal = journal.clone();
         Self { journal, tickets }
     }

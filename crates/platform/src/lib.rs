@@ -1,0 +1,34 @@
+//! The platform: what every service of the node needs and no service owns.
+//!
+//! Time, randomness, small files and background work are ports, so that a simulation can replace
+//! them. [`Pending`] is an outcome that is known later, [`Durable`] a wait for the disk. A
+//! [`Platform`] holds the ports and the counters of one node; services share it by `Arc`.
+//!
+//! This crate knows the journal's tickets. It does not know streams by name, clients, sockets or any
+//! service. Invariant: *nothing is reported as durable before the journal reports it.*
+
+mod bell;
+mod clock;
+mod context;
+mod counters;
+mod disk;
+mod durable;
+mod later;
+mod offload;
+mod owner;
+mod pending;
+mod platform;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+pub use bell::Bell;
+pub use clock::{Clock, Entropy, Ports};
+pub use context::RequestContext;
+pub use counters::{Counter, Counters, Tally};
+pub use disk::{Disk, DiskError, Lock, LockError, RealDisk};
+pub use durable::{Durable, Unconfirmed};
+pub use later::Later;
+pub use offload::{Inline, Offload, Overloaded, Work};
+pub use owner::{Foreign, check_owner};
+pub use pending::Pending;
+pub use platform::Platform;
