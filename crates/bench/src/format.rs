@@ -1,4 +1,4 @@
-//! Number formats of the reports. An absent figure is always `n/a`.
+//! Formats of numbers and texts in reports. An absent figure is always `n/a`.
 
 use crate::model::Unit;
 use crate::stats::Interval;
@@ -163,7 +163,8 @@ fn trimmed(value: f64) -> String {
 }
 
 /// Formats a size: `16 B`, `1.5 KiB`, `12.3 MiB`.
-pub(crate) fn bytes(bytes: u64) -> String {
+#[must_use]
+pub fn bytes(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB"] {
         if value < 1024.0 {
@@ -176,6 +177,21 @@ pub(crate) fn bytes(bytes: u64) -> String {
         value /= 1024.0;
     }
     format!("{value:.1} TiB")
+}
+
+/// Escapes text for HTML and for attribute values.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
-//! Workloads, statistics, measurement and reports of `telpher bench`.
+//! Model, statistics, measurement, reports and driver of `telpher bench`.
 //!
-//! All benchmarks use one engine. A [workload] sends messages; the engine counts them, times them,
-//! measures their cost and writes the results. The engine knows the names of agents, calls and
-//! topics but not their semantics, and starts no process. The workloads know clients, peers and
-//! processes, and compute no figure. Nothing in this crate knows the inside of a node.
+//! All benchmarks use one engine. A workload sends messages; the engine counts them, times them,
+//! measures their cost and writes the results. [`workload`] has the trait that a benchmark
+//! implements, the driver that runs it, and what every benchmark starts: roles, nodes and peers as
+//! processes of their own. The benchmarks themselves are crates above this one, a crate per subject.
+//! This crate knows the names of agents, calls and topics but not their semantics, no client of any
+//! protocol, and nothing of the inside of a node.
 //!
 //! # The path of a figure
 //!
@@ -81,7 +83,7 @@
 
 pub mod compare;
 pub mod flags;
-mod format;
+pub mod format;
 pub mod lines;
 pub mod measurement;
 pub mod model;

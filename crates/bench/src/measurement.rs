@@ -8,6 +8,7 @@
 //! (each message owns its whole interval, so 100 messages at 100 per second make one second).
 
 mod answers;
+mod exact;
 mod figures;
 mod memory;
 mod reported_latency;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::Usage;
 pub use answers::{Answers, Endpoint, Phase};
+pub use exact::{Exactness, Excess, exactness, excess};
 pub use memory::MemoryPoint;
 use meter::histogram::Histogram;
 pub use reported_latency::ReportedLatency;
@@ -79,6 +81,21 @@ pub struct Sink {
     pub errors: BTreeMap<String, u64>,
 }
 
+/// Key of lost messages in [`Run::errors`](crate::model::Run::errors).
+pub const LOST: &str = "sink.lost";
+
+impl Sink {
+    /// Counts messages that never arrived as failures.
+    #[must_use]
+    pub fn with_lost(mut self, expected: u64) -> Self {
+        let lost = expected.saturating_sub(self.received);
+        if lost > 0 {
+            self.errors.insert("lost".to_owned(), lost);
+        }
+        self
+    }
+}
+
 /// Times of the first and the last of a series of events on the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrivals {
@@ -90,6 +107,7 @@ pub struct Arrivals {
 
 impl Arrivals {
     /// Adds an event at `at_ns`.
+    #[inline]
     pub fn note(arrivals: &mut Option<Self>, at_ns: u64) {
         let new = Self {
             first_ns: at_ns,
@@ -99,6 +117,7 @@ impl Arrivals {
     }
 
     /// Returns the span that covers both.
+    #[inline]
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {

@@ -30,6 +30,7 @@ impl Schedule {
 
     /// Returns when this client's message `index` (from 0) is meant to leave, in nanoseconds after
     /// the start, rounded down.
+    #[inline]
     #[must_use]
     pub fn intended_ns(&self, index: u64) -> u64 {
         let turn = u128::from(index) * u128::from(self.clients) + u128::from(self.client);
@@ -38,6 +39,7 @@ impl Schedule {
 
     /// Returns the number of messages meant to have left after `elapsed_ns`: those with
     /// `intended_ns(index) <= elapsed_ns`.
+    #[inline]
     #[must_use]
     pub fn due(&self, elapsed_ns: u64) -> u64 {
         // intended_ns(i) <= e  <=>  turn(i) · 10⁹ < (e + 1) · rate, as both sides are integers.
@@ -51,6 +53,7 @@ impl Schedule {
     }
 
     /// Returns the number of own turns with `turn · 10⁹ < bound`.
+    #[inline]
     fn turns_before(&self, bound: u128) -> u64 {
         let turns = bound.div_ceil(SECOND_NS);
         let own = turns

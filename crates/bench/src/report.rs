@@ -18,12 +18,11 @@ mod uvrpc;
 
 pub use self::slim::{full as slim, suite_summary, technical_report};
 pub use changes::changes;
-pub(crate) use html::escape;
 pub use html::page;
 pub use kafka::{chronik, csv, json};
 pub use markdown::markdown;
 pub use overview::{Detail, Section, overview, terminal};
-pub use quota::limiter;
+pub use quota::{Threshold, limiter, thresholds};
 pub use store::fleetlm;
 pub use table::Table;
 pub use tsv::tsv;

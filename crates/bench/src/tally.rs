@@ -48,11 +48,13 @@ impl Tally {
     }
 
     /// Counts a message sent in a closed loop.
+    #[inline]
     pub fn sent(&mut self) {
         self.sent += 1;
     }
 
     /// Counts a message sent on a schedule.
+    #[inline]
     pub fn sent_paced(&mut self, departure: Departure) {
         self.sent += 1;
         let due_ns = departure.intended_ns.max(departure.ready_ns);
@@ -60,18 +62,21 @@ impl Tally {
     }
 
     /// Counts a message completed at `done_ns` without a latency.
+    #[inline]
     pub fn completed(&mut self, done_ns: u64) {
         self.completed += 1;
         Arrivals::note(&mut self.arrivals, done_ns);
     }
 
     /// Counts an answered message of a closed loop.
+    #[inline]
     pub fn answered(&mut self, sent_ns: u64, done_ns: u64) {
         self.completed(done_ns);
         record(&mut self.service, done_ns.saturating_sub(sent_ns));
     }
 
     /// Counts an answered message of a schedule.
+    #[inline]
     pub fn answered_paced(&mut self, departure: Departure, done_ns: u64) {
         self.answered(departure.sent_ns, done_ns);
         record(
@@ -81,6 +86,7 @@ impl Tally {
     }
 
     /// Counts a failed message; `kind` is a stable word, such as the name of an error code.
+    #[inline]
     pub fn failed(&mut self, kind: &str) {
         match self.errors.get_mut(kind) {
             Some(count) => *count += 1,
@@ -134,6 +140,7 @@ impl Tally {
     }
 }
 
+#[inline]
 fn record(histogram: &mut Option<Histogram>, latency_ns: u64) {
     histogram.get_or_insert_default().record(latency_ns);
 }

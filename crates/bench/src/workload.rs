@@ -1,4 +1,5 @@
-//! Benchmark workloads, and the processes that run them.
+//! Benchmarks and the processes that run them: the trait [`Workload`](driver::Workload), its driver,
+//! roles, nodes and peers.
 //!
 //! Every role is a process of its own, started from our own executable (`telpher bench-role`) or
 //! from a peer's. Roles communicate over standard input and output: a line of JSON when ready, `go`
@@ -6,27 +7,17 @@
 //! process outlives the suite. Workloads compute no figure: measurements go to a
 //! [`Suite`](crate::suite::Suite).
 
-pub mod agent;
-mod child;
-mod disk_counters;
-mod driver;
-mod error;
-mod idle_memory;
-pub mod journal;
-pub mod kafka;
-mod killed_node;
-mod node;
-mod peer;
-mod placement;
-pub mod quota;
-mod rival_server;
-mod role;
-pub mod roles;
-pub mod rpc;
-pub mod store;
-mod surroundings;
-
-pub use child::ChildError;
-pub use error::WorkloadError;
-pub use placement::Placement;
-pub use surroundings::{OURS, Surroundings};
+pub mod child;
+pub mod disk_counters;
+pub mod disk_floor;
+pub mod driver;
+pub mod error;
+pub mod node;
+pub mod peer;
+pub mod placement;
+pub mod poll;
+pub mod rival_server;
+pub mod role;
+pub mod spare_segments;
+pub mod surroundings;
+pub mod transport;

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::measurement::Measurement;
-use crate::model::{Case, Metric, Metrics};
+use crate::model::{Case, Metric, Metrics, Mode};
 use crate::process::Role;
 use crate::stats::Description;
-use crate::workload::kafka::END_TO_END;
 
 pub(super) fn pacing_limited(case: &Case, metrics: &Metrics) -> Option<String> {
     let achieved = metrics.get(Metric::SenderRate).filter(|_| case.paced())?;
@@ -35,7 +34,7 @@ pub(super) fn generator_limited(metrics: &Metrics, measured: &Measurement) -> Op
 
 pub(super) fn little_mismatch(case: &Case, metrics: &Metrics) -> Option<String> {
     // An end-to-end latency is over before its ack arrives, but the next message waits for both.
-    if case.paced() || !case.mode.answered || case.mode == END_TO_END {
+    if case.paced() || !case.mode.answered || case.mode == Mode::END_TO_END {
         return None;
     }
     let in_flight = f64::from(case.clients) * f64::from(case.in_flight?);

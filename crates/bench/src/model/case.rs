@@ -30,6 +30,9 @@ pub struct Case {
 }
 
 impl Case {
+    /// Name of the parameter that holds the number of subscribers of a publisher.
+    pub const SUBSCRIBERS: &str = "subscribers";
+
     /// Makes a case with one client, an empty payload and no rate.
     #[must_use]
     pub fn new(target: impl Into<String>, area: Area, mode: Mode) -> Self {
@@ -77,6 +80,19 @@ impl Case {
     pub fn parameter(mut self, key: &str, value: impl fmt::Display) -> Self {
         self.parameters.insert(key.to_owned(), value.to_string());
         self
+    }
+
+    /// Returns a numeric parameter; 1 if it is absent or no number.
+    #[must_use]
+    pub fn number(&self, key: &str) -> u64 {
+        let text = self.parameters.get(key);
+        text.and_then(|text| text.parse().ok()).unwrap_or(1)
+    }
+
+    /// Returns the number of subscribers that get each message; 1 if it is not a parameter.
+    #[must_use]
+    pub fn subscribers(&self) -> u32 {
+        u32::try_from(self.number(Self::SUBSCRIBERS)).unwrap_or(1)
     }
 
     /// Returns true if messages leave on a schedule.

@@ -78,6 +78,25 @@ impl Mode {
     /// Calls whose replies reach a callback.
     pub const CALLBACK: Self = Self::new("callback", CountedBy::Sender, true);
 
+    /// Durable appends: each is acknowledged when it is on disk.
+    pub const APPEND: Self = Self::new("append", CountedBy::Sender, true);
+    /// Kafka producers that share one connection.
+    pub const PRODUCE: Self = Self::new("produce", CountedBy::Sender, true);
+    /// Kafka producers with a connection each.
+    pub const CONNECTIONS: Self = Self::new("connections", CountedBy::Sender, true);
+    /// Maximum throughput of large Kafka batches.
+    pub const BULK: Self = Self::new("bulk", CountedBy::Sender, true);
+    /// Reading a filled topic.
+    pub const CONSUME: Self = Self::new("consume", CountedBy::Sender, false);
+    /// Latency from a Kafka producer to a consumer.
+    pub const END_TO_END: Self = Self::new("end-to-end", CountedBy::Sender, true);
+    /// Takes from quotas, in a closed loop or on a schedule.
+    pub const TAKE: Self = Self::new("take", CountedBy::Sender, true);
+    /// A fixed number of takes.
+    pub const COUNT: Self = Self::new("count", CountedBy::Sender, true);
+    /// Virtual users that send several requests in turn, and think.
+    pub const MIX: Self = Self::new("mix", CountedBy::Sender, true);
+
     /// Makes a mode of another benchmark. The name is lower-case words joined by hyphens.
     #[must_use]
     pub const fn new(name: &'static str, counted_by: CountedBy, answered: bool) -> Self {

@@ -2,8 +2,9 @@
 //! the offered rate.
 
 use super::axis::{Scale, along_x};
+use super::panel::Panel;
+use super::picture::{Kind, Plot};
 use super::svg::{Svg, WIDTH};
-use super::{Kind, Panel, Plot};
 use crate::format::{human, margin, short};
 use crate::model::{CaseResult, Metric};
 

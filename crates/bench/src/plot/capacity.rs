@@ -2,8 +2,8 @@
 //! system no longer keeps up.
 
 use super::axis::{Scale, along_x, along_y, extent};
+use super::picture::{Kind, Plot};
 use super::svg::{Svg, WIDTH};
-use super::{Kind, Plot};
 use crate::format::{human, short};
 use crate::model::{Metric, SweepResult, SweepStep};
 

@@ -1,8 +1,9 @@
 //! CPU plot: CPU time by role, stacked.
 
 use super::axis::{Scale, along_x};
+use super::panel::Panel;
+use super::picture::{Kind, Plot};
 use super::svg::{Svg, WIDTH};
-use super::{Kind, Panel, Plot};
 use crate::format::human;
 use crate::model::{CaseResult, Metric, Unit};
 use crate::process::Role;

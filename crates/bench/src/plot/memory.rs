@@ -1,8 +1,9 @@
 //! Memory plot: resident memory of the servers over their runs.
 
 use super::axis::{Scale, along_x, along_y};
+use super::panel::{Panel, legend};
+use super::picture::{Kind, Plot};
 use super::svg::{Svg, WIDTH};
-use super::{Kind, Panel, Plot, legend};
 use crate::format::bytes;
 use crate::model::{CaseResult, Run};
 

@@ -2,8 +2,9 @@
 //! readable. Service latency is a line, response latency a dotted line of the same colour.
 
 use super::axis::{Scale, along_y};
+use super::panel::{Panel, legend};
+use super::picture::{Kind, Plot};
 use super::svg::{Svg, WIDTH};
-use super::{Kind, Panel, Plot, legend};
 use crate::format::{human_tick, thousands};
 use crate::model::{CaseResult, pool};
 use meter::histogram::Histogram;

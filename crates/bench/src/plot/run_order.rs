@@ -2,8 +2,9 @@
 //! that a mean hides.
 
 use super::axis::{Scale, along_y, extent};
+use super::panel::{Panel, legend};
+use super::picture::{Kind, Plot};
 use super::svg::{Svg, WIDTH};
-use super::{Kind, Panel, Plot, legend};
 use crate::format::human;
 use crate::model::{CaseResult, Metric};
 use crate::stats::Interval;

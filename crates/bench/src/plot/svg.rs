@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::report::escape;
+use crate::format::escape;
 
 /// Width of every plot in its own units; a unit is a pixel at full size.
 pub(super) const WIDTH: f64 = 520.0;

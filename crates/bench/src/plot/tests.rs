@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::CaseResult;
 
 #[test]
 fn every_kind_of_plot_is_drawn_with_real_text() {

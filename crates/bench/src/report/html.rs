@@ -7,6 +7,7 @@ mod formulas;
 use super::Table;
 use super::overview::{Detail, Section, overview};
 use crate::flags::Flag;
+use crate::format::escape;
 use crate::model::Results;
 use crate::plot::{self, Kind, Plot};
 
@@ -232,21 +233,6 @@ fn environment(results: &Results) -> String {
 /// Escapes prose for HTML and keeps each number on one line with its `%`.
 fn escape_prose(text: &str) -> String {
     escape(text).replace(" %", "\u{a0}%")
-}
-
-/// Escapes text for HTML and for attribute values.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            _ => escaped.push(letter),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -10,9 +10,8 @@ use super::Table;
 use super::common::{methodology, of, ratio, sections, span};
 use crate::format::{bytes, figures, human, thousands};
 use crate::measurement::{TopicTraffic, Verification};
-use crate::model::{Area, CaseResult, Metric, Results, Run};
+use crate::model::{Area, CaseResult, Metric, Mode, Results, Run};
 use crate::stats::{Interval, describe};
-use crate::workload::kafka::{END_TO_END, PRODUCE};
 use meter::histogram::Histogram;
 
 /// Chronik's published figures for 128 producers with 256 bytes each, standalone
@@ -122,7 +121,7 @@ fn summary(cases: &[&CaseResult]) -> Table {
     ];
     let mut table = Table::new(heads, 4);
     let is_like_published = |one: &CaseResult| {
-        one.case.mode == PRODUCE && (one.case.in_flight, one.case.size) == (Some(128), 256)
+        one.case.mode == Mode::PRODUCE && (one.case.in_flight, one.case.size) == (Some(128), 256)
     };
     if cases.iter().any(|one| is_like_published(one)) {
         for [acks, rate, bandwidth, p50, p99, p999] in PUBLISHED {
@@ -318,7 +317,7 @@ fn end_to_end(cases: &[&CaseResult]) -> Table {
         return table;
     };
     let p50 = |one: &CaseResult, run: usize| one.runs.get(run)?.metrics.get(Metric::LatencyP50);
-    for one in cases.iter().filter(|one| one.case.mode == END_TO_END) {
+    for one in cases.iter().filter(|one| one.case.mode == Mode::END_TO_END) {
         let ratio = |run| Some(p50(one, run)? / (p50(disk, run)? + 2.0 * p50(echo, run)?));
         let ratios: Vec<f64> = (0..one.runs.len()).filter_map(ratio).collect();
         let Some(found) = describe(&ratios) else {

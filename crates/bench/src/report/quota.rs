@@ -2,14 +2,17 @@
 //! thresholds. Added to that report: intervals, the server's work for each request, the cost of the
 //! generator, and the exact count that one bucket has to allow.
 
+mod threshold;
+
+pub use threshold::{Threshold, thresholds};
+
 use super::Table;
 use super::common::{methodology, of, ratio, sections, span};
 use crate::format::{figures, human, thousands};
-use crate::measurement::Answers;
-use crate::model::{Area, CaseResult, Metric, Results, Run};
+use crate::measurement::{Answers, exactness, excess};
+use crate::model::{Area, CaseResult, Metric, Mode, Results, Run};
 use crate::process::Role;
 use crate::stats::describe;
-use crate::workload::quota::{COUNT, MIX, exactness, excess, thresholds};
 use meter::histogram::Histogram;
 
 /// The published figures of the mix: 50 users, 10,000 agents, 30 seconds.
@@ -114,8 +117,8 @@ impl<'a> AnsweredCase<'a> {
     fn published(&self, is_first: bool) -> Option<&'static PublishedFigures> {
         let case = &self.one.case;
         match is_first {
-            true if case.mode == MIX => Some(&PUBLISHED_MIX),
-            true if case.mode == COUNT => Some(&PUBLISHED_COUNT),
+            true if case.mode == Mode::MIX => Some(&PUBLISHED_MIX),
+            true if case.mode == Mode::COUNT => Some(&PUBLISHED_COUNT),
             _ => None,
         }
     }
@@ -377,7 +380,10 @@ fn shared_bucket(cases: &[AnsweredCase<'_>]) -> Table {
 
 fn threshold_table(cases: &[AnsweredCase<'_>]) -> Table {
     let mut table = Table::new(["Target", "Threshold", "Limit", "Result", "Status"], 2);
-    for shown in cases.iter().filter(|shown| shown.one.case.mode == MIX) {
+    for shown in cases
+        .iter()
+        .filter(|shown| shown.one.case.mode == Mode::MIX)
+    {
         for threshold in thresholds(shown.one) {
             let unit = threshold.unit;
             table.row([
@@ -493,7 +499,7 @@ mod tests {
     }
 
     fn results(allowed: u64) -> Results {
-        let case = Case::new("express", Area::Quota, COUNT)
+        let case = Case::new("express", Area::Quota, Mode::COUNT)
             .clients(50)
             .parameter("agents", 1)
             .parameter("keep-alive", "off");

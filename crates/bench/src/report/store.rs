@@ -6,7 +6,7 @@ use super::common::{methodology, of};
 use crate::format::{bytes, figures, human};
 use crate::model::{Area, CaseResult, Metric, Results};
 use crate::stats::{Description, Interval, describe};
-use crate::workload::OURS;
+use crate::workload::surroundings::OURS;
 
 /// FleetLM's published row of 2025-10-17 (`docs/bench.md` in its repository).
 const PUBLISHED: [&str; 7] = [

@@ -2,8 +2,8 @@
 
 use comfy_table::{CellAlignment, LineStyle, TableStyle};
 
-use super::html::escape;
 use crate::format::ABSENT;
+use crate::format::escape;
 
 /// A table of text cells. A `None` cell shows as `n/a`; a cell may have a second line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

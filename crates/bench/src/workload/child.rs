@@ -12,7 +12,7 @@ use super::surroundings::PATIENCE;
 
 /// CPU placement of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pin {
+pub enum Pin {
     /// No placement: the kernel chooses.
     Nowhere,
     /// Placement on one CPU.
@@ -88,7 +88,7 @@ fn quoted(output: &str) -> String {
 
 /// A running role. Dropping it ends the process.
 #[derive(Debug)]
-pub(super) struct Actor {
+pub struct Actor {
     program: String,
     child: Child,
     stdin: Option<ChildStdin>,
@@ -98,7 +98,10 @@ pub(super) struct Actor {
 
 impl Actor {
     /// Starts `program`.
-    pub(super) fn start<A: AsRef<str>>(
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start<A: AsRef<str>>(
         program: &Path,
         arguments: impl IntoIterator<Item = A>,
         pin: Pin,
@@ -107,7 +110,10 @@ impl Actor {
     }
 
     /// Starts `program` with further environment variables, as name and value.
-    pub(super) fn start_with<A: AsRef<str>>(
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_with<A: AsRef<str>>(
         program: &Path,
         arguments: impl IntoIterator<Item = A>,
         pin: Pin,
@@ -146,12 +152,16 @@ impl Actor {
     }
 
     /// Returns the pid. `taskset` becomes the program, so this is the pid of the role itself.
-    pub(super) fn pid(&self) -> u32 {
+    #[must_use]
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Writes one line to its standard input.
-    pub(super) fn write_line(&mut self, line: &str) -> Result<(), ChildError> {
+    ///
+    /// # Errors
+    /// When the process has ended.
+    pub fn write_line(&mut self, line: &str) -> Result<(), ChildError> {
         let is_written = self
             .stdin
             .as_mut()
@@ -164,27 +174,33 @@ impl Actor {
     }
 
     /// Kills the process at once, as a crash would.
-    pub(super) fn kill(mut self) {
+    pub fn kill(mut self) {
         // A process that has already ended cannot be killed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
     /// Closes its standard input, after which it prints its last lines and ends.
-    pub(super) fn end_input(&mut self) {
+    pub fn end_input(&mut self) {
         self.stdin = None;
     }
 
-    /// Fails if the process has ended.
-    pub(super) fn check_alive(&mut self) -> Result<(), ChildError> {
+    /// Checks that the process runs.
+    ///
+    /// # Errors
+    /// When it has ended, with its output.
+    pub fn check_alive(&mut self) -> Result<(), ChildError> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             _ => Err(self.stopped_error("has ended")),
         }
     }
 
-    /// Waits until the process has ended, and fails unless its status is success.
-    pub(super) fn finish_within(&mut self, patience: Duration) -> Result<(), ChildError> {
+    /// Waits until the process has ended.
+    ///
+    /// # Errors
+    /// When its status is no success, or it does not end within `patience`.
+    pub fn finish_within(&mut self, patience: Duration) -> Result<(), ChildError> {
         self.end_input();
         for _ in 0..patience.as_nanos() / STEP.as_nanos() {
             match self.child.try_wait() {
@@ -197,12 +213,18 @@ impl Actor {
     }
 
     /// Returns its next line.
-    pub(super) fn line(&mut self) -> Result<String, ChildError> {
+    ///
+    /// # Errors
+    /// When the process has ended, or prints no line in time.
+    pub fn line(&mut self) -> Result<String, ChildError> {
         self.line_within(PATIENCE)
     }
 
-    /// Returns its next line, or fails after `patience`.
-    pub(super) fn line_within(&mut self, patience: Duration) -> Result<String, ChildError> {
+    /// Returns its next line.
+    ///
+    /// # Errors
+    /// When the process has ended, or prints no line within `patience`.
+    pub fn line_within(&mut self, patience: Duration) -> Result<String, ChildError> {
         match self.poll_line(patience)? {
             Some(line) => Ok(line),
             None => Err(self.stopped_error("did not answer in time")),
@@ -210,7 +232,10 @@ impl Actor {
     }
 
     /// Returns its next line, or `None` after `time`.
-    pub(super) fn poll_line(&mut self, time: Duration) -> Result<Option<String>, ChildError> {
+    ///
+    /// # Errors
+    /// When the process has ended.
+    pub fn poll_line(&mut self, time: Duration) -> Result<Option<String>, ChildError> {
         match self.lines.recv_timeout(time) {
             Ok(line) => Ok(Some(line)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
@@ -219,13 +244,19 @@ impl Actor {
     }
 
     /// Returns its next line, parsed as JSON.
-    pub(super) fn json<T: DeserializeOwned>(&mut self) -> Result<T, ChildError> {
+    ///
+    /// # Errors
+    /// Like [`Self::line`], and when the line is invalid.
+    pub fn json<T: DeserializeOwned>(&mut self) -> Result<T, ChildError> {
         let line = self.line()?;
         self.parse(line)
     }
 
-    /// Returns its next line, or fails after `patience` or when `check_others` fails.
-    pub(super) fn line_while(
+    /// Returns its next line.
+    ///
+    /// # Errors
+    /// When the process has ended, prints no line within `patience`, or `check_others` fails.
+    pub fn line_while(
         &mut self,
         patience: Duration,
         mut check_others: impl FnMut() -> Result<(), ChildError>,
@@ -239,8 +270,11 @@ impl Actor {
         Err(self.stopped_error("did not answer in time"))
     }
 
-    /// Returns its next line, parsed as JSON, or fails like [`Self::line_while`].
-    pub(super) fn json_while<T: DeserializeOwned>(
+    /// Returns its next line, parsed as JSON.
+    ///
+    /// # Errors
+    /// Like [`Self::line_while`], and when the line is invalid.
+    pub fn json_while<T: DeserializeOwned>(
         &mut self,
         patience: Duration,
         check_others: impl FnMut() -> Result<(), ChildError>,
@@ -250,12 +284,16 @@ impl Actor {
     }
 
     /// Parses a line of this process as JSON.
-    pub(super) fn parse<T: DeserializeOwned>(&self, line: String) -> Result<T, ChildError> {
+    ///
+    /// # Errors
+    /// When the line is invalid.
+    pub fn parse<T: DeserializeOwned>(&self, line: String) -> Result<T, ChildError> {
         serde_json::from_str(&line).map_err(|cause| self.invalid_line(line, cause.to_string()))
     }
 
     /// Makes the error for a line that is invalid.
-    pub(super) fn invalid_line(&self, line: String, cause: String) -> ChildError {
+    #[must_use]
+    pub fn invalid_line(&self, line: String, cause: String) -> ChildError {
         ChildError::InvalidLine {
             program: self.program.clone(),
             line,

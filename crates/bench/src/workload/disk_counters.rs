@@ -7,14 +7,16 @@ use crate::measurement::Storage;
 use crate::process;
 
 /// Counters of a node so far.
-pub(super) struct DiskCounters {
+pub struct DiskCounters {
     syncs: Option<u64>,
     blocks: Option<u64>,
     written_bytes: Option<u64>,
 }
 
 impl DiskCounters {
-    pub(super) fn of(node: &Node, disk: &Path) -> Self {
+    /// Reads the counters of a node whose data is at `disk`.
+    #[must_use]
+    pub fn of(node: &Node, disk: &Path) -> Self {
         Self {
             syncs: node.metric("telpher_journal_syncs_total"),
             blocks: node.metric("telpher_journal_blocks_total"),
@@ -23,7 +25,8 @@ impl DiskCounters {
     }
 
     /// Returns the increase since `before`; `None` if the node did not report its syncs.
-    pub(super) fn since(&self, before: &Self, payload_bytes: u64) -> Option<Storage> {
+    #[must_use]
+    pub fn since(&self, before: &Self, payload_bytes: u64) -> Option<Storage> {
         let risen = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
         Some(Storage {
             syncs: risen(self.syncs, before.syncs)?,

@@ -8,7 +8,7 @@ use crate::suite::Suite;
 use crate::workload::error::WorkloadError;
 
 /// A benchmark: its cases on all targets, with the processes that they share.
-pub(super) trait Workload {
+pub trait Workload {
     /// The name in results.
     const NAME: &'static str;
 
@@ -27,9 +27,15 @@ pub(super) trait Workload {
     }
 
     /// Runs one repeat of a case, which has this position in [`Workload::cases`].
+    ///
+    /// # Errors
+    /// When a process fails.
     fn measure(&mut self, position: usize, case: &Case) -> Result<Measurement, WorkloadError>;
 
-    /// Does what follows the cases, such as a sweep.
+    /// Runs what follows the cases, such as a sweep.
+    ///
+    /// # Errors
+    /// When a process fails.
     fn finish(&mut self, suite: &mut Suite) -> Result<(), WorkloadError> {
         let _ = suite;
         Ok(())
@@ -50,7 +56,7 @@ pub(super) trait Workload {
 ///
 /// # Errors
 /// When a process fails. A message that fails is counted, not an error.
-pub(super) fn run<W: Workload>(
+pub fn run<W: Workload>(
     mut workload: W,
     environment: Environment,
     show: Show,
@@ -73,10 +79,8 @@ pub(super) fn run<W: Workload>(
 }
 
 /// Returns each of our cases, followed by the same on other targets.
-pub(super) fn with_rivals(
-    cases: Vec<Case>,
-    targets: impl Fn(&Case) -> Vec<&'static str>,
-) -> Vec<Case> {
+#[must_use]
+pub fn with_rivals(cases: Vec<Case>, targets: impl Fn(&Case) -> Vec<&'static str>) -> Vec<Case> {
     let mut all = Vec::new();
     for case in cases {
         let targets = targets(&case);

@@ -11,12 +11,12 @@ use super::child::{Actor, ChildError, Pin};
 
 /// A running node. Dropping it ends the process.
 #[derive(Debug)]
-pub(super) struct Node {
+pub struct Node {
     actor: Actor,
     /// Address of the native listener.
-    pub(super) native: String,
+    pub native: String,
     /// Path of the Unix socket.
-    pub(super) socket: String,
+    pub socket: String,
     http: String,
     limiter: Option<String>,
     kafka: Option<String>,
@@ -61,16 +61,18 @@ const LIMITER_VARIABLES: [(&str, &str); 3] = [
 
 impl Node {
     /// Starts a node without data and waits until it is ready.
-    pub(super) fn start(executable: &Path, pin: Pin) -> Result<Self, ChildError> {
+    ///
+    /// # Errors
+    /// When the node does not start, with its output.
+    pub fn start(executable: &Path, pin: Pin) -> Result<Self, ChildError> {
         Self::start_with(executable, pin, &["--dev"])
     }
 
-    /// Starts a node with a data directory and further flags.
-    pub(super) fn start_in(
-        executable: &Path,
-        data: &Path,
-        flags: &[&str],
-    ) -> Result<Self, ChildError> {
+    /// Starts a node with a data directory and further flags, and waits until it is ready.
+    ///
+    /// # Errors
+    /// When the node does not start, with its output.
+    pub fn start_in(executable: &Path, data: &Path, flags: &[&str]) -> Result<Self, ChildError> {
         let data = data.display().to_string();
         let flags: Vec<_> = ["--data", &data]
             .into_iter()
@@ -81,7 +83,10 @@ impl Node {
 
     /// Starts a node with a data directory that also serves the rate limiter's API on a port of its
     /// own.
-    pub(super) fn start_limiter(
+    ///
+    /// # Errors
+    /// When the node does not start, with its output.
+    pub fn start_limiter(
         executable: &Path,
         data: &Path,
         flags: &[&str],
@@ -126,12 +131,13 @@ impl Node {
     }
 
     /// Kills the node at once, as a crash would.
-    pub(super) fn kill(self) {
+    pub fn kill(self) {
         self.actor.kill();
     }
 
     /// Returns a counter or gauge of `/metrics`; `None` if it cannot be read or does not exist.
-    pub(super) fn metric(&self, name: &str) -> Option<u64> {
+    #[must_use]
+    pub fn metric(&self, name: &str) -> Option<u64> {
         let text = self.metrics().ok()?;
         let line = text
             .lines()
@@ -152,33 +158,41 @@ impl Node {
     }
 
     /// Returns the address of the HTTP listener: `HOST:PORT`.
-    pub(super) fn http_address(&self) -> &str {
+    #[must_use]
+    pub fn http_address(&self) -> &str {
         self.http.trim_start_matches("http://")
     }
 
     /// Returns the address of the rate limiter's API, if enabled.
-    pub(super) fn limiter_address(&self) -> Option<&str> {
+    #[must_use]
+    pub fn limiter_address(&self) -> Option<&str> {
         let limiter = self.limiter.as_ref()?;
         Some(limiter.trim_start_matches("http://"))
     }
 
     /// Returns the address of the Kafka listener, if enabled: `HOST:PORT`.
-    pub(super) fn kafka_address(&self) -> Option<&str> {
+    #[must_use]
+    pub fn kafka_address(&self) -> Option<&str> {
         self.kafka.as_deref()
     }
 
     /// Returns the URL of the SLIM listener, if enabled, in the form that applications take.
-    pub(super) fn slim_url(&self) -> Option<&str> {
+    #[must_use]
+    pub fn slim_url(&self) -> Option<&str> {
         self.slim.as_deref()
     }
 
     /// Returns the pid.
-    pub(super) fn pid(&self) -> u32 {
+    #[must_use]
+    pub fn pid(&self) -> u32 {
         self.actor.pid()
     }
 
-    /// Fails if the process has ended.
-    pub(super) fn check_alive(&mut self) -> Result<(), ChildError> {
+    /// Checks that the process runs.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn check_alive(&mut self) -> Result<(), ChildError> {
         self.actor.check_alive()
     }
 }

@@ -15,25 +15,24 @@ mod report;
 
 use std::time::Duration;
 
-pub(super) use program::Program;
+pub use program::Program;
 
-use super::agent::{subscriber_count, with_lost};
 use super::child::{Actor, ChildError};
 use super::error::WorkloadError;
 use super::placement::Placement;
-use super::rpc::Transport;
 use super::surroundings::PATIENCE;
+use super::transport::Transport;
 use crate::measurement::Measurement;
 use crate::model::{Case, Mode};
 use crate::process::Role;
 use meter::clock::now_ns;
 use opening::Opening;
-pub(super) use report::LoadReport;
+pub use report::LoadReport;
 use report::SubscribeReport;
 
 /// Amount of work of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Amount {
+pub enum Amount {
     /// Messages without pause for this time.
     Time(Duration),
     /// This number of messages.
@@ -57,7 +56,7 @@ const WARM_UP: Duration = Duration::from_millis(300);
 
 /// A serving program, with the servers it depends on.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub struct Peer {
     program: Program,
     placement: Placement,
     address: String,
@@ -70,7 +69,10 @@ pub(super) struct Peer {
 
 impl Peer {
     /// Starts the serving side and waits until it is ready.
-    pub(super) fn start(
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn start(
         program: &Program,
         placement: Placement,
         transport: Transport,
@@ -79,7 +81,10 @@ impl Peer {
     }
 
     /// Starts the serving side with further flags for its server.
-    pub(super) fn start_with(
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn start_with(
         program: &Program,
         placement: Placement,
         transport: Transport,
@@ -122,17 +127,20 @@ impl Peer {
     }
 
     /// Returns the name in results.
-    pub(super) fn target(&self) -> &'static str {
+    #[must_use]
+    pub fn target(&self) -> &'static str {
         self.program.target
     }
 
     /// Returns the notes of the loads about their method.
-    pub(super) fn notes(&self) -> Vec<(String, String)> {
+    #[must_use]
+    pub fn notes(&self) -> Vec<(String, String)> {
         self.notes.clone()
     }
 
     /// Returns true if the program can run this case.
-    pub(super) fn can(&self, case: &Case) -> bool {
+    #[must_use]
+    pub fn can(&self, case: &Case) -> bool {
         !case.paced() && self.mode(case).is_some()
     }
 
@@ -152,11 +160,10 @@ impl Peer {
     }
 
     /// Runs one repeat of a case that it [can](Self::can) run.
-    pub(super) fn measure(
-        &mut self,
-        case: &Case,
-        amount: Amount,
-    ) -> Result<Measurement, WorkloadError> {
+    ///
+    /// # Errors
+    /// When a process fails.
+    pub fn measure(&mut self, case: &Case, amount: Amount) -> Result<Measurement, WorkloadError> {
         let mut subscribers = match case.mode == Mode::PUBLISH {
             true => Some(self.subscribe(case)?),
             false => None,
@@ -174,8 +181,8 @@ impl Peer {
                 subscribers.end_input();
                 let received: SubscribeReport = subscribers.json()?;
                 reported.push(received.usage(report.window_ns));
-                let expected = report.completed * u64::from(subscriber_count(case));
-                Some(with_lost(received.sink(), expected))
+                let expected = report.completed * u64::from(case.subscribers());
+                Some(received.sink().with_lost(expected))
             }
             None => None,
         };
@@ -228,7 +235,7 @@ impl Peer {
 
     /// Starts the subscribers in a process of their own, and waits until the broker knows them.
     fn subscribe(&self, case: &Case) -> Result<Actor, ChildError> {
-        let (count, size) = (subscriber_count(case).to_string(), case.size.to_string());
+        let (count, size) = (case.subscribers().to_string(), case.size.to_string());
         let address = &self.address;
         let arguments = [
             "subscribe",

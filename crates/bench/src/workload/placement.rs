@@ -38,7 +38,9 @@ impl Placement {
         }
     }
 
-    pub(super) fn pin(self, role: Role) -> Pin {
+    /// Returns the placement of a role.
+    #[must_use]
+    pub fn pin(self, role: Role) -> Pin {
         match (self, role) {
             (Self::Unpinned, _) => Pin::Nowhere,
             (Self::SameCpu, _) | (Self::TwoCpus, Role::Sender) => Pin::Cpu(0),

@@ -5,7 +5,8 @@ use std::path::Path;
 
 /// Arguments of `redis-server`: its own directory, and an append-only file that is synced
 /// `everysec` or `always`.
-pub(super) fn redis(port: u16, directory: &Path, sync: &str) -> Vec<String> {
+#[must_use]
+pub fn redis(port: u16, directory: &Path, sync: &str) -> Vec<String> {
     let (directory, port) = (directory.display().to_string(), port.to_string());
     let flags = [
         "--bind",
@@ -25,6 +26,9 @@ pub(super) fn redis(port: u16, directory: &Path, sync: &str) -> Vec<String> {
 }
 
 /// Returns a free port. The caller must bind it at once.
-pub(super) fn free_port() -> std::io::Result<u16> {
+///
+/// # Errors
+/// When no port is free.
+pub fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

@@ -12,7 +12,7 @@ use super::child::{Actor, ChildError, Pin};
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Parameters of a role, passed as JSON on the command line.
-pub(super) trait RoleSpec: Serialize {
+pub trait RoleSpec: Serialize {
     /// Returns the name of the role.
     fn role(&self) -> &'static str;
 }
@@ -26,18 +26,20 @@ struct Invocation<'a, S> {
 }
 
 /// Starts our own executable in a role.
-pub(super) fn start(
-    executable: &Path,
-    spec: &impl RoleSpec,
-    pin: Pin,
-) -> Result<Actor, ChildError> {
+///
+/// # Errors
+/// When it cannot be started.
+pub fn start(executable: &Path, spec: &impl RoleSpec, pin: Pin) -> Result<Actor, ChildError> {
     let role = spec.role();
     let spec = serde_json::to_string(&Invocation { role, spec }).unwrap_or_default();
     Actor::start(executable, ["bench-role", &spec], pin)
 }
 
 /// Writes one line of JSON to the suite.
-pub(super) fn write_line(value: &impl Serialize) -> Result<(), Failure> {
+///
+/// # Errors
+/// When the suite has ended.
+pub fn write_line(value: &impl Serialize) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     writeln!(out, "{}", serde_json::to_string(value)?)?;
     out.flush()?;
@@ -45,7 +47,10 @@ pub(super) fn write_line(value: &impl Serialize) -> Result<(), Failure> {
 }
 
 /// Returns the suite's next line, or `None` when the suite has ended.
-pub(super) fn read_line() -> Result<Option<String>, Failure> {
+///
+/// # Errors
+/// When the line cannot be read.
+pub fn read_line() -> Result<Option<String>, Failure> {
     let mut line = String::new();
     let size = io::stdin().lock().read_line(&mut line)?;
     Ok((size > 0).then(|| line.trim().to_owned()))
@@ -53,7 +58,7 @@ pub(super) fn read_line() -> Result<Option<String>, Failure> {
 
 /// Answers each of the suite's lines, on a thread of its own because reading blocks. The returned
 /// receiver yields the result when the suite has ended.
-pub(super) fn answer_lines(
+pub fn answer_lines(
     mut answer: impl FnMut() -> Result<(), Failure> + Send + 'static,
 ) -> oneshot::Receiver<Result<(), Failure>> {
     let (ended, end) = oneshot::channel();
@@ -77,7 +82,7 @@ pub(super) fn answer_lines(
 
 /// Forwards the suite's lines from a thread of its own, so that the runtime can serve connections
 /// meanwhile. The channel closes when the suite ends.
-pub(super) fn lines() -> mpsc::Receiver<()> {
+pub fn lines() -> mpsc::Receiver<()> {
     let (heard, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
         while let Ok(Some(_)) = read_line() {
@@ -91,15 +96,18 @@ pub(super) fn lines() -> mpsc::Receiver<()> {
 
 /// First line of a role.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Ready {
+pub struct Ready {
     /// Address of the role, if it listens.
-    pub(super) address: Option<String>,
+    pub address: Option<String>,
     /// Duration of the set-up.
-    pub(super) setup_ns: u64,
+    pub setup_ns: u64,
 }
 
 /// Makes a single-threaded runtime: the role's own cost is part of the measurement.
-pub(super) fn runtime() -> io::Result<tokio::runtime::Runtime> {
+///
+/// # Errors
+/// When the kernel has no resources for it.
+pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -20,10 +20,13 @@ pub struct Surroundings {
 pub const OURS: &str = "telpher";
 
 /// Maximum time for a role to become ready or to answer before the suite fails.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes a temporary directory for one run on the measured disk.
-pub(super) fn temporary_directory(on_disk: &Path) -> Result<TempDir, WorkloadError> {
+///
+/// # Errors
+/// When it cannot be made.
+pub fn temporary_directory(on_disk: &Path) -> Result<TempDir, WorkloadError> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("telpher-bench-");
     builder

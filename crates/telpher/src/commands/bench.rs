@@ -6,10 +6,12 @@ mod agent;
 mod compare;
 mod journal;
 mod kafka;
+mod kill;
 mod outcome;
 mod quota;
 mod report;
 mod rpc;
+mod runs;
 mod store;
 
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! A card for each case: its first headline figure large, the others small, and its flags.
 
-use super::escape;
 use crate::flags::RaisedFlag;
+use crate::format::escape;
 use crate::format::{human, margin};
 use crate::model::{CaseResult, Metric, Results};
 use crate::plot;

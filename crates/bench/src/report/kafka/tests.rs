@@ -2,8 +2,6 @@ use super::*;
 use crate::measurement::Measurement;
 use crate::model::{Case, Environment, SCHEMA_VERSION, Setup};
 use crate::tally::Tally;
-use crate::workload::journal::APPEND;
-use crate::workload::kafka::CONSUME;
 
 fn measured(verified: Option<Verification>) -> Measurement {
     let mut tally = Tally::new();
@@ -24,12 +22,12 @@ fn measured(verified: Option<Verification>) -> Measurement {
 }
 
 fn results(verified: Verification) -> Results {
-    let produce = Case::new("telpher", Area::Kafka, PRODUCE)
+    let produce = Case::new("telpher", Area::Kafka, Mode::PRODUCE)
         .in_flight(128)
         .size(256)
         .parameter("acks", "all")
         .parameter("durability", "disk");
-    let consume = Case::new("kafka", Area::Kafka, CONSUME).size(1024);
+    let consume = Case::new("kafka", Area::Kafka, Mode::CONSUME).size(1024);
     let consumed = Measurement {
         service: None,
         errors: std::collections::BTreeMap::new(),
@@ -89,11 +87,11 @@ fn end_to_end_latency_is_compared_with_a_sync_and_two_round_trips() {
     };
     let cases = [
         result(
-            case("telpher", END_TO_END).parameter("acks", "all"),
+            case("telpher", Mode::END_TO_END).parameter("acks", "all"),
             300_000,
         ),
-        result(case("disk-floor", APPEND), 80_000),
-        result(case("floor", APPEND), 10_000),
+        result(case("disk-floor", Mode::APPEND), 80_000),
+        result(case("floor", Mode::APPEND), 10_000),
     ];
     let all: Vec<&CaseResult> = cases.iter().collect();
     let text = end_to_end(&all).markdown();

@@ -6,47 +6,44 @@ use crate::workload::child::{Actor, ChildError, Pin};
 
 /// A floor or a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::workload) struct Program {
+pub struct Program {
     /// Name in results.
-    pub(in crate::workload) target: &'static str,
+    pub target: &'static str,
     /// Path of the executable; empty until [`Self::in_directory`].
     path: PathBuf,
     file: &'static str,
     /// Subcommand of the executable.
     word: Option<&'static str>,
     /// True if the program is a broker between caller and callee.
-    pub(in crate::workload) is_broker: bool,
+    pub is_broker: bool,
 }
 
 impl Program {
     /// Minimum of an echo over sleeping sockets.
-    pub(in crate::workload) const FLOOR: Self = Self::new("floor", "floors", Some("echo"), false);
+    pub const FLOOR: Self = Self::new("floor", "floors", Some("echo"), false);
     /// Minimum of reading a stream of bytes.
-    pub(in crate::workload) const STREAM: Self =
-        Self::new("stream-floor", "floors", Some("stream"), false);
+    pub const STREAM: Self = Self::new("stream-floor", "floors", Some("stream"), false);
     /// Minimum of durable messages within one process.
-    pub(in crate::workload) const DISK: Self =
-        Self::new("disk-floor", "floors", Some("disk"), false);
+    pub const DISK: Self = Self::new("disk-floor", "floors", Some("disk"), false);
     /// Minimum of a durable write over the network: one thread reads, another syncs.
-    pub(in crate::workload) const DURABLE: Self =
-        Self::new("durable-echo", "floors", Some("durable-echo"), false);
+    pub const DURABLE: Self = Self::new("durable-echo", "floors", Some("durable-echo"), false);
     /// Minimum of a durable write over the network, in one thread.
-    pub(in crate::workload) const DURABLE_ONE: Self =
+    pub const DURABLE_ONE: Self =
         Self::new("durable-echo-1", "floors", Some("durable-echo"), false);
     /// libzmq, ROUTER and DEALER.
-    pub(in crate::workload) const ZMQ: Self = Self::new("zmq", "peer-zmq", None, false);
+    pub const ZMQ: Self = Self::new("zmq", "peer-zmq", None, false);
     /// tarpc with bincode.
-    pub(in crate::workload) const TARPC: Self = Self::new("tarpc", "peer-tarpc", None, false);
+    pub const TARPC: Self = Self::new("tarpc", "peer-tarpc", None, false);
     /// tonic, a unary call per request.
-    pub(in crate::workload) const TONIC: Self = Self::new("tonic", "peer-tonic", None, false);
+    pub const TONIC: Self = Self::new("tonic", "peer-tonic", None, false);
     /// NATS core, the official server and client.
-    pub(in crate::workload) const NATS: Self = Self::new("nats", "peer-nats", None, true);
+    pub const NATS: Self = Self::new("nats", "peer-nats", None, true);
 
     /// SLIM's node and its applications in the Python bindings.
-    pub(in crate::workload) const SLIM: Self = Self::new("slim", "peer-slim", None, true);
+    pub const SLIM: Self = Self::new("slim", "peer-slim", None, true);
     /// SLIM's own command line: its node and the clients of its benchmark. It does not implement
     /// the contract.
-    pub(in crate::workload) const SLIMCTL: Self = Self::new("slim", "slimctl", None, true);
+    pub const SLIMCTL: Self = Self::new("slim", "slimctl", None, true);
 
     const fn new(
         target: &'static str,
@@ -67,7 +64,7 @@ impl Program {
     ///
     /// # Errors
     /// When the program is not there.
-    pub(in crate::workload) fn in_directory(self, directory: &Path) -> Result<Self, ChildError> {
+    pub fn in_directory(self, directory: &Path) -> Result<Self, ChildError> {
         let path = directory.join(self.file);
         match path.is_file() {
             true => Ok(Self { path, ..self }),
@@ -79,11 +76,10 @@ impl Program {
     }
 
     /// Starts the program.
-    pub(in crate::workload) fn start(
-        &self,
-        arguments: &[&str],
-        pin: Pin,
-    ) -> Result<Actor, ChildError> {
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(&self, arguments: &[&str], pin: Pin) -> Result<Actor, ChildError> {
         let words = self.word.iter().chain(arguments);
         Actor::start(&self.path, words, pin)
     }

@@ -10,7 +10,7 @@ use meter::clock::cpu_step_ns;
 
 /// Report line of a load. `latency` is empty for messages without an answer.
 #[derive(Debug, Clone, Deserialize)]
-pub(in crate::workload) struct LoadReport {
+pub struct LoadReport {
     pub(super) completed: u64,
     pub(super) errors: u64,
     pub(super) window_ns: u64,
@@ -30,7 +30,8 @@ pub(super) struct SubscribeReport {
 
 impl LoadReport {
     /// Converts the report to a measurement.
-    pub(in crate::workload) fn measurement(&self) -> Measurement {
+    #[must_use]
+    pub fn measurement(&self) -> Measurement {
         let mut errors = BTreeMap::new();
         if self.errors > 0 {
             errors.insert("failed".to_owned(), self.errors);
@@ -46,7 +47,8 @@ impl LoadReport {
     }
 
     /// Returns the load's usage, all of it within the window.
-    pub(in crate::workload) fn usage(&self) -> RoleUsage {
+    #[must_use]
+    pub fn usage(&self) -> RoleUsage {
         reported_usage(Role::Sender, self.cpu_ns, self.window_ns)
     }
 }

@@ -2,15 +2,14 @@
 
 mod subscriptions;
 
-use std::time::Duration;
-
 use bench::sweep::SweepOptions;
-use bench::workload::agent::{self, AgentMode, Applications, Matrix};
+use bench_messaging::agent::slim::{self, Applications};
+use bench_messaging::agent::{self, AgentMode, Matrix};
 use clap::ValueEnum;
 
 use super::outcome::{Outcome, PlacementArg, Style};
+use super::runs::ShortRuns;
 use crate::failure::{Exit, Failure};
-use crate::settings::parse_duration;
 
 const ABOUT: &str = "\
 Messages between agents through a node that the benchmark starts, measured like the SLIM suite.
@@ -109,13 +108,8 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     subscribers: Vec<u32>,
 
-    /// Length of a run
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
-    duration: Duration,
-
-    /// Runs of each case
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    repeats: u32,
+    #[command(flatten)]
+    runs: ShortRuns,
 
     /// CPUs of the processes
     #[arg(long, value_enum, default_value = "unpinned")]
@@ -225,7 +219,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         &[Style::Table],
         |surroundings, environment, show| match args.protocol {
             Protocol::Native => agent::run(surroundings, &matrix, environment, show),
-            Protocol::Slim => agent::run_slim(surroundings, &matrix, &chosen, environment, show),
+            Protocol::Slim => slim::run_slim(surroundings, &matrix, &chosen, environment, show),
         },
     )
 }
@@ -271,8 +265,8 @@ impl Args {
             write_rates: given(&self.write_rate),
             in_flight: self.in_flight.clone(),
             subscribers: self.subscribers.clone(),
-            window: self.duration,
-            repeats: self.repeats,
+            window: self.runs.duration,
+            repeats: self.runs.repeats,
             sweep: self.sweep.sweep.then(|| self.sweep.options()),
             placement: self.placement.into(),
         }

@@ -4,14 +4,14 @@ mod kill;
 mod restart;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use bench::workload::journal::{self, Filing, Matrix, Via};
+use bench_storage::journal::{self, Filing, Matrix, Via};
 use clap::ValueEnum;
 
+use super::kill::KillArgs;
 use super::outcome::{Outcome, Style};
+use super::runs::ShortRuns;
 use crate::failure::Failure;
-use crate::settings::parse_duration;
 
 const ABOUT: &str = "\
 Durable appends: an append is acknowledged when it is on disk.
@@ -49,6 +49,7 @@ Examples:
 /// Measure durable appends
 #[derive(Debug, clap::Args)]
 #[command(long_about = ABOUT, after_help = EXAMPLES)]
+#[command(mut_arg("duration", |duration| duration.default_value("2s")))]
 pub(crate) struct Args {
     /// Source of the appends
     #[arg(
@@ -94,25 +95,15 @@ pub(crate) struct Args {
     )]
     filing: Vec<FilingArg>,
 
-    /// Length of a run
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
-    duration: Duration,
-
-    /// Runs of each case
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    repeats: u32,
+    #[command(flatten)]
+    runs: ShortRuns,
 
     /// Directory on the disk to measure; up to 1 GiB is written in it and removed
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 
-    /// Kill a node this number of times under load, and read all acknowledged data back
-    #[arg(long = "kill-9-check", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    kill_9_check: Option<u32>,
-
-    /// Seed of the times of the kills [default: random]
-    #[arg(long, value_name = "N", requires = "kill_9_check")]
-    seed: Option<u64>,
+    #[command(flatten)]
+    kill: KillArgs,
 
     /// Write the streams and measure starts with them
     #[arg(long, conflicts_with = "kill_9_check")]
@@ -155,7 +146,7 @@ enum FilingArg {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    if let Some(kills) = args.kill_9_check {
+    if let Some(kills) = args.kill.kills(&args.dir) {
         return kill::run(args, kills);
     }
     if args.restart {
@@ -177,8 +168,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         sizes: args.size.clone(),
         streams: args.streams,
         filing: args.filing.iter().map(filing).collect(),
-        window: args.duration,
-        repeats: args.repeats,
+        window: args.runs.duration,
+        repeats: args.runs.repeats,
         directory: args.dir.clone(),
     };
     args.outcome.of(

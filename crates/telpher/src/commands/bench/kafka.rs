@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use bench::model::Results;
 use bench::report;
-use bench::workload::kafka::{
-    self, Acks, Doing, Durability, ID_SIZE, KeyPattern, Matrix, Packing, PayloadPattern, Subject,
-    Topic,
+use bench_kafka::{
+    self as kafka, Acks, Doing, Durability, ID_SIZE, KeyPattern, Matrix, Packing, PayloadPattern,
+    Subject, Topic,
 };
 use clap::ValueEnum;
 
 use super::outcome::{Outcome, Style, check, failure};
+use super::runs::DiskRuns;
 use crate::failure::{Exit, Failure};
 use crate::settings::parse_duration;
 
@@ -183,13 +184,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     idle: idle::IdleArgs,
 
-    /// Runs of each case; an interval needs at least two
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    repeats: u32,
-
-    /// Directory on the disk to measure, for started brokers; their data is removed at the end
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    dir: PathBuf,
+    #[command(flatten)]
+    runs: DiskRuns,
 
     #[command(flatten, next_help_heading = "Results")]
     outcome: Outcome,
@@ -273,7 +269,7 @@ fn parse_address(text: &str) -> Result<String, String> {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(partitions) = args.idle.idle {
-        return idle::run(&args.idle, partitions, &args.dir, &args.outcome);
+        return idle::run(&args.idle, partitions, &args.runs.dir, &args.outcome);
     }
     let matrix = args.matrix();
     let styles = [Style::Chronik, Style::Table];
@@ -322,9 +318,9 @@ impl Args {
             }),
             warmup: self.warmup_duration,
             window: self.duration,
-            repeats: self.repeats,
+            repeats: self.runs.repeats,
             verify: self.verify,
-            directory: self.dir.clone(),
+            directory: self.runs.dir.clone(),
         }
     }
 

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use bench::flags;
+use bench::measurement::LOST;
 use bench::model::{Environment, Results};
 use bench::output::Output;
 use bench::progress::Show;
 use bench::report;
-use bench::workload::agent::LOST;
-use bench::workload::{OURS, Placement, Surroundings, WorkloadError};
+use bench::workload::error::WorkloadError;
+use bench::workload::placement::Placement;
+use bench::workload::surroundings::{OURS, Surroundings};
 use clap::ValueEnum;
 use meter::clock::Utc;
 use serde::Serialize;
@@ -136,31 +138,20 @@ impl Style {
 }
 
 impl Outcome {
-    /// Prints progress of a check that kills a node.
-    pub(super) fn killed(&self, done: u32, kills: u32) {
-        if !self.is_quiet() && (done.is_multiple_of(10) || done == kills) {
-            note(&format!("killed {done} times of {kills}"));
+    /// Returns a function that prints the steps of a check.
+    pub(super) fn steps(&self) -> impl FnMut(&str) + use<> {
+        let is_quiet = self.quiet;
+        move |step| {
+            if !is_quiet {
+                note(step);
+            }
         }
     }
 
-    /// Prints the report of a check that kills a node, and fails if it has found an error.
-    pub(super) fn judged(
-        &self,
-        report: &impl Serialize,
-        rows: &[Count],
-        is_clean: bool,
-        seed: u64,
-    ) -> Result<(), Failure> {
+    /// Prints the report of a check: as text, or as JSON if requested.
+    pub(super) fn print(&self, report: &impl Serialize, text: &str) -> Result<(), Failure> {
         let value = serde_json::to_value(report).map_err(failure)?;
-        print(self.format(), &value, &count_table(rows))?;
-        match is_clean {
-            true => Ok(()),
-            false => {
-                let message = "the stored data differs from the acknowledged data";
-                let hint = format!("--seed {seed} repeats the times of the kills");
-                Err(Failure::new(Exit::Failed, message).hint(hint))
-            }
-        }
+        print(Format { json: self.json }, &value, text)
     }
 
     /// Runs a benchmark, and writes and prints its results. `styles` are the default styles.
@@ -189,11 +180,6 @@ impl Outcome {
             true => flags::strict(&results).map_err(failure),
             false => Ok(()),
         }
-    }
-
-    /// The format of results that are not a benchmark's.
-    pub(super) fn format(&self) -> Format {
-        Format { json: self.json }
     }
 
     /// True if progress is not printed.

@@ -2,13 +2,13 @@
 
 mod memory;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::workload::quota::{self, Busy, Door, Limits, Matrix, Reuse, Step, Subject, Work};
+use bench_quota::{self as quota, Busy, Door, Limits, Matrix, Reuse, Step, Subject, Work};
 use clap::ValueEnum;
 
 use super::outcome::{Outcome, Style, check};
+use super::runs::DiskRuns;
 use crate::failure::Failure;
 use crate::settings::parse_duration;
 
@@ -152,13 +152,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", default_value = "30s", requires = "memory", value_parser = parse_duration)]
     memory_rest: Duration,
 
-    /// Runs of each case; an interval needs at least two
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    repeats: u32,
-
-    /// Directory for the data of servers; it is removed at the end
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    dir: PathBuf,
+    #[command(flatten)]
+    runs: DiskRuns,
 
     #[command(flatten, next_help_heading = "Results")]
     outcome: Outcome,
@@ -246,8 +241,8 @@ impl Args {
             work: self.work(),
             agents: self.agents.clone(),
             warmup: self.warmup,
-            repeats: self.repeats,
-            directory: self.dir.clone(),
+            repeats: self.runs.repeats,
+            directory: self.runs.dir.clone(),
         }
     }
 

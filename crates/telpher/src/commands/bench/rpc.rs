@@ -1,13 +1,12 @@
 //! `telpher bench rpc`: calls.
 
-use std::time::Duration;
-
-use bench::workload::rpc::{self, Amount, Matrix, RpcMode, Transport, Via};
+use bench::workload::transport::Transport;
+use bench_messaging::rpc::{self, Amount, Matrix, RpcMode, Via};
 use clap::ValueEnum;
 
 use super::outcome::{Outcome, PlacementArg, Style};
+use super::runs::ShortRuns;
 use crate::failure::Failure;
-use crate::settings::parse_duration;
 
 const ABOUT: &str = "\
 Calls to an echo responder, directly or through a node, in all call modes.
@@ -63,13 +62,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "auto|N", default_value = "auto", value_parser = parse_requests)]
     requests: Requests,
 
-    /// Length of a run
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
-    duration: Duration,
-
-    /// Runs of each case
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    repeats: u32,
+    #[command(flatten)]
+    runs: ShortRuns,
 
     /// Path between caller and callee
     #[arg(
@@ -183,10 +177,10 @@ impl Args {
             transports: self.transport.iter().map(transport).collect(),
             placements: self.placement.iter().map(|one| (*one).into()).collect(),
             amount: match self.requests {
-                Requests::Auto => Amount::Window(self.duration),
+                Requests::Auto => Amount::Window(self.runs.duration),
                 Requests::Count(calls) => Amount::Calls(calls),
             },
-            repeats: self.repeats,
+            repeats: self.runs.repeats,
         }
     }
 }

@@ -5,14 +5,14 @@ mod idle;
 mod kill;
 mod soak;
 
-use bench::workload::store;
+use bench_storage::store;
 
 use super::outcome::Style;
 use crate::failure::Failure;
 pub(crate) use args::Args;
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    if let Some(kills) = args.kill_9_check {
+    if let Some(kills) = args.kill.kills(&args.runs.dir) {
         return kill::run(args, kills);
     }
     if let Some(conversations) = args.idle {

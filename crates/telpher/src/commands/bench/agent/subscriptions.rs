@@ -1,24 +1,17 @@
 //! `telpher bench agent --protocol slim --subscriptions`: memory per subscription.
 
-use bench::workload::OURS;
-use bench::workload::agent::{SubscriptionMemory, run_subscriptions};
+use bench::workload::surroundings::OURS;
+use checks::slim::{self, SubscriptionMemory};
 
 use super::super::outcome::{check, failure};
 use super::Args;
 use crate::failure::Failure;
-use crate::output;
 
 pub(super) fn run(args: &Args, count: u32) -> Result<(), Failure> {
     let surroundings = args.outcome.surroundings()?;
-    let is_quiet = args.outcome.is_quiet();
-    let found = run_subscriptions(&surroundings, count, &args.connections, |step| {
-        if !is_quiet {
-            output::note(step);
-        }
-    });
-    let found = found.map_err(failure)?;
-    let value = serde_json::to_value(&found).map_err(failure)?;
-    output::print(args.outcome.format(), &value, &text(&found))?;
+    let steps = args.outcome.steps();
+    let found = slim::run(&surroundings, count, &args.connections, steps).map_err(failure)?;
+    args.outcome.print(&found, &text(&found))?;
     check(
         &misses(&found),
         "every subscription must receive messages; see the log of the node",

@@ -1,9 +1,10 @@
 //! `telpher bench journal --kill-9-check`: appends survive kills of the node.
 
-use bench::workload::journal::kill::{self, KillCheck, KillReport};
-use meter::clock::now_ns;
+use checks::journal::kill::{self, KillCheck, KillReport};
+use checks::kill::Kills;
 
-use super::super::outcome::{Count, failure};
+use super::super::kill::{Report, run_check};
+use super::super::outcome::Count;
 use super::Args;
 use crate::failure::Failure;
 
@@ -11,59 +12,58 @@ use crate::failure::Failure;
 const CONNECTIONS: u32 = 4;
 const WRITERS_PER_CONNECTION: u32 = 16;
 
-pub(super) fn run(args: &Args, kills: u32) -> Result<(), Failure> {
-    let seed = args.seed.unwrap_or_else(now_ns);
+pub(super) fn run(args: &Args, kills: Kills) -> Result<(), Failure> {
     let check = KillCheck {
         kills,
         connections: CONNECTIONS,
         writers_per_connection: WRITERS_PER_CONNECTION,
         size: args.size.first().copied().unwrap_or(256) as usize,
-        seed,
-        directory: args.dir.clone(),
     };
-    let surroundings = args.outcome.surroundings()?;
-    let report = kill::run(&surroundings, &check, |done| {
-        args.outcome.killed(done, kills)
-    });
-    let report = report.map_err(|error| failure(error).hint(format!("the seed was {seed}")))?;
-    let rows = rows(&report);
-    args.outcome.judged(&report, &rows, report.is_clean(), seed)
+    run_check(&args.outcome, &check.kills, |surroundings, progress| {
+        kill::run(surroundings, &check, progress)
+    })
 }
 
-fn rows(report: &KillReport) -> Vec<Count> {
-    vec![
-        ("kills", report.kills.into(), ""),
-        ("acked", report.acked, "appends acknowledged"),
-        (
-            "unconfirmed",
-            report.unconfirmed,
-            "appends that the node did not answer before it was killed",
-        ),
-        (
-            "kept",
-            report.kept_unconfirmed,
-            "unconfirmed appends that are stored",
-        ),
-        ("lost", report.lost, "acknowledged and not stored"),
-        ("duplicated", report.duplicated, "stored more than once"),
-        (
-            "reordered",
-            report.reordered,
-            "stored after a later append of the same writer",
-        ),
-        (
-            "reused",
-            report.reused,
-            "offsets acknowledged for two records",
-        ),
-        (
-            "foreign",
-            report.foreign,
-            "stored records that were never sent in this form",
-        ),
-        ("start", report.start_ms_max, "ms, the longest start"),
-        ("seed", report.seed, ""),
-    ]
+impl Report for KillReport {
+    fn is_clean(&self) -> bool {
+        KillReport::is_clean(self)
+    }
+
+    fn rows(&self) -> Vec<Count> {
+        vec![
+            ("kills", self.kills.into(), ""),
+            ("acked", self.acked, "appends acknowledged"),
+            (
+                "unconfirmed",
+                self.unconfirmed,
+                "appends that the node did not answer before it was killed",
+            ),
+            (
+                "kept",
+                self.kept_unconfirmed,
+                "unconfirmed appends that are stored",
+            ),
+            ("lost", self.lost, "acknowledged and not stored"),
+            ("duplicated", self.duplicated, "stored more than once"),
+            (
+                "reordered",
+                self.reordered,
+                "stored after a later append of the same writer",
+            ),
+            (
+                "reused",
+                self.reused,
+                "offsets acknowledged for two records",
+            ),
+            (
+                "foreign",
+                self.foreign,
+                "stored records that were never sent in this form",
+            ),
+            ("start", self.start_ms_max, "ms, the longest start"),
+            ("seed", self.seed, ""),
+        ]
+    }
 }
 
 #[cfg(test)]
@@ -78,7 +78,7 @@ mod tests {
             lost: 2,
             ..KillReport::default()
         };
-        let text = count_table(&rows(&report));
+        let text = count_table(&report.rows());
         assert!(text.starts_with("kills                   3\n"), "{text}");
         assert!(
             text.contains("lost                    2  acknowledged and not stored\n"),

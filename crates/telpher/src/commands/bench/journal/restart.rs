@@ -1,11 +1,10 @@
 //! `telpher bench journal --restart`: duration and memory of a start.
 
-use bench::workload::journal::restart::{self, Restart, RestartReport};
+use checks::journal::restart::{self, Restart, RestartReport};
 
 use super::super::outcome::{count_table, failure};
 use super::Args;
 use crate::failure::Failure;
-use crate::output;
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let restart = Restart {
@@ -15,8 +14,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         directory: args.dir.clone(),
     };
     let report = restart::run(&args.outcome.surroundings()?, &restart).map_err(failure)?;
-    let value = serde_json::to_value(&report).map_err(failure)?;
-    output::print(args.outcome.format(), &value, &text(&report))
+    args.outcome.print(&report, &text(&report))
 }
 
 fn text(report: &RestartReport) -> String {
@@ -49,7 +47,7 @@ fn text(report: &RestartReport) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bench::workload::journal::restart::Start;
+    use checks::journal::restart::Start;
 
     use super::*;
 

@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bench::workload::kafka::idle::{self, Idle, IdleReport};
+use checks::kafka::{self, Idle, IdleReport};
 use model::ByteSize;
 
 use super::super::outcome::{Outcome, failure};
 use crate::failure::{Exit, Failure};
-use crate::output;
 use crate::settings::parse_duration;
 
 /// The arguments of the idle benchmark.
@@ -57,15 +56,8 @@ pub(super) fn run(
         directory: directory.to_owned(),
     };
     let surroundings = outcome.surroundings()?;
-    let is_quiet = outcome.is_quiet();
-    let report = idle::run(&surroundings, &what, |step| {
-        if !is_quiet {
-            output::note(step);
-        }
-    });
-    let report = report.map_err(failure)?;
-    let value = serde_json::to_value(&report).map_err(failure)?;
-    output::print(outcome.format(), &value, &text(&report))?;
+    let report = kafka::run(&surroundings, &what, outcome.steps()).map_err(failure)?;
+    outcome.print(&report, &text(&report))?;
     match report.is_clean() {
         true => Ok(()),
         false => Err(Failure::new(

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use bench::workload::quota::Matrix;
-use bench::workload::quota::memory::{self, MemoryReport, ServerMemory};
+use bench_quota::Matrix;
+use checks::quota::{self, MemoryReport, ServerMemory};
 
 use super::super::outcome::failure;
 use super::Args;
 use crate::failure::{Exit, Failure};
-use crate::output;
 
 pub(super) fn run(
     args: &Args,
@@ -17,15 +16,9 @@ pub(super) fn run(
     rest: Duration,
 ) -> Result<(), Failure> {
     let surroundings = args.outcome.surroundings()?;
-    let is_quiet = args.outcome.is_quiet();
-    let report = memory::run(&surroundings, matrix, agents, rest, |step| {
-        if !is_quiet {
-            output::note(step);
-        }
-    });
-    let report = report.map_err(failure)?;
-    let value = serde_json::to_value(&report).map_err(failure)?;
-    output::print(args.outcome.format(), &value, &text(&report))?;
+    let steps = args.outcome.steps();
+    let report = quota::run(&surroundings, matrix, agents, rest, steps).map_err(failure)?;
+    args.outcome.print(&report, &text(&report))?;
     match report.servers.first() {
         Some(ours) if ours.wrong > 0 => {
             let message = format!("{} of {} first takes were denied", ours.wrong, ours.agents);

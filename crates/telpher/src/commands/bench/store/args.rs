@@ -1,12 +1,13 @@
 //! Arguments of `telpher bench store`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::workload::store::{Door, Matrix};
+use bench_storage::store::{Door, Matrix};
 use clap::ValueEnum;
 
+use super::super::kill::KillArgs;
 use super::super::outcome::Outcome;
+use super::super::runs::DiskRuns;
 use crate::settings::parse_duration;
 
 const ABOUT: &str = "\
@@ -74,21 +75,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=64 << 10))]
     pub(super) size: u64,
 
-    /// Runs of each case; an interval needs at least two
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) repeats: u32,
-
     /// Call a mock webhook agent for every conversation; it answers at once
     #[arg(long, conflicts_with_all = ["kill_9_check", "idle", "soak"])]
     pub(super) with_agent: bool,
 
-    /// Directory on the disk to measure; the data in it is removed at the end
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub(super) dir: PathBuf,
+    #[command(flatten)]
+    pub(super) runs: DiskRuns,
 
-    /// Kill a node this number of times under load, and read all acknowledged data back
-    #[arg(long = "kill-9-check", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) kill_9_check: Option<u32>,
+    #[command(flatten)]
+    pub(super) kill: KillArgs,
 
     /// Create this number of conversations, leave them idle, and restart the node
     #[arg(long, value_name = "N", conflicts_with = "kill_9_check",
@@ -112,10 +107,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1000, requires = "soak",
         value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) soak_messages: u64,
-
-    /// Seed of the times of the kills [default: random]
-    #[arg(long, value_name = "N", requires = "kill_9_check")]
-    pub(super) seed: Option<u64>,
 
     #[command(flatten, next_help_heading = "Results")]
     pub(super) outcome: Outcome,
@@ -152,9 +143,9 @@ impl Args {
             doors: self.door.iter().map(|door| (*door).into()).collect(),
             ramp: self.ramp,
             window: self.duration,
-            repeats: self.repeats,
+            repeats: self.runs.repeats,
             with_agent: self.with_agent,
-            directory: self.dir.clone(),
+            directory: self.runs.dir.clone(),
         }
     }
 }

@@ -1,11 +1,10 @@
 //! `telpher bench store --idle`: memory of idle conversations, and the duration of a start.
 
-use bench::workload::store::idle::{self, Idle, IdleReport};
+use checks::store::idle::{self, Idle, IdleReport};
 
 use super::super::outcome::failure;
 use super::args::Args;
 use crate::failure::{Exit, Failure};
-use crate::output;
 
 pub(super) fn run(args: &Args, conversations: u64) -> Result<(), Failure> {
     let matrix = args.matrix();
@@ -15,18 +14,11 @@ pub(super) fn run(args: &Args, conversations: u64) -> Result<(), Failure> {
         size: args.size as usize,
         rest: args.idle_rest,
         door: matrix.doors[0],
-        directory: args.dir.clone(),
+        directory: args.runs.dir.clone(),
     };
     let surroundings = args.outcome.surroundings()?;
-    let is_quiet = args.outcome.is_quiet();
-    let report = idle::run(&surroundings, &what, |step| {
-        if !is_quiet {
-            output::note(step);
-        }
-    });
-    let report = report.map_err(failure)?;
-    let value = serde_json::to_value(&report).map_err(failure)?;
-    output::print(args.outcome.format(), &value, &text(&report))?;
+    let report = idle::run(&surroundings, &what, args.outcome.steps()).map_err(failure)?;
+    args.outcome.print(&report, &text(&report))?;
     match report.wrong {
         0 => Ok(()),
         wrong => Err(Failure::new(

@@ -1,85 +1,81 @@
 //! `telpher bench store --kill-9-check`: messages survive kills of the node.
 
-use bench::workload::store::kill::{self, KillCheck, KillReport};
-use meter::clock::now_ns;
+use checks::kill::Kills;
+use checks::store::kill::{self, KillCheck, KillReport};
 
-use super::super::outcome::{Count, failure};
+use super::super::kill::{Report, run_check};
+use super::super::outcome::Count;
 use super::args::Args;
 use crate::failure::Failure;
 
 /// Enough writers that every sync serves several messages.
 const WRITERS: u32 = 32;
 
-pub(super) fn run(args: &Args, kills: u32) -> Result<(), Failure> {
-    let seed = args.seed.unwrap_or_else(now_ns);
+pub(super) fn run(args: &Args, kills: Kills) -> Result<(), Failure> {
     let check = KillCheck {
         kills,
         doors: args.matrix().doors,
         writers: WRITERS,
         size: args.size as usize,
-        seed,
-        directory: args.dir.clone(),
     };
-    let surroundings = args.outcome.surroundings()?;
-    let report = kill::run(&surroundings, &check, |done| {
-        args.outcome.killed(done, kills)
-    });
-    let report = report.map_err(|error| failure(error).hint(format!("the seed was {seed}")))?;
-    let rows = rows(&report);
-    args.outcome.judged(&report, &rows, report.is_clean(), seed)
+    run_check(&args.outcome, &check.kills, |surroundings, progress| {
+        kill::run(surroundings, &check, progress)
+    })
 }
 
-fn rows(report: &KillReport) -> Vec<Count> {
-    vec![
-        ("kills", report.kills.into(), ""),
-        ("acked", report.acked, "messages acknowledged"),
-        (
-            "unconfirmed",
-            report.unconfirmed,
-            "messages that the node did not answer before it was killed",
-        ),
-        (
-            "kept",
-            report.kept_unconfirmed,
-            "unconfirmed messages that are stored",
-        ),
-        (
-            "retried",
-            report.retried,
-            "batches sent again after a restart",
-        ),
-        (
-            "otherwise",
-            report.answered_otherwise,
-            "acknowledged batches that got another answer when sent again",
-        ),
-        ("lost", report.lost, "acknowledged and not stored"),
-        ("duplicated", report.duplicated, "stored more than once"),
-        (
-            "reordered",
-            report.reordered,
-            "stored after a later message of the same writer",
-        ),
-        ("gaps", report.gaps, "sequence numbers left out"),
-        (
-            "reused",
-            report.reused,
-            "sequence numbers acknowledged for two messages",
-        ),
-        (
-            "torn",
-            report.torn,
-            "batches of which only a part is stored",
-        ),
-        (
-            "foreign",
-            report.foreign,
-            "stored messages that were never sent in this form",
-        ),
-        ("refused", report.refused, "batches refused"),
-        ("start", report.start_ms_max, "ms, the longest start"),
-        ("seed", report.seed, ""),
-    ]
+impl Report for KillReport {
+    fn is_clean(&self) -> bool {
+        KillReport::is_clean(self)
+    }
+
+    fn rows(&self) -> Vec<Count> {
+        vec![
+            ("kills", self.kills.into(), ""),
+            ("acked", self.acked, "messages acknowledged"),
+            (
+                "unconfirmed",
+                self.unconfirmed,
+                "messages that the node did not answer before it was killed",
+            ),
+            (
+                "kept",
+                self.kept_unconfirmed,
+                "unconfirmed messages that are stored",
+            ),
+            (
+                "retried",
+                self.retried,
+                "batches sent again after a restart",
+            ),
+            (
+                "otherwise",
+                self.answered_otherwise,
+                "acknowledged batches that got another answer when sent again",
+            ),
+            ("lost", self.lost, "acknowledged and not stored"),
+            ("duplicated", self.duplicated, "stored more than once"),
+            (
+                "reordered",
+                self.reordered,
+                "stored after a later message of the same writer",
+            ),
+            ("gaps", self.gaps, "sequence numbers left out"),
+            (
+                "reused",
+                self.reused,
+                "sequence numbers acknowledged for two messages",
+            ),
+            ("torn", self.torn, "batches of which only a part is stored"),
+            (
+                "foreign",
+                self.foreign,
+                "stored messages that were never sent in this form",
+            ),
+            ("refused", self.refused, "batches refused"),
+            ("start", self.start_ms_max, "ms, the longest start"),
+            ("seed", self.seed, ""),
+        ]
+    }
 }
 
 #[cfg(test)]
@@ -94,7 +90,7 @@ mod tests {
             gaps: 2,
             ..KillReport::default()
         };
-        let text = count_table(&rows(&report));
+        let text = count_table(&report.rows());
         assert!(text.starts_with("kills                   3\n"), "{text}");
         assert!(
             text.contains("gaps                    2  sequence numbers left out\n"),

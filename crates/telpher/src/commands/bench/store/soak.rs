@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use bench::workload::Surroundings;
-use bench::workload::store::soak::{self, Course};
-use bench::workload::store::{self, Matrix};
+use bench::workload::surroundings::Surroundings;
+use bench_storage::store::{self, Matrix};
+use checks::store::soak::{self, Course};
 
 use super::super::outcome::{Style, failure};
 use super::args::Args;

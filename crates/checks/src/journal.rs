@@ -1,0 +1,4 @@
+//! Checks of the journal.
+
+pub mod kill;
+pub mod restart;

@@ -1,0 +1,5 @@
+//! Checks of conversations.
+
+pub mod idle;
+pub mod kill;
+pub mod soak;
