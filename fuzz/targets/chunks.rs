@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use edge::chunks::{Assembly, Framing, Sizes, Splitter, TooLong};
+use message_json::chunks::{Assembly, Framing, Sizes, Splitter, TooLong};
 use libfuzzer_sys::fuzz_target;
 
 const SIZES: Sizes = Sizes {

@@ -7,15 +7,16 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| http::front::check(input));
 
-// The parser is no part of what `edge` offers: it is built here once more, in modules of the same names.
+// The parser is no part of what `door-http` offers: it is built here once more, in modules of the same names.
 #[path = "."]
 mod http {
     #[path = "."]
     pub(super) mod front {
-        #[path = "../../crates/edge/src/http/front/head.rs"]
+        #[path = "../../crates/door-http/src/front/head.rs"]
         mod head;
 
-        use head::{FastRequest, Method, Read, Version};
+        use head::Read;
+        use http_api::{FastRequest, Method, Version};
 
         pub(crate) fn check(input: &[u8]) {
             match read(input) {

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use edge::facts;
+use message_json::facts;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

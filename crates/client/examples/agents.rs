@@ -10,7 +10,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use edge::native::{Acceptor, Door, Options, Spawn};
+use door::{Acceptor, Spawn};
+use door_native::{Door, Options};
 use node::{Node, Parts};
 use platform::{Clock, Entropy, Ports};
 use telpher_client::{Cast, Client, Name, Server, SubscribeOptions};
@@ -81,16 +82,16 @@ async fn start_node() -> Result<String, Box<dyn std::error::Error>> {
         entropy: Arc::new(Counter(AtomicU64::new(1))),
     };
     let node = Node::open(Parts::in_memory(ports))?;
-    let door = Door::new(node.clone(), Arc::new(edge::Open), Options::default());
+    let door = Door::new(node.clone(), Arc::new(door::Open), Options::default());
     let listener = net::listen_tcp("127.0.0.1:0").await?;
     let address = format!("tcp://{}", listener.local_addr()?);
-    tokio::spawn(edge::native::accept_tcp(
+    tokio::spawn(door_native::accept_tcp(
         listener,
         None,
         net::SocketBudget::unlimited(),
         Arc::new(TaskSpawner(door)),
     ));
-    tokio::spawn(edge::sweep(node));
+    tokio::spawn(door::sweep(node));
     println!("a node listens at {address}");
     Ok(address)
 }

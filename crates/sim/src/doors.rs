@@ -4,8 +4,9 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use edge::kafka::Arrived;
-use edge::{Open, http, kafka, native};
+use door::Open;
+use door_http::EncodeMetrics;
+use door_kafka::Arrived;
 use net::Stream;
 use node::Node;
 use parking_lot::Mutex;
@@ -16,29 +17,36 @@ use crate::io::Io;
 /// The address that the listeners believe to have.
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
+/// The metrics of the listeners besides HTTP.
+const METRICS: [EncodeMetrics; 1] = [door_kafka::encode_metrics];
+
 /// The listeners of a running node.
 #[derive(Clone)]
 pub(crate) struct Doors {
-    native: native::Door,
-    kafka: Option<kafka::Door>,
-    routes: http::Routes,
-    http: http::Options,
+    native: door_native::Door,
+    kafka: Option<door_kafka::Door>,
+    routes: http_api::Routes,
+    http: door_http::Options,
 }
 
 impl Doors {
     /// Opens all listeners of a node, without authentication.
     pub(crate) fn open(node: &Node) -> Self {
         let gate = Arc::new(Open);
-        let http = http::Options::default();
+        let http = door_http::Options::default();
         let kafka = node.topics().map(|topics| {
             let users = Arc::new(topics.clone());
-            let options = kafka::Options::default();
-            kafka::Door::new(node.clone(), topics, gate.clone(), users, options)
+            let options = door_kafka::Options::default();
+            door_kafka::Door::new(node.clone(), topics, gate.clone(), users, options)
         });
         Self {
-            native: native::Door::new(node.clone(), gate.clone(), native::Options::default()),
+            native: door_native::Door::new(
+                node.clone(),
+                gate.clone(),
+                door_native::Options::default(),
+            ),
             kafka,
-            routes: http::routes(node.clone(), gate, http.connections.clone()),
+            routes: door_http::routes(node.clone(), gate, http.connections.clone(), &METRICS),
             http,
         }
     }
@@ -86,7 +94,12 @@ impl Dialer {
     pub fn http(&self) -> io::Result<Stream> {
         let (doors, near, far) = self.connect()?;
         let (routes, options) = (doors.routes, doors.http);
-        tokio::spawn(http::serve_stream(Io::new(far), ADDRESS, routes, options));
+        tokio::spawn(door_http::serve_stream(
+            Io::new(far),
+            ADDRESS,
+            routes,
+            options,
+        ));
         Ok(near)
     }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::{Builder, Client};
-use edge::chunks::Assembler;
 use journal::disk::SimulatedDisk;
 use journal::{Background, Journal, Line};
+use message_json::chunks::Assembler;
 use node::ports::caller::{CallError, Caller, Calling, Request, WebhookPolicy};
 use node::quotas::Limit;
 use node::webhooks::WebhookSettings;
@@ -158,12 +158,12 @@ fn start(
     let handle = Node::open(parts).expect("a node can be opened after a crash");
     let dice = fastrand::Rng::with_seed(seed.wrapping_add(starts));
     let mut tasks = JoinSet::new();
-    tasks.spawn(edge::sweep(handle.clone()));
+    tasks.spawn(door::sweep(handle.clone()));
     tasks.spawn(sync(opened.line, dice.clone()));
     tasks.spawn(compact(opened.background, clock.clone(), dice));
     tasks.spawn(tend(handle.clone()));
     let caller = settings.webhooks.clone();
-    tasks.spawn(edge::http::call_agents(handle.clone(), caller));
+    tasks.spawn(http_conversations::call_agents(handle.clone(), caller));
     RunningNode { handle, tasks }
 }
 
@@ -174,7 +174,7 @@ fn parts(ports: Ports, journal: Arc<Journal>, settings: &Settings) -> Parts {
         cache_size: 1 << 20,
         sync_interval: Duration::from_secs(10),
         watchers_max: 10,
-        labels: edge::labels,
+        labels: message_json::labels,
     };
     let webhooks = WebhookParts {
         options: webhooks::Options::default(),
@@ -185,7 +185,7 @@ fn parts(ports: Ports, journal: Arc<Journal>, settings: &Settings) -> Parts {
             ack_timeout: Duration::from_secs(2),
             ..StoreOptions::default()
         },
-        event_encoder: Some(Arc::new(edge::http::EventJson)),
+        event_encoder: Some(Arc::new(http_conversations::EventJson)),
         assembler: Some(Arc::new(Assembler)),
         views: Some(views),
         webhooks: Some(webhooks),

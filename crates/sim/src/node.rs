@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use client::{Builder, Client};
-use edge::native::{Door, Options};
+use door_native::{Door, Options};
 use node::{Limits, Parts};
 use platform::Ports;
 
@@ -35,8 +35,8 @@ impl Node {
             ..Parts::in_memory(ports)
         });
         let handle = handle.expect("a node without storage can be opened");
-        let door = Door::new(handle.clone(), Arc::new(edge::Open), Options::default());
-        tokio::spawn(edge::sweep(handle.clone()));
+        let door = Door::new(handle.clone(), Arc::new(door::Open), Options::default());
+        tokio::spawn(door::sweep(handle.clone()));
         Self {
             handle,
             door,

@@ -37,7 +37,7 @@ const BACKLOG: &str = include_str!("language/language.tsv");
 
 /// Parts of paths of files that must contain such texts: the rules themselves, and the messages of the
 /// Express server that the quota listener stands in for.
-const EXEMPT: [&str; 2] = ["/xtask/src/language/", "/edge/src/http/quotas/compat/"];
+const EXEMPT: [&str; 2] = ["/xtask/src/language/", "/http-quotas/src/compat/"];
 
 /// Checks the whole tree; writes nothing.
 pub(crate) fn run(args: &[String]) -> Result<()> {

@@ -56,11 +56,20 @@ const SHELL: &[&str] = &[
     "tonic",
 ];
 
+/// Forbidden packages of crates that turn text into values and back, for several listeners.
+const TEXT: &[&str] = &["axum", "hyper", "mio", "rustls", "tokio"];
+
+/// Forbidden packages of the parts that all listeners share: they belong to one protocol.
+const DOOR: &[&str] = &["axum", "h2", "hyper", "jsonwebtoken", "serde_json"];
+
+/// Forbidden packages of the resources of the HTTP API: sockets belong to the listener.
+const RESOURCE: &[&str] = &["h2", "jsonwebtoken", "tokio-rustls", "procfs"];
+
 const NOTHING: &[&str] = &[];
 
 /// Rules of every crate of the workspace, lowest first. A crate that is missing here fails the
 /// check.
-pub(crate) const LAYERS: [Layer; 27] = [
+pub(crate) const LAYERS: &[Layer] = &[
     Layer {
         name: "model",
         may_use: &[],
@@ -122,6 +131,11 @@ pub(crate) const LAYERS: [Layer; 27] = [
         must_not_know: STORAGE,
     },
     Layer {
+        name: "json",
+        may_use: &[],
+        must_not_know: &["axum", "hyper", "tokio"],
+    },
+    Layer {
         name: "client",
         may_use: &["model", "net", "wire"],
         must_not_know: &["axum", "hyper"],
@@ -147,8 +161,84 @@ pub(crate) const LAYERS: [Layer; 27] = [
         must_not_know: SHELL,
     },
     Layer {
-        name: "edge",
-        may_use: &["kafka", "model", "net", "node", "platform", "slim", "wire"],
+        name: "message-json",
+        may_use: &["json", "model", "node"],
+        must_not_know: TEXT,
+    },
+    Layer {
+        name: "scram",
+        may_use: &["node"],
+        must_not_know: TEXT,
+    },
+    Layer {
+        name: "door",
+        may_use: &["model", "net", "node"],
+        must_not_know: DOOR,
+    },
+    Layer {
+        name: "door-native",
+        may_use: &[
+            "door",
+            "message-json",
+            "model",
+            "net",
+            "node",
+            "platform",
+            "wire",
+        ],
+        must_not_know: &["axum", "h2", "hyper", "jsonwebtoken"],
+    },
+    Layer {
+        name: "door-kafka",
+        may_use: &["door", "kafka", "model", "net", "node", "platform", "scram"],
+        must_not_know: &["axum", "h2", "hyper", "jsonwebtoken", "serde_json"],
+    },
+    Layer {
+        name: "door-slim",
+        may_use: &["door", "model", "net", "node", "platform", "slim"],
+        must_not_know: &["axum", "utoipa"],
+    },
+    Layer {
+        name: "http-api",
+        may_use: &["door", "model", "net", "node"],
+        must_not_know: RESOURCE,
+    },
+    Layer {
+        name: "http-quotas",
+        may_use: &["door", "http-api", "json", "model", "node", "platform"],
+        must_not_know: RESOURCE,
+    },
+    Layer {
+        name: "http-conversations",
+        may_use: &["door", "http-api", "json", "message-json", "model", "node"],
+        must_not_know: RESOURCE,
+    },
+    Layer {
+        name: "http-topics",
+        may_use: &["door", "http-api", "model", "node", "scram"],
+        must_not_know: RESOURCE,
+    },
+    Layer {
+        name: "door-http",
+        may_use: &[
+            "door",
+            "http-api",
+            "http-conversations",
+            "http-quotas",
+            "http-topics",
+            "json",
+            "message-json",
+            "model",
+            "net",
+            "node",
+            "platform",
+            "wire",
+        ],
+        must_not_know: &["h2", "jsonwebtoken"],
+    },
+    Layer {
+        name: "door-testing",
+        may_use: &["journal", "node", "platform"],
         must_not_know: NOTHING,
     },
     Layer {
@@ -220,8 +310,16 @@ pub(crate) const LAYERS: [Layer; 27] = [
             "bench-storage",
             "checks",
             "client",
-            "edge",
             "journal",
+            "door",
+            "door-http",
+            "door-kafka",
+            "door-native",
+            "door-slim",
+            "http-api",
+            "http-conversations",
+            "http-quotas",
+            "message-json",
             "meter",
             "model",
             "net",
@@ -236,7 +334,21 @@ pub(crate) const LAYERS: [Layer; 27] = [
     Layer {
         name: "sim",
         may_use: &[
-            "client", "edge", "journal", "model", "net", "node", "platform", "routing", "wire",
+            "client",
+            "door",
+            "door-http",
+            "door-kafka",
+            "door-native",
+            "http-api",
+            "http-conversations",
+            "journal",
+            "message-json",
+            "model",
+            "net",
+            "node",
+            "platform",
+            "routing",
+            "wire",
         ],
         must_not_know: NOTHING,
     },

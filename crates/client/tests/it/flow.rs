@@ -21,7 +21,7 @@ async fn check_flood(credit: u32, window: u32, count: usize) {
             credit_messages: credit,
             ..node::Limits::default()
         };
-        let options = edge::native::Options::default();
+        let options = door_native::Options::default();
         let node = Node::start_within(limits, &inproc(), options, None).await;
         let (_client, mut subscription) = subscriber(&node, window).await;
         let sender = node.client().await;

@@ -156,9 +156,9 @@ async fn limits_hold_on_both_sides_of_a_node() {
 #[tokio::test]
 async fn the_nodes_limit_is_the_callers_limit() {
     bounded(async {
-        let options = edge::native::Options {
+        let options = door_native::Options {
             frame_size_max: 1000,
-            ..edge::native::Options::default()
+            ..door_native::Options::default()
         };
         let node = Node::start_with("tcp://127.0.0.1:0", options, None).await;
         let (_attached, caller) = through_a_node(&node, &echo()).await;

@@ -10,7 +10,7 @@ options! {
     "log.format" => format: Format = Format::Text;
 
     /// Level of the log: `off`, `error`, `warn`, `info`, `debug` or `trace`. A part of the node can
-    /// have a level of its own after a comma, like `info,edge=debug`.
+    /// have a level of its own after a comma, like `info,door=debug`.
     "log.level" => level: Levels = Levels("info".to_owned());
 }
 

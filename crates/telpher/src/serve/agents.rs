@@ -58,7 +58,7 @@ impl Webhooks {
     /// Makes the calls. Agents with a native name are called by `client`.
     pub(super) fn call(self, node: Node, client: Client) -> impl Future<Output = ()> + Send {
         let http = self.http;
-        edge::http::call_agents(node, Arc::new(AnyCaller { http, client }))
+        http_conversations::call_agents(node, Arc::new(AnyCaller { http, client }))
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::{Fault, Request, Server};
-use edge::{Gate, Refused};
+use door::{Gate, Refused};
 use journal::backup::{self, Copied};
 use journal::disk::{Disk as _, RealDisk};
 use journal::{Health, Journal};

@@ -89,7 +89,7 @@ async fn start(
     sync_times: &Arc<SyncTimes>,
 ) -> Result<Running, Failure> {
     let dependencies = Dependencies {
-        gate: Arc::new(edge::Open),
+        gate: Arc::new(door::Open),
         ports: ports::real(),
         identity: None,
         limiter: None,

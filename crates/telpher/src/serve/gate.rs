@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use edge::{Gate, Pass, Refused};
+use door::{Gate, Pass, Refused};
 use node::access::Principal;
 use node::tokens::{Index, Token, TokenStore, TokensError};
 use parking_lot::Mutex;
@@ -174,7 +174,7 @@ impl Gate for TokenGate {
 
 #[cfg(test)]
 mod tests {
-    use edge::Role;
+    use door::Role;
     use node::tokens::{ENTROPY_SIZE, FILE_NAME};
     use platform::{Disk, RealDisk};
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use edge::Gate;
-use edge::kafka::{BrokerAddress, Door, Options};
+use door::Gate;
+use door_kafka::{BrokerAddress, Door, Options};
 use node::Node;
 use node::config::Config;
 

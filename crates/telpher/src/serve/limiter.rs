@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use edge::http::COMPAT_LIMIT;
+use http_quotas::COMPAT_LIMIT;
 use node::config::HostPort;
 use node::quotas::{Limit, LimitConfig};
 use tokio::net::TcpListener;

@@ -6,8 +6,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use edge::native::{self, Spawn};
-use edge::{Gate, http, kafka, slim};
+use door::{Gate, Spawn};
+use door_http::EncodeMetrics;
 use net::SocketBudget;
 use node::config::{Config, HostPort};
 use tokio::net::{TcpListener, UnixListener};
@@ -18,6 +18,10 @@ use super::high_descriptors::{lift_tcp, lift_unix};
 use super::limiter::CompatLimiter;
 use super::workers::Workers;
 use crate::failure::{Exit, Failure};
+
+/// The metrics of the listeners besides HTTP, which the HTTP API shows.
+pub(super) const METRICS: [EncodeMetrics; 2] =
+    [door_slim::encode_metrics, door_kafka::encode_metrics];
 
 /// The addresses of the node.
 #[derive(Clone, Debug)]
@@ -47,11 +51,11 @@ pub(super) struct BoundListeners {
 /// The protocols that serve the connections of the sockets.
 pub(super) struct Protocols {
     pub(super) native: Arc<dyn Spawn>,
-    pub(super) kafka: Option<kafka::Door>,
+    pub(super) kafka: Option<door_kafka::Door>,
     pub(super) slim: Arc<dyn Spawn>,
     /// The TLS configuration for SLIM clients.
     pub(super) slim_tls: Option<Arc<rustls::ServerConfig>>,
-    pub(super) http: http::Options,
+    pub(super) http: door_http::Options,
 }
 
 impl BoundListeners {
@@ -108,15 +112,20 @@ impl BoundListeners {
         budget: &SocketBudget,
     ) -> OpenListeners {
         let mut open = JoinSet::new();
-        let mut slim = slim::Listeners::default();
+        let mut slim = door_slim::Listeners::default();
         if let Some(listener) = self.native {
             let spawn = protocols.native.clone();
             let budget = budget.clone();
-            open.spawn(native::accept_tcp(listener, tls.clone(), budget, spawn));
+            open.spawn(door_native::accept_tcp(
+                listener,
+                tls.clone(),
+                budget,
+                spawn,
+            ));
         }
         if let Some(listener) = self.socket {
             let (budget, spawn) = (budget.clone(), protocols.native);
-            open.spawn(native::accept_unix(listener, budget, spawn));
+            open.spawn(door_native::accept_unix(listener, budget, spawn));
         }
         if let Some(listener) = self.slim {
             let (tls, spawn) = (protocols.slim_tls, protocols.slim.clone());
@@ -128,19 +137,20 @@ impl BoundListeners {
         if let Some((listener, door)) = self.kafka.zip(protocols.kafka) {
             let tls = tls.clone();
             let serve = move |accepted| workers.serve_kafka(&door, accepted);
-            open.spawn(kafka::accept(listener, tls, budget.clone(), serve));
+            open.spawn(door_kafka::accept(listener, tls, budget.clone(), serve));
         }
         if let Some((listener, limiter)) = self.limiter {
             let (node, gate) = (node.clone(), gate.clone());
-            let routes = http::compat_routes(node, gate, limiter.proxies);
+            let routes = http_quotas::compat_routes(node, gate, limiter.proxies);
             let options = protocols.http.clone();
             let (tls, budget) = (tls.clone(), budget.clone());
-            open.spawn(http::serve(listener, tls, budget, routes, options));
+            open.spawn(door_http::serve(listener, tls, budget, routes, options));
         }
         if let Some(listener) = self.http {
-            let routes = http::routes(node, gate, protocols.http.connections.clone());
+            let routes =
+                door_http::routes(node, gate, protocols.http.connections.clone(), &METRICS);
             let (budget, options) = (budget.clone(), protocols.http);
-            open.spawn(http::serve(listener, tls, budget, routes, options));
+            open.spawn(door_http::serve(listener, tls, budget, routes, options));
         }
         OpenListeners { tasks: open, slim }
     }
@@ -150,7 +160,7 @@ impl BoundListeners {
 pub(super) struct OpenListeners {
     pub(super) tasks: JoinSet<()>,
     /// The SLIM listeners, which are closed before the node ends their connections.
-    pub(super) slim: slim::Listeners,
+    pub(super) slim: door_slim::Listeners,
 }
 
 /// Moves the SLIM listeners to descriptors above those of all connections.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ::journal::Journal;
-use edge::chunks::Assembler;
-use edge::http::EventJson;
+use http_conversations::EventJson;
+use message_json::chunks::Assembler;
 use net::SocketBudget;
 use node::config::Config;
 use node::views::ViewsLocation;
@@ -64,7 +64,7 @@ fn view_options(config: &Config) -> views::Options {
         cache_size: views.cache_size.as_usize(),
         sync_interval: views.sync_interval,
         watchers_max: views.watchers_max as usize,
-        labels: edge::labels,
+        labels: message_json::labels,
     }
 }
 

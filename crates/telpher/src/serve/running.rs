@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::journal::{Journal, SyncTimes};
-use edge::{Gate, http, native};
+use door::Gate;
 use net::SocketBudget;
 use node::config::Config;
 use node::{Node, Parts, StorageParts};
@@ -31,10 +31,10 @@ pub(crate) struct Running {
     system: SystemAgent,
     /// Receives the reason of a failure of the journal.
     journal_failed: Option<oneshot::Receiver<String>>,
-    http: Arc<http::Connections>,
+    http: Arc<http_api::Connections>,
     /// The tasks that accept clients, and those for deadlines, revocations and the like.
     tasks: JoinSet<()>,
-    slim: edge::slim::Listeners,
+    slim: door_slim::Listeners,
 }
 
 /// The dependencies of a node in addition to its configuration.
@@ -89,7 +89,7 @@ impl Running {
         };
         let archive = archive::create(config)?;
         let webhooks = Webhooks::new(config)?;
-        let exchange = Arc::new(edge::slim::Exchange::default());
+        let exchange = Arc::new(door_slim::Exchange::default());
         let readers = Readers::start().map_err(threads_failure)?;
         let shared_quotas = shared_quotas::store(config)?;
         let storage = StorageParts {
@@ -108,7 +108,7 @@ impl Running {
         });
         let node = node.map_err(|error| Failure::new(Exit::Failed, error))?;
         report_recovered_drafts(&node);
-        let door = native::Door::new(node.clone(), gate.clone(), native_options(config));
+        let door = door_native::Door::new(node.clone(), gate.clone(), native_options(config));
         let workers = Workers::start(config.runtime.workers);
         let workers = Arc::new(workers.map_err(threads_failure)?);
         let protocols = Protocols {
@@ -131,7 +131,7 @@ impl Running {
         let (failed, journal_failed) = oneshot::channel();
         tasks.spawn(watch::watch(node.clone(), budget, grant, failed));
         tasks.spawn(webhooks.call(node.clone(), system.client().clone()));
-        tasks.spawn(edge::sweep(node.clone()));
+        tasks.spawn(door::sweep(node.clone()));
         tasks.spawn(streams::tend(node.clone(), config.stream.clone()));
         tasks.spawn(shared_quotas::tend(node.clone()));
         tasks.spawn(clock::follow(node.clone()));
@@ -240,23 +240,23 @@ pub(super) fn threads_failure(error: std::io::Error) -> Failure {
         .hint("reduce the number of threads: --runtime-workers COUNT")
 }
 
-fn http_options(config: &Config, identity: Option<Arc<net::ServerIdentity>>) -> http::Options {
+fn http_options(config: &Config, identity: Option<Arc<net::ServerIdentity>>) -> door_http::Options {
     let options = &config.http;
-    let access = http::Access::new(options.hosts.clone(), options.origins.clone(), identity);
-    http::Options {
+    let access = door_http::Access::new(options.hosts.clone(), options.origins.clone(), identity);
+    door_http::Options {
         access: Arc::new(access),
-        connections: Arc::new(http::Connections::new(http::Limits {
+        connections: Arc::new(http_api::Connections::new(http_api::Limits {
             connections_max: options.connections_max as usize,
             streams_max: options.streams_max as usize,
             write_timeout: options.write_timeout,
         })),
-        ..http::Options::default()
+        ..door_http::Options::default()
     }
 }
 
-fn native_options(config: &Config) -> native::Options {
+fn native_options(config: &Config) -> door_native::Options {
     let native = &config.native;
-    native::Options {
+    door_native::Options {
         // The configuration limits it to 1 GiB.
         frame_size_max: u32::try_from(native.frame_size_max.as_u64()).unwrap_or(u32::MAX),
         keepalive: native.keepalive,
@@ -271,7 +271,7 @@ const ARRIVAL: Duration = Duration::from_millis(100);
 /// Time between two checks for the end of the drain.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-async fn drain(node: &Node, http: &http::Connections, config: &Config, signals: &mut Signals) {
+async fn drain(node: &Node, http: &http_api::Connections, config: &Config, signals: &mut Signals) {
     let limit = config.shutdown.drain;
     let notice = match config.http.listen {
         Some(_) => config.shutdown.notice,

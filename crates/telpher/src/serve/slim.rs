@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use edge::Gate;
-use edge::slim::{Act, Door, Exchange, Jwt, Options, Rules, Who};
+use door::Gate;
+use door_slim::{Act, Door, Exchange, Jwt, Options, Rules, Who};
 use net::ServerIdentity;
 use node::Node;
 use node::config::{Config, slim};

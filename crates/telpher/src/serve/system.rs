@@ -9,12 +9,14 @@ use std::sync::Arc;
 use client::{
     Attachment, Client, Connecting, Fault, ItemSender, Request, Server, SubscribeOptions,
 };
-use edge::Gate;
-use edge::http::{Connections, Local, agents_json, connections_json};
-use edge::native::Door;
+use door::Gate;
+use door_http::{Local, agents_json, connections_json};
+use door_native::Door;
+use http_api::Connections;
 use model::Name;
 use node::Node;
 
+use super::listeners::METRICS;
 use super::{backup, mailboxes, streams};
 use crate::failure::{Exit, Failure};
 
@@ -114,7 +116,7 @@ async fn off_thread(list: impl FnOnce() -> String + Send + 'static) -> Result<St
 /// A server that passes requests to the HTTP routes. The head of the answer is the first item, the
 /// pieces of its body are the following ones.
 fn http_server(node: &Node, gate: Arc<dyn Gate>, connections: Arc<Connections>) -> Server {
-    let local = Local::new(node.clone(), gate, connections);
+    let local = Local::new(node.clone(), gate, connections, &METRICS);
     Server::new().handle_stream("request", move |request: Request, items: ItemSender| {
         let local = local.clone();
         async move {

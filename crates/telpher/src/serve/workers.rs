@@ -7,8 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use edge::native::{Acceptor, Spawn};
-use edge::{WakeBatch, kafka, native, slim};
+use door::{Acceptor, Spawn, WakeBatch};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
@@ -64,7 +63,7 @@ impl Workers {
     }
 
     /// Serves a Kafka connection.
-    pub(super) fn serve_kafka(&self, door: &kafka::Door, accepted: kafka::Acceptor) {
+    pub(super) fn serve_kafka(&self, door: &door_kafka::Door, accepted: door_kafka::Acceptor) {
         let door = door.clone();
         self.serve(accepted, async move |arrived| door.serve(arrived).await);
     }
@@ -97,7 +96,7 @@ fn start_worker(index: usize) -> io::Result<Worker> {
 /// Serves native connections on the worker threads.
 pub(super) struct Native {
     pub(super) workers: Arc<Workers>,
-    pub(super) door: native::Door,
+    pub(super) door: door_native::Door,
 }
 
 impl Spawn for Native {
@@ -111,7 +110,7 @@ impl Spawn for Native {
 /// Serves SLIM connections on the worker threads.
 pub(super) struct Slim {
     pub(super) workers: Arc<Workers>,
-    pub(super) door: slim::Door,
+    pub(super) door: door_slim::Door,
 }
 
 impl Spawn for Slim {

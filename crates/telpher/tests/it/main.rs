@@ -48,7 +48,7 @@ mod serve;
 mod shared_quotas;
 mod shutdown;
 mod slim;
-#[path = "../../../edge/tests/slim/python.rs"]
+#[path = "../../../door-slim/tests/it/python.rs"]
 mod slim_python;
 mod stopped;
 mod storage;

@@ -20,7 +20,8 @@ struct Applications {
 impl Applications {
     /// `shown` has their credentials and trusted certificates.
     fn start(url: &str, shown: &serde_json::Value, names: &[&str]) -> Self {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../edge/tests/slim/sessions.py");
+        let script =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../door-slim/tests/it/sessions.py");
         let (reader, input) = std::io::pipe().unwrap();
         let mut command = Command::new(python());
         command.arg(script).arg(url).args(names);

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use client::{Attachment, Builder, Caller, Client, Name, Server};
-use edge::native::{Acceptor, Door, Spawn};
+use door::{Acceptor, Spawn};
+use door_native::Door;
 use net::Address;
 use node::{Limits, Parts};
 use parking_lot::Mutex;
@@ -43,13 +44,13 @@ impl Spawn for Serve {
 
 impl Node {
     pub(crate) async fn start(address: &str) -> Self {
-        Self::start_with(address, edge::native::Options::default(), None).await
+        Self::start_with(address, door_native::Options::default(), None).await
     }
 
     /// Starts a node; `tls` has the paths of the certificate and its key.
     pub(crate) async fn start_with(
         address: &str,
-        options: edge::native::Options,
+        options: door_native::Options,
         tls: Option<&Certificate>,
     ) -> Self {
         Self::start_within(Limits::default(), address, options, tls).await
@@ -59,7 +60,7 @@ impl Node {
     pub(crate) async fn start_within(
         limits: Limits,
         address: &str,
-        options: edge::native::Options,
+        options: door_native::Options,
         tls: Option<&Certificate>,
     ) -> Self {
         let ports = Ports {
@@ -71,7 +72,7 @@ impl Node {
             ..Parts::in_memory(ports)
         });
         let handle = handle.unwrap();
-        let door = Door::new(handle.clone(), Arc::new(edge::Open), options);
+        let door = Door::new(handle.clone(), Arc::new(door::Open), options);
         let tasks = Arc::new(Tasks::default());
         let spawn = Arc::new(Serve {
             door,
@@ -83,24 +84,24 @@ impl Node {
         match &mut address {
             Address::Tcp { port, .. } => {
                 let listener = listen(port);
-                spawned.spawn(edge::native::accept_tcp(listener, None, budget, spawn));
+                spawned.spawn(door_native::accept_tcp(listener, None, budget, spawn));
             }
             Address::Tls { port, .. } => {
                 let listener = listen(port);
                 let made = tls.unwrap();
                 let tls = net::load_server_config(&made.certificate(), &made.key()).unwrap();
-                spawned.spawn(edge::native::accept_tcp(listener, Some(tls), budget, spawn));
+                spawned.spawn(door_native::accept_tcp(listener, Some(tls), budget, spawn));
             }
             Address::Unix { path } => {
                 let listener = tokio::net::UnixListener::bind(path).unwrap();
-                spawned.spawn(edge::native::accept_unix(listener, budget, spawn));
+                spawned.spawn(door_native::accept_unix(listener, budget, spawn));
             }
             Address::Inproc { name } => {
                 let listener = net::inproc::listen(name).unwrap();
-                spawned.spawn(edge::native::accept_inproc(listener, spawn));
+                spawned.spawn(door_native::accept_inproc(listener, spawn));
             }
         }
-        spawned.spawn(edge::sweep(handle.clone()));
+        spawned.spawn(door::sweep(handle.clone()));
         drop(spawned);
         Self {
             handle,
@@ -235,7 +236,7 @@ pub(crate) async fn everywhere(server: &Server, check: impl AsyncFn(Caller)) {
         check(caller.unwrap()).await;
     }
     for address in addresses("node") {
-        let options = edge::native::Options::default();
+        let options = door_native::Options::default();
         let node = Node::start_with(&address, options, Some(&made)).await;
         let address = node.address_of(&name());
         eprintln!("at {address}");

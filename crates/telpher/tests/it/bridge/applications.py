@@ -10,7 +10,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[4] / "edge/tests/slim"))
+sys.path.insert(0, str(Path(__file__).parents[4] / "door-slim/tests/it"))
 
 import slim_bindings as slim
 from sessions import PATIENCE, App, config, fresh, note

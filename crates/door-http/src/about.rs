@@ -1,0 +1,86 @@
+//! Information about the node: health, versions, metrics, agents and connections.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Json, Response};
+use http_api::Problem;
+use http_api::ProblemDocument;
+use http_api::{Shared, listed, off_thread};
+use model::ErrorCode;
+use serde_json::Value;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::metrics::{Format, MetricsPage};
+use crate::view::{agents_json, connections_json};
+
+/// Returns the routes that need no token.
+pub(super) fn open() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(livez))
+        .routes(routes!(readyz))
+        .routes(routes!(version))
+}
+
+/// Returns the routes that need a token.
+pub(super) fn guarded(page: MetricsPage) -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(metrics))
+        .with_state(page)
+        .routes(routes!(agents))
+        .routes(routes!(connections))
+}
+
+/// Check that the process runs.
+#[utoipa::path(get, path = "/livez", tag = "node", security(()),
+    responses((status = 200, description = "The process runs", body = String)))]
+async fn livez() -> &'static str {
+    "ok\n"
+}
+
+/// Check that the node accepts work.
+#[utoipa::path(get, path = "/readyz", tag = "node", security(()), responses(
+    (status = 200, description = "The node accepts work", body = String),
+    (status = 503, description = "The node does not accept work; `detail` is the reason", body = ProblemDocument)))]
+async fn readyz(State(shared): State<Shared>) -> Response {
+    match shared.node.unready() {
+        None => "ready\n".into_response(),
+        Some(reason) => Problem::of(ErrorCode::Unavailable, reason).into_response(),
+    }
+}
+
+/// Get the versions of the software and of the native protocol.
+#[utoipa::path(get, path = "/version", tag = "node", security(()),
+    responses((status = 200, description = "The versions", body = Object)))]
+async fn version() -> Json<Value> {
+    Json(serde_json::json!({
+        "software": "telpher",
+        "version": env!("CARGO_PKG_VERSION"),
+        "native_protocol": { "min": wire::VERSION_MIN, "max": wire::VERSION },
+    }))
+}
+
+/// Get the metrics as OpenMetrics if `Accept` names it, else as Prometheus text 0.0.4.
+#[utoipa::path(get, path = "/metrics", tag = "node",
+    responses((status = 200, description = "The metrics", body = String, content(
+        (String = "text/plain"), (String = "application/openmetrics-text")))))]
+async fn metrics(State(page): State<MetricsPage>, headers: HeaderMap) -> Result<Response, Problem> {
+    let accept = headers.get_all(header::ACCEPT).into_iter();
+    let format = Format::of(accept.filter_map(|value| value.to_str().ok()));
+    let page = off_thread(move || Ok(page.render(format))).await?;
+    Ok(([(header::CONTENT_TYPE, format.content_type())], page).into_response())
+}
+
+/// List the subscribers of each name.
+#[utoipa::path(get, path = "/v1/agents", tag = "node",
+    responses((status = 200, description = "Agents in the order of their names", body = Object)))]
+async fn agents(State(shared): State<Shared>) -> Result<Response, Problem> {
+    listed(move || Ok(agents_json(&shared.node))).await
+}
+
+/// List the open connections.
+#[utoipa::path(get, path = "/v1/connections", tag = "node",
+    responses((status = 200, description = "Connections, oldest first", body = Object)))]
+async fn connections(State(shared): State<Shared>) -> Result<Response, Problem> {
+    listed(move || Ok(connections_json(&shared.node))).await
+}

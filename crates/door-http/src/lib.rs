@@ -1,0 +1,43 @@
+//! The HTTP API: health, metrics, conversations, topics, quotas and administration, as JSON.
+//!
+//! | path | answers | token |
+//! |---|---|---|
+//! | `/livez` | 200 while the process runs | – |
+//! | `/readyz` | 200 if the node accepts work, else 503 with the reason | – |
+//! | `/version` | software and protocol versions | – |
+//! | `/openapi.json` | a machine-readable description of this API | – |
+//! | `/metrics` | metrics as Prometheus or OpenMetrics text | any |
+//! | `/v1/agents` | the subscribers of each name | any |
+//! | `/v1/connections` | the open connections | any |
+//! | `/v1/conversations/…` | see `docs/conversations.md` | any |
+//! | `/v1/topics/…` | see `docs/topics.md` | any |
+//! | `/v1/kafka/users/…` | see `docs/kafka.md` | admin |
+//! | `/v1/take`, `/v1/settle`, … | see `docs/quotas.md` | any; admin for changes |
+//! | `/v1/tickets` | short-lived replacements of a token in a URL, see `docs/reference/http.md` | any |
+//!
+//! Errors are RFC 9457 problem documents with a `code` of Telpher. The resources are crates of
+//! their own (`http-*`); this one owns the sockets, authenticates requests and composes the routes.
+//!
+//! Invariant: *every request passes the checks of its host and origin, and every route with a client
+//! is behind the authentication.*
+
+mod about;
+mod access;
+mod authentication;
+mod fast_path;
+mod front;
+mod listener;
+mod local;
+mod metrics;
+mod openapi;
+mod revocable;
+mod routes;
+mod tickets;
+mod view;
+
+pub use access::Access;
+pub use listener::{Options, serve, serve_stream};
+pub use local::{Answer, Local};
+pub use metrics::EncodeMetrics;
+pub use routes::routes;
+pub use view::{agents_json, connections_json};

@@ -1,0 +1,105 @@
+//! Latency of HTTP requests by method, route and status.
+
+use std::fmt;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::Response;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Unit;
+use tokio::time::{Duration, Instant};
+
+/// Upper bounds of the histogram's buckets, in seconds.
+const BOUNDS: [f64; 12] = [
+    0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0,
+];
+
+/// Route label of requests without a route.
+const NO_ROUTE: &str = "none";
+
+/// Latency histograms. Their number is bounded by the routes, methods and statuses.
+#[derive(Clone, Debug)]
+pub(crate) struct Latencies {
+    all: Family<Labels, Histogram>,
+    /// Histograms of admitted and denied takes, which need no look-up.
+    takes: [(StatusCode, Histogram); 2],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    method: String,
+    route: String,
+    status: u16,
+}
+
+impl Latencies {
+    /// Creates empty histograms. `take` is the route of takes.
+    pub(crate) fn new(take: &'static str) -> Self {
+        let all = Family::new_with_constructor((|| Histogram::new(BOUNDS)) as fn() -> Histogram);
+        let histogram = |status: StatusCode| {
+            let labels = Labels::new("POST", take, status);
+            (status, Histogram::clone(&all.get_or_create(&labels)))
+        };
+        let takes = [StatusCode::OK, StatusCode::TOO_MANY_REQUESTS].map(histogram);
+        Self { all, takes }
+    }
+}
+
+impl Labels {
+    fn new(method: &str, route: &str, status: StatusCode) -> Self {
+        Self {
+            method: method.to_owned(),
+            route: route.to_owned(),
+            status: status.as_u16(),
+        }
+    }
+}
+
+impl Latencies {
+    /// Records one request.
+    fn observe(&self, method: &str, route: &str, status: StatusCode, took: Duration) {
+        let labels = Labels::new(method, route, status);
+        self.all.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// Records a take that was answered before the router.
+    pub(crate) fn observe_take(&self, route: &str, status: StatusCode, took: Duration) {
+        match self.takes.iter().find(|(known, _)| *known == status) {
+            Some((_, histogram)) => histogram.observe(took.as_secs_f64()),
+            None => self.observe("POST", route, status, took),
+        }
+    }
+
+    pub(super) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let help = "Time from the head of an HTTP request to the head of its answer";
+        let unit = Unit::Seconds;
+        let kind = MetricType::Histogram;
+        let metric = encoder.encode_descriptor("http_request_duration", help, Some(&unit), kind)?;
+        self.all.encode(metric)
+    }
+}
+
+/// Measures every request that reaches the router.
+pub(crate) async fn measure(
+    State(latencies): State<Latencies>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let method = match request.method() {
+        // Clients can invent methods, and each would create a series.
+        method if KNOWN_METHODS.contains(&method.as_str()) => method.to_string(),
+        _ => "other".to_owned(),
+    };
+    let path = request.extensions().get::<MatchedPath>();
+    let route = path.map_or(NO_ROUTE, MatchedPath::as_str).to_owned();
+    let start = Instant::now();
+    let response = next.run(request).await;
+    latencies.observe(&method, &route, response.status(), start.elapsed());
+    response
+}
+
+const KNOWN_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];

@@ -1,0 +1,91 @@
+//! The routes of the API, composed of those of its resources.
+
+use std::sync::Arc;
+
+use axum::extract::{OriginalUri, Request};
+use axum::http::{Method, StatusCode};
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use door::Gate;
+use http_api::{Connections, Problem, Routes, Shared};
+use model::ErrorCode;
+use node::Node;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::authentication::{Authentication, refuse_halted, require_token};
+use crate::fast_path::TakePath;
+use crate::metrics::{self, EncodeMetrics, Latencies, MetricsPage};
+use crate::tickets::{self, Tickets};
+use crate::{about, openapi};
+
+/// Returns the routes of the HTTP API of `node`. The page of metrics contains those of the other
+/// listeners, which `metrics` encodes.
+pub fn routes(
+    node: Node,
+    gate: Arc<dyn Gate>,
+    connections: Arc<Connections>,
+    metrics: &'static [EncodeMetrics],
+) -> Routes {
+    let shared = Shared {
+        node: node.clone(),
+        connections: connections.clone(),
+    };
+    let latencies = Latencies::new(http_quotas::TAKE_PATH);
+    let page = MetricsPage {
+        node: node.clone(),
+        latencies: latencies.clone(),
+        connections,
+        others: metrics,
+    };
+    let tickets = Arc::<Tickets>::default();
+    let authentication = Authentication {
+        node: node.clone(),
+        gate: gate.clone(),
+        tickets: tickets.clone(),
+    };
+    let token = middleware::from_fn_with_state(authentication, require_token);
+    let halted = middleware::from_fn_with_state(shared.clone(), refuse_halted);
+    let data = http_conversations::routes()
+        .merge(http_topics::routes())
+        .layer(halted);
+    let guarded = about::guarded(page)
+        .merge(data)
+        .merge(http_quotas::routes())
+        .merge(http_topics::user_routes())
+        .merge(tickets::routes(tickets))
+        .layer(token);
+    let (routes, document) = OpenApiRouter::with_openapi(openapi::head())
+        .merge(about::open())
+        .merge(guarded)
+        .split_for_parts();
+    let router = openapi::serve(routes, document)
+        .fallback(not_found)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(middleware::map_response(http_api::completed))
+        .layer(middleware::from_fn_with_state(
+            latencies.clone(),
+            metrics::measure,
+        ))
+        .with_state(shared);
+    let fast_path = Arc::new(TakePath {
+        node,
+        gate,
+        latencies,
+    });
+    Routes { router, fast_path }
+}
+
+async fn not_found(request: Request) -> Problem {
+    let detail = format!("no such path: `{}`", request.uri().path());
+    Problem::of(ErrorCode::NotFound, detail)
+}
+
+/// The router adds the `Allow` field.
+async fn wrong_method(OriginalUri(uri): OriginalUri, method: Method) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    let status = StatusCode::METHOD_NOT_ALLOWED;
+    let detail = format!("`{}` does not support {method}", uri.path());
+    Problem::new(status, ErrorCode::InvalidArgument, detail).into_response()
+}

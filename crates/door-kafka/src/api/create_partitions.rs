@@ -1,0 +1,49 @@
+//! CreatePartitions: adds partitions to topics.
+
+use kafka::ErrorCode;
+use kafka::create_partitions::{Request, Response, Topic, TopicResponse};
+use node::topics::{Execution, TopicRef, Topics};
+
+use super::NODE_ID;
+use super::changes::{Changing, begun, execution, outcome};
+use crate::client::Client;
+use crate::deadline::Deadline;
+use crate::errors::Failed;
+use crate::reply::{Answer, Tag};
+
+pub(crate) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
+    let topics = client.topics();
+    let execution = execution(request.validate_only);
+    let making = begun(
+        request.topics,
+        |topic| &topic.name,
+        |topic| make(topics, topic, execution),
+    );
+    let deadline = Deadline::asked(request.timeout_ms).for_disk();
+    tag.later(async move {
+        let mut response = Response::default();
+        for (name, making) in making {
+            let (error_code, error_message) = outcome(making, deadline).await;
+            response.results.push(TopicResponse {
+                name,
+                error_code,
+                error_message,
+            });
+        }
+        response
+    })
+}
+
+fn make(topics: &Topics, topic: &Topic, execution: Execution) -> Changing {
+    if let Some(assignments) = &topic.assignments {
+        let found = topics.find(TopicRef::Name(&topic.name));
+        let now = found.map_or(0, |found| found.about().partitions);
+        let new = i64::from(topic.count) - i64::from(now);
+        let is_counted = i64::try_from(assignments.len()) == Ok(new);
+        if !is_counted || assignments.iter().any(|it| it.broker_ids != [NODE_ID]) {
+            let message = format!("each new partition needs broker {NODE_ID} as its only replica");
+            return Err(Failed::new(ErrorCode::InvalidReplicaAssignment, message));
+        }
+    }
+    Ok(topics.set_partitions(&topic.name, topic.count, execution))
+}

@@ -1,0 +1,53 @@
+//! ElectLeaders: the only broker leads every partition already.
+
+use kafka::ErrorCode;
+use kafka::elect_leaders::{PartitionResponse, Request, Response, TopicPartitions, TopicResponse};
+use node::topics::{TopicRef, Topics};
+
+use super::partition_in;
+use crate::client::Client;
+
+/// Election types in Kafka's numbers: the preferred leader, or any live replica.
+const TYPES: std::ops::RangeInclusive<i8> = 0..=1;
+
+pub(crate) fn answer(client: &Client, request: Request) -> Response {
+    if !TYPES.contains(&request.election_type) {
+        return Response {
+            error_code: ErrorCode::InvalidRequest,
+            ..Response::default()
+        };
+    }
+    // A request for all partitions returns only those that need an election: none.
+    let asked = request.topic_partitions.unwrap_or_default();
+    let results = asked.into_iter().map(|it| topic(client.topics(), it));
+    Response {
+        replica_election_results: results.collect(),
+        ..Response::default()
+    }
+}
+
+fn topic(topics: &Topics, asked: TopicPartitions) -> TopicResponse {
+    let found = topics.find(TopicRef::Name(&asked.topic));
+    let partitions = asked.partitions.into_iter().map(|partition_id| {
+        let index = found
+            .as_ref()
+            .ok_or(ErrorCode::UnknownTopicOrPartition)
+            .and_then(|topic| partition_in(topic, partition_id));
+        let (error_code, message) = match index {
+            Ok(_) => (
+                ErrorCode::ElectionNotNeeded,
+                "the only broker leads the partition",
+            ),
+            Err(code) => (code, "there is no such topic or partition"),
+        };
+        PartitionResponse {
+            partition_id,
+            error_code,
+            error_message: Some(message.to_owned()),
+        }
+    });
+    TopicResponse {
+        partition_result: partitions.collect(),
+        topic: asked.topic,
+    }
+}

@@ -1,0 +1,215 @@
+//! The Kafka door over in-process streams, with a journal that syncs when a test says so.
+
+#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
+mod administering;
+mod client;
+mod configuring;
+mod describing;
+mod fetching;
+mod framing;
+mod full;
+mod full_disk;
+mod late;
+mod leaving;
+mod login;
+mod names;
+mod offsets;
+mod order;
+mod producing;
+mod quota;
+mod unpacking;
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use door::{Gate, Open};
+use door_kafka::{Arrived, Door, Nobody, Options, Users};
+use door_testing::{ManualClock, SwitchedOffload, ports, stepped_storage};
+use journal::disk::SimulatedDisk;
+use journal::{Background, Line};
+use node::topics::{Hash, User};
+use node::{Node, Parts, StorageParts};
+use platform::{Clock, Offload, Overloaded, Work};
+use scram::credential;
+
+pub(crate) use client::Client;
+
+/// A node, and its Kafka door.
+pub(crate) struct Bench {
+    pub(crate) node: Node,
+    pub(crate) disk: SimulatedDisk,
+    line: Line,
+    background: Background,
+    clock: Arc<ManualClock>,
+    pub(crate) offload: Arc<SwitchedOffload>,
+    door: Door,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self::with(Arc::new(Open), Arc::new(Nobody))
+    }
+
+    pub(crate) fn with(gate: Arc<dyn Gate>, users: Arc<dyn Users>) -> Self {
+        Self::made(gate, Some(users), &journal_options(), Default::default())
+    }
+
+    /// One whose users are those that the node keeps.
+    pub(crate) fn with_kept_users() -> Self {
+        Self::made(Arc::new(Open), None, &journal_options(), Default::default())
+    }
+
+    /// One in which no more than so many bytes may wait for the disk.
+    pub(crate) fn with_queue(queue_bytes_max: u64) -> Self {
+        let options = journal::Options {
+            queue_bytes_max,
+            ..journal_options()
+        };
+        Self::open(&options, Default::default())
+    }
+
+    /// One whose journal is called like that.
+    pub(crate) fn of_journal(journal_id: u64) -> Self {
+        let options = journal::Options {
+            journal_id,
+            ..journal_options()
+        };
+        Self::open(&options, Default::default())
+    }
+
+    /// One whose topics are like that.
+    pub(crate) fn of_topics(options: node::topics::Options) -> Self {
+        Self::open(&journal_options(), options)
+    }
+
+    /// A bench without authentication.
+    fn open(options: &journal::Options, topics: node::topics::Options) -> Self {
+        Self::made(Arc::new(Open), Some(Arc::new(Nobody)), options, topics)
+    }
+
+    fn made(
+        gate: Arc<dyn Gate>,
+        users: Option<Arc<dyn Users>>,
+        options: &journal::Options,
+        topics: node::topics::Options,
+    ) -> Self {
+        let disk = SimulatedDisk::new(7);
+        let (storage, line, background) = stepped_storage(Arc::new(disk.clone()), options);
+        let storage = StorageParts { topics, ..storage };
+        let clock = Arc::new(ManualClock::default());
+        let offload = Arc::new(SwitchedOffload::default());
+        let node = Node::open(Parts {
+            offload: offload.clone(),
+            ..Parts::with_storage(ports(clock.clone(), 1), storage)
+        });
+        let node = node.unwrap();
+        let topics = node.topics().unwrap();
+        let users = users.unwrap_or_else(|| Arc::new(topics.clone()));
+        let options = Options {
+            frame_size_max: 2 << 20,
+            ..Options::default()
+        };
+        let door = Door::new(node.clone(), topics, gate, users, options);
+        let mut bench = Self {
+            node,
+            disk,
+            line,
+            background,
+            clock,
+            offload,
+            door,
+        };
+        bench.sync();
+        bench
+    }
+
+    /// Everything that was appended is on disk now.
+    pub(crate) fn sync(&mut self) {
+        self.line.step();
+        self.background.step(1_700_000_000_000);
+    }
+
+    /// A second passes, with all that is done in it.
+    pub(crate) fn pass_second(&mut self) {
+        self.clock.0.fetch_add(1_000_000_000, Ordering::Relaxed);
+        self.node.sweep();
+        for _ in 0..20 {
+            self.line.step();
+            self.background.step(self.clock.unix_ms());
+        }
+    }
+
+    /// Empties the cache of the journal, and lets no read from disk complete.
+    pub(crate) fn reads_nothing(&mut self) {
+        self.line.forget_tail();
+        self.offload.switch_to(Arc::new(Never));
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        let (near, far) = net::inproc::pair("test");
+        let door = self.door.clone();
+        let local = "127.0.0.1:9092".parse().unwrap();
+        tokio::spawn(async move {
+            let stream = far;
+            door.serve(Arrived { stream, local }).await;
+        });
+        Client::new(near)
+    }
+
+    /// A client, and a topic with one partition.
+    pub(crate) async fn with_topic(&mut self, name: &str) -> Client {
+        let mut client = self.connect();
+        client.create_topic(name).await;
+        self.connect().is_heard().await;
+        self.sync();
+        client.created().await;
+        client
+    }
+}
+
+/// An executor that accepts work and never runs it.
+struct Never;
+
+impl Offload for Never {
+    fn offload(&self, _: Work) -> Result<(), Overloaded> {
+        Ok(())
+    }
+}
+
+fn journal_options() -> journal::Options {
+    journal::Options {
+        segment_size: 4 << 20,
+        ..door_testing::journal_options(1)
+    }
+}
+
+/// One user.
+pub(crate) struct One(Arc<User>);
+
+impl One {
+    pub(crate) fn new(name: &str, password: &str) -> Self {
+        Self::with_rounds(name, password, 4_096)
+    }
+
+    /// A user whose password takes so many rounds to check.
+    pub(crate) fn with_rounds(name: &str, password: &str, rounds: u32) -> Self {
+        let iterations = NonZeroU32::new(rounds).unwrap();
+        let user = Hash::ALL.into_iter().fold(User::new(name), |user, hash| {
+            let salt = hash.name().as_bytes();
+            user.with(hash, credential(hash, password, salt, iterations))
+        });
+        Self(Arc::new(user))
+    }
+}
+
+impl Users for One {
+    fn is_any(&self) -> bool {
+        true
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<User>> {
+        (name == self.0.name).then(|| self.0.clone())
+    }
+}

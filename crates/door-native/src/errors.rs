@@ -1,0 +1,197 @@
+//! Errors of the node as ERROR frames: one exhaustive match for each type.
+
+use door::topics::Refused;
+use model::{ErrorCode, Failure};
+use node::conversations;
+use node::{MemoryWriteError, RequestError, StorageError, StreamError, SubscribeError};
+use node::{Throttled, WriteError};
+use platform::Unconfirmed;
+
+/// Pause before retrying a write to a full mailbox, in milliseconds.
+const FULL_RETRY_MS: u32 = 1_000;
+
+/// Pause before retrying an operation for which no thread was free, in milliseconds.
+const OVERLOADED_RETRY_MS: u32 = 500;
+
+/// The answer to a request that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ErrorAnswer {
+    pub(super) code: ErrorCode,
+    message: String,
+    /// True if the request may have been executed.
+    sent: bool,
+    retry_after_ms: u32,
+    /// The number that belongs to the code.
+    number: Option<u64>,
+}
+
+impl ErrorAnswer {
+    pub(super) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            sent: false,
+            retry_after_ms: 0,
+            number: None,
+        }
+    }
+
+    /// Returns the error of an invalid request.
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidArgument, message)
+    }
+
+    /// Returns the answer to a cancelled request that was being executed.
+    pub(super) fn cancelled() -> Self {
+        Self::new(ErrorCode::Cancelled, "cancelled by the caller").after_sending()
+    }
+
+    pub(super) fn after_sending(self) -> Self {
+        Self { sent: true, ..self }
+    }
+
+    fn retry_after(self, retry_after_ms: u32) -> Self {
+        Self {
+            retry_after_ms,
+            ..self
+        }
+    }
+
+    fn with_number(self, number: Option<u64>) -> Self {
+        Self { number, ..self }
+    }
+
+    /// Calls `send` with the failure.
+    pub(super) fn with_failure<R>(&self, send: impl FnOnce(Failure<'_>) -> R) -> R {
+        let details = self.number.map(u64::to_le_bytes);
+        send(Failure {
+            code: self.code,
+            sent: self.sent,
+            retry_after_ms: self.retry_after_ms,
+            message: &self.message,
+            details: details.as_ref().map_or(&[], |details| details),
+        })
+    }
+}
+
+impl From<Unconfirmed> for ErrorAnswer {
+    fn from(unconfirmed: Unconfirmed) -> Self {
+        Self::new(ErrorCode::Unconfirmed, unconfirmed.to_string()).after_sending()
+    }
+}
+
+impl From<Throttled> for ErrorAnswer {
+    fn from(throttled: Throttled) -> Self {
+        Self::new(throttled.code(), throttled.message()).retry_after(throttled.retry_after_ms())
+    }
+}
+
+impl From<RequestError> for ErrorAnswer {
+    fn from(error: RequestError) -> Self {
+        let code = match error {
+            RequestError::Throttled(throttled) => return throttled.into(),
+            RequestError::TooManyCalls { .. } | RequestError::Full { .. } => ErrorCode::Busy,
+            RequestError::NotOneReceiver => ErrorCode::InvalidArgument,
+            RequestError::NoResponder { .. } => ErrorCode::NoResponder,
+            RequestError::NotCharged => ErrorCode::Unavailable,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<MemoryWriteError> for ErrorAnswer {
+    fn from(error: MemoryWriteError) -> Self {
+        let code = match error {
+            MemoryWriteError::Throttled(throttled) => return throttled.into(),
+            MemoryWriteError::NotOneReceiver => ErrorCode::InvalidArgument,
+            MemoryWriteError::Full => ErrorCode::Busy,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<SubscribeError> for ErrorAnswer {
+    fn from(error: SubscribeError) -> Self {
+        let code = match error {
+            SubscribeError::Name(_) | SubscribeError::NotSubscribed { .. } => {
+                ErrorCode::InvalidArgument
+            }
+            SubscribeError::Forbidden(_) => ErrorCode::Denied,
+            SubscribeError::TooMany { .. } => ErrorCode::Busy,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<StorageError> for ErrorAnswer {
+    fn from(error: StorageError) -> Self {
+        let answer = Self::new(error.code(), error.to_string());
+        match error {
+            StorageError::Overloaded(_) => answer.retry_after(OVERLOADED_RETRY_MS),
+            StorageError::Unconfirmed(_) => answer.after_sending(),
+            StorageError::Names { .. }
+            | StorageError::TooLarge { .. }
+            | StorageError::Conflict { .. }
+            | StorageError::QueueFull
+            | StorageError::DiskFull
+            | StorageError::Failed { .. }
+            | StorageError::Unreadable { .. } => answer,
+        }
+    }
+}
+
+impl From<WriteError> for ErrorAnswer {
+    fn from(error: WriteError) -> Self {
+        let code = match error {
+            WriteError::Throttled(throttled) => return throttled.into(),
+            WriteError::Storage(error) => return error.into(),
+            WriteError::Full(full) => {
+                return Self::new(ErrorCode::Busy, full.to_string()).retry_after(FULL_RETRY_MS);
+            }
+            WriteError::NoStorage => ErrorCode::Unsupported,
+            WriteError::SystemName => ErrorCode::Denied,
+            WriteError::Instance { .. } | WriteError::NotOneReceiver => ErrorCode::InvalidArgument,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<StreamError> for ErrorAnswer {
+    fn from(error: StreamError) -> Self {
+        let (code, number) = match error {
+            StreamError::Storage(error) => return error.into(),
+            StreamError::NoStorage => (ErrorCode::Unsupported, None),
+            StreamError::NoRecords => (ErrorCode::InvalidArgument, None),
+            StreamError::Conflict { next } => (ErrorCode::Conflict, Some(next)),
+            StreamError::Trimmed { start } => (ErrorCode::InvalidArgument, Some(start)),
+            StreamError::Followers => (ErrorCode::Busy, None),
+        };
+        Self::new(code, error.to_string()).with_number(number)
+    }
+}
+
+impl From<conversations::Refusal> for ErrorAnswer {
+    fn from(refusal: conversations::Refusal) -> Self {
+        let details = &refusal.details;
+        let number = match refusal.code {
+            ErrorCode::Conflict => details.head_seq.or(details.version),
+            ErrorCode::IdReused => details.seq,
+            ErrorCode::Trimmed => details.start_seq,
+            ErrorCode::InvalidArgument => details.head_seq,
+            _ => None,
+        };
+        let is_unconfirmed = refusal.code == ErrorCode::Unconfirmed;
+        let answer = Self::new(refusal.code, refusal.message).with_number(number);
+        match is_unconfirmed {
+            true => answer.after_sending(),
+            false => answer,
+        }
+    }
+}
+
+impl From<Refused> for ErrorAnswer {
+    fn from(refused: Refused) -> Self {
+        let number = refused.numbers.first().map(|(_, number)| *number);
+        Self::new(refused.code, refused.message).with_number(number)
+    }
+}

@@ -1,0 +1,269 @@
+//! The HTTP/2 connection of one SLIM client: streams, keepalive and end.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use h2::server::{self, SendResponse};
+use h2::{Ping, PingPong, RecvStream};
+use http::{Method, Request, header};
+use node::Refusal;
+use platform::Counter;
+use tokio::time::Instant;
+
+use super::admission::{Credentials, Denied, Entered, enter};
+use super::exchange::Round;
+use super::farewell::Farewell;
+use super::io::Io;
+use super::listener::Door;
+use super::lobby::{Lobby, Waiting};
+use super::outlet::Framing;
+use super::pulse::Pulse;
+use super::status::{self, Code, Status};
+use super::strange::Strange;
+use super::stream::Stream;
+
+const PATH: &str = "/dataplane.proto.v1.DataPlaneService/OpenChannel";
+
+/// Clients open one stream per connection.
+const STREAMS_MAX: u32 = 16;
+
+/// The largest HTTP/2 frame: a message should be one frame, because a kernel may delay the end of a
+/// split message by 40 ms.
+const FRAME_SIZE_MAX: u32 = (1 << 24) - 1;
+
+/// The bytes in transit to the node, on one stream and on the connection.
+const STREAM_WINDOW: u32 = 8 << 20;
+const CONNECTION_WINDOW: u32 = 16 << 20;
+
+const HEADERS_SIZE_MAX: u32 = 16 << 10;
+
+/// The number of rounds before other clients of the thread get their turn.
+const ROUNDS_PER_POLL: usize = 8;
+
+/// Serves a connection to its end; the handshake has to be done by `by`.
+pub(super) async fn serve(door: &Door, io: Io, remote: &str, by: Instant) -> Result<(), Strange> {
+    let mut builder = server::Builder::new();
+    builder
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_frame_size(FRAME_SIZE_MAX)
+        .max_header_list_size(HEADERS_SIZE_MAX)
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
+    let connection = tokio::time::timeout_at(by, builder.handshake(io)).await??;
+    let mut client = Box::new(Client::new(door, connection, remote.to_owned()));
+    poll_fn(|cx| client.poll(cx)).await;
+    Ok(())
+}
+
+/// The reason why a request does not begin a stream now.
+enum Refused {
+    /// The request gets this answer.
+    Answered(Box<http::Response<()>>),
+    /// The node has no room, or shuts down.
+    Full(Refusal),
+}
+
+impl From<http::Response<()>> for Refused {
+    fn from(response: http::Response<()>) -> Self {
+        Self::Answered(Box::new(response))
+    }
+}
+
+struct Client {
+    door: Door,
+    remote: String,
+    /// `None` once it has ended. The streams may still hold earlier data.
+    connection: Option<server::Connection<Io, Bytes>>,
+    ping: Option<PingPong>,
+    pulse: Pulse,
+    streams: Vec<Stream>,
+    /// Requests that wait for room.
+    lobby: Lobby,
+    /// Streams that began while the node shuts down.
+    farewells: Vec<Farewell>,
+}
+
+impl Client {
+    fn new(door: &Door, mut connection: server::Connection<Io, Bytes>, remote: String) -> Self {
+        Self {
+            door: door.clone(),
+            remote,
+            ping: connection.ping_pong(),
+            connection: Some(connection),
+            pulse: Pulse::new(door.options.negotiation_timeout),
+            streams: Vec::new(),
+            lobby: Lobby::default(),
+            farewells: Vec::new(),
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..ROUNDS_PER_POLL {
+            self.poll_connection(cx);
+            if self.poll_alarm(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            let has_answered = self.poll_lobby(cx);
+            if !self.poll_streams(cx) && !self.poll_farewells(cx) && !has_answered {
+                return match self.connection {
+                    None if self.streams.is_empty() => Poll::Ready(()),
+                    _ => Poll::Pending,
+                };
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Reads from the network, and writes the data of the last round.
+    fn poll_connection(&mut self, cx: &mut Context<'_>) {
+        while let Some(connection) = &mut self.connection {
+            match connection.poll_accept(cx) {
+                Poll::Pending => return,
+                Poll::Ready(Some(Ok((request, respond)))) => self.open(request, respond),
+                Poll::Ready(Some(Err(_)) | None) => self.connection = None,
+            }
+        }
+    }
+
+    /// Returns whether any stream received or sent data.
+    fn poll_streams(&mut self, cx: &mut Context<'_>) -> bool {
+        Round::with(|round| {
+            let mut progress = false;
+            let mut poll = |stream: &mut Stream| stream.poll(cx, round, &mut progress).is_pending();
+            self.streams.retain_mut(&mut poll);
+            for outlet in round.dirty.drain(..) {
+                outlet.wake();
+            }
+            if progress {
+                self.pulse.hear();
+            }
+            progress
+        })
+    }
+
+    /// Answers the waiting requests when there is room; returns whether there were any.
+    fn poll_lobby(&mut self, cx: &mut Context<'_>) -> bool {
+        let node = &self.door.node;
+        let can_be_answered = || {
+            let connections_max = node.limits().connections_max;
+            node.is_draining() || node.connection_count() < connections_max
+        };
+        let Poll::Ready(waiting) = self.lobby.poll(cx, can_be_answered) else {
+            return false;
+        };
+        for Waiting { request, respond } in waiting {
+            self.open(request, respond);
+        }
+        true
+    }
+
+    /// Returns whether any of them has ended.
+    fn poll_farewells(&mut self, cx: &mut Context<'_>) -> bool {
+        let (before, random) = (self.farewells.len(), &self.door.exchange.random);
+        self.farewells
+            .retain_mut(|farewell| farewell.poll(cx, random).is_pending());
+        self.farewells.len() < before
+    }
+
+    fn open(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+        let entered = match self.enter(&request) {
+            Ok(entered) => entered,
+            Err(Refused::Full(refusal)) => return self.turn_away(request, respond, &refusal),
+            Err(Refused::Answered(response)) => {
+                // It may have gone already.
+                let _ = respond.send_response(*response, true);
+                return;
+            }
+        };
+        // A client sends nothing before it has this.
+        match respond.send_response(status::accepted(), false) {
+            Ok(send) => {
+                let stream = Stream::new(&self.door, entered, request.into_body(), send);
+                self.streams.push(stream);
+            }
+            Err(error) => tracing::debug!(%error, "a SLIM stream ended before it began"),
+        }
+    }
+
+    /// Refuses a request without ending what the client would not begin again: it waits for room,
+    /// or its stream ends after the negotiation.
+    fn turn_away(
+        &mut self,
+        request: Request<RecvStream>,
+        mut respond: SendResponse<Bytes>,
+        refusal: &Refusal,
+    ) {
+        if let Refusal::TooMany(_) = refusal {
+            self.door.refusals.log_waiting(&self.remote, refusal);
+            return self.lobby.push(Waiting { request, respond });
+        }
+        if let Ok(send) = respond.send_response(status::accepted(), false) {
+            let options = &self.door.options;
+            let alarm = tokio::time::sleep(options.negotiation_timeout);
+            let size_max = options.message_size_max;
+            let farewell = Farewell::new(request.into_body(), send, size_max, alarm);
+            self.farewells.push(farewell);
+        }
+    }
+
+    fn enter(&self, request: &Request<RecvStream>) -> Result<Entered, Refused> {
+        let content_type = request.headers().get(header::CONTENT_TYPE);
+        let is_grpc = content_type.is_some_and(|it| it.as_bytes().starts_with(b"application/grpc"));
+        if !is_grpc {
+            return Err(status::not_grpc().into());
+        }
+        if request.method() != Method::POST || request.uri().path() != PATH {
+            let status = Status::new(Code::Unimplemented, "only OpenChannel is served");
+            return Err(status.response().into());
+        }
+        let shown = Credentials::in_headers(request.headers());
+        enter(&self.door, shown, &self.remote, Framing::Grpc).map_err(|denied| {
+            let code = match denied {
+                Denied::Full(refusal) => return Refused::Full(refusal),
+                Denied::Legacy => Code::FailedPrecondition,
+                _ => Code::Unauthenticated,
+            };
+            Status::new(code, denied.to_string()).response().into()
+        })
+    }
+
+    /// Returns ready when the client is gone, or has not begun a link in time.
+    fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.connection.is_none() {
+            return Poll::Pending;
+        }
+        if let Some(ping) = &mut self.ping
+            && self.pulse.is_asked()
+            && let Poll::Ready(Ok(_)) = ping.poll_pong(cx)
+        {
+            self.pulse.answer();
+        }
+        while self.pulse.poll(cx).is_ready() {
+            let options = &self.door.options;
+            let is_linked = self.streams.iter().any(Stream::is_linked);
+            let interval = match is_linked {
+                true => options.keepalive,
+                false => options.negotiation_timeout,
+            };
+            if self.pulse.rest(Instant::now(), interval) {
+                continue;
+            }
+            if !is_linked && self.lobby.is_empty() {
+                if self.streams.is_empty() {
+                    return Poll::Ready(());
+                }
+            } else if self.pulse.is_asked() {
+                self.door.node.counters().count(Counter::Silent);
+                tracing::info!(remote = %self.remote, "SLIM connection closed: silent");
+                return Poll::Ready(());
+            } else if let Some(ping) = &mut self.ping
+                && ping.send_ping(Ping::opaque()).is_ok()
+            {
+                self.pulse.ask();
+            }
+        }
+        Poll::Pending
+    }
+}

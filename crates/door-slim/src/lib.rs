@@ -1,0 +1,41 @@
+//! The SLIM listener: serves applications on `slim-bindings`, unchanged (`docs/slim.md`).
+//!
+//! Each connection has one task. It reads received bytes, passes each message to the `Exchange`,
+//! which puts copies into the queues of receivers, and writes its own queue. gRPC adds only a
+//! prefix of five bytes and a final status, so the listener speaks HTTP/2 itself: a server
+//! framework's codec would end the stream at a message that is too large, and needs three tasks
+//! where one is enough. Clients that cannot speak HTTP/2 use WebSocket, on the same port, with
+//! other framing and the same `Party`.
+//!
+//! The exchange has its own table: names are hashes here, and any number of applications may hold
+//! one instance. Connections are connections of the node like all others: counted, limited, listed,
+//! drained and closed with them.
+
+mod accept;
+mod admission;
+mod client;
+mod exchange;
+mod farewell;
+mod io;
+mod jwt;
+mod listener;
+mod lobby;
+mod metrics;
+mod outlet;
+mod party;
+mod pressure;
+mod pulse;
+mod refusals;
+mod scope;
+mod status;
+mod strange;
+mod stream;
+mod transport;
+mod websocket;
+
+pub use accept::Listeners;
+pub use exchange::Exchange;
+pub use jwt::{Jwt, JwtKeyError};
+pub use listener::{Door, Options};
+pub use metrics::encode_metrics;
+pub use slim::{Act, Rules, Who};

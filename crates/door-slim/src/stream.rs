@@ -1,0 +1,143 @@
+//! A gRPC stream over HTTP/2: the messages of a [`Party`].
+
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use h2::{Reason, RecvStream, SendStream};
+use node::Client as _;
+use slim::{Inbox, Item};
+
+use super::admission::Entered;
+use super::exchange::Round;
+use super::listener::Door;
+use super::party::Party;
+use super::status::{Code, Status};
+
+/// The number of pieces that are read before other clients of the thread get their turn.
+const PIECES_PER_ROUND: usize = 16;
+
+/// The state of an open stream.
+pub(super) struct Stream {
+    party: Party,
+    receive: RecvStream,
+    send: SendStream<Bytes>,
+    inbox: Inbox,
+    /// The client sends no more.
+    is_over: bool,
+}
+
+impl Stream {
+    pub(super) fn new(
+        door: &Door,
+        entered: Entered,
+        receive: RecvStream,
+        send: SendStream<Bytes>,
+    ) -> Self {
+        Self {
+            party: Party::new(door, entered),
+            receive,
+            send,
+            inbox: Inbox::new(door.options.message_size_max),
+            is_over: false,
+        }
+    }
+
+    /// Returns whether the link is negotiated.
+    pub(super) fn is_linked(&self) -> bool {
+        self.party.is_linked()
+    }
+
+    /// Reads and writes available data. Returns ready when the stream has ended; `progress` is set
+    /// when data was received or sent.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        round: &mut Round,
+        progress: &mut bool,
+    ) -> Poll<()> {
+        self.party.outlet().register(cx);
+        if self.party.poll_time(cx).is_ready() {
+            self.send.send_reset(Reason::CANCEL);
+            return Poll::Ready(());
+        }
+        if self.party.outlet().ending().is_none() {
+            self.read(cx, round, progress);
+        }
+        let written = self.write(cx, progress);
+        match self.party.outlet().ending() {
+            // A client that accepts no more data may have sent some before.
+            None => Poll::Pending,
+            Some(_) => written,
+        }
+    }
+
+    fn read(&mut self, cx: &mut Context<'_>, round: &mut Round, progress: &mut bool) {
+        for _ in 0..PIECES_PER_ROUND {
+            if self.is_over || self.party.is_held(cx) {
+                return;
+            }
+            match self.receive.poll_data(cx) {
+                Poll::Pending => return,
+                Poll::Ready(Some(Ok(piece))) => {
+                    *progress = true;
+                    // An error means that the stream has ended, which needs no window.
+                    let _ = self.receive.flow_control().release_capacity(piece.len());
+                    if let Err(status) = self.take_in(piece, round) {
+                        self.party.outlet().end(status);
+                        return;
+                    }
+                }
+                Poll::Ready(Some(Err(_)) | None) => {
+                    self.is_over = true;
+                    self.party.outlet().end(Status::new(Code::Ok, ""));
+                }
+            }
+        }
+        cx.waker().wake_by_ref();
+    }
+
+    fn take_in(&mut self, piece: Bytes, round: &mut Round) -> Result<(), Status> {
+        self.inbox.feed(piece);
+        loop {
+            let item = self.inbox.pull();
+            match item.map_err(|error| Status::new(Code::Unimplemented, error.to_string()))? {
+                None => return Ok(()),
+                Some(Item::Message(message)) => self.party.take(message, round)?,
+                Some(Item::Oversize(size)) => self.party.skip(size.into()),
+            }
+        }
+    }
+
+    /// Returns ready when nothing more can be sent.
+    fn write(&mut self, cx: &mut Context<'_>, progress: &mut bool) -> Poll<()> {
+        let outlet = self.party.outlet();
+        while outlet.queued_size() > 0 {
+            if self.send.capacity() == 0 {
+                self.send.reserve_capacity(outlet.queued_size());
+            }
+            while self.send.capacity() == 0 {
+                match self.send.poll_capacity(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Some(Ok(_))) => {}
+                    Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(()),
+                }
+            }
+            let Some(piece) = outlet.take() else {
+                break;
+            };
+            if self.send.send_data(piece, false).is_err() {
+                return Poll::Ready(());
+            }
+            *progress = true;
+        }
+        match outlet.ending() {
+            None => Poll::Pending,
+            Some(status) => {
+                *progress = true;
+                // The client may have disconnected.
+                let _ = self.send.send_trailers(status.trailers());
+                Poll::Ready(())
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Parts of nodes in the tests of the listeners: a clock and randomness that a test determines, a
+//! journal on a disk in memory, disks and executors that a test holds up, and polling.
+//!
+//! It is a dependency of tests only, and knows no listener.
+
+#![expect(clippy::unwrap_used, reason = "a failure in a fixture ends the test")]
+
+mod clock;
+mod counting;
+mod fixture;
+mod gate;
+mod polling;
+
+pub use clock::ManualClock;
+pub use counting::Counting;
+pub use fixture::{SwitchedOffload, journal_options, ports, stepped_storage};
+pub use gate::{Gate, Gated, ThreadPerWork};
+pub use polling::{PATIENCE, until};

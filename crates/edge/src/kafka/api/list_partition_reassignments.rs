@@ -1,7 +1,0 @@
-//! ListPartitionReassignments: the list is always empty, as there is one broker.
-
-use kafka::list_partition_reassignments::Response;
-
-pub(in crate::kafka) fn answer() -> Response {
-    Response::default()
-}

@@ -1,0 +1,95 @@
+//! The fast path: frequent requests that are answered before they reach the router.
+//!
+//! The listener reads them, and a [`FastPath`] answers as the router would.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use node::quotas::{Desk, Durable};
+
+use crate::reply::Reply;
+
+/// A request on the fast path, borrowed from the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FastRequest<'a> {
+    /// The method.
+    pub method: Method,
+    /// The path without a query.
+    pub path: &'a str,
+    /// True if another request may follow on the connection.
+    pub is_kept_alive: bool,
+    /// The version of HTTP.
+    pub version: Version,
+    /// The `Host` field; empty for none.
+    pub host: &'a str,
+    /// The bearer token; empty for none.
+    pub token: &'a str,
+    /// `X-Forwarded-For`; empty for none.
+    pub forwarded: &'a str,
+    /// The content type as written, without parameters; empty for none.
+    pub content_type: &'a str,
+    /// The body.
+    pub body: &'a [u8],
+}
+
+/// A method on the fast path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// GET.
+    Get,
+    /// POST.
+    Post,
+}
+
+/// A version of HTTP/1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// The connection is closed unless both sides ask to keep it.
+    Http10,
+    /// The connection is kept unless one side asks to close it.
+    Http11,
+}
+
+/// A future reply, with the writes that must be durable before it is sent.
+pub type Later = Pin<Box<dyn Future<Output = (Reply, Vec<Durable>)> + Send>>;
+
+/// The outcome of a request on the fast path.
+pub enum Verdict {
+    /// The reply is complete.
+    Answered,
+    /// The reply is complete when these writes are on disk.
+    When(Vec<Durable>),
+    /// The reply is produced later.
+    Later(Later),
+    /// The fast path does not answer it; nothing was decided.
+    NotHere,
+}
+
+/// The frequent requests of a listener.
+pub trait FastPath: Send + Sync {
+    /// Returns true if the fast path answers this method and path.
+    fn serves(&self, method: Method, path: &str) -> bool;
+
+    /// Returns true if clients need no token.
+    fn is_open(&self) -> bool;
+
+    /// Answers a request for which [`Self::serves`] is true. `desk` is the connection's.
+    fn answer(
+        &self,
+        desk: &mut Desk,
+        request: &FastRequest<'_>,
+        peer: IpAddr,
+        reply: &mut Reply,
+    ) -> Verdict;
+
+    /// Records the latency of an answer.
+    fn observe(&self, status: StatusCode, took: Duration);
+
+    /// Answers that the decision may or may not be on disk.
+    fn unconfirmed(&self, reply: &mut Reply);
+
+    /// Returns nanoseconds since 1970-01-01 UTC.
+    fn now_ns(&self) -> u64;
+}

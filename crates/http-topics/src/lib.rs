@@ -1,0 +1,36 @@
+//! Topics over HTTP: records as JSON, with the offsets that Kafka clients see.
+//!
+//! | method and path | |
+//! |---|---|
+//! | `GET POST /v1/topics` | list topics; create a topic |
+//! | `GET PATCH DELETE /v1/topics/{topic}` | show, change or delete a topic |
+//! | `POST /v1/topics/{topic}/records` | append records |
+//! | `GET /v1/topics/{topic}/partitions/{partition}/records` | a page of records |
+//! | `GET /v1/topics/{topic}/partitions/{partition}/follow` | existing and new records, as events |
+//!
+//! Keys, values and headers of records are bytes; [`bytes`] defines how JSON represents them.
+//! Readers see committed records only (Kafka's `read_committed`).
+
+mod admin;
+mod append;
+mod bytes;
+mod follow;
+mod place;
+mod read;
+mod users;
+
+use http_api::Shared;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub use users::routes as user_routes;
+
+/// The routes of topics.
+pub fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(admin::list, admin::create))
+        .routes(routes!(admin::get, admin::patch, admin::delete))
+        .routes(routes!(append::append))
+        .routes(routes!(read::read))
+        .routes(routes!(follow::follow))
+}
