@@ -142,7 +142,7 @@ fn last_event() -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use node::access::Principal;
+    use access::Principal;
 
     use super::*;
 

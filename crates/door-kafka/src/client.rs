@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Principal;
 use kafka::ErrorCode;
-use node::access::Principal;
 use node::topics::{Producing, Topics, User};
 use node::{Connection, Facts, Outlet, Refusal};
 use platform::Counter;

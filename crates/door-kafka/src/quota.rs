@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
+use access::Principal;
 use kafka::ErrorCode;
-use node::access::Principal;
 use node::quotas::Durable;
 
 use super::client::Client;

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
+use access::tokens::Token;
+use access::{Forbidden, Principal};
 use door::{Pass, Refused, Role};
 use model::Name;
-use node::access::{Forbidden, Principal};
-use node::tokens::Token;
 use node::topics::{Hash, User};
 use scram::{Challenge, Failed};
 use scram::{has_password, waste};

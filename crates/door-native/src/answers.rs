@@ -6,13 +6,13 @@
 use std::sync::Arc;
 use std::task::{Poll, Waker, ready};
 
+use conversation_service::Appended;
 use door::{AnswerQueue, Bound};
 use model::Failure;
-use node::conversations::{self, Appended};
 use node::records::Appending;
-use node::{AcceptedWrite, AppendedRecords, Copies, HeldCall, RequestError};
-use node::{StreamError, Ticket, Turn, WriteError};
+use node::{AcceptedWrite, Copies, HeldCall, RequestError, Ticket, Turn, WriteError};
 use platform::{Durable, Pending};
+use store::{AppendedRecords, StreamError};
 use wire::{AppendedMessages, MadeIds, Receipt, Stored};
 
 use super::appended::placed;
@@ -55,7 +55,7 @@ pub(super) enum Answer {
     /// An append to a stream.
     Append(Pending<AppendedRecords, StreamError>),
     /// An append to a conversation.
-    Messages(conversations::Pending<Appended>),
+    Messages(conversation_service::Pending<Appended>),
     /// An append to a topic.
     Records(Appending),
     /// A one-way message.

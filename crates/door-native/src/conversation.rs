@@ -2,9 +2,10 @@
 
 use std::task::Waker;
 
+use conversation_service::{Batch, ConversationRef, MessageRange, NewMessage, PartFact};
 use message_json::{facts, metadata};
-use node::conversations::{Batch, ConversationRef, MessageRange, NewMessage, PartFact};
-use node::{Range, Ticket, Turn};
+use node::{Ticket, Turn};
+use store::Range;
 use wire::Append;
 
 use super::answers::{Answer, Answers};
@@ -14,6 +15,7 @@ use super::fatal::Fatal;
 
 /// Appends the messages of an APPEND, all or none.
 pub(super) fn append(
+    node: &node::Node,
     turn: &mut Turn<'_>,
     answers: &mut Answers,
     deferred: &mut Deferred,
@@ -58,9 +60,13 @@ pub(super) fn append(
             return Ok(());
         }
     };
+    // Locks of conversations come before the table's lock.
+    turn.unlock_table();
     let appended = match deferred.has_conversations() {
         true => Ok(None),
-        false => turn.append_messages(conversation, batch),
+        false => conversations(node).and_then(|conversations| {
+            conversations.append_in_round(conversation, batch, turn.context())
+        }),
     };
     match appended {
         Ok(Some(pending)) => answers.push(tag, charge, Answer::Messages(pending), batch.size()),

@@ -8,15 +8,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use node::conversations::{
-    Appended, Batch, ConversationRef, Conversations, MessageRange, NewMessage,
+use conversation_service::{
+    Appended, Batch, ConversationError, ConversationRef, Conversations, MessageRange, NewMessage,
+    PageRead, PartFact, Pending,
 };
-use node::conversations::{PageRead, PartFact, Pending, Refusal};
-use node::{Range, Stream, StreamError, StreamExtract, Ticket};
+use node::Ticket;
 use platform::Durable;
+use store::{Range, Stream, StreamError, StreamExtract};
 
 use super::answers::{Answer, Answers, BOUND};
 use super::extracts::{send_read, send_records};
+use super::stream::streams;
 
 /// The bytes that a page of the archive counts as: at most 64 of them are waited for.
 const ARCHIVED_SIZE: usize = BOUND.size / 64;
@@ -59,8 +61,8 @@ enum Execution {
 /// The outcome of an execution.
 enum ExecutionOutcome {
     Stream(Result<StreamExtract, StreamError>),
-    Messages(Result<Pending<PageRead>, Refusal>),
-    Appended(Result<Pending<Appended>, Refusal>),
+    Messages(Result<Pending<PageRead>, ConversationError>),
+    Appended(Result<Pending<Appended>, ConversationError>),
 }
 
 /// An owned copy of a batch, which outlives its frame.
@@ -258,9 +260,10 @@ impl Work {
 
     fn begin(&self, node: &node::Node) -> Execution {
         match self {
-            Self::ReadStream(stream, range) => {
-                Execution::ReadStream(node.read_stream(stream, *range))
-            }
+            Self::ReadStream(stream, range) => match streams(node) {
+                Ok(streams) => Execution::ReadStream(streams.read(stream, *range)),
+                Err(error) => Execution::ReadStream(platform::Pending::known(Err(error))),
+            },
             Self::ReadMessages(conversation, range) => {
                 let (name, range) = (conversation.name().clone(), *range);
                 Execution::ReadMessages(
@@ -334,6 +337,6 @@ impl OwnedMessage {
 }
 
 /// Returns the node's conversations.
-pub(super) fn conversations(node: &node::Node) -> Result<Conversations<'_>, Refusal> {
-    node.conversations().ok_or_else(Refusal::no_storage)
+pub(super) fn conversations(node: &node::Node) -> Result<&Conversations, ConversationError> {
+    node.conversations().ok_or(ConversationError::NoStorage)
 }

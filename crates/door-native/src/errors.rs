@@ -1,11 +1,11 @@
 //! Errors of the node as ERROR frames: one exhaustive match for each type.
 
+use conversation_service::ConversationError;
 use door::topics::Refused;
 use model::{ErrorCode, Failure};
-use node::conversations;
-use node::{MemoryWriteError, RequestError, StorageError, StreamError, SubscribeError};
-use node::{Throttled, WriteError};
+use node::{MemoryWriteError, RequestError, SubscribeError, Throttled, WriteError};
 use platform::Unconfirmed;
+use store::{StorageError, StreamError};
 
 /// Pause before retrying a write to a full mailbox, in milliseconds.
 const FULL_RETRY_MS: u32 = 1_000;
@@ -170,21 +170,20 @@ impl From<StreamError> for ErrorAnswer {
     }
 }
 
-impl From<conversations::Refusal> for ErrorAnswer {
-    fn from(refusal: conversations::Refusal) -> Self {
-        let details = &refusal.details;
-        let number = match refusal.code {
+impl From<ConversationError> for ErrorAnswer {
+    fn from(error: ConversationError) -> Self {
+        let (code, details) = (error.code(), error.details());
+        let number = match code {
             ErrorCode::Conflict => details.head_seq.or(details.version),
             ErrorCode::IdReused => details.seq,
             ErrorCode::Trimmed => details.start_seq,
             ErrorCode::InvalidArgument => details.head_seq,
             _ => None,
         };
-        let is_unconfirmed = refusal.code == ErrorCode::Unconfirmed;
-        let answer = Self::new(refusal.code, refusal.message).with_number(number);
-        match is_unconfirmed {
-            true => answer.after_sending(),
-            false => answer,
+        let answer = Self::new(code, error.to_string()).with_number(number);
+        match code {
+            ErrorCode::Unconfirmed => answer.after_sending(),
+            _ => answer,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Answers and items with records of streams and messages of conversations.
 
-use node::conversations::{Message, PageRead, Refusal};
-use node::{StreamExtract, Ticket};
+use conversation_service::{ConversationError, Message, PageRead};
+use node::Ticket;
+use store::StreamExtract;
 use wire::{Extract, Flags, Record};
 
 use super::answers::Answers;
@@ -20,7 +21,11 @@ pub(super) fn send_records(answers: &mut Answers, tag: Ticket, more: bool, read:
 }
 
 /// Sends the answer to a READ.
-pub(super) fn send_read(answers: &mut Answers, tag: Ticket, read: Result<PageRead, Refusal>) {
+pub(super) fn send_read(
+    answers: &mut Answers,
+    tag: Ticket,
+    read: Result<PageRead, ConversationError>,
+) {
     if let Err(refusal) = read.and_then(|read| send_page(answers, tag, false, &read)) {
         answers.fail(tag, refusal);
     }
@@ -32,7 +37,7 @@ pub(super) fn send_page(
     tag: Ticket,
     more: bool,
     read: &PageRead,
-) -> Result<(), Refusal> {
+) -> Result<(), ConversationError> {
     let messages = read.messages().collect::<Result<Vec<_>, _>>()?;
     let flags = if more { Flags::MORE } else { Flags::NONE };
     let (start, next) = (read.start_seq, read.head_seq + 1);

@@ -7,10 +7,11 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use conversation_service::MessageFollower;
 use model::ErrorCode;
-use node::conversations::MessageFollower;
-use node::{StreamFollower, Ticket};
+use node::Ticket;
 use platform::{Bell, Counter};
+use store::StreamFollower;
 
 use super::answers::Answers;
 use super::errors::ErrorAnswer;

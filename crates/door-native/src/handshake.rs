@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use access::Principal;
 use door::Refused;
 use model::{ErrorCode, Failure, Name};
 use net::Stream;
-use node::access::Principal;
 use node::{Facts, Outlet};
 use platform::Counter;
 use wire::{Correlation, FEATURES, Header, Hello, Inbox, Item, Kind, Role, Welcome};

@@ -13,8 +13,8 @@ mod waits;
 use std::task::Context;
 use std::time::Duration;
 
+use access::Principal;
 use model::ErrorCode;
-use node::access::Principal;
 use node::quotas::{
     Cost, Desk, Durable, HoldId, Parked, Requester, SettleOutcome, Settled, Subject, Take,
     TakeProgress, Unit,

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use node::conversations::MessageFollower;
-use node::{Connection, Key, Message, Range, Requested, StreamFollower, Ticket, Turn};
+use conversation_service::MessageFollower;
+use node::{Connection, Key, Message, Requested, Ticket, Turn};
+use store::{Range, StreamFollower};
 use wire::{Append, Bind, Read, Settle, Takes};
 
 use super::answers::{Answer, Answers};
@@ -16,7 +17,7 @@ use super::followers::{Followers, Source};
 use super::outlet::{NativeOutlet, correlation};
 use super::quota::{Owner, Quota};
 use super::routes::{RecordRoute, Routes};
-use super::{conversation, stream, topic};
+use super::{conversation, deferred, stream, topic};
 
 /// The requests of one connection; see the module's documentation.
 pub(super) struct Requests {
@@ -195,10 +196,12 @@ impl Requests {
     ) -> Result<(), Fatal> {
         let (node, answers) = (&self.node, &mut self.answers);
         match self.routes.records(route) {
-            Ok(RecordRoute::Stream(stream)) => stream::append(turn, answers, tag, stream, append),
+            Ok(RecordRoute::Stream(stream)) => {
+                stream::append(node, turn, answers, tag, stream, append)
+            }
             Ok(RecordRoute::Conversation(conversation)) => {
                 let deferred = &mut self.deferred;
-                conversation::append(turn, answers, deferred, tag, conversation, append)?;
+                conversation::append(node, turn, answers, deferred, tag, conversation, append)?;
             }
             Ok(RecordRoute::Topic(topic)) => {
                 topic::append(node, turn, answers, tag, topic, append)?
@@ -232,13 +235,16 @@ impl Requests {
     pub(super) fn follow(&mut self, route: u16, tag: Ticket, read: Read) {
         let node = &self.node;
         let source = match self.routes.records(route) {
-            Ok(RecordRoute::Stream(stream)) => StreamFollower::new(node, stream, range(read))
+            Ok(RecordRoute::Stream(stream)) => stream::streams(node)
+                .map(|streams| StreamFollower::new(streams, stream, range(read)))
                 .map(Source::Stream)
                 .map_err(ErrorAnswer::from),
             Ok(RecordRoute::Conversation(conversation)) => {
                 let range = conversation::message_range(range(read));
-                let follower = MessageFollower::new(node, conversation, range);
-                Ok(Source::Messages(follower))
+                deferred::conversations(node)
+                    .map(|it| MessageFollower::new(it, conversation, range))
+                    .map(Source::Messages)
+                    .map_err(ErrorAnswer::from)
             }
             Ok(RecordRoute::Topic(topic)) => {
                 let (answers, followers) = (&mut self.answers, &mut self.followers);

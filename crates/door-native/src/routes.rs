@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use conversation_service::ConversationRef;
 use model::Name;
-use node::conversations::ConversationRef;
 use node::topics::check_name;
-use node::{Route, Stream, Turn};
+use node::{Route, Turn};
+use store::Stream;
 use wire::{Bind, Cast};
 
 use super::errors::ErrorAnswer;

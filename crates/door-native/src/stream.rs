@@ -1,6 +1,7 @@
 //! Raw streams on one connection: APPEND, READ and FOLLOW frames, and the answers.
 
-use node::{Range, Stream, Ticket, Turn};
+use node::{Ticket, Turn};
+use store::{Range, Stream, StreamError, Streams};
 use wire::Append;
 
 use super::answers::{Answer, Answers};
@@ -9,6 +10,7 @@ use super::extracts::send_records;
 
 /// Appends records to a stream.
 pub(super) fn append(
+    node: &node::Node,
     turn: &mut Turn<'_>,
     answers: &mut Answers,
     tag: Ticket,
@@ -20,7 +22,9 @@ pub(super) fn append(
         Ok(charge) => charge,
         Err(throttled) => return answers.fail(tag, throttled),
     };
-    match turn.append(stream, append.expected, append.records()) {
+    match streams(node).and_then(|streams| {
+        streams.append(stream, append.expected, append.records(), turn.context())
+    }) {
         Ok(pending) => answers.push(tag, charge, Answer::Append(pending), size),
         Err(error) => answers.fail(tag, error),
     }
@@ -35,9 +39,14 @@ pub(super) fn read(
     stream: &Stream,
     range: Range,
 ) {
-    match node.read_stream_at_once(stream, range) {
+    match streams(node).and_then(|streams| streams.read_at_once(stream, range)) {
         Ok(Some(read)) => send_records(answers, tag, false, &read),
         Ok(None) => deferred.read_stream(answers, tag, stream, range),
         Err(error) => answers.fail(tag, error),
     }
+}
+
+/// Returns the node's streams.
+pub(super) fn streams(node: &node::Node) -> Result<&Streams, StreamError> {
+    node.streams().ok_or(StreamError::NoStorage)
 }

@@ -8,12 +8,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Principal;
+use access::tokens::Token;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use door::{Refused, Role};
 use http::{HeaderMap, header};
-use node::access::Principal;
-use node::tokens::Token;
 use node::{Connection, Facts, Refusal};
 use platform::Counter;
 

@@ -2,8 +2,8 @@
 //!
 //! SLIM names are hashes, so the patterns of a token are hashed, too.
 
-use node::SYSTEM_ORG;
-use node::access::{Pattern, Principal};
+use access::{Pattern, Principal};
+use model::SYSTEM_ORG;
 use slim::{Name, Prefix};
 
 /// The names of one client. The node's own names are never included.
@@ -51,7 +51,7 @@ fn hash(component: &str) -> u64 {
 mod tests {
     use std::sync::Arc;
 
-    use node::tokens::{ENTROPY_SIZE, Role, Token};
+    use access::tokens::{ENTROPY_SIZE, Role, Token};
 
     use super::*;
 

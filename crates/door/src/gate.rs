@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use node::access::Principal;
-pub use node::tokens::Role;
-use node::tokens::Token;
+use access::Principal;
+pub use access::tokens::Role;
+use access::tokens::Token;
 use tokio::sync::watch;
 
 /// The permission of a connected client, until it is revoked. Cheap to clone: all clones are

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use access::{Forbidden, Principal};
 use model::{ErrorCode, nearest};
-use node::access::{Forbidden, Principal};
 use node::records::{BadRecords, NotAppended, NotRead};
 use node::topics::{AdminError, Denied, FetchError, ProduceError, ReadOnly, Refusal, Storage};
 use node::topics::{Topic, TopicError, TopicRef, Topics, Unconfirmed};

@@ -1,11 +1,11 @@
 //! Authentication: the client of a request, and administrators, as extractors.
 
+use access::Principal;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use door::{Pass, Refused, Role};
 use model::{ErrorCode, Name};
-use node::access::Principal;
 use node::quotas::{By, Durable, HaltNotice, Requester, Unit};
 
 use crate::problem::Problem;

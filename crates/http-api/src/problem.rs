@@ -2,9 +2,11 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use conversation_service::ConversationError;
 use model::ErrorCode;
-use node::conversations::Refusal;
 use serde_json::{Map, Value};
+use views::ViewsError;
+use webhooks::WebhookError;
 
 /// An error with its HTTP status and Telpher's code.
 #[derive(Debug)]
@@ -87,18 +89,18 @@ const fn status(code: ErrorCode) -> StatusCode {
     }
 }
 
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
-        let details = refusal.details;
+impl From<ConversationError> for Problem {
+    fn from(error: ConversationError) -> Self {
+        let (code, details) = (error.code(), error.details());
         // The expected `head_seq` or version is not the current one.
         let is_expectation = details.head_seq.is_some() || details.version.is_some();
-        let status = match refusal.code {
+        let status = match code {
             ErrorCode::Conflict if is_expectation => StatusCode::PRECONDITION_FAILED,
             // The conversation is busy, not the node: an agent answers this message.
             ErrorCode::Busy if details.seq.is_some() => StatusCode::CONFLICT,
             code => status(code),
         };
-        let mut problem = Self::new(status, refusal.code, refusal.message);
+        let mut problem = Self::new(status, code, error.to_string());
         for (member, value) in [
             ("head_seq", details.head_seq),
             ("seq", details.seq),
@@ -112,6 +114,18 @@ impl From<Refusal> for Problem {
             }
         }
         problem
+    }
+}
+
+impl From<ViewsError> for Problem {
+    fn from(error: ViewsError) -> Self {
+        Self::of(error.code(), error.to_string())
+    }
+}
+
+impl From<WebhookError> for Problem {
+    fn from(error: WebhookError) -> Self {
+        Self::of(error.code(), error.to_string())
     }
 }
 

@@ -15,10 +15,10 @@ use http_api::body;
 use http_api::time::push_rfc3339;
 use http_api::{Shared, off_thread};
 use model::{ErrorCode, Name};
-use node::conversations::Pending;
-use node::webhooks::{AgentView, DeadView, WebhookTarget, Webhooks};
+use platform::Pending;
 use serde::Serialize;
 use utoipa::ToSchema;
+use webhooks::{AgentView, DeadView, WebhookError, WebhookTarget, Webhooks};
 
 use super::append::{answered, json, json_bytes};
 use super::list::InNamespace;
@@ -50,7 +50,7 @@ impl<S: Send + Sync> FromRequestParts<S> for AgentName {
     }
 }
 
-fn of(shared: &Shared) -> Result<Webhooks<'_>, Problem> {
+fn of(shared: &Shared) -> Result<&Webhooks, Problem> {
     shared.node.webhooks().ok_or_else(|| {
         let detail = "this node does not call agents";
         Problem::of(ErrorCode::Unsupported, detail)
@@ -226,13 +226,13 @@ pub(super) async fn put(
 
 /// Applies the settings. Absent fields keep their values.
 fn put_document(
-    webhooks: Webhooks<'_>,
+    webhooks: &Webhooks,
     name: &Name,
     document: AgentSettings,
-) -> Result<Pending<bool>, Problem> {
+) -> Result<Pending<bool, WebhookError>, Problem> {
     let before = match webhooks.get(name) {
         Ok(view) => Some(view),
-        Err(refusal) if refusal.code == ErrorCode::NotFound => None,
+        Err(refusal) if refusal.code() == ErrorCode::NotFound => None,
         Err(refusal) => return Err(refusal.into()),
     };
     let known = before.as_ref().map(|it| it.schedule);

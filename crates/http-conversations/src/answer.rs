@@ -13,13 +13,13 @@ use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use conversation_service::{DraftWriter, Finished, NewDraft, Status};
 use futures_util::Stream;
 use http_api::Problem;
 use http_api::body;
 use http_api::{Shared, off_thread, query};
 use message_json::chunks::{Assembly, AuthorEnding, ChunkError, Framing, Sizes, Splitter, TooLong};
 use model::{ErrorCode, Name};
-use node::conversations::{DraftWriter, Finished, NewDraft, Status};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -6,12 +6,9 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use http_api::Client;
-use http_api::Problem;
-use http_api::body;
-use http_api::{Shared, off_thread};
+use conversation_service::{Appended, Batch, NewMessage, Pending};
+use http_api::{Client, Problem, Shared, body, off_thread};
 use model::{ErrorCode, Name};
-use node::conversations::{Appended, Batch, NewMessage, Pending};
 use node::quotas::{Durable, Unconfirmed};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -180,15 +177,23 @@ async fn elsewhere(
 }
 
 /// Waits until a pending result is on disk.
-pub(super) async fn answered<T>(pending: Pending<T>) -> Result<T, Problem> {
+pub(super) async fn answered<T, E>(pending: platform::Pending<T, E>) -> Result<T, Problem>
+where
+    E: From<Unconfirmed>,
+    Problem: From<E>,
+{
     charged_and_answered(None, pending).await
 }
 
 /// Waits until a pending result and its quota charge are on disk.
-pub(super) async fn charged_and_answered<T>(
+pub(super) async fn charged_and_answered<T, E>(
     charged: Option<Durable>,
-    pending: Pending<T>,
-) -> Result<T, Problem> {
+    pending: platform::Pending<T, E>,
+) -> Result<T, Problem>
+where
+    E: From<Unconfirmed>,
+    Problem: From<E>,
+{
     let both = async {
         let outcome = pending.await?;
         if let Some(charged) = charged {

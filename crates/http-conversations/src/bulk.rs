@@ -14,17 +14,17 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
+use conversation_service::{Change, Origin, Summary};
 use futures_util::stream;
 use http_api::Client;
 use http_api::Problem;
 use http_api::{Shared, body};
 use http_body::Body as _;
 use model::{ErrorCode, Name};
-use node::conversations::{Change, Origin, Summary};
-use node::views::{Cursor, ListQuery};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
+use views::{Cursor, ListQuery};
 
 use super::append::{answered, json};
 use super::list::{InNamespace, Paging, Words, id, views};
@@ -398,7 +398,7 @@ impl<'a> Importing<'a> {
         let head = match conversations.get(&self.name) {
             Ok(pending) => answered(pending).await?.head_seq,
             // Neither a first line nor a message created the conversation.
-            Err(refusal) if refusal.code == ErrorCode::NotFound => 0,
+            Err(refusal) if refusal.code() == ErrorCode::NotFound => 0,
             Err(refusal) => return Err(refusal.into()),
         };
         self.done.head_seq = head;

@@ -3,9 +3,8 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use http_api::Problem;
-use http_api::{Shared, off_thread, query};
-use node::conversations::{ContextRead, PartKind, Strategy};
+use conversation_service::{ContextRead, PartKind, Strategy};
+use http_api::{Problem, Shared, off_thread, query};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::Ref;
 use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, Type};

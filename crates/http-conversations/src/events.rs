@@ -1,7 +1,7 @@
 //! Events of conversations as records of a topic: one JSON object per event.
 
-use node::conversations::feed::{Happened, Row};
-use node::conversations::{Lifecycle, MessageView};
+use conversation_service::feed::{Happened, Row};
+use conversation_service::{Lifecycle, MessageView};
 use node::topics::Tell;
 
 use super::outgoing::{push, push_message, push_metadata, push_number, push_text};

@@ -8,14 +8,13 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use futures_util::stream;
-use http_api::Problem;
 use http_api::sse::{KEEPALIVE, respond};
 use http_api::time::push_rfc3339;
-use http_api::{Shared, off_thread};
+use http_api::{Problem, Shared, off_thread};
 use message_json::preview;
-use node::views::{Changed, Inbox, InboxQuery, InboxWatch, Last, Line};
 use serde::Serialize;
 use utoipa::ToSchema;
+use views::{Changed, Inbox, InboxQuery, InboxWatch, Last, Line};
 
 use super::append::json_bytes;
 use super::list::{InNamespace, Paging, PagingDocument, Words, id, push_next, views};

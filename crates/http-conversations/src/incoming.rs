@@ -7,13 +7,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use conversation_service::{NewMessage, Original, PartFact, Status};
 use http_api::Problem;
 use http_api::body::{unknown, wrong_at};
 use http_api::time::parse_rfc3339;
 use json::Text;
-use message_json::facts;
-use message_json::metadata;
-use node::conversations::{NewMessage, Original, PartFact, Status};
+use message_json::{facts, metadata};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;

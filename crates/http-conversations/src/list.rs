@@ -4,15 +4,13 @@ use axum::extract::{FromRequestParts, Query, State};
 use axum::http::Uri;
 use axum::http::request::Parts;
 use axum::response::Response;
-use http_api::Problem;
-use http_api::body;
+use conversation_service::Lifecycle;
 use http_api::time::push_rfc3339;
-use http_api::{Shared, off_thread};
+use http_api::{Problem, Shared, body, off_thread};
 use model::{ErrorCode, Name};
-use node::conversations::Lifecycle;
-use node::views::{Archived, Cursor, ListQuery, Listed, Listing, Views};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
+use views::{Archived, Cursor, ListQuery, Listed, Listing, Views};
 
 use super::append::json_bytes;
 use super::outgoing::{push, push_metadata, push_number, push_text};
@@ -51,7 +49,7 @@ impl<S: Send + Sync> FromRequestParts<S> for InNamespace {
 }
 
 /// Returns the views of the node, or an error if it has none.
-pub(super) fn views(shared: &Shared) -> Result<Views<'_>, Problem> {
+pub(super) fn views(shared: &Shared) -> Result<&Views, Problem> {
     shared.node.views().ok_or_else(|| {
         let detail = "this node has no views of conversations";
         Problem::of(ErrorCode::Unsupported, detail)

@@ -3,9 +3,9 @@
 use std::fmt::Display;
 use std::io::Write;
 
+use conversation_service::{MessageView, Status};
 use http_api::time::push_rfc3339;
 use message_json::metadata;
-use node::conversations::{MessageView, Status};
 use serde::Serialize;
 use utoipa::ToSchema;
 

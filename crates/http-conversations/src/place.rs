@@ -3,10 +3,9 @@
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
-use http_api::Problem;
-use http_api::{Shared, off_thread};
+use conversation_service::Conversations;
+use http_api::{Problem, Shared, off_thread};
 use model::{ErrorCode, Name};
-use node::conversations::Conversations;
 
 /// The conversation of the path: `/v1/conversations/{id}` or
 /// `/v1/{org}/{namespace}/conversations/{id}`.
@@ -57,7 +56,7 @@ pub(super) async fn params<S: Send + Sync>(
 }
 
 /// Returns the conversations of the node, or an error if it has none.
-pub(super) fn of(shared: &Shared) -> Result<Conversations<'_>, Problem> {
+pub(super) fn of(shared: &Shared) -> Result<&Conversations, Problem> {
     shared.node.conversations().ok_or_else(|| {
         let detail = "this node has no storage, so it has no conversations";
         Problem::of(ErrorCode::Unsupported, detail)

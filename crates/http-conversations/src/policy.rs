@@ -1,7 +1,7 @@
 //! Window policies in requests and answers.
 
+use conversation_service::{Kinds, PartKind, Policy, Strategy};
 use http_api::body;
-use node::conversations::{Kinds, PartKind, Policy, Strategy};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -3,9 +3,8 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::Response;
-use http_api::Problem;
-use http_api::{Shared, off_thread, query};
-use node::conversations::{Page, PageRead, Side};
+use conversation_service::{Page, PageRead, Side};
+use http_api::{Problem, Shared, off_thread, query};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

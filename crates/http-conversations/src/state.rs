@@ -4,14 +4,12 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use http_api::Client;
-use http_api::Problem;
-use http_api::Shared;
+use conversation_service::{Change, Changed, Conversations, Lifecycle, Settings, View};
 use http_api::body::{self, wrong_at};
 use http_api::time::push_rfc3339;
+use http_api::{Client, Problem, Shared};
 use json::Text;
 use model::{ErrorCode, Name};
-use node::conversations::{Change, Changed, Conversations, Lifecycle, Settings, View};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -270,7 +268,7 @@ async fn change(
 
 /// Applies a settings document in JSON to a conversation.
 pub(super) async fn apply(
-    conversations: Conversations<'_>,
+    conversations: &Conversations,
     name: &Name,
     expect: Option<u64>,
     json: &[u8],
@@ -289,7 +287,7 @@ pub(super) async fn apply(
 
 /// Fills absent fields from the current state; repeats that if the state has changed meanwhile.
 async fn put_document(
-    conversations: Conversations<'_>,
+    conversations: &Conversations,
     name: &Name,
     expect: Option<u64>,
     document: &SettingsDocument<'_>,
@@ -299,7 +297,9 @@ async fn put_document(
     for _ in 0..ATTEMPTS {
         let before = match conversations.get(name) {
             Ok(pending) => Some(answered(pending).await?),
-            Err(refusal) if refusal.code == ErrorCode::NotFound && merge == Merge::Replaces => None,
+            Err(refusal) if refusal.code() == ErrorCode::NotFound && merge == Merge::Replaces => {
+                None
+            }
             Err(refusal) => return Err(refusal.into()),
         };
         let version = before.as_ref().map_or(0, |view| view.state.version);

@@ -8,11 +8,10 @@ use std::task::{Context, Poll};
 
 use axum::http::HeaderMap;
 use axum::response::Response;
-use http_api::Problem;
-use http_api::Shared;
+use conversation_service::{ConversationError, Item, Position, Watch};
 use http_api::sse::{FRAME_SIZE, KEEPALIVE, Source, break_lines, last_event_id, pulled};
+use http_api::{Problem, Shared};
 use model::Name;
-use node::conversations::{Item, Position, Refusal, Watch};
 
 use super::outgoing::{push, push_display, push_message, push_number};
 use super::place::of;
@@ -52,7 +51,7 @@ impl Source for MessageEvents {
 }
 
 /// Appends an event. Its id is the watcher's position after it.
-fn push_item(out: &mut Vec<u8>, position: &Position, item: &Item) -> Result<(), Refusal> {
+fn push_item(out: &mut Vec<u8>, position: &Position, item: &Item) -> Result<(), ConversationError> {
     push(out, b"id: ");
     push_display(out, position);
     match item {
@@ -129,7 +128,7 @@ pub(super) fn push_closed(out: &mut Vec<u8>, draft: u64, last: Option<&[u8]>) {
 }
 
 /// Appends the `error` event, which is the last of the stream. The client may reconnect.
-fn push_error(out: &mut Vec<u8>, refusal: Refusal) {
+fn push_error(out: &mut Vec<u8>, refusal: ConversationError) {
     push(out, b"event: error\ndata: ");
     push(
         out,

@@ -12,14 +12,11 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use http_api::Client;
-use http_api::Problem;
-use http_api::body;
-use http_api::{Shared, off_thread};
+use conversation_service::{Appended, Batch, Item, Pending, Watch};
+use http_api::{Client, Problem, Shared, body, off_thread};
 use http_body::Frame;
 use message_json::chunks::Framing;
 use model::Name;
-use node::conversations::{Appended, Batch, Item, Pending, Watch};
 use node::quotas::Durable;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -109,7 +106,7 @@ impl http_body::Body for Lines {
                 // An incomplete export must not look complete.
                 Err(refusal) => {
                     this.watch = None;
-                    let error = std::io::Error::other(refusal.message);
+                    let error = std::io::Error::other(refusal.to_string());
                     return Poll::Ready(Some(Err(error)));
                 }
             }
@@ -122,7 +119,10 @@ impl http_body::Body for Lines {
 }
 
 /// Appends a line. Returns false after the last one.
-fn push_line(out: &mut Vec<u8>, item: &Item) -> Result<bool, node::conversations::Refusal> {
+fn push_line(
+    out: &mut Vec<u8>,
+    item: &Item,
+) -> Result<bool, conversation_service::ConversationError> {
     let Item::Message(stored) = item else {
         return Ok(!matches!(item, Item::Head { .. }));
     };

@@ -1,7 +1,7 @@
 //! Messages of a context window, with dropped parts omitted or replaced by a short text.
 
+use conversation_service::{Message, MessageView, Treatment};
 use message_json::facts::shrunk;
-use node::conversations::{Message, MessageView, Treatment};
 use serde_json::value::RawValue;
 
 use super::outgoing::push_message;

@@ -29,23 +29,22 @@ use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use door::Gate;
-use http_api::Later;
-use http_api::Problem;
-use http_api::body;
+use express::Endpoint;
 use http_api::reply::{JSON, Reply};
-use http_api::{FastPath, FastRequest, Method, Verdict};
-use http_api::{Peer, Routes, bearer_of, unauthenticated};
+use http_api::{
+    FastPath, FastRequest, Later, Method, Peer, Problem, Routes, Verdict, bearer_of, body,
+    unauthenticated,
+};
 use node::quotas::{
     DecidedTake, Denial, Desk, Durable, LimitState, Outcome, Refused, Subject, Take, TakeProgress,
     Unit,
 };
+use request::{Ask, Wrong};
 use serde_json::json;
 
 use super::asks;
 use super::fields::{self, SECOND_NS, tightest};
 use super::windows::{COUNT_MAX, Windows};
-use express::Endpoint;
-use request::{Ask, Wrong};
 
 /// Name of the limit that applies to agents; the configuration may redefine it.
 pub const LIMIT: &str = "agent";

@@ -5,21 +5,19 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use access::Principal;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use door::Pass;
-use http_api::Later;
-use http_api::Problem;
-use http_api::ProblemDocument;
-use http_api::Shared;
 use http_api::body::{self, wrong_at};
 use http_api::reply::{JSON, Reply};
-use http_api::{Client, check_halt, check_subject, requester};
-use http_api::{FastRequest, Verdict};
+use http_api::{
+    Client, FastRequest, Later, Problem, ProblemDocument, Shared, Verdict, check_halt,
+    check_subject, requester,
+};
 use json::Text;
-use node::access::Principal;
 use node::config::duration;
 use node::quotas::{Cost, Desk, Durable, Parked, Subject, Take, TakeProgress, Unit};
 use serde::Deserialize;

@@ -36,12 +36,12 @@ pub use split::{Framing, Splitter, TooLong};
 #[derive(Clone, Copy, Debug)]
 pub struct Assembler;
 
-impl node::conversations::Assemble for Assembler {
+impl conversation_service::Assemble for Assembler {
     fn assemble(
         &self,
-        limits: &node::conversations::Limits,
+        limits: &conversation_service::Limits,
         chunks: &mut dyn Iterator<Item = &[u8]>,
-    ) -> node::conversations::Assembled {
+    ) -> conversation_service::Assembled {
         assemble(Sizes::of(limits), chunks)
     }
 }
@@ -50,7 +50,7 @@ impl node::conversations::Assemble for Assembler {
 fn assemble(
     sizes: Sizes,
     chunks: &mut dyn Iterator<Item = &[u8]>,
-) -> node::conversations::Assembled {
+) -> conversation_service::Assembled {
     let mut assembly = Assembly::new(sizes);
     for chunk in chunks {
         let Ok(chunk) = std::str::from_utf8(chunk) else {

@@ -19,7 +19,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-pub use node::conversations::{PartFact, PartKind};
+pub use conversation_service::{PartFact, PartKind};
 pub use stub::shrunk;
 
 /// The largest number of parts in one message.

@@ -15,7 +15,7 @@ pub mod wall_clock;
 pub use error_code::{ErrorCode, Executed, Retry};
 pub use failure::Failure;
 pub use hash::{fnv1a_32, fnv1a_64};
-pub use name::{Name, NameError, PART_LENGTH_MAX};
+pub use name::{Name, NameError, PART_LENGTH_MAX, SYSTEM_ORG};
 pub use nearest::nearest;
 pub use size::{ByteSize, ByteSizeError};
 pub use wall_clock::WallClock;

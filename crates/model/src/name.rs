@@ -8,6 +8,9 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::Arc;
 
+/// The first part of names that are reserved for the node itself.
+pub const SYSTEM_ORG: &str = "telpher";
+
 /// Bytes per part of a name at most.
 pub const PART_LENGTH_MAX: usize = 128;
 

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use access::Principal;
 use journal::Round;
 use mailbox::Again;
 use model::{ErrorCode, Failure, Name};
 use platform::{Counter, Tally};
 use routing::ConnectionId;
 
-use crate::access::Principal;
+use crate::mailboxes::{Outcome, Slot};
 use crate::node::Inner;
 use crate::peer::Peer;
 use crate::request::Path;
-use crate::store::{Outcome, Slot};
 use crate::turn::Turn;
 
 /// State that only the reading task uses.
@@ -101,9 +101,9 @@ const LOST: Failure<'static> = Failure::new(
 impl Drop for Connection {
     fn drop(&mut self) {
         let inner = &self.inner;
-        inner.peers.lock().remove(&self.peer.id);
+        inner.router.peers.lock().remove(&self.peer.id);
         {
-            let mut table = inner.table.write();
+            let mut table = inner.router.table.write();
             for name in std::mem::take(&mut *self.peer.subscriptions.lock()) {
                 table.unsubscribe(&name, self.peer.id);
             }
@@ -120,7 +120,7 @@ impl Drop for Connection {
         }
         inner.settle(outcomes);
         for path in self.local.paths.drain(..).flatten() {
-            inner.cancel(path.responder, path.ticket);
+            inner.router.cancel(path.responder, path.ticket);
         }
         inner.platform.counters.count(Counter::Closed);
     }

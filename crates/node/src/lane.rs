@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use routing::{Call, Calls, Ticket};
 
+use crate::mailboxes::Slot;
 use crate::peer::Peer;
 use crate::quotas::InFlight;
-use crate::store::Slot;
 use crate::throttle::{Pressure, Throttle, ThrottleId};
 
 /// Time without returned credit after which a client that senders wait for counts as stopped, in

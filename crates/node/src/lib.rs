@@ -7,11 +7,10 @@
 //!
 //! This crate knows names, messages and decisions. It does not know frames, HTTP, JSON or sockets.
 
-pub mod access;
 pub mod config;
 mod connection;
-pub mod conversations;
 mod lane;
+pub mod mailboxes;
 mod node;
 mod one_way;
 mod parts;
@@ -21,23 +20,21 @@ pub mod quotas;
 pub mod records;
 mod request;
 mod route;
-mod storage;
-mod store;
+mod router;
+
 mod subscription;
 #[cfg(test)]
 mod testing;
 mod throttle;
-pub mod tokens;
 pub mod topics;
 mod turn;
 mod view;
-pub mod views;
-pub mod webhooks;
 
 pub use connection::Connection;
+pub use mailboxes::{AcceptedWrite, Key, WriteError};
 pub use node::{Limits, Node, Refusal, SocketsSource, SocketsView};
 pub use one_way::{Copies, MemoryWriteError};
-pub use parts::{OpenError, Parts, QuotaParts, StorageParts};
+pub use parts::{OpenError, Parts, QuotaParts, StorageParts, StoreOptions};
 pub use peer::Facts;
 pub use ports::quota_store::SharedStore;
 pub use ports::{Client, Delivery, Inbox, Message, Outgoing, Outlet, Pushed};
@@ -45,15 +42,6 @@ pub use quotas::{HeldCall, Quotas, Throttled};
 pub use request::{RequestError, Requested};
 pub use route::{Cast, Route};
 pub use routing::{ConnectionId, Ticket};
-pub use storage::{StorageEvent, StorageState, StorageView, StorageWatch, SyncTimesView};
-pub use store::{
-    AcceptedWrite, AdminError, AppendedRecords, Backlog, Key, MailboxBacklog, MailboxView,
-    MessageView, Options as StoreOptions, Part, Range, Stream, StreamExtract, StreamFollower,
-};
-pub use store::{DIRECTORY, NamedStream};
-pub use store::{StorageError, StoreError, Stored, StreamError, StreamRetention, StreamView};
-pub use store::{StoredRecord, WriteError};
 pub use subscription::SubscribeError;
-pub use turn::{SYSTEM_ORG, Turn};
+pub use turn::Turn;
 pub use view::{AgentView, ConnectionView, SubscriberView};
-pub use webhooks::WebhookParts;

@@ -2,24 +2,26 @@
 
 mod open;
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
+use conversation_service::Conversations;
 use mailbox::Again;
 use model::{ErrorCode, Failure, limits};
-use parking_lot::{Mutex, RwLock};
 use platform::{Counter, Counters, Overloaded, Pending, Platform, Ports};
-use routing::{ConnectionId, Table, Ticket};
+use routing::ConnectionId;
+use store::{Health, Store, Streams};
+use views::Views;
+use webhooks::Webhooks;
 
 use crate::connection::Connection;
 use crate::lane::Caller;
+use crate::mailboxes::{Mailboxes, Outcome, Slot};
 use crate::peer::{Facts, Peer};
 use crate::ports::{Names, Outgoing, Outlet};
-use crate::store::{Outcome, Slot, Store};
-use crate::views::ViewsState;
-use crate::{quotas, topics, webhooks};
+use crate::router::Router;
+use crate::{quotas, topics};
 
 /// The limits of a node.
 #[derive(Clone, Copy, Debug)]
@@ -62,32 +64,31 @@ pub enum Refusal {
 pub(crate) struct Inner {
     pub(crate) platform: Arc<Platform>,
     pub(crate) limits: Limits,
-    pub(crate) table: RwLock<Table<Arc<Peer>>>,
-    pub(crate) peers: Mutex<BTreeMap<ConnectionId, Arc<Peer>>>,
-    /// Peers with calls or paused senders to sweep. The list holds weak references, because a
-    /// peer's outlet may hold the node: otherwise a node that is no longer swept would never be
-    /// freed.
-    pub(crate) to_sweep: Mutex<Vec<Weak<Peer>>>,
+    pub(crate) router: Arc<Router>,
     /// The names of a listener with its own name table.
     pub(crate) names: Option<Arc<dyn Names>>,
-    /// The storage; `None` for a node without a journal.
-    pub(crate) store: Option<Store>,
-    /// The time since which appends wait for a free segment, in nanoseconds; 0 if none wait.
-    pub(crate) starved_since_ns: AtomicU64,
     /// The source of socket counts, if there is one.
     sockets: Option<SocketsSource>,
-    /// The durations of syncs, if they are measured.
-    pub(crate) sync_times: Option<Arc<journal::SyncTimes>>,
-    /// The views of conversations, if enabled.
-    pub(crate) views: Option<ViewsState>,
     /// Quotas.
     pub(crate) quotas: quotas::State,
-    /// The webhooks, if enabled.
-    pub(crate) webhooks: Option<webhooks::Registry>,
-    /// The topics; `None` for a node without a journal.
-    pub(crate) topics: Option<Arc<topics::State>>,
+    /// The storage and the services that need it; `None` for a node without a journal.
+    pub(crate) stored: Option<StoredServices>,
     next_connection: AtomicU64,
     draining: AtomicBool,
+}
+
+/// The storage and the services that need it.
+pub(crate) struct StoredServices {
+    pub(crate) store: Arc<Store>,
+    pub(crate) health: Health,
+    pub(crate) streams: Streams,
+    pub(crate) mailboxes: Arc<Mailboxes>,
+    pub(crate) topics: Arc<topics::State>,
+    pub(crate) conversations: Conversations,
+    /// The views of conversations, if enabled.
+    pub(crate) views: Option<Views>,
+    /// The webhooks, if enabled.
+    pub(crate) webhooks: Option<Webhooks>,
 }
 
 /// A function that returns the current socket counts.
@@ -130,7 +131,7 @@ impl Node {
         outlet: impl FnOnce(ConnectionId) -> Outlet,
     ) -> Result<Connection, Refusal> {
         let inner = &self.inner;
-        let mut peers = inner.peers.lock();
+        let mut peers = inner.router.peers.lock();
         if self.is_draining() {
             inner.platform.counters.count(Counter::Refused);
             return Err(Refusal::Draining);
@@ -149,6 +150,52 @@ impl Node {
         peers.insert(id, peer.clone());
         inner.platform.counters.count(Counter::Opened);
         Ok(Connection::new(inner.clone(), peer))
+    }
+
+    /// Returns the health of the storage; `None` for a node without storage.
+    pub fn health(&self) -> Option<&Health> {
+        Some(&self.inner.stored.as_ref()?.health)
+    }
+
+    /// Returns the reason why the node is not ready, if it is not.
+    pub fn unready(&self) -> Option<String> {
+        if self.is_draining() {
+            let reason =
+                "the node is draining: it finishes requests in progress and accepts no new ones";
+            return Some(reason.to_owned());
+        }
+        self.health()?.unready()
+    }
+
+    /// Returns the number of streams of all kinds that were ever created; `None` for a node without
+    /// storage.
+    pub fn stream_count(&self) -> Option<usize> {
+        Some(self.inner.store()?.stream_count())
+    }
+
+    /// Returns the raw streams; `None` for a node without storage.
+    pub fn streams(&self) -> Option<&Streams> {
+        Some(&self.inner.stored.as_ref()?.streams)
+    }
+
+    /// Returns the mailboxes; `None` for a node without storage.
+    pub fn mailboxes(&self) -> Option<&Arc<Mailboxes>> {
+        self.inner.mailboxes()
+    }
+
+    /// Returns the conversations; `None` for a node without storage.
+    pub fn conversations(&self) -> Option<&Conversations> {
+        Some(&self.inner.stored.as_ref()?.conversations)
+    }
+
+    /// Returns the views of conversations; `None` if the node has none.
+    pub fn views(&self) -> Option<&Views> {
+        self.inner.stored.as_ref()?.views.as_ref()
+    }
+
+    /// Returns the webhooks; `None` if the node has none.
+    pub fn webhooks(&self) -> Option<&Webhooks> {
+        self.inner.stored.as_ref()?.webhooks.as_ref()
     }
 
     /// Returns the node's limits.
@@ -179,22 +226,9 @@ impl Node {
         self.inner.platform.offload(move || work(&node))
     }
 
-    /// Runs work on a thread that may wait for the disk; its outcome may be known later still.
-    pub(crate) fn offload_pending<T, E>(
-        &self,
-        work: impl FnOnce(&Self) -> Result<Pending<T, E>, E> + Send + 'static,
-    ) -> Pending<T, E>
-    where
-        T: Send + 'static,
-        E: From<Overloaded> + Send + 'static,
-    {
-        let node = self.clone();
-        self.inner.platform.offload_pending(move || work(&node))
-    }
-
     /// Returns the number of open connections.
     pub fn connection_count(&self) -> usize {
-        self.inner.peers.lock().len()
+        self.inner.router.peers.lock().len()
     }
 
     /// Returns whether new connections are refused.
@@ -205,7 +239,7 @@ impl Node {
     /// Refuses new connections and asks every client to finish within `drain_ms`.
     pub fn drain(&self, drain_ms: u32) {
         let peers: Vec<_> = {
-            let peers = self.inner.peers.lock();
+            let peers = self.inner.router.peers.lock();
             self.inner.draining.store(true, Ordering::Release);
             peers.values().cloned().collect()
         };
@@ -218,7 +252,7 @@ impl Node {
     /// its requests (`connection:7`).
     pub fn facts_of_source(&self, source: &str) -> Option<Facts> {
         let id = source.strip_prefix("connection:")?.parse().ok()?;
-        let peer = self.inner.peer(ConnectionId(id))?;
+        let peer = self.inner.router.peer(ConnectionId(id))?;
         Some(peer.facts.clone())
     }
 
@@ -226,7 +260,7 @@ impl Node {
     /// Returns their number.
     pub fn dismiss(&self, code: ErrorCode, reason: impl Fn(&Facts) -> Option<String>) -> usize {
         let with_reason = |peer: &Arc<Peer>| Some((peer.clone(), reason(&peer.facts)?));
-        let peers = self.inner.peers.lock();
+        let peers = self.inner.router.peers.lock();
         let dismissed: Vec<_> = peers.values().filter_map(with_reason).collect();
         drop(peers);
         for (peer, reason) in &dismissed {
@@ -239,6 +273,7 @@ impl Node {
     /// Returns the number of calls that responders have not answered.
     pub fn pending_call_count(&self) -> usize {
         self.inner
+            .router
             .peers
             .lock()
             .values()
@@ -248,7 +283,7 @@ impl Node {
 
     /// Closes every connection.
     pub fn close_all(&self) {
-        let peers: Vec<_> = self.inner.peers.lock().values().cloned().collect();
+        let peers: Vec<_> = self.inner.router.peers.lock().values().cloned().collect();
         for peer in peers {
             peer.client().close();
         }
@@ -264,7 +299,7 @@ impl Node {
     /// is more to do.
     pub fn sweep(&self) -> bool {
         let now_ns = self.inner.platform.ports.clock.now_ns();
-        let listed = std::mem::take(&mut *self.inner.to_sweep.lock());
+        let listed = std::mem::take(&mut *self.inner.router.to_sweep.lock());
         let mut kept = Vec::new();
         let mut outcomes = Vec::new();
         for peer in listed.iter().filter_map(Weak::upgrade) {
@@ -288,13 +323,11 @@ impl Node {
         self.inner.settle(outcomes);
         let is_quota = self.quotas().sweep();
         let is_topic = self.topics().is_some_and(|topics| topics.sweep());
-        let store = self.inner.store.as_ref();
-        let is_stored = store.is_some_and(|store| {
-            let is_mailbox = store.sweep(&self.inner);
-            let is_draft = store.sweep_drafts(&self.inner);
-            store.sweep_rooms(&self.inner) || is_mailbox || is_draft
+        let is_stored = self.inner.stored.as_ref().is_some_and(|services| {
+            let is_mailbox = services.mailboxes.sweep();
+            services.conversations.sweep() || is_mailbox
         });
-        let mut to_sweep = self.inner.to_sweep.lock();
+        let mut to_sweep = self.inner.router.to_sweep.lock();
         to_sweep.append(&mut kept);
         is_stored || is_quota || is_topic || !to_sweep.is_empty()
     }
@@ -327,43 +360,22 @@ impl Inner {
     }
 
     /// Reports the outcomes of deliveries to their mailboxes.
-    pub(crate) fn settle(self: &Arc<Self>, mut outcomes: Vec<(Arc<Slot>, u64, Outcome)>) {
-        let Some(store) = self.store.as_ref().filter(|_| !outcomes.is_empty()) else {
+    pub(crate) fn settle(&self, mut outcomes: Vec<(Arc<Slot>, u64, Outcome)>) {
+        let Some(mailboxes) = self.mailboxes().filter(|_| !outcomes.is_empty()) else {
             return;
         };
         let mut dirty = Vec::new();
-        store.settle(self, &mut outcomes, &mut dirty);
+        mailboxes.settle(&mut outcomes, &mut dirty);
         for peer in dirty {
             peer.flush();
         }
     }
 
-    /// Adds a peer to the list of peers to sweep.
-    pub(crate) fn list(&self, peer: Arc<Peer>) {
-        let was_empty = {
-            let mut to_sweep = self.to_sweep.lock();
-            to_sweep.push(Arc::downgrade(&peer));
-            to_sweep.len() == 1
-        };
-        if was_empty {
-            self.platform.need_sweep();
-        }
+    pub(crate) fn store(&self) -> Option<&Arc<Store>> {
+        Some(&self.stored.as_ref()?.store)
     }
 
-    pub(crate) fn peer(&self, id: ConnectionId) -> Option<Arc<Peer>> {
-        self.peers.lock().get(&id).cloned()
-    }
-
-    /// Cancels a call on behalf of its caller: the responder gets a CANCEL.
-    pub(crate) fn cancel(&self, responder: ConnectionId, ticket: Ticket) -> bool {
-        let Some(peer) = self.peer(responder) else {
-            return false;
-        };
-        let taken = peer.lane.lock().calls.take(ticket).is_some();
-        if taken {
-            self.platform.counters.count(Counter::Cancelled);
-            peer.push_now(Outgoing::Cancel { ticket });
-        }
-        taken
+    pub(crate) fn mailboxes(&self) -> Option<&Arc<Mailboxes>> {
+        Some(&self.stored.as_ref()?.mailboxes)
     }
 }

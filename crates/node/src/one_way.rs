@@ -73,7 +73,9 @@ impl Turn<'_> {
     }
 
     fn deliver(&mut self, route: &Route, message: Message<'_>) -> Copies {
-        let table = &**self.table.get_or_insert_with(|| self.inner.table.read());
+        let table = &**self
+            .table
+            .get_or_insert_with(|| self.inner.router.table.read());
         let Route {
             target,
             cast,
@@ -121,7 +123,7 @@ impl Turn<'_> {
                 }
             }
             if admission == Admission::Pressed {
-                receiver.press(throttle, &mut self.local.dirty, self.inner);
+                receiver.press(throttle, &mut self.local.dirty, &self.inner.router);
             }
             copies.delivered += 1;
             subscriber.delivered.fetch_add(1, Ordering::Relaxed);

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
+use conversation_service::archive::Archive;
+use conversation_service::{Assemble, ConversationError};
 use journal::{Journal, SyncTimes};
 use platform::{Inline, Offload, Ports};
 use quota::Limit;
+use webhooks::WebhookParts;
 
-use crate::conversations::{Assemble, Refusal};
 use crate::ports::Names;
-use crate::ports::archive::Archive;
 use crate::ports::quota_store::SharedStore;
-use crate::store::{self, StoreError};
 use crate::topics::Tell;
-use crate::webhooks::WebhookParts;
-use crate::{Limits, SocketsSource, quotas, topics, views};
+use crate::{Limits, SocketsSource, mailboxes, quotas, topics};
 
 /// Everything that a node is opened from. [`Parts::in_memory`] and [`Parts::with_storage`] have
 /// defaults for all fields but the ports and the journal.
@@ -47,12 +46,34 @@ pub struct QuotaParts {
     pub shared: Option<SharedStore>,
 }
 
+/// The options of mailboxes, names and conversations.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreOptions {
+    /// The options of mailboxes.
+    pub mailboxes: mailboxes::Options,
+    /// Maximum number of mailboxes, streams and conversations per namespace. It also limits the
+    /// partitions of all topics, those of deleted topics included.
+    pub names_per_namespace_max: usize,
+    /// The options of conversations.
+    pub conversations: conversation_service::Options,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            mailboxes: mailboxes::Options::default(),
+            names_per_namespace_max: 1_000_000,
+            conversations: conversation_service::Options::default(),
+        }
+    }
+}
+
 /// The storage of a node, and the services that need it.
 pub struct StorageParts {
     /// The journal.
     pub journal: Arc<Journal>,
     /// The options of mailboxes, names and conversations.
-    pub options: store::Options,
+    pub options: StoreOptions,
     /// The durations of syncs, for monitoring.
     pub sync_times: Option<Arc<SyncTimes>>,
     /// The options of topics.
@@ -98,7 +119,7 @@ impl StorageParts {
     pub fn new(journal: Arc<Journal>) -> Self {
         Self {
             journal,
-            options: store::Options::default(),
+            options: StoreOptions::default(),
             sync_times: None,
             topics: topics::Options::default(),
             event_encoder: None,
@@ -115,7 +136,7 @@ impl StorageParts {
 pub enum OpenError {
     /// The directory of streams cannot be read.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] store::OpenError),
     /// The stored quotas cannot be used, or the configured limits are invalid.
     #[error(transparent)]
     Quotas(#[from] quotas::OpenError),
@@ -123,6 +144,6 @@ pub enum OpenError {
     #[error(transparent)]
     Topics(#[from] topics::OpenError),
     /// The drafts that the last shutdown interrupted cannot be stored as messages.
-    #[error("{}", .0.message)]
-    Drafts(Refusal),
+    #[error(transparent)]
+    Drafts(ConversationError),
 }

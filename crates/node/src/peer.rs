@@ -4,18 +4,18 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use access::Principal;
+use access::tokens::Token;
 use model::Name;
 use parking_lot::Mutex;
 use routing::{ConnectionId, Ticket};
 use topics::User;
 
-use crate::access::Principal;
 use crate::lane::{Caller, Lane};
-use crate::node::Inner;
 use crate::ports::{Client, Outgoing, Outlet, Pushed};
 use crate::quotas::Charged;
+use crate::router::Router;
 use crate::throttle::Throttle;
-use crate::tokens::Token;
 
 /// The facts that the edge knows about a client when it opens a connection.
 #[derive(Clone, Debug)]
@@ -148,11 +148,11 @@ impl Peer {
         self: &Arc<Self>,
         route: &Arc<Throttle>,
         dirty: &mut Vec<Arc<Self>>,
-        inner: &Inner,
+        router: &Router,
     ) {
         let mut lane = self.lane.lock();
         lane.press(route, dirty);
-        self.list(&mut lane.listed, inner);
+        self.list(&mut lane.listed, router);
     }
 
     /// Removes a subscription that ended or was replaced. Routes to that name no longer wait for
@@ -172,9 +172,9 @@ impl Peer {
     }
 
     /// Adds the peer to the list of peers to sweep.
-    pub(crate) fn list(self: &Arc<Self>, listed: &mut bool, inner: &Inner) {
+    pub(crate) fn list(self: &Arc<Self>, listed: &mut bool, router: &Router) {
         if !std::mem::replace(listed, true) {
-            inner.list(self.clone());
+            router.list(self);
         }
     }
 
@@ -183,7 +183,7 @@ impl Peer {
         self: &Arc<Self>,
         caller: Caller,
         deadline_ns: u64,
-        inner: &Inner,
+        router: &Router,
     ) -> Option<Ticket> {
         let mut lane = self.lane.lock();
         if lane.calls.len() >= self.facts.calls_max as usize {
@@ -191,7 +191,7 @@ impl Peer {
         }
         let ticket = lane.call(caller, deadline_ns);
         let mut listed = lane.listed;
-        self.list(&mut listed, inner);
+        self.list(&mut listed, router);
         lane.listed = listed;
         Some(ticket)
     }

@@ -35,11 +35,11 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use platform::Ports;
 use quota::{Holds, Recent, Seed, Table};
+use store::Store;
 
 use crate::Node;
 use crate::node::Inner;
 use crate::ports::quota_store::SharedStore;
-use crate::store::Store;
 
 pub use admin::{Applied, By, ChangeError};
 pub use admission::{ChargeReceipt, HaltNotice, HeldCall, Throttled};

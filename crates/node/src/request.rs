@@ -9,11 +9,11 @@ use platform::{Counter, Durable};
 use routing::{ConnectionId, Ticket};
 
 use crate::lane::Caller;
+use crate::mailboxes::Outcome;
 use crate::peer::PushOutcome;
 use crate::ports::{Message, Outgoing};
 use crate::quotas::{HeldCall, InFlight, Throttled};
 use crate::route::{Cast, Route};
-use crate::store::Outcome;
 use crate::turn::Turn;
 
 /// The reason why a call was not handed on to a responder.
@@ -133,7 +133,9 @@ impl Turn<'_> {
         message: Message<'_>,
         in_flight: Option<Arc<InFlight>>,
     ) -> Result<Path, RequestError> {
-        let table = &**self.table.get_or_insert_with(|| self.inner.table.read());
+        let table = &**self
+            .table
+            .get_or_insert_with(|| self.inner.router.table.read());
         let Route { target, method, .. } = route;
         if route.cast == Cast::All {
             return Err(RequestError::NotOneReceiver);
@@ -150,7 +152,7 @@ impl Turn<'_> {
                 tag,
                 _in_flight: in_flight.clone(),
             };
-            let Some(ticket) = responder.admit_call(caller, deadline_ns, self.inner) else {
+            let Some(ticket) = responder.admit_call(caller, deadline_ns, &self.inner.router) else {
                 full += 1;
                 continue;
             };
@@ -250,7 +252,7 @@ impl Turn<'_> {
     /// Cancels a call for its caller, unless it has ended. Returns true if it ends as `cancelled`.
     pub fn cancel(&mut self, tag: Ticket) -> bool {
         match self.path(tag) {
-            Some(path) => self.inner.cancel(path.responder, path.ticket),
+            Some(path) => self.inner.router.cancel(path.responder, path.ticket),
             None => false,
         }
     }
@@ -258,7 +260,7 @@ impl Turn<'_> {
     /// Forwards the caller's credit for items of a stream.
     pub fn stream_credit(&mut self, tag: Ticket, items: u32) {
         let Some(path) = self.path(tag) else { return };
-        let Some(responder) = self.inner.peer(path.responder) else {
+        let Some(responder) = self.inner.router.peer(path.responder) else {
             return;
         };
         if responder.lane.lock().calls.get(path.ticket).is_some() {

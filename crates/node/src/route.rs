@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use model::Name;
+use model::{Name, SYSTEM_ORG};
 use routing::Target;
 
 use crate::node::Node;
 use crate::throttle::{Throttle, ThrottleId};
-use crate::turn::{SYSTEM_ORG, Turn};
+use crate::turn::Turn;
 
 /// The delivery mode of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Turn<'_> {
     /// carry ([`Outgoing::Flow`](crate::Outgoing::Flow)).
     pub fn bind(&mut self, number: u16, name: Name, cast: Cast, method: &str) -> Route {
         self.table = None;
-        let mut table = self.inner.table.write();
+        let mut table = self.inner.router.table.write();
         let target = table.target(&name);
         self.local.bindings += 1;
         let id = ThrottleId {
@@ -67,7 +67,7 @@ impl Turn<'_> {
     /// Releases a route whose number the client binds again.
     pub fn release(&mut self, route: Route) {
         self.table = None;
-        self.inner.table.write().release(route.target);
+        self.inner.router.table.write().release(route.target);
         route.throttle.end(&mut self.local.dirty);
     }
 }
@@ -75,7 +75,7 @@ impl Turn<'_> {
 impl Node {
     /// Releases the routes of a connection that has ended.
     pub fn release_routes(&self, routes: impl Iterator<Item = Route>) {
-        let mut table = self.inner.table.write();
+        let mut table = self.inner.router.table.write();
         for route in routes {
             table.release(route.target);
         }

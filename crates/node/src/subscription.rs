@@ -1,8 +1,8 @@
 //! Subscriptions of a client to names.
 
+use access::Forbidden;
 use model::{ErrorCode, Name, NameError};
 
-use crate::access::Forbidden;
 use crate::ports::Outgoing;
 use crate::turn::Turn;
 
@@ -54,7 +54,7 @@ impl Turn<'_> {
         }
         self.table = None;
         let peer = self.peer.clone();
-        let mut table = self.inner.table.write();
+        let mut table = self.inner.router.table.write();
         let replaced = table
             .subscribe(name.clone(), peer.id, with_source, peer)
             .replaced;
@@ -75,7 +75,7 @@ impl Turn<'_> {
     pub fn unsubscribe(&mut self, name: &str) -> Result<Name, SubscribeError> {
         let name = Name::parse(name)?;
         self.table = None;
-        let mut table = self.inner.table.write();
+        let mut table = self.inner.router.table.write();
         let removed = table.unsubscribe(&name, self.peer.id);
         drop(table);
         match removed {

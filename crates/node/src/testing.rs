@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use journal::disk::SimulatedDisk;
-use journal::{Background, Journal, Line};
+use journal::{Background, Line};
 use model::{Failure, Name};
 use parking_lot::Mutex;
-use platform::{Clock, Entropy, Ports};
+use platform::testing::{ManualClock, journal_on, ports};
 
 use crate::{
     Cast, Client, Connection, Facts, Inbox, Limits, Message, Node, Outgoing, Outlet, Parts, Pushed,
@@ -53,67 +52,17 @@ impl Client for OutputRecorder {
     }
 }
 
-#[derive(Default)]
-struct CountingEntropy(AtomicU64);
-
-impl Entropy for CountingEntropy {
-    fn next_u64(&self) -> u64 {
-        self.0.fetch_add(1 << 16, Ordering::Relaxed)
-    }
-}
-
-/// A manual clock. Its wall clock changes only if it is set.
-#[derive(Default)]
-struct HandClock {
-    now_ns: AtomicU64,
-    unix_ms: AtomicU64,
-}
-
-impl Clock for HandClock {
-    fn now_ns(&self) -> u64 {
-        self.now_ns.load(Ordering::Relaxed)
-    }
-
-    fn unix_ms(&self) -> u64 {
-        self.unix_ms.load(Ordering::Relaxed)
-    }
-}
-
-impl HandClock {
-    fn at(unix_ms: u64) -> Arc<Self> {
-        let clock = Self::default();
-        clock.unix_ms.store(unix_ms, Ordering::Relaxed);
-        Arc::new(clock)
-    }
-}
-
-/// Returns ports with that clock, and numbers from `first` on instead of random ones.
-pub(crate) fn ports(clock: Arc<dyn Clock>, first: u64) -> Ports {
-    Ports {
-        clock,
-        entropy: Arc::new(CountingEntropy(AtomicU64::new(first))),
-    }
-}
-
 /// Opens a journal on that disk. Returns it as the storage of a node, with its writer and its
 /// compaction. `starts` distinguishes the starts of a node.
 pub(crate) fn storage_on(disk: &SimulatedDisk, starts: u64) -> (StorageParts, Line, Background) {
-    let options = journal::Options {
-        journal_id: 1,
-        entropy: starts,
-        segment_size: 1 << 20,
-        reserve_size: 0,
-        ..journal::Options::default()
-    };
-    let opened = Journal::open_stepped(Arc::new(disk.clone()), &options).unwrap();
-    let storage = StorageParts::new(Arc::new(opened.journal));
-    (storage, opened.line, opened.background)
+    let (journal, line, background) = journal_on(disk, starts).unwrap();
+    (StorageParts::new(journal), line, background)
 }
 
 /// A node and its clock.
 pub(crate) struct World {
     pub(crate) node: Node,
-    clock: Arc<HandClock>,
+    clock: Arc<ManualClock>,
 }
 
 impl World {
@@ -124,34 +73,26 @@ impl World {
     /// Creates a node whose wall clock shows `unix_ms`, without storage. `change` changes its
     /// parts.
     pub(crate) fn open(unix_ms: u64, change: impl FnOnce(Parts) -> Parts) -> Self {
-        let clock = HandClock::at(unix_ms);
+        let clock = ManualClock::at(unix_ms);
         let parts = change(Parts::in_memory(ports(clock.clone(), 0)));
         let node = Node::open(parts).unwrap();
         Self { node, clock }
     }
 
-    /// Creates a node with that storage.
-    pub(crate) fn with(storage: StorageParts) -> Self {
-        let storage = Some(storage);
-        Self::open(0, |parts| Parts { storage, ..parts })
-    }
-
     /// Steps the wall clock.
     pub(crate) fn step_wall_ms(&self, step_ms: i64) {
-        let unix_ms = self.clock.unix_ms.load(Ordering::Relaxed);
-        let stepped = unix_ms.saturating_add_signed(step_ms);
-        self.clock.unix_ms.store(stepped, Ordering::Relaxed);
+        self.clock.step_wall_ms(step_ms);
     }
 
     /// Advances the clock without sweeping.
     pub(crate) fn pass_ns(&self, ns: u64) {
-        self.clock.now_ns.fetch_add(ns, Ordering::Relaxed);
+        self.clock.pass_ns(ns);
     }
 
     /// Advances the clock, with the sweeps that a shell makes.
     pub(crate) fn pass_ms(&self, ms: u64) {
         for _ in 0..ms.div_ceil(100) {
-            self.clock.now_ns.fetch_add(100_000_000, Ordering::Relaxed);
+            self.clock.pass_ns(100_000_000);
             self.node.sweep();
         }
     }
@@ -162,7 +103,7 @@ impl World {
         let outlet = Outlet::Inbox(recorder.clone());
         let facts = Facts {
             name: None,
-            principal: crate::access::Principal::open(),
+            principal: access::Principal::open(),
             remote: "test".to_owned(),
             door: "test",
             token: None,

@@ -152,7 +152,7 @@ pub struct Topics {
 impl Node {
     /// Returns the topics; `None` for a node without storage.
     pub fn topics(&self) -> Option<Topics> {
-        let state = self.inner.topics.as_ref()?;
+        let state = &self.inner.stored.as_ref()?.topics;
         Some(Topics {
             inner: self.inner.clone(),
             state: state.clone(),

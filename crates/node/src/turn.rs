@@ -6,18 +6,16 @@
 
 use std::sync::Arc;
 
+use access::Principal;
 use parking_lot::RwLockReadGuard;
 use platform::Counter;
+use platform::RequestContext;
 use routing::Table;
 
-use crate::access::Principal;
 use crate::connection::Local;
 use crate::node::Inner;
 use crate::peer::Peer;
 use crate::ports::Outgoing;
-
-/// The first part of names that are reserved for the node itself.
-pub const SYSTEM_ORG: &str = "telpher";
 
 /// A batch of frames in progress. It ends with [`Turn::finish`] or when it is dropped.
 pub struct Turn<'a> {
@@ -71,6 +69,16 @@ impl<'a> Turn<'a> {
         self.table = None;
     }
 
+    /// Returns the turn's time, round of appends and counts, for a request to another service.
+    pub fn context(&mut self) -> RequestContext<'_> {
+        RequestContext {
+            now_ns: self.now_ns,
+            unix_ms: self.unix_ms(),
+            round: &mut self.local.round,
+            tally: &mut self.local.tally,
+        }
+    }
+
     /// Pushes output that belongs to none of the client's requests into its own inbox.
     pub(crate) fn push_to_client(&mut self, outgoing: Outgoing<'_>) {
         self.peer.push(outgoing, &mut self.local.dirty);
@@ -84,14 +92,14 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         // The locks taken below come before the table's lock.
         self.table = None;
-        if let Some(store) = &self.inner.store {
+        if let Some(mailboxes) = self.inner.mailboxes() {
             let (outcomes, dirty) = (&mut self.local.outcomes, &mut self.local.dirty);
             for slot in self.local.written.drain(..) {
-                store.continue_mailbox(self.inner, &slot, dirty);
+                mailboxes.continue_mailbox(&slot, dirty);
             }
-            store.settle(self.inner, outcomes, dirty);
+            mailboxes.settle(outcomes, dirty);
             for name in self.local.joined.drain(..) {
-                store.deliver_to_new_subscriber(self.inner, name.base(), dirty);
+                mailboxes.deliver_to_new_subscriber(name.base(), dirty);
             }
         }
         self.local.joined.clear();

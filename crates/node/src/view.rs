@@ -68,7 +68,7 @@ impl Node {
     /// Returns, in order, all names with subscribers or senders, and recently released names that
     /// messages missed.
     pub fn agents(&self) -> Vec<AgentView> {
-        let table = self.inner.table.read();
+        let table = self.inner.router.table.read();
         let view = |(base, undeliverable, subscribers): (&Arc<str>, u64, &[_])| AgentView {
             name: base.to_string(),
             protocol: "native",
@@ -86,7 +86,7 @@ impl Node {
 
     /// Returns every open connection, oldest first.
     pub fn connections(&self) -> Vec<ConnectionView> {
-        let peers: Vec<_> = self.inner.peers.lock().values().cloned().collect();
+        let peers: Vec<_> = self.inner.router.peers.lock().values().cloned().collect();
         let view = |peer: &Arc<crate::peer::Peer>| ConnectionView {
             id: peer.id.0,
             name: peer.facts.name.as_ref().map(|name| name.to_string()),
@@ -104,7 +104,7 @@ impl Node {
     /// Returns the number of subscriptions.
     pub fn subscription_count(&self) -> usize {
         let others = self.names().map_or(0, Names::subscription_count);
-        self.inner.table.read().subscription_count() + others
+        self.inner.router.table.read().subscription_count() + others
     }
 }
 

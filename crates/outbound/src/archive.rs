@@ -23,8 +23,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use conversation_service::feed::Keep;
 use node::Node;
-use node::conversations::feed::Keep;
 
 use address::Address;
 pub use address::AddressError;
@@ -75,7 +75,7 @@ impl Archive {
     }
 
     /// Returns the port through which the node reads trimmed messages.
-    pub fn reader(&self) -> Arc<dyn node::ports::archive::Archive> {
+    pub fn reader(&self) -> Arc<dyn conversation_service::archive::Archive> {
         self.reader.clone()
     }
 

@@ -21,12 +21,12 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use node::ports::caller::{
-    Body, CallError, Caller, Calling, Request, Response, Target, WebhookPolicy,
-};
-use node::webhooks::WebhookSettings;
 use rustls::ClientConfig;
 use tokio::time::{Instant, Sleep};
+use webhooks::WebhookSettings;
+use webhooks::caller::{
+    Body, CallError, Caller, Calling, Request, Response, Target, WebhookPolicy,
+};
 
 /// Idle time after which a pooled connection is closed.
 const IDLE: Duration = Duration::from_secs(30);

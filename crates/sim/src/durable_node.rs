@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::{views, webhooks};
 use client::{Builder, Client};
 use journal::disk::SimulatedDisk;
 use journal::{Background, Journal, Line};
 use message_json::chunks::Assembler;
-use node::ports::caller::{CallError, Caller, Calling, Request, WebhookPolicy};
 use node::quotas::Limit;
-use node::webhooks::WebhookSettings;
-use node::{Node, Parts, QuotaParts, StorageParts, StoreOptions, WebhookParts, views, webhooks};
+use node::{Node, Parts, QuotaParts, StorageParts, StoreOptions};
 use parking_lot::Mutex;
 use platform::Ports;
 use tokio::task::JoinSet;
+use webhooks::caller::{CallError, Caller, Calling, Request, WebhookPolicy};
+use webhooks::{WebhookParts, WebhookSettings};
 
 use crate::Network;
 use crate::doors::{Dialer, Doors};
@@ -182,7 +183,10 @@ fn parts(ports: Ports, journal: Arc<Journal>, settings: &Settings) -> Parts {
     };
     let storage = StorageParts {
         options: StoreOptions {
-            ack_timeout: Duration::from_secs(2),
+            mailboxes: node::mailboxes::Options {
+                ack_timeout: Duration::from_secs(2),
+                ..node::mailboxes::Options::default()
+            },
             ..StoreOptions::default()
         },
         event_encoder: Some(Arc::new(http_conversations::EventJson)),

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::{CallError, Client, Conversation, NewMessage};
-use node::views::{Archived, ListQuery};
 use parking_lot::Mutex;
 use sim::{DurableNode, Network, Transcript, Weather, run, run_all};
+use views::{Archived, ListQuery};
 
 /// Two conversations with two writers each.
 const CONVERSATIONS: [&str; 2] = ["sim/talk/one", "sim/talk/two"];

@@ -12,12 +12,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use node::ports::caller::{Body, CallError, Caller, Calling, Request, Response};
 use node::quotas::LimitConfig;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sim::{DurableNode, Network, Settings, Transcript, Weather, run, run_all};
 use support::http::Http;
+use webhooks::caller::{Body, CallError, Caller, Calling, Request, Response};
 
 const CONVERSATION: &str = "/v1/conversations/c-1";
 const WRITERS: usize = 2;

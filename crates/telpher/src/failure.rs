@@ -1,7 +1,7 @@
 //! Failures of commands: their messages, hints and exit status.
 
+use access::tokens::TokensError;
 use model::ErrorCode;
-use node::tokens::TokensError;
 
 /// The exit status. Scripts rely on the numbers, so they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,8 +35,8 @@ mod workers;
 
 use std::sync::Arc;
 
+use access::tokens::TokenStore;
 use node::config::{self, Config, Loaded};
-use node::tokens::TokenStore;
 use platform::{Disk, Lock, LockError, RealDisk, check_owner};
 
 use crate::failure::{Exit, Failure, store_failure, tls_failure};

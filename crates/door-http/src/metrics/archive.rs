@@ -2,7 +2,7 @@
 
 use std::fmt::Error;
 
-use node::ports::archive::ArchiveView;
+use conversation_service::archive::ArchiveView;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;

@@ -6,6 +6,7 @@
 use std::fmt::Error;
 
 use node::Node;
+use node::mailboxes::Backlog;
 use node::topics::Topics;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -23,7 +24,8 @@ pub(super) fn encode(node: &Node, encoder: &mut DescriptorEncoder<'_>) -> Result
 }
 
 fn encode_mailboxes(node: &Node, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-    let backlog = node.backlog(SERIES_MAX);
+    let mailboxes = node.mailboxes();
+    let backlog = mailboxes.map_or_else(Backlog::default, |it| it.backlog(SERIES_MAX));
     for (name, help, value) in [
         (
             "mailbox_messages",

@@ -2,7 +2,8 @@
 
 use std::fmt::Error;
 
-use node::{Node, views, webhooks};
+use ::{views, webhooks};
+use node::Node;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 

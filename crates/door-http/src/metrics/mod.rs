@@ -10,6 +10,7 @@ mod storage;
 
 use std::sync::Arc;
 
+use conversation_service::Conversations;
 use http_api::Connections;
 use model::ErrorCode;
 use node::{Node, SocketsView};
@@ -20,6 +21,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
+use store::Health;
 
 pub(crate) use format::Format;
 pub(crate) use latency::{Latencies, measure};
@@ -87,13 +89,13 @@ impl Collector for MetricsPage {
         )?;
         invalid.encode(metric)?;
         self.encode_failures(&mut encoder)?;
-        if let Some(view) = self.node.storage() {
+        if let Some(view) = self.node.health().map(Health::view) {
             storage::encode(&view, &mut encoder)?;
         }
         if let Some(view) = self.node.sockets() {
             encode_sockets(view, &mut encoder)?;
         }
-        if let Some(view) = self.node.archive() {
+        if let Some(view) = self.node.conversations().and_then(Conversations::archive) {
             archive::encode(&view, &mut encoder)?;
         }
         derived::encode(&self.node, &mut encoder)?;

@@ -2,12 +2,12 @@
 
 use std::fmt::Error;
 
-use node::{StorageState, StorageView, SyncTimesView};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
+use store::{StorageState, StorageView, SyncTimesView};
 
 /// Appends all storage metrics.
 pub(super) fn encode(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {

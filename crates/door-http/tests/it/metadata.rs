@@ -1,7 +1,7 @@
 //! Metadata that an earlier version stored without a check.
 
+use conversation_service::{Batch, NewMessage};
 use model::Name;
-use node::conversations::{Batch, NewMessage};
 use serde_json::{Value, json};
 
 use crate::Door;

@@ -4,9 +4,9 @@ mod charged;
 
 use std::sync::Arc;
 
+use access::Principal;
 use door::{Gate, Pass, Refused, Role};
 use journal::disk::simulated::{Call, Fault, Kind};
-use node::access::Principal;
 use serde_json::{Value, json};
 
 use crate::{Answer, Door, client, serve_routes};

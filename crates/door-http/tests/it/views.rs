@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use node::views::{Options, ViewsLocation};
 use serde_json::{Value, json};
+use views::{Options, ViewsLocation};
 
 use crate::Door;
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use access::Principal;
 use door::{Gate, Pass, Refused, Role};
 use door_kafka::Nobody;
 use kafka::{ErrorCode, RequestBody, Secret, alter_user_scram_credentials as alter, metadata};
 use kafka::{describe_configs, describe_user_scram_credentials as describe};
-use node::access::Principal;
 
 use crate::{Bench, Client};
 

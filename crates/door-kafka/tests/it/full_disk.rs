@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kafka::{ErrorCode, RequestBody};
-use node::StorageState;
+use store::StorageState;
 
 use crate::client::{batch, fetch, produce};
 use crate::{Bench, Client};
@@ -41,7 +41,7 @@ impl Bench {
     }
 
     fn state(&self) -> StorageState {
-        self.node.storage().unwrap().state
+        self.node.health().unwrap().view().state
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use access::Principal;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use door::{Gate, Open, Pass, Refused, Role};
 use door_kafka::Nobody;
 use kafka::{ErrorCode, Secret, sasl_authenticate, sasl_handshake};
-use node::access::Principal;
 use ring::{digest, hmac, pbkdf2};
 
 use crate::{Bench, Client, One};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use access::tokens::{ENTROPY_SIZE, Token};
 use door::{Gate, Pass, Refused, Role};
 use door_kafka::Nobody;
 use kafka::{ErrorCode, alter_configs, delete_records, delete_topics};
-use node::tokens::{ENTROPY_SIZE, Token};
 
 use crate::login::{choose, say};
 use crate::{Bench, Client};

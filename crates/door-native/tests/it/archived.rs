@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use conversation_service::archive::{
+    Archive, ArchiveUnavailable, ArchiveView, Archived, Reading, Wanted,
+};
+use conversation_service::feed::{BatchLimit, Happened, Keep, Partitions};
 use model::ErrorCode;
-use node::conversations::feed::{BatchLimit, Happened, Keep, Partitions};
-use node::ports::archive::{Archive, ArchiveUnavailable, ArchiveView, Archived, Reading, Wanted};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use wire::{AppendedMessages, Cast, Extract, Kind};

@@ -183,7 +183,13 @@ async fn messages_that_are_not_in_memory_are_fetched_without_holding_their_mailb
     let (mut kept, gate, _) = started(&["x"]).await;
     // The mailbox is loaded, but its messages are only on disk.
     assert_eq!(
-        kept.bench.node.mailboxes("", "", 10).unwrap()[0].messages,
+        kept.bench
+            .node
+            .mailboxes()
+            .unwrap()
+            .list("", "", 10)
+            .unwrap()[0]
+            .messages,
         3
     );
     gate.shut();

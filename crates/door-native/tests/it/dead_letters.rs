@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use journal::ReadLimit;
-use node::{DIRECTORY, NamedStream, Part, StoreOptions};
+use node::StoreOptions;
+use node::mailboxes::Part;
 use platform::Counter;
+use store::{DIRECTORY, NamedStream};
 
 use crate::agent::Agent;
 use crate::kept::{Kept, acknowledge, delivered, key, refuse, write, writer};
@@ -12,7 +14,10 @@ use crate::kept::{Kept, acknowledge, delivered, key, refuse, write, writer};
 /// A node on which a message goes out twice.
 fn twice() -> Kept {
     Kept::with(StoreOptions {
-        deliveries_max: 2,
+        mailboxes: node::mailboxes::Options {
+            deliveries_max: 2,
+            ..node::mailboxes::Options::default()
+        },
         ..StoreOptions::default()
     })
 }
@@ -31,7 +36,13 @@ async fn refuse_twice(kept: &Kept, subscriber: &mut Agent, offset: u64) {
 }
 
 fn count(kept: &Kept) -> (usize, usize) {
-    let mailboxes = kept.bench.node.mailboxes("", "", 10).unwrap();
+    let mailboxes = kept
+        .bench
+        .node
+        .mailboxes()
+        .unwrap()
+        .list("", "", 10)
+        .unwrap();
     (mailboxes[0].messages, mailboxes[0].dead)
 }
 
@@ -52,10 +63,20 @@ async fn a_message_refused_deliveries_max_times_becomes_a_dead_letter() {
     // A retry of the write is told that it is there.
     assert!(kept.write(&mut writer, 2, key(1)).await.is_duplicate);
     let node = &kept.bench.node;
-    let dead = node.messages("a/b/c", Part::Dead, 0, 10).unwrap();
+    let dead = node
+        .mailboxes()
+        .unwrap()
+        .messages("a/b/c", Part::Dead, 0, 10)
+        .unwrap();
     assert_eq!((dead.len(), dead[0].offset, dead[0].deliveries), (1, 0, 2));
     assert_eq!((dead[0].state, dead[0].cause), ("dead", Some("refused")));
-    assert_eq!(node.messages("a/b/c", Part::Live, 0, 10).unwrap(), []);
+    assert_eq!(
+        node.mailboxes()
+            .unwrap()
+            .messages("a/b/c", Part::Live, 0, 10)
+            .unwrap(),
+        []
+    );
 }
 
 #[tokio::test]
@@ -70,9 +91,18 @@ async fn a_dead_letter_survives_a_power_failure_and_is_redelivered_on_retry() {
     let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
     subscriber.expect_nothing().await;
     assert_eq!(count(&kept), (0, 1));
-    assert_eq!(kept.bench.node.retry("a/b/c", Some(7)), Ok(0));
-    assert_eq!(kept.bench.node.retry("a/b/c", Some(0)), Ok(1));
-    assert_eq!(kept.bench.node.retry("a/b/c", None), Ok(0));
+    assert_eq!(
+        kept.bench.node.mailboxes().unwrap().retry("a/b/c", Some(7)),
+        Ok(0)
+    );
+    assert_eq!(
+        kept.bench.node.mailboxes().unwrap().retry("a/b/c", Some(0)),
+        Ok(1)
+    );
+    assert_eq!(
+        kept.bench.node.mailboxes().unwrap().retry("a/b/c", None),
+        Ok(0)
+    );
     kept.sync();
     let kept = kept.crash();
     let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
@@ -85,16 +115,33 @@ async fn a_dead_letter_survives_a_power_failure_and_is_redelivered_on_retry() {
         kept.bench.node.sweep();
     }
     assert_eq!(count(&kept), (0, 1));
-    assert_eq!(kept.bench.node.purge("a/b/c", Part::Live), Ok(0));
-    assert_eq!(kept.bench.node.purge("a/b/c", Part::Dead), Ok(1));
+    assert_eq!(
+        kept.bench
+            .node
+            .mailboxes()
+            .unwrap()
+            .purge("a/b/c", Part::Live),
+        Ok(0)
+    );
+    assert_eq!(
+        kept.bench
+            .node
+            .mailboxes()
+            .unwrap()
+            .purge("a/b/c", Part::Dead),
+        Ok(1)
+    );
     assert_eq!(count(&kept), (0, 0));
 }
 
 #[tokio::test]
 async fn a_dead_letter_expires_like_any_message() {
     let mut kept = Kept::with(StoreOptions {
-        deliveries_max: 1,
-        ttl: Duration::from_secs(5),
+        mailboxes: node::mailboxes::Options {
+            deliveries_max: 1,
+            ttl: Duration::from_secs(5),
+            ..node::mailboxes::Options::default()
+        },
         ..StoreOptions::default()
     });
     let mut subscriber = kept.bench.subscriber("a/b/c/1").await;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use conversation_service::archive::Archive;
 use door_testing::{SwitchedOffload, journal_options, stepped_storage};
 use journal::disk::{Disk, SimulatedDisk};
 use journal::{Background, Journal, Line};
-use node::ports::archive::Archive;
 use node::quotas::Limit;
 use node::{Node, Parts, QuotaParts, StorageParts, StoreOptions};
 use platform::Clock;

@@ -62,7 +62,13 @@ async fn messages_wait_in_the_mailbox_for_the_first_subscriber() {
         acknowledge(&mut subscriber, at).await;
     }
     subscriber.expect_nothing().await;
-    let mailboxes = kept.bench.node.mailboxes("", "", 10).unwrap();
+    let mailboxes = kept
+        .bench
+        .node
+        .mailboxes()
+        .unwrap()
+        .list("", "", 10)
+        .unwrap();
     assert_eq!((&*mailboxes[0].name, mailboxes[0].messages), ("a/b/c", 0));
 }
 
@@ -166,7 +172,13 @@ async fn an_unacknowledged_message_is_redelivered_to_another_subscriber_after_it
     second.expect_nothing().await;
     // What the first one says now is too late, and changes nothing.
     assert_eq!(
-        kept.bench.node.mailboxes("", "", 10).unwrap()[0].messages,
+        kept.bench
+            .node
+            .mailboxes()
+            .unwrap()
+            .list("", "", 10)
+            .unwrap()[0]
+            .messages,
         0
     );
 }
@@ -254,7 +266,10 @@ async fn an_undelivered_message_expires_after_its_ttl() {
 #[tokio::test]
 async fn the_ttl_of_a_write_is_capped_by_the_node() {
     let options = StoreOptions {
-        ttl: Duration::from_secs(1),
+        mailboxes: node::mailboxes::Options {
+            ttl: Duration::from_secs(1),
+            ..node::mailboxes::Options::default()
+        },
         ..StoreOptions::default()
     };
     let mut kept = Kept::with(options);
@@ -272,7 +287,10 @@ async fn the_ttl_of_a_write_is_capped_by_the_node() {
 #[tokio::test]
 async fn a_full_mailbox_is_busy_and_an_acknowledgement_makes_room() {
     let options = StoreOptions {
-        messages_max: 2,
+        mailboxes: node::mailboxes::Options {
+            messages_max: 2,
+            ..node::mailboxes::Options::default()
+        },
         ..StoreOptions::default()
     };
     let mut kept = Kept::with(options);
@@ -304,7 +322,10 @@ async fn a_full_mailbox_is_busy_and_an_acknowledgement_makes_room() {
 #[tokio::test]
 async fn unacknowledged_deliveries_are_limited_by_in_flight_max() {
     let options = StoreOptions {
-        in_flight_max: 2,
+        mailboxes: node::mailboxes::Options {
+            in_flight_max: 2,
+            ..node::mailboxes::Options::default()
+        },
         ..StoreOptions::default()
     };
     let mut kept = Kept::with(options);
@@ -343,7 +364,7 @@ async fn an_idle_mailbox_is_unloaded_and_loaded_again_on_use() {
     let mut kept = Kept::new();
     let mut writer = writer(&kept.bench, "").await;
     kept.write(&mut writer, 0, key(1)).await;
-    let loaded = |kept: &Kept| kept.bench.node.stored().unwrap().mailboxes_loaded;
+    let loaded = |kept: &Kept| kept.bench.node.mailboxes().unwrap().loaded_count();
     assert_eq!(loaded(&kept), 1);
     kept.bench.clock.advance_ms(9_999);
     assert!(kept.bench.node.sweep());
@@ -381,7 +402,13 @@ async fn acknowledged_messages_are_forgotten_except_for_their_newest_ids() {
     kept.sync();
     let mut kept = kept.crash();
     assert_eq!(
-        kept.bench.node.mailboxes("", "", 10).unwrap()[0].messages,
+        kept.bench
+            .node
+            .mailboxes()
+            .unwrap()
+            .list("", "", 10)
+            .unwrap()[0]
+            .messages,
         0
     );
     let mut writer = crate::kept::writer(&kept.bench, "").await;
@@ -414,7 +441,7 @@ async fn a_failed_disk_makes_a_write_unconfirmed_and_refuses_the_next() {
     write(&mut writer, 2, key(3), b"hi").await;
     let refused = writer.next().await;
     assert_eq!(refused.failure().code, ErrorCode::Unavailable);
-    assert!(kept.bench.node.unhealthy().is_some());
+    assert!(kept.bench.node.health().unwrap().unhealthy().is_some());
 }
 
 #[tokio::test]

@@ -98,7 +98,10 @@ async fn a_conflict_makes_no_stream() {
     append(&mut agent, 0, Some(3), &["x"]).await;
     let frame = agent.next().await;
     assert_eq!(frame.failure().details, 0_u64.to_le_bytes());
-    assert_eq!(kept.bench.node.streams("", "", 10), Ok(Vec::new()));
+    assert_eq!(
+        kept.bench.node.streams().unwrap().list("", "", 10),
+        Vec::new()
+    );
 }
 
 #[tokio::test]
@@ -118,9 +121,12 @@ async fn records_and_names_outlive_a_power_failure() {
     let frame = kept.answer(&mut second).await;
     let first = Appended::decode(&frame.payload).unwrap().first;
     assert_eq!(first, texts.len() as u64);
-    let streams = kept.bench.node.streams("a/", "", 10).unwrap();
+    let streams = kept.bench.node.streams().unwrap().list("a/", "", 10);
     assert_eq!((&*streams[0].name, streams[0].next), ("a/b/log", first + 1));
-    assert_eq!(kept.bench.node.streams("b/", "", 10), Ok(Vec::new()));
+    assert_eq!(
+        kept.bench.node.streams().unwrap().list("b/", "", 10),
+        Vec::new()
+    );
 }
 
 #[tokio::test]

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Principal;
 use door::{Gate, Pass, Refused, Role};
 use door_slim::Options;
 use http::Request;
 use node::Limits;
-use node::access::Principal;
 use platform::Counter;
 use slim::{ConnectionKind, Negotiation};
 use tokio::time::timeout;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use access::Pattern;
+use access::tokens::{ENTROPY_SIZE, Token};
 use door::{Gate, Pass, Refused, Role};
 use model::ErrorCode;
-use node::access::Pattern;
 use node::quotas::{By, LimitConfig, Prefix};
-use node::tokens::{ENTROPY_SIZE, Token};
 use platform::Counter;
 
 use crate::{Agent, Bench, until};

@@ -14,17 +14,17 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use conversation_service::{ContextRead, ConversationError, Pending};
 use model::ErrorCode;
 use node::Node;
-use node::conversations::{ContextRead, Pending, Refusal};
-use node::ports::Caller;
-use node::ports::caller::{Body, CallError, Request, Response};
-use node::webhooks::{Call, Retry};
 use tokio::task::JoinSet;
+use webhooks::caller::{Body, CallError, Caller, Request, Response};
+use webhooks::{Call, Retry};
 
 use crate::answer::TYPES;
 use crate::context::render;
 use crate::outgoing::{push, push_member, push_number, push_text};
+use http_api::Problem;
 
 /// Longest time for a complete answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(3600);
@@ -50,8 +50,9 @@ pub async fn call_agents(node: Node, caller: Arc<dyn Caller>) {
         let tended = match tokio::task::spawn_blocking(tend).await {
             Ok(Some(Ok(tended))) => Some(tended),
             Ok(None) => return,
-            Ok(Some(Err(refusal))) => {
-                tracing::warn!(reason = refusal.message, "calls of agents are suspended");
+            Ok(Some(Err(error))) => {
+                let reason = error.to_string();
+                tracing::warn!(reason, "calls of agents are suspended");
                 None
             }
             Err(error) => {
@@ -127,14 +128,52 @@ impl From<CallError> for Outcome {
     }
 }
 
-impl From<Refusal> for Outcome {
-    fn from(refusal: Refusal) -> Self {
-        let again = match refusal.code {
+/// The reason why the work for an answer failed.
+#[derive(Debug, thiserror::Error)]
+enum AnswerError {
+    /// The request to the conversation failed.
+    #[error(transparent)]
+    Conversation(#[from] ConversationError),
+    /// The answer is not a valid message.
+    #[error("{}", .0.detail)]
+    Invalid(Problem),
+    /// The node has no storage.
+    #[error("the node has no storage")]
+    NoStorage,
+    /// The answer was not on disk in time.
+    #[error("the write was not on disk in time")]
+    Late,
+    /// The task failed.
+    #[error("the task failed: {0}")]
+    Task(#[from] tokio::task::JoinError),
+}
+
+impl AnswerError {
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Conversation(error) => error.code(),
+            Self::Invalid(problem) => problem.code,
+            Self::NoStorage => ErrorCode::Unavailable,
+            Self::Late => ErrorCode::Unconfirmed,
+            Self::Task(_) => ErrorCode::Internal,
+        }
+    }
+}
+
+impl From<AnswerError> for Outcome {
+    fn from(error: AnswerError) -> Self {
+        let again = match error.code() {
             ErrorCode::Unavailable | ErrorCode::Unconfirmed | ErrorCode::Busy => Retry::Later,
             ErrorCode::Internal => Retry::Later,
             _ => Retry::Never,
         };
-        Self::failed(0, again, refusal.message)
+        Self::failed(0, again, error.to_string())
+    }
+}
+
+impl From<ConversationError> for Outcome {
+    fn from(error: ConversationError) -> Self {
+        AnswerError::from(error).into()
     }
 }
 
@@ -252,33 +291,31 @@ fn body(call: &Call, context: &ContextRead) -> Result<Vec<u8>, Outcome> {
 }
 
 /// Runs work that may wait for the disk on a blocking thread.
-async fn aside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => {
-            let message = format!("the task failed: {error}");
-            Err((ErrorCode::Internal, message).into())
-        }
-    }
+async fn aside<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, AnswerError>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    AnswerError: From<E>,
+{
+    Ok(tokio::task::spawn_blocking(work).await??)
 }
 
 /// Runs such work and waits until its result is on disk.
-async fn kept<T: Send + 'static>(
-    work: impl FnOnce() -> Result<Pending<T>, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
+async fn kept<T, E>(
+    work: impl FnOnce() -> Result<Pending<T>, E> + Send + 'static,
+) -> Result<T, AnswerError>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    AnswerError: From<E>,
+{
     durable(aside(work).await?).await
 }
 
-async fn durable<T>(pending: Pending<T>) -> Result<T, Refusal> {
+async fn durable<T>(pending: Pending<T>) -> Result<T, AnswerError> {
     match tokio::time::timeout(DISK_LIMIT, pending).await {
-        Ok(outcome) => outcome,
-        Err(_) => Err((
-            ErrorCode::Unconfirmed,
-            "the write was not on disk in time".to_owned(),
-        )
-            .into()),
+        Ok(outcome) => Ok(outcome?),
+        Err(_) => Err(AnswerError::Late),
     }
 }
 
@@ -293,8 +330,11 @@ async fn next(call: &Call, body: &mut Pin<Box<dyn Body>>) -> Result<Option<Bytes
 
 /// Interprets the refusal of an answer's id: the outcome of the call, or `None` if only a part of
 /// an answer has this id.
-async fn taken(call: &Call, refusal: Refusal) -> Result<Option<Outcome>, Outcome> {
-    match (refusal.code, refusal.details.seq) {
+async fn taken(call: &Call, error: AnswerError) -> Result<Option<Outcome>, Outcome> {
+    let AnswerError::Conversation(refusal) = &error else {
+        return Err(error.into());
+    };
+    match (refusal.code(), refusal.details().seq) {
         (ErrorCode::IdReused, Some(seq)) => match aside(call.is_answer(seq)).await? {
             // The agent has answered with a message of its own.
             true => Ok(Some(Outcome::Answered)),
@@ -302,10 +342,6 @@ async fn taken(call: &Call, refusal: Refusal) -> Result<Option<Outcome>, Outcome
         },
         // The agent is streaming the answer itself.
         (ErrorCode::IdReused, None) => Ok(Some(Outcome::Later)),
-        _ => Err(refusal.into()),
+        _ => Err(error.into()),
     }
-}
-
-fn nothing() -> Refusal {
-    (ErrorCode::Unavailable, "the node has no storage".to_owned()).into()
 }

@@ -1,12 +1,12 @@
 //! Agent settings in requests.
 
+use conversation_service::Policy;
 use http_api::Problem;
 use http_api::body::{self, wrong_at};
 use model::Name;
-use node::conversations::Policy;
-use node::webhooks::{OnBusy, Schedule, WebhookSettings, WebhookTarget};
 use serde::Deserialize;
 use utoipa::ToSchema;
+use webhooks::{OnBusy, Schedule, WebhookSettings, WebhookTarget};
 
 use crate::policy::PolicyDocument;
 

@@ -1,12 +1,9 @@
 //! Parsing and execution of WebSocket commands.
 
-use http_api::Client;
-use http_api::Problem;
-use http_api::Shared;
-use http_api::body;
+use conversation_service::{Batch, Position};
+use http_api::{Client, Problem, Shared, body};
 use json::Text;
 use model::Name;
-use node::conversations::{Batch, Position};
 use node::quotas::Durable;
 use serde::Deserialize;
 use serde_json::value::RawValue;

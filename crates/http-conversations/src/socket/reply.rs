@@ -1,8 +1,8 @@
 //! Replies and events of the WebSocket as JSON.
 
+use conversation_service::{Appended, ConversationError, Item, Position};
 use http_api::Problem;
 use model::ErrorCode;
-use node::conversations::{Appended, Item, Position, Refusal};
 
 use super::watches::WatchEvent;
 use crate::append::AppendedDocument;
@@ -74,7 +74,7 @@ fn push_item(
     name: &str,
     item: &Item,
     position: &Position,
-) -> Result<(), Refusal> {
+) -> Result<(), ConversationError> {
     let begin = |out: &mut Vec<u8>, op: &str, member: &str| {
         begin(out, op, "");
         conversation(out, name);

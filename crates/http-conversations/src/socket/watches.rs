@@ -5,12 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use conversation_service::{ConversationError, Item, Position, Watch};
 use futures_util::stream::{AbortHandle, Abortable, SelectAll};
 use futures_util::{Stream, StreamExt};
 use http_api::Problem;
 use http_api::Shared;
 use model::{ErrorCode, Name};
-use node::conversations::{Item, Position, Refusal, Watch};
 
 use super::reply::too_many;
 use crate::place::of;
@@ -41,7 +41,7 @@ pub(super) struct WatchEvent {
     /// Name of the conversation as the client wrote it.
     pub(super) word: Arc<str>,
     /// The item, and the watcher's position after it.
-    pub(super) item: Result<(Item, Position), Refusal>,
+    pub(super) item: Result<(Item, Position), ConversationError>,
 }
 
 impl Watches {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use node::conversations::PartFact;
+use conversation_service::PartFact;
 use serde_json::value::RawValue;
 
 use super::call::Call;
@@ -48,7 +48,7 @@ pub struct Assembly {
 
 impl Sizes {
     /// Returns the sizes for a node's messages, whose limit applies to parts and metadata together.
-    pub fn of(limits: &node::conversations::Limits) -> Self {
+    pub fn of(limits: &conversation_service::Limits) -> Self {
         let metadata_max = limits.metadata_bytes_max;
         Self {
             parts_max: limits.message_bytes_max.saturating_sub(metadata_max),

@@ -1,6 +1,6 @@
 //! The assembled message, and how its author ended it.
 
-use node::conversations::{PartFact, Status};
+use conversation_service::{PartFact, Status};
 
 /// The author's ending of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Assembled {
     pub metadata: String,
 }
 
-impl From<Assembled> for node::conversations::Assembled {
+impl From<Assembled> for conversation_service::Assembled {
     fn from(assembled: Assembled) -> Self {
         let metadata = assembled.metadata;
         Self {

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use super::*;
 
 /// Returns the message of these lines.
-fn assemble(lines: &[u8], sizes: Sizes) -> node::conversations::Assembled {
+fn assemble(lines: &[u8], sizes: Sizes) -> conversation_service::Assembled {
     let lines = lines.split(|byte| *byte == b'\n');
     super::assemble(sizes, &mut lines.filter(|line| !line.is_empty()))
 }
-use node::conversations::Status;
+use conversation_service::Status;
 
 const SIZES: Sizes = Sizes {
     parts_max: 64 << 10,

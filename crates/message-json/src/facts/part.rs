@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use node::conversations::{PartFact, PartKind, Stub, call_hash};
+use conversation_service::{PartFact, PartKind, Stub, call_hash};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

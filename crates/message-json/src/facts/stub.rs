@@ -3,7 +3,7 @@
 //! The size of a stub is measured when the message is appended, so later versions may not make the
 //! stubs of existing parts larger.
 
-use node::conversations::Stub;
+use conversation_service::Stub;
 
 /// The replacement of a text that is left out.
 const LEFT_OUT: &str = "\"[left out]\"";

@@ -1,8 +1,8 @@
+use conversation_service::{Stub, call_hash};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use node::conversations::{Stub, call_hash};
 
 fn facts(parts: &str) -> Result<Vec<PartFact>, String> {
     let mut facts = Vec::new();

@@ -1,41 +1,19 @@
 //! Opening a node from its parts.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use journal::SyncTimes;
-use parking_lot::{Mutex, RwLock};
-use platform::{Platform, Ports};
-use routing::Table;
+use conversation_service::Conversations;
+use platform::Platform;
+use store::{Health, Store, Streams};
+use views::Views;
+use webhooks::Webhooks;
 
-use super::{Inner, Node};
+use super::{Inner, Node, StoredServices};
+use crate::mailboxes::Mailboxes;
 use crate::parts::{OpenError, Parts, StorageParts};
-use crate::store::Store;
-use crate::views::ViewsState;
-use crate::{quotas, topics, webhooks};
-
-/// The services that need storage.
-#[derive(Default)]
-struct Services {
-    topics: Option<Arc<topics::State>>,
-    sync_times: Option<Arc<SyncTimes>>,
-    views: Option<ViewsState>,
-    webhooks: Option<webhooks::Registry>,
-}
-
-impl Services {
-    fn open(parts: StorageParts, store: &Store, ports: &Ports) -> Result<Self, topics::OpenError> {
-        let topics = topics::State::open(store, ports, parts.topics, parts.event_encoder)?;
-        let clock = &*ports.clock;
-        Ok(Self {
-            topics: Some(Arc::new(topics)),
-            sync_times: parts.sync_times,
-            views: parts.views.map(ViewsState::new),
-            webhooks: parts.webhooks.map(|it| webhooks::Registry::new(it, clock)),
-        })
-    }
-}
+use crate::router::Router;
+use crate::{quotas, topics};
 
 impl Node {
     /// Opens a node. Everything that is stored and that it needs at once is loaded: names, quotas,
@@ -43,9 +21,9 @@ impl Node {
     /// configured limits of quotas are put into effect. Views and webhooks are loaded by their
     /// first use.
     ///
-    /// The shell drives the work of an open node: [`Node::sweep`], [`crate::views::Views::tend`],
-    /// [`crate::webhooks::Webhooks::tend`], [`Node::apply_stream_retention`],
-    /// [`crate::Quotas::follow_clock`] and [`crate::Quotas::tend_store`].
+    /// The shell drives the work of an open node: [`Node::sweep`], [`Views::tend`],
+    /// [`Webhooks::tend`], [`Streams::apply_retention`], [`crate::Quotas::follow_clock`] and
+    /// [`crate::Quotas::tend_store`].
     pub fn open(parts: Parts) -> Result<Self, OpenError> {
         let Parts {
             ports,
@@ -56,33 +34,30 @@ impl Node {
             sockets,
             storage,
         } = parts;
-        let store = storage.as_ref().map(|it| {
-            let (assembler, archive) = (it.assembler.clone(), it.archive.clone());
-            Store::open(it.journal.clone(), it.options, assembler, archive)
-        });
-        let store = store.transpose()?;
-        let (options, shared) = (quotas.options, quotas.shared);
-        let quota_state = quotas::State::open(&ports, options, shared, store.as_ref())?;
-        let services = match storage.zip(store.as_ref()) {
-            Some((storage, store)) => Services::open(storage, store, &ports)?,
-            None => Services::default(),
-        };
         let platform = Arc::new(Platform::new(ports, offload));
+        let router = Arc::new(Router::new(platform.clone()));
+        let names_max = storage
+            .as_ref()
+            .map(|it| it.options.names_per_namespace_max);
+        let journal = storage.as_ref().map(|it| it.journal.clone());
+        let store = journal
+            .zip(names_max)
+            .map(|(journal, max)| Store::open(journal, max));
+        let store = store.transpose()?.map(Arc::new);
+        let (options, shared) = (quotas.options, quotas.shared);
+        let ports = &platform.ports;
+        let quota_state = quotas::State::open(ports, options, shared, store.as_deref())?;
+        let stored = storage
+            .zip(store)
+            .map(|(storage, store)| StoredServices::open(storage, store, &platform, &router));
         let inner = Inner {
-            quotas: quota_state,
             platform,
             limits,
-            table: RwLock::new(Table::default()),
-            peers: Mutex::new(BTreeMap::new()),
-            to_sweep: Mutex::default(),
+            router,
             names,
-            store,
-            starved_since_ns: AtomicU64::new(0),
             sockets,
-            sync_times: services.sync_times,
-            views: services.views,
-            webhooks: services.webhooks,
-            topics: services.topics,
+            quotas: quota_state,
+            stored: stored.transpose()?,
             next_connection: AtomicU64::new(1),
             draining: AtomicBool::new(false),
         };
@@ -90,11 +65,52 @@ impl Node {
             inner: Arc::new(inner),
         };
         node.quotas().restore(quotas.limits)?;
-        node.convert_lost_drafts().map_err(OpenError::Drafts)?;
-        if let (Some(store), Some(_)) = (&node.inner.store, &node.inner.webhooks) {
-            store.touched.keep();
-        }
         node.inner.platform.need_sweep();
         Ok(node)
+    }
+}
+
+impl StoredServices {
+    fn open(
+        parts: StorageParts,
+        store: Arc<Store>,
+        platform: &Arc<Platform>,
+        router: &Arc<Router>,
+    ) -> Result<Self, OpenError> {
+        let topics =
+            topics::State::open(&store, &platform.ports, parts.topics, parts.event_encoder)?;
+        let conversations = Conversations::open(
+            platform.clone(),
+            store.clone(),
+            parts.options.conversations,
+            parts.assembler,
+            parts.archive,
+        )
+        .map_err(OpenError::Drafts)?;
+        let shared = || (platform.clone(), store.clone(), conversations.clone());
+        let views = parts.views.map(|options| {
+            let (platform, store, conversations) = shared();
+            Views::new(platform, store, conversations, options)
+        });
+        let webhooks = parts.webhooks.map(|parts| {
+            let (platform, store, conversations) = shared();
+            Webhooks::new(platform, store, conversations, views.clone(), parts)
+        });
+        let mailboxes = Mailboxes::new(
+            platform.clone(),
+            store.clone(),
+            router.clone(),
+            parts.options.mailboxes,
+        );
+        Ok(Self {
+            health: Health::new(platform.clone(), store.clone(), parts.sync_times),
+            streams: Streams::new(platform.clone(), store.clone()),
+            mailboxes: Arc::new(mailboxes),
+            topics: Arc::new(topics),
+            conversations,
+            views,
+            webhooks,
+            store,
+        })
     }
 }

@@ -1,11 +1,8 @@
 //! The ports of a node: traits for output to clients, and for external services.
 
-pub mod archive;
-pub mod caller;
 mod names;
 mod outlet;
 pub mod quota_store;
 
-pub use caller::Caller;
 pub use names::Names;
 pub use outlet::{Client, Delivery, Inbox, Message, Outgoing, Outlet, Pushed};

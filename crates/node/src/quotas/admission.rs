@@ -13,6 +13,7 @@ mod call;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use access::Principal;
 use model::ErrorCode;
 use parking_lot::Mutex;
 use platform::Durable;
@@ -22,7 +23,6 @@ use super::Quotas;
 use super::desk::Desk;
 use super::outcome::{Outcome, Take};
 use super::take::Turn as Whose;
-use crate::access::Principal;
 use crate::connection::Connection;
 use crate::node::Inner;
 use crate::route::Route;

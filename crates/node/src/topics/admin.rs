@@ -5,13 +5,13 @@ use std::sync::Arc;
 use ::topics::{Alter, Catalogue, Topic as About, TopicError, TopicId, record};
 use journal::{AppendError, Ticket};
 use platform::{Durable, Pending};
+use store::{Kind, Location};
 
 use super::error::{AdminError, Storage};
 use super::events::ReadOnly;
 use super::partition::Slot;
 use super::state::{State, Topic, Writing, stream_name};
 use super::{TopicRef, Topics};
-use crate::store::{Kind, Location};
 
 /// A request to create a topic.
 #[derive(Clone, Copy, Debug)]
@@ -211,18 +211,14 @@ impl Topics {
 
     /// Checks the limit on partitions that were ever created.
     fn check_names(&self, count: usize) -> Result<(), AdminError> {
-        let checked = self
-            .inner
-            .store
-            .as_ref()
-            .map(|it| it.check_partitions(count));
+        let checked = self.inner.store().map(|it| it.check_partitions(count));
         let checked = checked.unwrap_or(Ok(()));
         checked.map_err(|limit| AdminError::Names { limit })
     }
 
     /// Creates the stream of a new partition.
     fn place(&self, id: TopicId, index: u32) -> Result<Location, AppendError> {
-        let store = self.inner.store.as_ref().ok_or(AppendError::Failed)?;
+        let store = self.inner.store().ok_or(AppendError::Failed)?;
         let name = stream_name(id, index);
         store.find_or_create(Kind::Partition, &name, self.now_ms())
     }

@@ -30,9 +30,9 @@ use super::partition::{Live, Slot};
 use super::places::{OWN, Places, compacted_of};
 use super::reader::{Next, Walked};
 use super::state::Topic;
-use crate::store::Reach;
 use batch::{Gathered, Memory, gather_keys, judge};
 pub(super) use failures::Failures;
+use store::Reach;
 
 /// Bytes that are judged before other work gets a turn.
 const AT_ONCE: usize = 8 << 20;

@@ -8,11 +8,11 @@ use ::topics::{
     Transaction,
 };
 use journal::{Guard, Journal, Ticket};
+use store::{Kind, Location, Store};
 
 use super::Options;
 use super::error::{Storage, TransactionError};
 use super::state::OpenError;
-use crate::store::{Kind, Location, Store};
 
 /// The coordinator's state, and its writes that are not durable yet.
 pub(super) struct Coordinating {

@@ -1,7 +1,7 @@
 //! Conversation events as read-only topics, one per namespace.
 //!
 //! `org.namespace.conversations` has one partition per shard of the journal; the offsets of a
-//! partition are those of the shard's events ([`crate::conversations::Conversations::feed`]). There
+//! partition are those of the shard's events ([`Conversations::feed`]). There
 //! is no second copy: batches are built from events when they are read. An event that was deleted
 //! keeps its offset and has no record, as after compaction.
 //!
@@ -14,22 +14,22 @@ use std::task::{Poll, Waker};
 
 use ::topics::{Config, Find, NAME_LENGTH_MAX, OutOfRange, Topic as About, TopicId};
 use bytes::Bytes;
+use conversation_service::Conversations;
+use conversation_service::feed::{
+    Batch as FeedBatch, BatchLimit as FeedLimit, Partition as FeedPartition,
+    Partitions as FeedPartitions, Reach as Extent, Row,
+};
 use journal::{Follow, Following, Health, ShardId, StreamId};
 use parking_lot::{Mutex, RwLock};
 use platform::Pending;
 use recordbatch::{Builder, NO_TIMESTAMP, Template};
+use store::Reach;
 
 use super::error::{FetchError, Storage, UnknownPartition};
 use super::fetch::{Ask, Fetched};
 use super::offsets::{Located, PartitionView};
 use super::state::Topic;
 use super::{TopicRef, Topics};
-use crate::Node;
-use crate::conversations::feed::{
-    Batch as FeedBatch, BatchLimit as FeedLimit, Partition as FeedPartition,
-    Partitions as FeedPartitions, Reach as Extent, Row,
-};
-use crate::store::Reach;
 
 /// Only durable events are shown, so no event can be replaced after a crash and one epoch is
 /// enough.
@@ -108,10 +108,9 @@ impl Topics {
         }
     }
 
-    fn handle(&self) -> Node {
-        Node {
-            inner: self.inner.clone(),
-        }
+    /// Returns the conversations whose events the topics have.
+    fn conversations(&self) -> Option<&Conversations> {
+        Some(&self.inner.stored.as_ref()?.conversations)
     }
 
     /// Returns an event topic, if the reference is to one.
@@ -138,8 +137,7 @@ impl Topics {
         let events = &self.state.events;
         events.tell.as_ref()?;
         let mut known = events.found.lock();
-        let handle = self.handle();
-        let conversations = handle.conversations()?;
+        let conversations = self.conversations()?;
         conversations.find_partitions(&mut known.partitions);
         let shards = u32::from(self.state.journal.shard_count());
         let journal = conversations.journal_id();
@@ -148,8 +146,7 @@ impl Topics {
     }
 
     fn extent(&self, partition: Option<&FeedPartition>) -> Extent {
-        let handle = self.handle();
-        match (handle.conversations(), partition) {
+        match (self.conversations(), partition) {
             (Some(conversations), Some(partition)) => conversations.reach(partition),
             _ => Extent { start: 0, end: 0 },
         }
@@ -210,13 +207,12 @@ impl Topics {
             rows: ROWS_MAX,
             bytes: room.clamp(1, BYTES_MAX),
         };
-        let handle = self.handle();
         let unreadable = |reason| FetchError::from(Storage::Unreadable { reason });
-        let Some(conversations) = handle.conversations() else {
+        let Some(conversations) = self.conversations() else {
             return Ok(Some(fetched));
         };
         let fed = conversations.feed(&partition, ask.offset, limit);
-        let fed = fed.map_err(|refusal| unreadable(refusal.message))?;
+        let fed = fed.map_err(|refusal| unreadable(refusal.to_string()))?;
         if fed.next > ask.offset
             && let Some(tell) = &self.state.events.tell
         {
@@ -292,8 +288,7 @@ impl Topics {
         offsets: Range<u64>,
         what: Find,
     ) -> Option<Located> {
-        let handle = self.handle();
-        let conversations = handle.conversations()?;
+        let conversations = self.conversations()?;
         let time_of = |offset| {
             let time_ms = conversations.happened_ms(partition, offset)?;
             i64::try_from(time_ms).ok()

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use ::topics::{Isolation, ProducerId};
 use bytes::Bytes;
 use journal::ReadLimit;
+use store::Reach;
 
 use super::Topics;
 use super::error::{FetchError, Storage};
 use super::partition::{Live, Slot};
 use super::reader::{Next, SlotSnapshot, Stored, Walked, look_through};
 use super::state::Topic;
-use crate::store::Reach;
 
 /// A fetch request for one partition.
 #[derive(Clone, Debug)]

@@ -7,13 +7,13 @@ use std::task::{Context, Poll, Waker};
 
 use journal::{Follow, Following, Health, Status};
 use platform::Later;
+use store::Reach;
 
 use super::Topics;
 use super::counts::Count;
 use super::error::{FetchError, Storage};
 use super::fetch::{Ask, FetchLimits, Fetched, Gathered};
 use super::partition::Slot;
-use crate::store::Reach;
 
 /// A fetch in progress. Ends when there are enough bytes, on an error, or after
 /// [`Fetching::hurry`]. The answers are in the order of the requested partitions.

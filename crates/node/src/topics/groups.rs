@@ -19,11 +19,11 @@ use ::topics::{Claim, Ending, Participant, ProducerId};
 use journal::{Health, Journal, ShardId, Ticket};
 use parking_lot::{Mutex, MutexGuard};
 use platform::{Durable, Later, Pending};
+use store::{Kind, Location, Store};
 
 use super::error::{GroupError, Storage};
 use super::state::{OpenError, State};
 use super::{Options, Topics};
-use crate::store::{Kind, Location, Store};
 
 /// The offset that a group has committed for one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use journal::{Journal, ShardId, StreamId, Wanted};
 
+use store::Store;
+
 use super::Options;
 use super::partition::{Leading, Slot};
 use super::state::OpenError;
-use crate::conversations::state_of;
 
 /// Partitions by stream.
 type Streams<'s> = BTreeMap<StreamId, &'s Slot>;
@@ -28,7 +29,7 @@ pub(super) fn read_back(
         shards.entry(slot.at.shard).or_default().push(slot);
     }
     for (shard, slots) in shards {
-        let states: Streams<'_> = streams(&slots, |slot| state_of(slot.at.stream));
+        let states: Streams<'_> = streams(&slots, |slot| Store::companion(slot.at.stream));
         let mut wanted: Wanted = states.keys().map(|stream| (*stream, 0)).collect();
         journal.read_many(shard, &mut wanted, |stream, record| {
             match states.get(&stream) {

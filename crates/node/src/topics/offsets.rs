@@ -10,6 +10,7 @@ use journal::{ReadLimit, Ticket};
 use platform::{Durable, Pending};
 use recordbatch::codecs::unpack;
 use recordbatch::{Batch, Compression, NO_TIMESTAMP, Records};
+use store::Reach;
 
 use super::Topics;
 use super::error::{FetchError, Storage, UnknownPartition};
@@ -18,7 +19,6 @@ use super::keys::UNPACKED_SIZE_MAX;
 use super::partition::{Live, Slot};
 use super::reader::{Next, SlotSnapshot, Stored, Walked};
 use super::state::Topic;
-use crate::store::Reach;
 
 /// The result of an offset query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use bytes::Bytes as Shared;
 use journal::{Journal, Record, Status, Ticket};
 use parking_lot::{Mutex, MutexGuard};
 use recordbatch::{Batch as Bytes, MarkerKind, TimestampLimits, TimestampType};
+use store::Location;
 
 use super::error::UnknownPartition;
 use super::hints::Hints;
@@ -19,7 +20,6 @@ use super::state::OpenError;
 use super::tail::{Tail, TailBatch};
 use super::watchers::{Watchers, Woken};
 use super::{Options, TopicDurability};
-use crate::store::Location;
 
 /// A partition of an existing topic.
 pub(super) struct Slot {

@@ -8,8 +8,7 @@
 use ::topics::record::Compacted;
 use journal::StreamId;
 
-use crate::conversations::state_of;
-use crate::store::Location;
+use store::{Location, Store};
 
 /// The number of the first record of a partition's own stream.
 pub(super) const OWN: u64 = 1 << 62;
@@ -63,5 +62,5 @@ pub(super) fn compacted_of(stream: StreamId) -> StreamId {
 
 /// Returns all streams of a partition.
 pub(super) fn streams_of(stream: StreamId) -> [StreamId; 3] {
-    [stream, state_of(stream), compacted_of(stream)]
+    [stream, Store::companion(stream), compacted_of(stream)]
 }

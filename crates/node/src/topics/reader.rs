@@ -4,13 +4,13 @@ use ::topics::record;
 use bytes::Bytes;
 use journal::{ReadError, ReadLimit};
 use recordbatch::{Batch, Header};
+use store::{Location, Reach};
 
 use super::Topics;
 use super::error::Storage;
 use super::partition::{Live, Slot};
 use super::places::Places;
 use super::tail::TailBatch;
-use crate::store::{Location, Reach};
 
 /// A stored batch.
 pub(super) struct Stored {

@@ -9,6 +9,7 @@ use ::topics::{Catalogue, Room, Topic as About, TopicId};
 use journal::{AppendError, Journal, ReadError, ShardId, Ticket};
 use parking_lot::{Mutex, RwLock};
 use platform::Ports;
+use store::{Kind, Location, Store};
 
 use super::compacting::{Compaction, Failures};
 use super::coordinating::Coordinating;
@@ -18,7 +19,6 @@ use super::events::{EventTopics, Events, Tell};
 use super::partition::{Leading, Rules, Slot};
 use super::tend::Looks;
 use super::{Options, TopicRef, groups, loading, users};
-use crate::store::{Kind, Location, Store};
 
 /// The stored topics cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -163,7 +163,7 @@ pub(super) struct Writing {
 }
 
 /// The shard of the catalogue, equal to that of the directory.
-const SHARD: ShardId = crate::store::DIRECTORY.0;
+const SHARD: ShardId = store::DIRECTORY.0;
 
 impl State {
     /// Loads the stored topics.

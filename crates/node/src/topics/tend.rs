@@ -4,14 +4,13 @@
 use ::topics::record::{COMPACTED, Compacted, PARTITION, TOPIC};
 use ::topics::{Config, Key, Partition, Retention};
 use journal::{AppendError, Status, Ticket};
+use store::{Location, Store};
 
 use super::Topics;
 use super::compacting::Dirty;
 use super::partition::{Live, Slot};
 use super::places::{OWN, compacted_of, streams_of};
 use super::state::State;
-use crate::conversations::state_of;
-use crate::store::Location;
 
 /// Interval between two checks of the partitions, in milliseconds.
 const LOOK_MS: u64 = 1_000;
@@ -154,11 +153,11 @@ impl Topics {
             guard = guard.for_room();
         }
         guard.reserve(place.len() + bytes.len(), WRITTEN)?;
-        let first = guard.append(state_of(stream), None, COMPACTED, &place)?;
+        let first = guard.append(Store::companion(stream), None, COMPACTED, &place)?;
         // Blocks of a shard become durable in order, so the data that the snapshot describes is
         // durable before it.
-        guard.append(state_of(stream), None, PARTITION, &bytes)?;
-        guard.trim(state_of(stream), first.offset)?;
+        guard.append(Store::companion(stream), None, PARTITION, &bytes)?;
+        guard.trim(Store::companion(stream), first.offset)?;
         let log_start = partition.seek(partition.log_start()).unwrap_or_default();
         let own = log_start.checked_sub(OWN).unwrap_or(compacted.rest);
         let kept = log_start.clamp(compacted.first, compacted.end);

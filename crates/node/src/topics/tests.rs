@@ -27,10 +27,11 @@ use journal::disk::SimulatedDisk;
 use journal::disk::simulated::Fate;
 use journal::{Background, Line};
 use platform::Clock;
+use platform::testing::ports;
 use recordbatch::{Batch, Builder, Producer as BatchProducer, Template};
 
 use super::*;
-use crate::testing::{ports, storage_on};
+use crate::testing::storage_on;
 use crate::{Node, Parts, StorageParts};
 
 /// Wall-clock time at the start of the first node, in milliseconds.

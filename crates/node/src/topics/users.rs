@@ -7,12 +7,12 @@ use ::topics::{User, UserChange, Users};
 use journal::{AppendError, Journal, Ticket};
 use model::ErrorCode;
 use platform::{Counter, Pending};
+use store::{Kind, Location, Store};
 
 use super::Topics;
 use super::error::{Storage, UserChangeError};
 use super::state::OpenError;
 use crate::Node;
-use crate::store::{Kind, Location, Store};
 
 /// The users and their stream.
 pub(super) struct UserStore {

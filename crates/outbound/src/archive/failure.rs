@@ -56,9 +56,9 @@ impl Failure {
     }
 }
 
-impl From<node::conversations::Refusal> for Failure {
-    fn from(refusal: node::conversations::Refusal) -> Self {
-        Self::Node(refusal.message)
+impl From<conversation_service::ConversationError> for Failure {
+    fn from(refusal: conversation_service::ConversationError) -> Self {
+        Self::Node(refusal.to_string())
     }
 }
 

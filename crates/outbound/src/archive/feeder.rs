@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use conversation_service::Conversations;
+use conversation_service::feed::{Batch, BatchLimit, Keep, Partition, Partitions};
 use node::Node;
-use node::conversations::Conversations;
-use node::conversations::feed::{Batch, BatchLimit, Keep, Partition, Partitions};
 use tokio::time::Instant;
 
 use super::Options;
@@ -111,7 +111,7 @@ impl Feeder {
         }
     }
 
-    fn conversations(&self) -> Result<Conversations<'_>, Failure> {
+    fn conversations(&self) -> Result<&Conversations, Failure> {
         let nothing = || Failure::Node("this node has no storage".to_owned());
         self.node.conversations().ok_or_else(nothing)
     }
@@ -307,7 +307,7 @@ fn trim(
     Ok(trimmed)
 }
 
-fn conversations_of(node: &Node) -> Result<Conversations<'_>, Failure> {
+fn conversations_of(node: &Node) -> Result<&Conversations, Failure> {
     let nothing = || Failure::Node("this node has no storage".to_owned());
     node.conversations().ok_or_else(nothing)
 }

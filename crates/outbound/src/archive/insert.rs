@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use conversation_service::feed::{Batch, Happened, Partition, Row};
 use conversations::{Lifecycle, State};
-use node::conversations::feed::{Batch, Happened, Partition, Row};
 
 use super::failure::{Failure, is_row_error};
 use super::rows::{Columns, Form, INSERT, Message, jsonb, messages, time};

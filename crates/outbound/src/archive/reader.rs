@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use node::ports::archive::{Archive, ArchiveUnavailable, ArchiveView, Archived, Reading, Wanted};
+use conversation_service::archive::{
+    Archive, ArchiveUnavailable, ArchiveView, Archived, Reading, Wanted,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use conversation_service::feed::{Happened, Row};
 use conversations::Status;
 use conversations::record::MessageView;
-use node::conversations::feed::{Happened, Row};
 
 use tokio_postgres::types::ToSql;
 

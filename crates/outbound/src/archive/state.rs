@@ -1,6 +1,6 @@
 //! `Shared`: state of the archive for the writer, the reader and observers.
 
-use node::ports::archive::ArchiveView;
+use conversation_service::archive::ArchiveView;
 use parking_lot::Mutex;
 
 use super::failure::Failure;

@@ -12,8 +12,8 @@ mod protected;
 mod redis;
 mod trouble;
 
-use ::node::conversations::Side;
-use ::node::conversations::feed::Keep;
+use conversation_service::Side;
+use conversation_service::feed::Keep;
 use model::ErrorCode;
 
 use crate::node::{Home, Node, options};

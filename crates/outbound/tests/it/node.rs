@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use conversation_service::archive::ArchiveView;
+use conversation_service::feed::{Keep, Partitions};
+use conversation_service::{Batch, NewMessage, Page, Side};
 use journal::Journal;
 use journal::disk::RealDisk;
 use model::{ErrorCode, Name};
-use node::conversations::feed::{Keep, Partitions};
-use node::conversations::{Batch, NewMessage, Page, Side};
-use node::ports::archive::ArchiveView;
 use node::{Parts, StorageParts};
 use outbound::archive::{Archive, Options};
 use platform::{Clock, Entropy, Ports};
@@ -163,7 +163,7 @@ impl Node {
         };
         let conversations = self.handle.conversations().unwrap();
         let read = conversations.read(&named(name), page);
-        let read = read.map_err(|refusal| refusal.code)?;
+        let read = read.map_err(|refusal| refusal.code())?;
         let messages = read.messages().map(|message| {
             let message = message.unwrap();
             (message.seq, message.view.parts.to_vec())
@@ -172,7 +172,7 @@ impl Node {
     }
 
     pub(crate) fn archive(&self) -> ArchiveView {
-        self.handle.archive().unwrap()
+        self.handle.conversations().unwrap().archive().unwrap()
     }
 
     /// Waits until all durable events are in the archive.
@@ -200,7 +200,9 @@ pub(crate) fn named(name: &str) -> Name {
     Name::parse(name).unwrap()
 }
 
-fn wait<T>(pending: node::conversations::Pending<T>) -> Result<T, node::conversations::Refusal> {
+fn wait<T>(
+    pending: conversation_service::Pending<T>,
+) -> Result<T, conversation_service::ConversationError> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.build().unwrap().block_on(pending)
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use access::tokens::TokenStore;
 use node::config::{self, Config, Loaded, Mistake, SECTIONS, Spec};
-use node::tokens::TokenStore;
 use platform::RealDisk;
 use serde_json::{Value, json};
 

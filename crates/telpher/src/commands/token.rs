@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use node::access::Pattern;
-use node::tokens::{AddError, ChangeError, ENTROPY_SIZE, Role, Token, TokenStore};
+use access::Pattern;
+use access::tokens::{AddError, ChangeError, ENTROPY_SIZE, Role, Token, TokenStore};
 use platform::{LockError, RealDisk};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::json;

@@ -7,13 +7,13 @@ use std::task::{Context, Poll};
 
 use client::{Bytes, CallError as ClientError, Client, Retry};
 use model::Name;
+use node::Node;
 use node::config::Config;
-use node::ports::caller::{
+use outbound::webhook::{Allowed, HttpCaller};
+use webhooks::caller::{
     Body, CallError, Caller, Calling, Request, Response, Target, WebhookPolicy,
 };
-use node::webhooks::{Options, WebhookSettings};
-use node::{Node, WebhookParts};
-use outbound::webhook::{Allowed, HttpCaller};
+use webhooks::{Options, WebhookParts, WebhookSettings};
 
 use crate::failure::{Exit, Failure};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use conversation_service::feed::Keep;
 use node::config::Config;
-use node::conversations::feed::Keep;
 use outbound::archive::{Archive, Options};
 
 use crate::failure::{Exit, Failure};

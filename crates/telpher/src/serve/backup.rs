@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Principal;
+use access::tokens::FILE_NAME;
 use client::{Fault, Request, Server};
 use door::{Gate, Refused};
 use journal::backup::{self, Copied};
@@ -15,8 +17,6 @@ use journal::disk::{Disk as _, RealDisk};
 use journal::{Health, Journal};
 use model::ErrorCode;
 use node::Node;
-use node::access::Principal;
-use node::tokens::FILE_NAME;
 use platform::Disk as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -7,10 +7,10 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use access::Principal;
+use access::tokens::{Index, Token, TokenStore, TokensError};
 use arc_swap::ArcSwap;
 use door::{Gate, Pass, Refused};
-use node::access::Principal;
-use node::tokens::{Index, Token, TokenStore, TokensError};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -174,8 +174,8 @@ impl Gate for TokenGate {
 
 #[cfg(test)]
 mod tests {
+    use access::tokens::{ENTROPY_SIZE, FILE_NAME};
     use door::Role;
-    use node::tokens::{ENTROPY_SIZE, FILE_NAME};
     use platform::{Disk, RealDisk};
 
     use super::*;

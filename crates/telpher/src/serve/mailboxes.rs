@@ -1,12 +1,17 @@
 //! Methods of the node's own agent for mailboxes, and its list of streams.
 
+use std::sync::Arc;
+
+use access::Principal;
 use client::{Fault, Request, Server};
 use model::{ErrorCode, Name};
-use node::access::Principal;
-use node::{AdminError, MailboxView, MessageView, Node, Part, StreamView};
+use node::Node;
+use node::mailboxes::{MailboxError, MailboxView, Mailboxes, MessageView, Part};
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use store::{StreamView, Streams};
 
 use crate::body;
 
@@ -65,7 +70,9 @@ pub(crate) struct RetryDeadLetters {
 pub(super) fn methods(server: Server, node: &Node) -> Server {
     let server = method(server, node, "mailboxes", |node, names: ListNames| {
         let limit = names.limit.min(LIMIT_MAX);
-        let views = node.mailboxes(&names.prefix, &names.after, limit)?;
+        let views = mailboxes(node)?
+            .list(&names.prefix, &names.after, limit)
+            .map_err(mailbox_fault)?;
         Ok(json!({ "mailboxes": views.iter().map(mailbox).collect::<Vec<_>>() }))
     });
     let server = managed(server, node, "messages", |node, messages: ListMessages| {
@@ -75,25 +82,33 @@ pub(super) fn methods(server: Server, node: &Node) -> Server {
         } else {
             Part::Live
         };
-        let views = node.messages(&messages.name, part, messages.from, limit)?;
+        let views = mailboxes(node)?
+            .messages(&messages.name, part, messages.from, limit)
+            .map_err(mailbox_fault)?;
         Ok(json!({ "messages": views.iter().map(message).collect::<Vec<_>>() }))
     });
     let server = managed(server, node, "acknowledge", |node, message: Acknowledge| {
-        let was_there = node.acknowledge(&message.name, message.offset)?;
+        let was_there = mailboxes(node)?
+            .acknowledge(&message.name, message.offset)
+            .map_err(mailbox_fault)?;
         Ok(json!({ "acknowledged": was_there }))
     });
     let server = managed(server, node, "purge", |node, purge: Purge| {
         let part = if purge.dead { Part::Dead } else { Part::All };
-        let count = node.purge(&purge.name, part)?;
+        let count = mailboxes(node)?
+            .purge(&purge.name, part)
+            .map_err(mailbox_fault)?;
         Ok(json!({ "purged": count }))
     });
     let server = managed(server, node, "retry", |node, retry: RetryDeadLetters| {
-        let count = node.retry(&retry.name, retry.offset)?;
+        let count = mailboxes(node)?
+            .retry(&retry.name, retry.offset)
+            .map_err(mailbox_fault)?;
         Ok(json!({ "retried": count }))
     });
     method(server, node, "streams", |node, names: ListNames| {
         let limit = names.limit.min(LIMIT_MAX);
-        let views = node.streams(&names.prefix, &names.after, limit)?;
+        let views = streams(node)?.list(&names.prefix, &names.after, limit);
         Ok(json!({ "streams": views.iter().map(stream).collect::<Vec<_>>() }))
     })
 }
@@ -138,7 +153,7 @@ fn managed<A: OfMailbox>(
     server: Server,
     node: &Node,
     name: &'static str,
-    answer: impl Fn(&Node, A) -> Result<Value, AdminError> + Send + Sync + 'static,
+    answer: impl Fn(&Node, A) -> Result<Value, Fault> + Send + Sync + 'static,
 ) -> Server {
     let node = node.clone();
     server.handle_sync(name, move |request: Request| {
@@ -151,7 +166,7 @@ fn managed<A: OfMailbox>(
         if A::IS_CHANGE {
             check_halt(&node, &principal)?;
         }
-        to_reply(answer(&node, arguments))
+        Ok(answer(&node, arguments)?.to_string())
     })
 }
 
@@ -178,23 +193,34 @@ fn parse<A: DeserializeOwned>(request: &Request) -> Result<A, Fault> {
         .map_err(|error| Fault::with_code(ErrorCode::InvalidArgument, error.to_string()))
 }
 
-fn to_reply(answer: Result<Value, AdminError>) -> Result<String, Fault> {
-    match answer {
-        Ok(value) => Ok(value.to_string()),
-        Err((code, message)) => Err(Fault::with_code(code, message)),
-    }
+/// Returns the node's mailboxes.
+fn mailboxes(node: &Node) -> Result<&Arc<Mailboxes>, Fault> {
+    node.mailboxes().ok_or_else(no_storage)
+}
+
+/// Returns the node's raw streams.
+pub(super) fn streams(node: &Node) -> Result<&Streams, Fault> {
+    node.streams().ok_or_else(no_storage)
+}
+
+fn no_storage() -> Fault {
+    Fault::with_code(ErrorCode::Unsupported, "this node has no storage")
+}
+
+fn mailbox_fault(error: MailboxError) -> Fault {
+    Fault::with_code(error.code(), error.to_string())
 }
 
 fn method<A: DeserializeOwned>(
     server: Server,
     node: &Node,
     name: &'static str,
-    answer: impl Fn(&Node, A) -> Result<Value, AdminError> + Send + Sync + 'static,
+    answer: impl Fn(&Node, A) -> Result<Value, Fault> + Send + Sync + 'static,
 ) -> Server {
     let node = node.clone();
     server.handle_sync(name, move |request: Request| {
         let arguments = parse(&request)?;
-        to_reply(answer(&node, arguments))
+        Ok(answer(&node, arguments)?.to_string())
     })
 }
 

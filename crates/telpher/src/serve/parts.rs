@@ -7,10 +7,10 @@ use http_conversations::EventJson;
 use message_json::chunks::Assembler;
 use net::SocketBudget;
 use node::config::Config;
-use node::views::ViewsLocation;
 use node::{
-    Limits, QuotaParts, SharedStore, SocketsSource, SocketsView, StorageParts, StoreOptions, views,
+    Limits, QuotaParts, SharedStore, SocketsSource, SocketsView, StorageParts, StoreOptions,
 };
+use views::ViewsLocation;
 
 /// The directory of the views in the data directory.
 const VIEWS: &str = "views";
@@ -71,12 +71,14 @@ fn view_options(config: &Config) -> views::Options {
 fn store_options(config: &Config) -> StoreOptions {
     let mailbox = &config.mailbox;
     StoreOptions {
-        messages_max: mailbox.messages_max as usize,
-        size_max: mailbox.size_max.as_u64(),
-        ttl: mailbox.ttl,
-        ack_timeout: mailbox.ack_timeout,
-        in_flight_max: mailbox.in_flight_max as usize,
-        deliveries_max: mailbox.deliveries_max,
+        mailboxes: node::mailboxes::Options {
+            messages_max: mailbox.messages_max as usize,
+            size_max: mailbox.size_max.as_u64(),
+            ttl: mailbox.ttl,
+            ack_timeout: mailbox.ack_timeout,
+            in_flight_max: mailbox.in_flight_max as usize,
+            deliveries_max: mailbox.deliveries_max,
+        },
         names_per_namespace_max: config.namespace.names_max as usize,
         conversations: conversation_options(&config.conversation),
     }
@@ -84,8 +86,8 @@ fn store_options(config: &Config) -> StoreOptions {
 
 fn conversation_options(
     options: &node::config::conversation::Options,
-) -> node::conversations::Options {
-    let limits = node::conversations::Limits {
+) -> conversation_service::Options {
+    let limits = conversation_service::Limits {
         batch_messages_max: options.batch_messages_max as usize,
         batch_bytes_max: options.batch_size_max.as_usize(),
         message_bytes_max: options.message_size_max.as_usize(),
@@ -95,7 +97,7 @@ fn conversation_options(
         drafts_max: options.drafts_max as usize,
         draft_bytes_max: options.draft_size_max.as_usize(),
     };
-    node::conversations::Options {
+    conversation_service::Options {
         limits,
         watchers_max: options.watchers_max as usize,
     }

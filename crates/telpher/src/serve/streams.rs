@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use client::{Fault, Request, Server};
 use model::{ErrorCode, Name};
+use node::Node;
 use node::config::stream::Options;
-use node::{AdminError, Node, StreamRetention, StreamView};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use store::{Retention, StreamView, StreamsError};
 
-use super::mailboxes::check_halt;
+use super::mailboxes::{check_halt, streams};
 
 /// Time between two applications of the retention.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -27,13 +28,13 @@ pub(crate) struct Trim {
 pub(super) fn methods(server: Server, node: &Node) -> Server {
     let server = method(server, node, "trim_stream", |node, trim| {
         let Some(before) = trim.before else {
-            let message = "`before` is missing: the first offset that is kept".to_owned();
-            return Err((ErrorCode::InvalidArgument, message));
+            let message = "`before` is missing: the first offset that is kept";
+            return Err(Fault::with_code(ErrorCode::InvalidArgument, message));
         };
-        node.trim_stream(&trim.name, before)
+        streams(node)?.trim(&trim.name, before).map_err(fault)
     });
     method(server, node, "delete_stream", |node, trim| {
-        node.delete_stream(&trim.name)
+        streams(node)?.delete(&trim.name).map_err(fault)
     })
 }
 
@@ -41,7 +42,7 @@ fn method(
     server: Server,
     node: &Node,
     name: &'static str,
-    answer: fn(&Node, Trim) -> Result<StreamView, AdminError>,
+    answer: fn(&Node, Trim) -> Result<StreamView, Fault>,
 ) -> Server {
     let node = node.clone();
     server.handle(name, move |request: Request| {
@@ -54,7 +55,7 @@ fn method(
             let done = tokio::task::spawn_blocking(move || answer(&node, trim)).await;
             match done {
                 Ok(Ok(view)) => Ok(stream(&view).to_string()),
-                Ok(Err((code, message))) => Err(Fault::with_code(code, message)),
+                Ok(Err(fault)) => Err(fault),
                 Err(error) => Err(Fault::new(format!("the deletion failed: {error}"))),
             }
         }
@@ -76,24 +77,30 @@ fn check_access(node: &Node, source: Option<&str>, name: &str) -> Result<(), Fau
     }
 }
 
+fn fault(error: StreamsError) -> Fault {
+    Fault::with_code(error.code(), error.to_string())
+}
+
 fn stream(view: &StreamView) -> Value {
     json!({ "name": view.name, "start": view.start, "next": view.next })
 }
 
 /// Applies the configured retention for ever.
 pub(super) async fn tend(node: Node, options: Options) {
-    let keep = StreamRetention {
+    let keep = Retention {
         age: Some(options.retention).filter(|age| !age.is_zero()),
         bytes: Some(options.retention_size.as_u64()).filter(|bytes| *bytes > 0),
     };
-    if keep.is_off() {
-        return std::future::pending().await;
-    }
+    let streams = match node.streams() {
+        Some(streams) if !keep.is_off() => streams.clone(),
+        _ => return std::future::pending().await,
+    };
     loop {
-        let node = node.clone();
+        let streams = streams.clone();
         // Retention reads from disk.
-        let applied = tokio::task::spawn_blocking(move || node.apply_stream_retention(keep)).await;
-        if let Ok(Err((_, error))) = applied {
+        let applied = tokio::task::spawn_blocking(move || streams.apply_retention(keep)).await;
+        if let Ok(Err(error)) = applied {
+            let error = error.to_string();
             tracing::warn!(error, "retention of streams failed; it is retried");
         }
         tokio::time::sleep(INTERVAL).await;

@@ -26,7 +26,8 @@ fn tend_all(node: &Node) {
             Ok(true) => {}
             Ok(false) => return,
             Err(refusal) => {
-                tracing::warn!(reason = refusal.message, "the views could not be updated");
+                let reason = refusal.to_string();
+                tracing::warn!(reason, "the views could not be updated");
                 return;
             }
         }

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use net::SocketBudget;
-use node::{Node, StorageEvent, StorageState, StorageWatch};
+use node::Node;
+use store::{Health, StorageEvent, StorageState, StorageWatch};
 use tokio::sync::oneshot;
 
 use super::descriptors::Grant;
@@ -22,7 +23,8 @@ pub(super) async fn watch(
     let mut failed = Some(failed);
     let mut watch = StorageWatch::default();
     loop {
-        for event in node.look_at_storage(&mut watch) {
+        let health = node.health();
+        for event in health.map_or_else(Vec::new, |it| it.changes(&mut watch)) {
             log(&event);
             if let StorageEvent::StateChanged {
                 state: StorageState::Failed,
@@ -34,7 +36,7 @@ pub(super) async fn watch(
                 let _ = failed.send(reason.unwrap_or_default());
             }
         }
-        if let Some(storage) = node.storage() {
+        if let Some(storage) = health.map(Health::view) {
             budget.set_limit(grant.sockets(storage.extents));
         }
         tokio::time::sleep(INTERVAL).await;

@@ -373,7 +373,7 @@ fn an_administrator_administers_from_the_command_line_where_tokens_are_required(
 }
 
 /// A token file of version 0.1.0.
-const EARLIER: &str = include_str!("../../../node/src/tokens/fixtures/version_1.toml");
+const EARLIER: &str = include_str!("../../../access/src/tokens/fixtures/version_1.toml");
 const EARLIER_TOKEN: &str = "tlp_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
 
 #[test]

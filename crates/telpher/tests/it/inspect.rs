@@ -33,7 +33,7 @@ fn written(place: &Place, count: u8) -> PathBuf {
         drop(guard);
         assert_eq!(journal.wait(appended.ticket), Status::Durable);
     };
-    let (shard, stream) = node::DIRECTORY;
+    let (shard, stream) = store::DIRECTORY;
     append(shard, stream, 2, b"\x01\0acme/demo/log");
     for number in 0..count {
         append(SHARD, STREAM, 0, &[number; 1000]);

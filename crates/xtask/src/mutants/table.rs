@@ -1,7 +1,7 @@
 //! Table of the mutants and the proofs that must catch them.
 
+mod conversations;
 mod journal;
-mod node;
 
 /// A crate with mutants.
 pub(super) struct Subject {
@@ -32,7 +32,7 @@ pub(super) struct Edit {
 
 /// Returns all mutants; those of one crate are adjacent.
 pub(super) fn all() -> impl Iterator<Item = &'static Mutant> {
-    journal::MUTANTS.iter().chain(&node::MUTANTS)
+    journal::MUTANTS.iter().chain(&conversations::MUTANTS)
 }
 
 #[cfg(test)]

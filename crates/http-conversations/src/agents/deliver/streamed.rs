@@ -5,13 +5,13 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
+use conversation_service::{DraftWriter, Finished, NewDraft, Status};
 use message_json::chunks::{Assembly, Framing, Sizes, Splitter, TooLong};
 use node::Node;
-use node::conversations::{DraftWriter, Finished, NewDraft, Status};
-use node::ports::caller::Response;
-use node::webhooks::{Call, Retry};
+use webhooks::caller::Response;
+use webhooks::{Call, Retry};
 
-use super::{Outcome, PARTS_MAX, durable, kept, nothing, taken};
+use super::{AnswerError, Outcome, PARTS_MAX, durable, kept, taken};
 
 pub(super) async fn hear(
     call: &Call,
@@ -19,7 +19,11 @@ pub(super) async fn hear(
     framing: Framing,
     mut response: Response,
 ) -> Result<Outcome, Outcome> {
-    let limits = node.conversations().ok_or_else(nothing)?.options().limits;
+    let limits = node
+        .conversations()
+        .ok_or(AnswerError::NoStorage)?
+        .options()
+        .limits;
     let mut answer = Answer {
         writer: match open(call, node).await? {
             Ok(writer) => writer,
@@ -62,8 +66,8 @@ async fn open(call: &Call, node: &Node) -> Result<Result<DraftWriter, Outcome>, 
                 from: &author,
                 metadata: b"",
             };
-            let conversations = node.conversations().ok_or_else(nothing)?;
-            conversations.draft_open(&conversation, draft)
+            let conversations = node.conversations().ok_or(AnswerError::NoStorage)?;
+            Ok::<_, AnswerError>(conversations.draft_open(&conversation, draft)?)
         };
         match kept(opening).await {
             Ok(writer) => return Ok(Ok(writer)),
@@ -142,7 +146,7 @@ impl Answer {
             None => self.writer.push(chunk),
             Some(_) => self.writer.push_last(chunk),
         };
-        pushed.map_err(|refusal| End::Wrong(refusal.message))?;
+        pushed.map_err(|refusal| End::Wrong(refusal.to_string()))?;
         self.has_begun = true;
         match ended {
             Some(ended) => Err(End::Is(ended.status())),

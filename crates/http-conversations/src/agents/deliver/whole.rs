@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use conversation_service::{Appended, Batch, Pending};
 use http_api::Problem;
 use http_api::body::parse;
 use model::Name;
 use node::Node;
-use node::conversations::{Appended, Batch, Pending, Refusal};
-use node::ports::caller::Response;
-use node::webhooks::Call;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use webhooks::Call;
+use webhooks::caller::Response;
 
-use super::{Outcome, PARTS_MAX, kept, next, nothing, taken};
+use super::{AnswerError, Outcome, PARTS_MAX, kept, next, taken};
 use crate::incoming::{Incoming, Ready};
 
 /// Bytes allowed in an answer in addition to those of its message.
@@ -25,7 +25,7 @@ pub(super) async fn hear(
     mut response: Response,
 ) -> Result<Outcome, Outcome> {
     let status = response.status;
-    let conversations = node.conversations().ok_or_else(nothing)?;
+    let conversations = node.conversations().ok_or(AnswerError::NoStorage)?;
     let size_max = conversations.options().limits.message_bytes_max + AROUND;
     let mut whole = Vec::new();
     while let Some(piece) = next(call, &mut response.body).await? {
@@ -75,10 +75,10 @@ struct Answer {
 
 impl Answer {
     /// Appends the message. May wait for the disk.
-    fn append(&self) -> Result<Pending<Appended>, Refusal> {
-        let conversations = self.node.conversations().ok_or_else(nothing)?;
+    fn append(&self) -> Result<Pending<Appended>, AnswerError> {
+        let conversations = self.node.conversations().ok_or(AnswerError::NoStorage)?;
         let ready = ready(&self.json);
-        let ready = ready.map_err(|problem| Refusal::from((problem.code, problem.detail)))?;
+        let ready = ready.map_err(AnswerError::Invalid)?;
         let mut messages = ready.messages();
         for message in &mut messages {
             message.id = Some(&self.id);
@@ -88,7 +88,7 @@ impl Answer {
             expect: None,
             messages: &messages,
         };
-        conversations.append(&self.conversation, batch)
+        Ok(conversations.append(&self.conversation, batch)?)
     }
 }
 

@@ -7,13 +7,13 @@ use journal::ReadError;
 use parking_lot::Mutex;
 use quota::record::{self, Change, Malformed, PoliciesRecord};
 use quota::{Hold, Limit, Policies, Rules, Subject};
+use store::{Kind as StreamKind, Location, Store};
 
 use super::QuotaJournal;
 use super::rewrite::SIZE_MIN;
 use crate::quotas::desk::Desk;
 use crate::quotas::settle::home_of;
 use crate::quotas::{HoldGrant, Quotas, RecentTake, SHARDS, admin};
-use crate::store::{Kind as StreamKind, Location, Store};
 
 /// The stored quotas cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +58,7 @@ impl Quotas<'_> {
     /// last start; otherwise the last limits in effect stay.
     pub(crate) fn restore(self, limits: Vec<Limit>) -> Result<(), OpenError> {
         let mut known = None;
-        if let (Some(store), Some(kept)) = (&self.inner.store, &self.state().kept) {
+        if let (Some(store), Some(kept)) = (self.inner.store(), &self.state().kept) {
             known = self.restore_stored(store, kept)?;
         }
         let digest = digest(&limits);

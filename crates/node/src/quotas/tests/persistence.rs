@@ -121,8 +121,8 @@ fn the_stream_of_state_does_not_grow_for_ever() {
         on_disk.sync();
         assert_eq!(left(on_disk.node(), "a/b/agent-7"), [999_999 - round]);
     }
-    let store = on_disk.node().inner.store.as_ref().unwrap();
-    let at = store.find(crate::store::Kind::Quotas, "state").unwrap();
+    let store = on_disk.node().inner.store().unwrap();
+    let at = store.find(store::Kind::Quotas, "state").unwrap();
     let state = store.journal.stream(at.shard, at.stream).unwrap();
     assert!(state.start > 0, "nothing was trimmed of {state:?}");
     let on_disk = on_disk.crash(&limits);

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use parking_lot::MutexGuard;
+use store::Location;
 
-use crate::store::Location;
 use crate::topics::Topics;
 
 /// The pause of a partition after its first failure, in nanoseconds; it doubles after each further

@@ -1,12 +1,13 @@
 //! A full disk: nothing is lost, readers continue, and operations that free space are carried out.
 
+use store::StorageState;
+
 use super::grouped::{caller, joining};
 use super::*;
-use crate::storage::StorageState;
 
 impl World {
     fn state(&self) -> StorageState {
-        self.node.storage().unwrap().state
+        self.node.health().unwrap().view().state
     }
 
     /// Appends until the disk is full; returns the number of acknowledged batches.

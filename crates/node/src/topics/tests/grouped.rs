@@ -198,9 +198,9 @@ fn a_group_that_commits_all_the_time_leaves_a_short_stream() {
     let shards = world.topics.state.journal.shard_count();
     let size = |world: &World| {
         let journal = &world.topics.state.journal;
-        let store = world.node.inner.store.as_ref().unwrap();
+        let store = world.node.inner.store().unwrap();
         let streams = (0..shards).map(|shard| {
-            let at = store.find(crate::store::Kind::Topics, &format!("groups/{shard}"));
+            let at = store.find(store::Kind::Topics, &format!("groups/{shard}"));
             let at = at.unwrap();
             journal.bytes(at.shard, at.stream).unwrap()
         });

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use store::StorageState;
+
 use super::*;
-use crate::storage::StorageState;
 use crate::topics::places::compacted_of;
 
 const KEYS: usize = 1_000;
@@ -76,7 +77,8 @@ impl World {
     fn finish_compacting(&mut self) {
         for _ in 0..100 {
             self.sweep_once();
-            if self.node.storage().unwrap().state == StorageState::Serving && !self.is_compacting()
+            if self.node.health().unwrap().view().state == StorageState::Serving
+                && !self.is_compacting()
             {
                 return;
             }

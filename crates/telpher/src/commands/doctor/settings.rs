@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use access::tokens::TokenStore;
 use node::config::{self, Config, Loaded};
-use node::tokens::TokenStore;
 use platform::RealDisk;
 
 use super::finding::{Finding, Verdict};

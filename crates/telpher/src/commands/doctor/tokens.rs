@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use node::tokens::{Role, Token, TokenStore};
+use access::tokens::{Role, Token, TokenStore};
 use platform::RealDisk;
 
 use super::finding::Finding;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use journal::inspect::Inspection;
 use journal::{ShardId, StreamId};
-use node::NamedStream;
+use store::NamedStream;
 
 /// The names of streams that could be read.
 pub(super) struct Names(HashMap<(ShardId, StreamId), Name>);
@@ -31,7 +31,7 @@ impl Names {
             kind: "directory",
             name: "names of all streams".to_owned(),
         };
-        names.insert(node::DIRECTORY, directory);
+        names.insert(store::DIRECTORY, directory);
         Self(names)
     }
 

@@ -1,0 +1,267 @@
+//! A batch of a partition's events, with the records that they refer to.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ::journal::{ReadError, ReadLimit, Record, StreamId};
+use bytes::Bytes;
+use conversations::State;
+use conversations::record::{EventRef, EventTag};
+use store::{Kind, Location, Store};
+
+use super::Partition;
+use crate::{ConversationError, Conversations};
+
+/// Limits of a batch; the first row is returned even if it is larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchLimit {
+    /// Maximum number of events.
+    pub rows: usize,
+    /// Maximum bytes of the records they refer to.
+    pub bytes: usize,
+}
+
+/// Bytes to read ahead of one conversation's messages while other conversations are read too.
+const AHEAD: usize = 64 << 10;
+
+/// A batch of events; see the module docs.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// The rows in order; several changes of a conversation's state are one row, with the newest
+    /// state.
+    pub rows: Vec<Row>,
+    /// The event after the last one.
+    pub next: u64,
+    /// The number of events read, including those whose records are gone.
+    pub events: u64,
+    /// The name of every conversation that has a row: `org/namespace/x`.
+    pub names: BTreeMap<u64, String>,
+}
+
+/// An event of a conversation.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The conversation's number.
+    pub conversation: u64,
+    /// The offset of the event.
+    pub event: u64,
+    /// The time of the event, in milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+    /// The kind of event, with its record.
+    pub happened: Happened,
+}
+
+/// The kind of an event.
+#[derive(Clone, Debug)]
+pub enum Happened {
+    /// A message was appended.
+    Message {
+        /// The message's number.
+        seq: u64,
+        /// Its record, copied to memory of its own.
+        record: Bytes,
+    },
+    /// The conversation was created, or its state changed; this is the current state.
+    State(Box<State>),
+    /// The conversation was erased.
+    Erased,
+}
+
+impl Conversations {
+    /// Returns the events of a partition from `from` on. An empty batch with `next` equal to `from`
+    /// means that nothing is available.
+    pub fn feed(
+        &self,
+        partition: &Partition,
+        from: u64,
+        limit: BatchLimit,
+    ) -> Result<Batch, ConversationError> {
+        let events = ReadLimit {
+            records: limit.rows.max(1),
+            bytes: usize::MAX,
+        };
+        let stream = StreamId(partition.number);
+        let journal = &self.store.journal;
+        let events = journal.read(partition.shard, stream, from, events)?;
+        let mut reader = Reader::new(self, &events.records);
+        let mut batch = Batch {
+            next: from,
+            ..Batch::default()
+        };
+        if events.records.is_empty() {
+            // A range that was accepted as lost is skipped.
+            batch.next = events.next_durable.max(from);
+        }
+        let mut bytes = 0;
+        let mut states: BTreeMap<u64, usize> = BTreeMap::new();
+        for event in &events.records {
+            let Ok(reference) = EventRef::decode(&event.payload) else {
+                return Err(malformed(event.offset));
+            };
+            let number = reference.conversation;
+            // An event that is not durable ends the batch, to keep the order.
+            if self.store.creation(StreamId(number)).is_some() {
+                break;
+            }
+            if let Some((name, happened)) = reader.look(event, &reference)? {
+                bytes += happened.size();
+                if bytes > limit.bytes && !batch.rows.is_empty() {
+                    break;
+                }
+                let row = Row {
+                    conversation: number,
+                    event: event.offset,
+                    at_ms: event.time_ms,
+                    happened,
+                };
+                batch.names.insert(number, name);
+                match (&row.happened, states.get(&number)) {
+                    // The newest state replaces an earlier one: no row between depends on it.
+                    (Happened::State(_), Some(at)) => batch.rows[*at] = row,
+                    (Happened::State(_), None) => {
+                        states.insert(number, batch.rows.len());
+                        batch.rows.push(row);
+                    }
+                    _ => batch.rows.push(row),
+                }
+            }
+            batch.next = event.offset + 1;
+            batch.events += 1;
+        }
+        Ok(batch)
+    }
+}
+
+impl Happened {
+    /// Returns the approximate memory size, in bytes.
+    fn size(&self) -> usize {
+        match self {
+            Self::Message { record, .. } => record.len(),
+            Self::State(state) => {
+                let summary = state.summary.as_ref().map_or(0, |it| it.message.len());
+                state.metadata.len() + summary + state.cursors.iter().count() * 64
+            }
+            Self::Erased => 0,
+        }
+    }
+}
+
+/// Reads the records that events refer to, a few messages of each conversation at a time.
+struct Reader<'a> {
+    conversations: &'a Conversations,
+    /// Number of messages of each conversation still to be read.
+    wanted: BTreeMap<u64, usize>,
+    ahead: BTreeMap<u64, VecDeque<Record>>,
+    bases: BTreeMap<u64, u64>,
+    /// Bytes in `ahead`.
+    held: usize,
+}
+
+/// Maximum bytes read ahead, over all conversations.
+const HELD_MAX: usize = 4 << 20;
+
+impl<'a> Reader<'a> {
+    fn new(conversations: &'a Conversations, events: &[Record]) -> Self {
+        let mut wanted = BTreeMap::new();
+        for event in events {
+            if event.tag == EventTag::Message as u8
+                && let Ok(reference) = EventRef::decode(&event.payload)
+            {
+                *wanted.entry(reference.conversation).or_default() += 1;
+            }
+        }
+        Self {
+            conversations,
+            wanted,
+            ahead: BTreeMap::new(),
+            bases: BTreeMap::new(),
+            held: 0,
+        }
+    }
+
+    /// Returns the record of an event and the conversation's name; `None` if the record is gone.
+    fn look(
+        &mut self,
+        event: &Record,
+        to: &EventRef,
+    ) -> Result<Option<(String, Happened)>, ConversationError> {
+        let named = self.conversations.store.named(StreamId(to.conversation));
+        let Some((Kind::Conversation, name, location)) = named else {
+            return Err(malformed(event.offset));
+        };
+        let happened = match EventTag::from_u8(event.tag) {
+            Some(EventTag::Message) => {
+                let Some(record) = self.message(location, to.offset)? else {
+                    return Ok(None);
+                };
+                let base = self.base(location)?;
+                Happened::Message {
+                    seq: (record.offset + 1).saturating_sub(base),
+                    record: Bytes::copy_from_slice(&record.payload),
+                }
+            }
+            Some(EventTag::State) => {
+                let engine = self.conversations.read_engine(location)?;
+                Happened::State(Box::new(engine.state().clone()))
+            }
+            Some(EventTag::Erased) => Happened::Erased,
+            None => return Err(malformed(event.offset)),
+        };
+        Ok(Some((name, happened)))
+    }
+
+    /// Returns the number of records in a conversation's stream before its first message.
+    fn base(&mut self, at: Location) -> Result<u64, ConversationError> {
+        if let Some(base) = self.bases.get(&at.stream.0) {
+            return Ok(*base);
+        }
+        let states = Store::companion(at.stream);
+        let base = match self.conversations.store.journal.stream(at.shard, states) {
+            Some(_) => self.conversations.read_engine(at)?.state().base,
+            None => 0,
+        };
+        self.bases.insert(at.stream.0, base);
+        Ok(base)
+    }
+
+    fn message(&mut self, at: Location, offset: u64) -> Result<Option<Record>, ConversationError> {
+        let number = at.stream.0;
+        let left = self.wanted.entry(number).or_default();
+        let count = std::mem::replace(left, left.saturating_sub(1)).max(1);
+        let ahead = self.ahead.entry(number).or_default();
+        while let Some(record) = ahead.pop_front() {
+            self.held -= record.payload.len();
+            if record.offset == offset {
+                return Ok(Some(record));
+            }
+        }
+        let limit = match self.held < HELD_MAX {
+            true => ReadLimit {
+                records: count,
+                bytes: AHEAD,
+            },
+            false => ReadLimit {
+                records: 1,
+                bytes: 1,
+            },
+        };
+        let read = match self
+            .conversations
+            .store
+            .journal
+            .read(at.shard, at.stream, offset, limit)
+        {
+            Err(ReadError::Trimmed { .. }) => return Ok(None),
+            read => read?,
+        };
+        let mut records = VecDeque::from(read.records);
+        let found = records.pop_front().filter(|it| it.offset == offset);
+        self.held += records.iter().map(|it| it.payload.len()).sum::<usize>();
+        *ahead = records;
+        Ok(found)
+    }
+}
+
+fn malformed(offset: u64) -> ConversationError {
+    let message = format!("event {offset} of conversations refers to nothing");
+    ConversationError::inconsistent(message)
+}

@@ -1,0 +1,149 @@
+//! Forks: copies of a conversation up to a message, which then develop independently.
+//!
+//! A fork is copied in pieces and is not visible before it is complete. Repeating the request
+//! completes an interrupted fork.
+
+use conversations::record::MessageView;
+use conversations::{Change, Lifecycle, Origin};
+use journal::{ReadLimit, Record};
+use model::Name;
+
+use super::read::MessageLocation;
+use super::service::check_name;
+use super::slot::Room;
+use super::state::Changed;
+use super::view::check_alive;
+use super::write::{AppendedMessage, with_scratch};
+use super::{ConversationError, Conversations, Pending};
+
+/// Limit of one read while copying.
+const CHUNK: ReadLimit = ReadLimit {
+    records: 256,
+    bytes: 256 << 10,
+};
+
+/// The progress of a copy.
+enum Copying {
+    /// The number of the next message to copy.
+    At(u64),
+    /// The fork was complete already.
+    Is(Box<Pending<Changed>>),
+}
+
+impl Conversations {
+    /// Makes `new` a copy of the conversation up to a message; acknowledged when all of it is
+    /// durable.
+    pub fn fork(
+        &self,
+        name: &Name,
+        new: &Name,
+        at_seq: u64,
+    ) -> Result<Pending<Changed>, ConversationError> {
+        check_name(new)?;
+        let (place, change) = self.with_existing(name, |_, room, location| {
+            check_alive(room)?;
+            let state = room.engine.state();
+            let place = MessageLocation {
+                location,
+                base: state.base,
+            };
+            let origin = Origin {
+                conversation: name.base().to_owned(),
+                seq: at_seq,
+            };
+            let change = Change::Copy {
+                origin,
+                metadata: state.metadata.clone(),
+                settings: state.settings.clone(),
+            };
+            Ok((place, change))
+        })?;
+        let (start, head) = self.readable_span(place);
+        if start > 1 {
+            return Err(ConversationError::Trimmed { start_seq: start });
+        }
+        if at_seq > head {
+            return Err(conversations::Refusal::BeyondHead { head }.into());
+        }
+        let mut next = match self.begin_copy(new, &change)? {
+            Copying::At(next) => next,
+            Copying::Is(refused) => return Ok(*refused),
+        };
+        while next <= at_seq {
+            let limit = ReadLimit {
+                records: CHUNK.records.min((at_seq + 1 - next) as usize),
+                ..CHUNK
+            };
+            let records = self.messages_anywhere(place, next, limit)?;
+            if records.is_empty() {
+                let message = format!("message {next} is not there");
+                return Err(ConversationError::inconsistent(message));
+            }
+            next = self.copy(new, next, &records)?;
+        }
+        self.with_room(new.base(), |_, room| {
+            self.change_room(new, room, None, &Change::Copied)
+        })?
+    }
+
+    fn begin_copy(&self, new: &Name, change: &Change) -> Result<Copying, ConversationError> {
+        self.with_room(new.base(), |_, room| {
+            let state = room.engine.state();
+            let origin = match change {
+                Change::Copy { origin, .. } => Some(origin),
+                _ => None,
+            };
+            let is_begun = state.lifecycle == Lifecycle::Copying && state.origin.as_ref() == origin;
+            if !is_begun {
+                let pending = self.change_room(new, room, None, change)?;
+                if room.engine.state().lifecycle != Lifecycle::Copying {
+                    return Ok(Copying::Is(Box::new(pending)));
+                }
+            }
+            Ok(Copying::At(room.engine.head() + 1))
+        })?
+    }
+
+    /// Appends copies of records, beginning with message `from`; returns the number of the next
+    /// message.
+    fn copy(&self, new: &Name, from: u64, records: &[Record]) -> Result<u64, ConversationError> {
+        let views = records.iter().map(|it| MessageView::decode(&it.payload));
+        let views = views.collect::<Result<Vec<_>, _>>()?;
+        self.with_room(new.base(), |_, room| {
+            let is_next = room.engine.head() + 1 == from;
+            let is_copying = room.engine.state().lifecycle == Lifecycle::Copying;
+            if !is_copying {
+                return Err(ConversationError::Gone);
+            }
+            // Another request may be completing the same fork.
+            if is_next {
+                self.append_copies(new, room, records, &views)?;
+            }
+            Ok(room.engine.head() + 1)
+        })?
+    }
+
+    fn append_copies(
+        &self,
+        new: &Name,
+        room: &mut Room,
+        records: &[Record],
+        views: &[MessageView<'_>],
+    ) -> Result<(), ConversationError> {
+        let now_ms = self.platform.ports.clock.unix_ms();
+        with_scratch(|scratch| {
+            for (record, view) in records.iter().zip(views) {
+                scratch.push_copy(view, record.time_ms);
+            }
+            let said = views.iter().map(|view| AppendedMessage {
+                id: view.id,
+                role: view.role,
+                tokens: view.tokens,
+            });
+            let location = self.place_room(room, new.base(), now_ms)?;
+            let guard = self.store.journal.lock(location.shard, now_ms);
+            self.write_all(guard, room, location, said, scratch, None)?;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! Changes a conversation's state, and erases conversations.
+
+use conversations::record::{self, DraftClose, EventRef, EventTag};
+use conversations::{Change, Lifecycle, Status, Update};
+use journal::{AppendError, Guard, ShardId, StreamId, Ticket};
+use model::Name;
+use platform::Counter;
+use store::{Location, Store};
+
+use super::service::check_name;
+use super::slot::Room;
+use super::view::{View, check_alive, view};
+use super::{ConversationError, Conversations, Pending};
+
+/// The result of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// True if the change created the conversation.
+    pub is_created: bool,
+    /// The conversation after the change.
+    pub view: View,
+}
+
+impl Conversations {
+    /// Changes the state of a conversation, if it has the expected version. [`Change::Put`] creates
+    /// the conversation if it does not exist.
+    pub fn change(
+        &self,
+        name: &Name,
+        expect: Option<u64>,
+        change: &Change,
+    ) -> Result<Pending<Changed>, ConversationError> {
+        check_name(name)?;
+        match change {
+            Change::Put { .. } => self.with_room(name.base(), |_, room| {
+                self.change_room(name, room, expect, change)
+            })?,
+            Change::Copy { .. } | Change::Copied => Err(ConversationError::CopyRequested),
+            Change::Cursor { .. } | Change::Summarize(_) | Change::Descend(_) | Change::Erase => {
+                self.with_existing(name, |_, room, _| {
+                    self.change_room(name, room, expect, change)
+                })
+            }
+        }
+    }
+
+    pub(super) fn change_room(
+        &self,
+        name: &Name,
+        room: &mut Room,
+        expect: Option<u64>,
+        change: &Change,
+    ) -> Result<Pending<Changed>, ConversationError> {
+        let now_ms = self.platform.ports.clock.unix_ms();
+        let is_created = !room.engine.exists();
+        let limits = &self.options().limits;
+        let outcome = match room.engine.decide_change(expect, change, limits, now_ms) {
+            Err(refused) => Err(refused.into()),
+            Ok(update) => {
+                self.update_room(room, name.base(), update, now_ms)?;
+                self.platform.counters.count(Counter::ConversationChanges);
+                let view = view(name.base(), room);
+                Ok(Changed { is_created, view })
+            }
+        };
+        let tickets = self.tickets(room);
+        Ok(Pending::new(&self.store.journal, tickets, outcome))
+    }
+
+    /// Erases a conversation: its bytes leave the disk, and its name is not used again.
+    pub fn delete(&self, name: &Name) -> Result<Pending<()>, ConversationError> {
+        let pending = self.with_existing(name, |_, room, _| {
+            check_alive(room)?;
+            self.change_room(name, room, None, &Change::Erase)
+        })?;
+        Ok(pending.map(|_| ()))
+    }
+}
+
+impl Conversations {
+    /// Writes an update and its event under one guard, and applies it to the engine.
+    pub(super) fn update_room(
+        &self,
+        room: &mut Room,
+        name: &str,
+        update: Update,
+        now_ms: u64,
+    ) -> Result<(), ConversationError> {
+        if update == Update::Nothing {
+            return Ok(());
+        }
+        let location = self.place_room(room, name, now_ms)?;
+        let events = room.events.unwrap_or(location.stream);
+        let written = self.write_update(location, events, room, &update, now_ms);
+        let ticket =
+            written.map_err(|error| ConversationError::from(self.store.append_error(error)))?;
+        room.ticket = Some(ticket);
+        room.engine.changed(update);
+        if room.engine.state().lifecycle == Lifecycle::Erased {
+            room.end_drafts();
+        }
+        self.touch(room);
+        Ok(())
+    }
+
+    fn write_update(
+        &self,
+        location: Location,
+        events: StreamId,
+        room: &Room,
+        update: &Update,
+        now_ms: u64,
+    ) -> Result<Ticket, AppendError> {
+        let states = Store::companion(location.stream);
+        let mut guard = self.store.journal.lock(location.shard, now_ms);
+        match update {
+            Update::Nothing => Ok(guard.last_ticket(states)),
+            Update::Change { bytes, .. } => {
+                guard.reserve(bytes.len() + EVENT_SIZE, 2)?;
+                let event = Event::new(&guard, location, EventTag::State);
+                event.append(&mut guard, events)?;
+                Ok(guard.append(states, None, record::CHANGE, bytes)?.ticket)
+            }
+            Update::Snapshot { bytes, state } => {
+                // The event, the snapshot, the ends of drafts with a mark each, and three more
+                // marks.
+                let drafts = room.drafts.len();
+                let size = bytes.len() + EVENT_SIZE + drafts * CLOSE_SIZE;
+                guard.reserve(size, 5 + 2 * drafts)?;
+                let tag = match state.lifecycle {
+                    Lifecycle::Erased => EventTag::Erased,
+                    _ => EventTag::State,
+                };
+                let event = Event::new(&guard, location, tag);
+                event.append(&mut guard, events)?;
+                if tag == EventTag::Erased {
+                    guard.erase(location.stream)?;
+                    guard.erase(states)?;
+                    self.end_all(&mut guard, location.shard, room)?;
+                }
+                let appended = guard.append(states, None, record::SNAPSHOT, bytes)?;
+                if tag == EventTag::State {
+                    guard.trim(states, appended.offset)?;
+                }
+                Ok(appended.ticket)
+            }
+        }
+    }
+}
+
+impl Conversations {
+    /// Writes the ends of all drafts of a conversation that is being erased.
+    fn end_all(
+        &self,
+        guard: &mut Guard<'_>,
+        shard: ShardId,
+        room: &Room,
+    ) -> Result<(), AppendError> {
+        for open in &room.drafts {
+            let close = DraftClose {
+                draft: open.number,
+                status: Status::Aborted,
+                seq: 0,
+            };
+            self.rooms.log_close(guard, shard, &close)?;
+        }
+        self.rooms.log_erase(guard, shard)
+    }
+}
+
+/// Size of an event, in bytes.
+const EVENT_SIZE: usize = 16;
+
+/// Size of the end of a draft, in bytes.
+const CLOSE_SIZE: usize = 17;
+
+/// The event of the next record of the state.
+struct Event {
+    tag: EventTag,
+    reference: EventRef,
+}
+
+impl Event {
+    fn new(guard: &Guard<'_>, location: Location, tag: EventTag) -> Self {
+        Self {
+            tag,
+            reference: EventRef {
+                conversation: location.stream.0,
+                offset: guard.next(Store::companion(location.stream)),
+            },
+        }
+    }
+
+    fn append(&self, guard: &mut Guard<'_>, events: StreamId) -> Result<(), AppendError> {
+        guard.append(events, None, self.tag as u8, &self.reference.encode())?;
+        Ok(())
+    }
+}

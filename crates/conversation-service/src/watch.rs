@@ -1,0 +1,475 @@
+//! Watching a conversation: first the existing messages, then new ones.
+//!
+//! A watcher pulls: nothing is queued for it, and items are read from the journal at the watcher's
+//! pace. A slow watcher therefore costs nothing, and it sees every message exactly once.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::Bytes;
+use conversations::record::MessageView;
+use conversations::resume::Position;
+use journal::{Following, ReadLimit, Record, Status};
+use model::Name;
+use store::{FollowError, Reach};
+
+use super::feed::taken;
+use super::read::MessageLocation;
+use super::slot::{Room, Slot};
+use super::view::check_alive;
+use super::{ConversationError, Conversations, Pending};
+use crate::archive::Reading;
+
+/// Limit of one read ahead.
+const AHEAD: ReadLimit = ReadLimit {
+    records: 64,
+    bytes: 64 << 10,
+};
+
+/// An item for a watcher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// A message.
+    Message(Stored),
+    /// All existing messages have been returned; later items are new. Returned once.
+    Head {
+        /// The number of the newest message.
+        head_seq: u64,
+    },
+    /// A chunk of a draft.
+    Delta {
+        /// The draft's number.
+        draft: u64,
+        /// The id of the message that the draft becomes.
+        id: Arc<str>,
+        /// The chunk's index in the draft, from 0.
+        index: u32,
+        /// The chunk, one line.
+        chunk: Bytes,
+    },
+    /// The author of a draft was asked to stop. Returned once per draft that the watcher saw open,
+    /// before the draft's end.
+    Stop {
+        /// The draft's number.
+        draft: u64,
+        /// The id of the message that the draft becomes.
+        id: Arc<str>,
+    },
+    /// A draft of which chunks were returned has ended. Its message contains all of it, and was
+    /// returned before.
+    Closed {
+        /// The draft's number.
+        draft: u64,
+        /// The author's final chunk, if the watcher saw the draft open.
+        last: Option<Bytes>,
+    },
+}
+
+/// A stored message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The message's number.
+    pub seq: u64,
+    /// The time of the append, in milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+    record: Bytes,
+}
+
+impl Stored {
+    /// Decodes the message.
+    pub fn view(&self) -> Result<MessageView<'_>, ConversationError> {
+        Ok(MessageView::decode(&self.record)?)
+    }
+}
+
+/// A watch of one conversation; see the module docs.
+pub struct Watch {
+    conversations: Conversations,
+    slot: Arc<Slot>,
+    place: MessageLocation,
+    /// The watcher's number.
+    number: u64,
+    /// The position after the last returned item.
+    position: Position,
+    ahead: VecDeque<Stored>,
+    /// Items of drafts to return next.
+    pieces: VecDeque<Item>,
+    /// Drafts that were open at the last look, whose end was not returned yet.
+    met: Vec<Met>,
+    /// Drafts that have ended.
+    closing: Vec<Closing>,
+    is_caught_up: bool,
+    following: Option<Following>,
+    /// A request to the archive, and the refusal to return if the archive does not have the
+    /// messages.
+    reading: Option<(Reading, ConversationError)>,
+    /// A read from the disk in progress.
+    loading: Option<Pending<Vec<Record>>>,
+}
+
+/// An open draft that the watcher has seen, whether or not chunks of it were returned.
+struct Met {
+    draft: u64,
+    /// The id of the message that the draft becomes.
+    id: Arc<str>,
+    is_stopped: Arc<AtomicBool>,
+    /// True if the request to stop was returned.
+    is_told: bool,
+    /// The final chunk.
+    last: Arc<OnceLock<Bytes>>,
+}
+
+/// A draft that has ended; its end was not returned yet.
+struct Closing {
+    draft: u64,
+    /// The newest message when the draft was found to have ended: the draft's message is not after
+    /// it.
+    head: u64,
+    last: Option<Bytes>,
+}
+
+impl Conversations {
+    /// Watches a conversation from the message after `after` on.
+    pub fn watch(&self, name: &Name, after: u64) -> Result<Watch, ConversationError> {
+        let position = Position {
+            seq: after,
+            drafts: Vec::new(),
+        };
+        self.watch_from(name, position)
+    }
+
+    /// Like [`Conversations::watch`], from a position that may lie inside drafts.
+    pub fn watch_from(&self, name: &Name, position: Position) -> Result<Watch, ConversationError> {
+        let rooms = &self.rooms;
+        self.with_existing(name, |slot, room, location| {
+            check_alive(room)?;
+            let head = room.engine.head();
+            if position.seq > head {
+                return Err(conversations::Refusal::BeyondHead { head }.into());
+            }
+            let max = rooms.options.watchers_max;
+            let count = rooms.watchers.fetch_add(1, Ordering::Relaxed);
+            if count >= max {
+                rooms.watchers.fetch_sub(1, Ordering::Relaxed);
+                return Err(ConversationError::TooManyWatchers { limit: max });
+            }
+            room.watchers += 1;
+            Ok(Watch {
+                conversations: self.clone(),
+                slot: slot.clone(),
+                place: MessageLocation {
+                    location,
+                    base: room.engine.state().base,
+                },
+                number: rooms.watches.fetch_add(1, Ordering::Relaxed),
+                position,
+                ahead: VecDeque::new(),
+                pieces: VecDeque::new(),
+                met: Vec::new(),
+                closing: Vec::new(),
+                is_caught_up: false,
+                following: None,
+                reading: None,
+                loading: None,
+            })
+        })
+    }
+}
+
+impl Met {
+    /// Returns the item of the request to stop, once.
+    fn stop(&mut self) -> Option<Item> {
+        let is_news = !self.is_told && self.is_stopped.load(Ordering::Relaxed);
+        self.is_told |= is_news;
+        is_news.then(|| Item::Stop {
+            draft: self.draft,
+            id: self.id.clone(),
+        })
+    }
+}
+
+impl Watch {
+    /// Returns the current position: a watch from there continues with the next item.
+    pub fn position(&self) -> &Position {
+        &self.position
+    }
+
+    /// Returns the next item. An error ends the watch.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Item, ConversationError>> {
+        self.end_following();
+        loop {
+            if let Some(stored) = self.ahead.pop_front() {
+                self.position.seq = stored.seq;
+                return Poll::Ready(Ok(Item::Message(stored)));
+            }
+            // Order: the chunks of a draft, then its message, then its end.
+            if let Some(item) = self.pieces.pop_front().or_else(|| self.next_closed()) {
+                self.see(&item);
+                return Poll::Ready(Ok(item));
+            }
+            // Messages are shown only when the conversation's directory entry is durable too.
+            let store = &self.conversations.store;
+            let entry = store.creation(self.place.location.stream);
+            if entry.is_some_and(|it| store.journal.notify(it, cx.waker()) == Status::Pending) {
+                return Poll::Pending;
+            }
+            match self.poll_archive(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(refusal)) => return Poll::Ready(Err(refusal)),
+                Poll::Ready(Ok(())) if !self.ahead.is_empty() => continue,
+                Poll::Ready(Ok(())) => {}
+            }
+            match self.read_ahead(cx.waker()) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(refusal)) => return Poll::Ready(Err(refusal)),
+                Poll::Ready(Ok(())) => {}
+            }
+            if self.reading.is_some() {
+                continue;
+            }
+            if !self.ahead.is_empty() {
+                continue;
+            }
+            if !std::mem::replace(&mut self.is_caught_up, true) {
+                let head_seq = self.position.seq;
+                return Poll::Ready(Ok(Item::Head { head_seq }));
+            }
+            match self.look_at_drafts(cx.waker()) {
+                Err(refusal) => return Poll::Ready(Err(refusal)),
+                Ok(true) => continue,
+                Ok(false) => {}
+            }
+            let next = self.position.seq + 1;
+            match self
+                .conversations
+                .wait_for_message(self.place, next, cx.waker())
+            {
+                Ok(None) => {}
+                Ok(following) => {
+                    self.following = following;
+                    return Poll::Pending;
+                }
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+    }
+
+    /// Takes the archive's answer, if a request is in progress.
+    fn poll_archive(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ConversationError>> {
+        let Some((mut reading, trimmed)) = self.reading.take() else {
+            return Poll::Ready(Ok(()));
+        };
+        let Poll::Ready(answer) = reading.as_mut().poll(cx) else {
+            self.reading = Some((reading, trimmed));
+            return Poll::Pending;
+        };
+        let records = taken(self.place, self.position.seq + 1, answer, trimmed)?;
+        self.ahead = compact(&records, self.place);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads ahead from memory at once, or from the disk on another thread.
+    fn read_ahead(&mut self, waker: &Waker) -> Poll<Result<(), ConversationError>> {
+        let (place, seq) = (self.place, self.position.seq + 1);
+        if self.loading.is_none() {
+            let conversations = &self.conversations;
+            match conversations
+                .messages_within(Reach::Memory, place, seq, AHEAD)
+                .transpose()
+            {
+                Some(read) => return Poll::Ready(self.take(read)),
+                None => {
+                    let reader = conversations.clone();
+                    let read = move || reader.messages(place, seq, AHEAD);
+                    self.loading = Some(conversations.platform.offload(read));
+                }
+            }
+        }
+        let Some(loading) = &mut self.loading else {
+            return Poll::Pending;
+        };
+        let read = ready!(loading.poll_answer(waker));
+        self.loading = None;
+        Poll::Ready(self.take(read))
+    }
+
+    fn take(
+        &mut self,
+        read: Result<Vec<Record>, ConversationError>,
+    ) -> Result<(), ConversationError> {
+        match read {
+            Ok(records) => {
+                self.ahead = compact(&records, self.place);
+                Ok(())
+            }
+            // If the whole conversation was erased, report that instead.
+            Err(trimmed) => match self.slot.room().map(|room| check_alive(&room)) {
+                Some(Err(refusal)) => Err(refusal),
+                Some(Ok(())) | None => {
+                    let seq = self.position.seq + 1;
+                    let asked = self
+                        .conversations
+                        .ask_archive(self.place, seq, AHEAD, &trimmed);
+                    match asked {
+                        Some(reading) => self.reading = Some((reading, trimmed)),
+                        None => return Err(trimmed),
+                    }
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    fn see(&mut self, item: &Item) {
+        match item {
+            Item::Delta { draft, index, .. } => self.position.see(*draft, *index),
+            Item::Closed { draft, .. } => {
+                self.position.forget(*draft);
+                self.closing.retain(|it| it.draft != *draft);
+            }
+            Item::Stop { .. } | Item::Message(_) | Item::Head { .. } => {}
+        }
+    }
+
+    /// Returns the end of a draft whose message was returned.
+    fn next_closed(&self) -> Option<Item> {
+        let seq = self.position.seq;
+        let over = self.closing.iter().find(|it| it.head <= seq)?;
+        Some(Item::Closed {
+            draft: over.draft,
+            last: over.last.clone(),
+        })
+    }
+
+    /// Takes new items of drafts; if there are none, registers the waker.
+    fn look_at_drafts(&mut self, waker: &Waker) -> Result<bool, ConversationError> {
+        let (slot, store) = (self.slot.clone(), self.conversations.store.clone());
+        let Some(mut room) = slot.room() else {
+            let message = "the conversation was let go while it was watched";
+            return Err(ConversationError::inconsistent(message));
+        };
+        check_alive(&room)?;
+        self.look_at_ended(&room);
+        let mut bytes = 0;
+        for open in &mut room.drafts {
+            if !open.draft.is_shown() {
+                let status = |ticket| store.journal.notify(ticket, waker);
+                match open.opening.map(status) {
+                    None | Some(Status::Durable) => open.draft.show(),
+                    // The journal has registered the waker: look again when it is woken.
+                    Some(Status::Pending | Status::Failed) => continue,
+                }
+            }
+            let (draft, id) = (open.number, &open.id);
+            if !self.met.iter().any(|met| met.draft == draft) {
+                self.met.push(Met {
+                    draft,
+                    id: id.clone(),
+                    is_stopped: open.is_stopped.clone(),
+                    is_told: false,
+                    last: open.last.clone(),
+                });
+            }
+            let from = self.position.next_chunk(draft);
+            for (index, chunk) in open.draft.chunks(from) {
+                if bytes >= AHEAD.bytes {
+                    break;
+                }
+                bytes += chunk.len();
+                self.pieces.push_back(Item::Delta {
+                    draft,
+                    id: id.clone(),
+                    index,
+                    chunk: Bytes::copy_from_slice(chunk),
+                });
+            }
+        }
+        self.pieces
+            .extend(self.met.iter_mut().filter_map(Met::stop));
+        let is_something = !self.pieces.is_empty() || self.next_closed().is_some();
+        if !is_something {
+            room.watching.insert(self.number, waker.clone());
+        }
+        Ok(is_something)
+    }
+
+    /// Notes the drafts that have ended. A request to stop is returned before the end, even if the
+    /// draft ended at once.
+    fn look_at_ended(&mut self, room: &Room) {
+        let is_open = |draft| room.drafts.iter().any(|open| open.number == draft);
+        let over = |met: &mut Met| !is_open(met.draft);
+        let ended = self.met.extract_if(.., over).map(|mut met| {
+            self.pieces.extend(met.stop());
+            met
+        });
+        let ended: Vec<Met> = ended.collect();
+        let told = ended.iter().filter(|met| met.is_told);
+        let mut over: Vec<_> = told.map(|met| met.draft).collect();
+        let shown = self.position.drafts.iter().map(|seen| seen.draft);
+        over.extend(shown.filter(|draft| !is_open(*draft)));
+        let head = room.engine.head();
+        for draft in over {
+            if !self.closing.iter().any(|it| it.draft == draft) {
+                let met = ended.iter().find(|met| met.draft == draft);
+                let last = met.and_then(|met| met.last.get().cloned());
+                self.closing.push(Closing { draft, head, last });
+            }
+        }
+    }
+
+    fn end_following(&mut self) {
+        if let Some(following) = self.following.take() {
+            self.conversations.store.unfollow(&following);
+        }
+    }
+}
+
+impl Conversations {
+    /// Registers the waker for a message; `None` if the message exists already.
+    pub(super) fn wait_for_message(
+        &self,
+        place: MessageLocation,
+        seq: u64,
+        waker: &Waker,
+    ) -> Result<Option<Following>, FollowError> {
+        self.store.follow(place.location, place.offset(seq), waker)
+    }
+}
+
+/// Copies the records to memory of their own, because a slow watcher must not hold the large
+/// blocks.
+fn compact(records: &[Record], place: MessageLocation) -> VecDeque<Stored> {
+    let size = records.iter().map(|it| it.payload.len()).sum();
+    let mut all = Vec::with_capacity(size);
+    for record in records {
+        all.extend_from_slice(&record.payload);
+    }
+    let mut rest = Bytes::from(all);
+    let stored = records.iter().map(|record| Stored {
+        seq: place.seq(record.offset),
+        at_ms: record.time_ms,
+        record: rest.split_to(record.payload.len()),
+    });
+    stored.collect()
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.end_following();
+        let conversations = &self.conversations;
+        conversations.rooms.watchers.fetch_sub(1, Ordering::Relaxed);
+        if let Some(mut room) = self.slot.room() {
+            room.watchers -= 1;
+            room.watching.remove(&self.number);
+            room.used_ns = conversations.now_ns();
+        }
+    }
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Watch({} at {})", self.slot.name, self.position)
+    }
+}

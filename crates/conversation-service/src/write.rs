@@ -1,0 +1,205 @@
+//! Writes messages, each with its event and the records that belong to it, under one guard.
+//!
+//! Invariant: *there is no message without its event, no end of a draft without its message, and no
+//! read mark of an agent without its answer.*
+
+use std::cell::RefCell;
+
+use conversations::record::{self, DraftClose, EventRef, EventTag, Links, MessageView};
+use conversations::{NewMessage, Original, Status, Update};
+use journal::{Guard, Ticket};
+use store::{Kind, Location};
+
+use super::agent_work::mark_size;
+use super::slot::Room;
+use super::{ConversationError, Conversations};
+
+/// The target of appends: the journal, or a round of appends that notifies the journal's writer
+/// later.
+pub(crate) trait Writer {
+    /// Locks a shard.
+    fn lock(&self, shard: journal::ShardId, now_ms: u64) -> Guard<'_>;
+}
+
+impl Writer for journal::Journal {
+    fn lock(&self, shard: journal::ShardId, now_ms: u64) -> Guard<'_> {
+        Self::lock(self, shard, now_ms)
+    }
+}
+
+/// Size of an event, in bytes.
+const EVENT_SIZE: usize = 16;
+
+/// Size of the end of a draft, in bytes.
+const ENDING_SIZE: usize = 17;
+
+/// Encoded records, stored contiguously.
+#[derive(Default)]
+pub(super) struct Scratch {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+/// Maximum memory that a thread's scratch retains, in bytes.
+const SCRATCH_MAX: usize = 1 << 20;
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// The end of a draft, written with its message.
+#[derive(Clone, Copy)]
+pub(super) struct Ending {
+    /// The draft's number.
+    pub(super) number: u64,
+    pub(super) status: Status,
+    /// True if the author was asked to stop.
+    pub(super) is_wanted: bool,
+}
+
+/// Records that are written with messages, under their guard.
+#[derive(Default)]
+pub(super) struct Accompanying {
+    pub(super) ending: Option<Ending>,
+    /// The change of the answering agent's read mark.
+    pub(super) mark: Option<Update>,
+}
+
+/// The facts of a written message that the engine needs.
+pub(super) struct AppendedMessage<'b> {
+    pub(super) id: &'b str,
+    pub(super) role: &'b str,
+    pub(super) tokens: u32,
+}
+
+impl Conversations {
+    /// Returns the location of the conversation, and creates it if it does not exist.
+    pub(super) fn place_room(
+        &self,
+        room: &mut Room,
+        name: &str,
+        now_ms: u64,
+    ) -> Result<Location, ConversationError> {
+        let refused = |error| ConversationError::from(self.store.append_error(error));
+        if room.events.is_none() {
+            room.events = Some(self.event_partition(name, now_ms).map_err(refused)?);
+        }
+        if room.location.is_none() {
+            self.store.check_names(Kind::Conversation, name)?;
+            let created = self.store.find_or_create(Kind::Conversation, name, now_ms);
+            room.location = Some(created.map_err(refused)?);
+        }
+        room.location
+            .ok_or_else(|| ConversationError::not_found(name))
+    }
+
+    /// Writes messages and their events under one guard, and applies them to the engine.
+    pub(super) fn write_all<'b>(
+        &self,
+        guard: Guard<'_>,
+        room: &mut Room,
+        location: Location,
+        said: impl Iterator<Item = AppendedMessage<'b>>,
+        scratch: &mut Scratch,
+        ending: Option<Ending>,
+    ) -> Result<Ticket, ConversationError> {
+        let beside = Accompanying { ending, mark: None };
+        self.write_with(guard, room, location, said, scratch, beside)
+    }
+
+    /// Like [`Conversations::write_all`], with accompanying records.
+    pub(super) fn write_with<'b>(
+        &self,
+        mut guard: Guard<'_>,
+        room: &mut Room,
+        location: Location,
+        said: impl Iterator<Item = AppendedMessage<'b>>,
+        scratch: &mut Scratch,
+        beside: Accompanying,
+    ) -> Result<Ticket, ConversationError> {
+        let refused = |error| ConversationError::from(self.store.append_error(error));
+        let Location { shard, stream } = location;
+        let events = room.events.unwrap_or(stream);
+        let count = scratch.ends.len();
+        let (mark_size, mark_count) = mark_size(beside.mark.as_ref());
+        let size = scratch.bytes.len() + (count + 1) * EVENT_SIZE + ENDING_SIZE + mark_size;
+        // The end of a draft, and a mark.
+        let records = 2 * count + 2 + mark_count;
+        guard.reserve(size, records).map_err(refused)?;
+        let mut ticket = guard.last_ticket(stream);
+        let mut begin = 0;
+        for (said, end) in said.zip(&scratch.ends) {
+            let record = &mut scratch.bytes[begin..*end];
+            let offset = room.engine.offset(room.engine.head() + 1);
+            let event = EventRef {
+                conversation: stream.0,
+                offset,
+            };
+            let tag = EventTag::Message as u8;
+            let event = guard.append(events, None, tag, &event.encode());
+            let links = room.engine.links(event.map_err(refused)?.offset);
+            record::set_links(record, links);
+            let appended = guard.append(stream, Some(offset), record::MESSAGE, record);
+            ticket = appended.map_err(refused)?.ticket;
+            room.engine.appended(said.id, said.role, said.tokens);
+            begin = *end;
+        }
+        if let Some(Ending { number, status, .. }) = beside.ending {
+            let close = DraftClose {
+                draft: number,
+                status,
+                seq: room.engine.head(),
+            };
+            let closed = self.rooms.log_close(&mut guard, shard, &close);
+            closed.map_err(refused)?;
+        }
+        if let Some(update) = beside.mark {
+            let written = self.write_mark(&mut guard, location, events, &update);
+            ticket = written.map_err(refused)?.unwrap_or(ticket);
+            room.engine.changed(update);
+        }
+        if count > 0 {
+            room.said_ms = guard.now_ms();
+        }
+        room.ticket = Some(ticket);
+        self.touch(room);
+        Ok(ticket)
+    }
+}
+
+/// Lends the thread's scratch, empty.
+pub(super) fn with_scratch<R>(then: impl FnOnce(&mut Scratch) -> R) -> R {
+    SCRATCH.with_borrow_mut(|scratch| {
+        scratch.bytes.clear();
+        scratch.ends.clear();
+        let result = then(scratch);
+        scratch.bytes.shrink_to(SCRATCH_MAX);
+        result
+    })
+}
+
+impl Scratch {
+    /// Encodes another message.
+    pub(super) fn push(&mut self, message: &NewMessage<'_>, id: &str, original: Original) {
+        message.encode_original(id, original, Links::default(), &mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Encodes a copy of a message that was appended at `time_ms`; the copy keeps its original
+    /// time.
+    pub(super) fn push_copy(&mut self, view: &MessageView<'_>, time_ms: u64) {
+        let copy = MessageView {
+            original_ms: view.original_ms.or(Some(time_ms)),
+            ..*view
+        };
+        copy.encode(&mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(super) fn records(&self) -> impl Iterator<Item = &[u8]> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins
+            .zip(&self.ends)
+            .map(|(begin, end)| &self.bytes[begin..*end])
+    }
+}

@@ -1,0 +1,27 @@
+//! The store: the journal's streams by name.
+//!
+//! The journal identifies streams by number. [`Store`] has the directory, which maps names to
+//! numbers, and appends to and reads from named streams. [`Streams`] are the raw streams of
+//! clients. [`Health`] is the state of the storage for monitoring.
+//!
+//! This crate knows names, kinds and records. It does not know mailboxes, conversations, topics,
+//! quotas, connections or the content of a record. Invariant: *no stream is reported to a client
+//! before its directory entry is durable.*
+
+mod directory;
+mod error;
+mod follow;
+mod health;
+mod reach;
+mod store;
+mod stream;
+mod streams;
+
+pub use directory::{DIRECTORY, Kind, Location, Malformed, NamedStream};
+pub use error::{FollowError, OpenError, StorageError, StreamError, StreamsError};
+pub use follow::StreamFollower;
+pub use health::{Health, StorageEvent, StorageState, StorageView, StorageWatch, SyncTimesView};
+pub use reach::Reach;
+pub use store::Store;
+pub use stream::{AppendedRecords, Range, StoredRecord, Stream, StreamExtract};
+pub use streams::{Retention, StreamView, Streams};

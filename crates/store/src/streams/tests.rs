@@ -1,0 +1,80 @@
+//! Retention of raw streams by age.
+
+use journal::Line;
+use journal::disk::SimulatedDisk;
+
+use platform::testing::{ManualClock, journal_on, platform};
+use platform::{RequestContext, Tally};
+
+use super::*;
+use crate::stream::Stream;
+
+const NAME: &str = "acme/demo/log";
+const MINUTE_MS: u64 = 60_000;
+const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
+
+/// Raw streams, their clock and their journal's writer.
+struct World {
+    streams: Streams,
+    clock: Arc<ManualClock>,
+    line: Line,
+}
+
+impl World {
+    fn append(&mut self) {
+        let mut stream = Stream::new(Name::parse(NAME).unwrap()).unwrap();
+        let records = [&b"record"[..]].into_iter();
+        let context = RequestContext {
+            now_ns: 0,
+            unix_ms: self.streams.unix_ms(),
+            round: &mut None,
+            tally: &mut Tally::default(),
+        };
+        let appended = self.streams.append(&mut stream, None, records, context);
+        drop(appended.unwrap());
+        self.line.step();
+    }
+
+    fn pass(&self, ms: u64) {
+        self.clock.pass_ns(ms * 1_000_000);
+        self.clock.step_wall_ms(ms as i64);
+    }
+
+    /// Applies a retention of 90 minutes: the streams that were cut, and where the stream starts
+    /// then.
+    fn retain(&mut self) -> (usize, u64) {
+        let keep = Retention {
+            age: Some(Duration::from_millis(90 * MINUTE_MS)),
+            bytes: None,
+        };
+        let count = self.streams.apply_retention(keep).unwrap();
+        self.line.step();
+        let (name, location) = self.streams.find(NAME).unwrap();
+        (count, self.streams.view(name.base(), location).start)
+    }
+}
+
+#[test]
+fn records_older_than_the_retention_are_deleted_and_a_step_of_the_clock_deletes_none() {
+    let disk = SimulatedDisk::new(1);
+    let (journal, line, _background) = journal_on(&disk, 1).unwrap();
+    let clock = ManualClock::at(1_700_000_000_000);
+    let store = Arc::new(Store::open(journal, 1_000_000).unwrap());
+    let mut world = World {
+        streams: Streams::new(platform(clock.clone()), store),
+        clock,
+        line,
+    };
+    world.append();
+    assert_eq!(world.retain(), (0, 0));
+    for _ in 0..2 {
+        world.pass(60 * MINUTE_MS);
+        world.append();
+    }
+    assert_eq!(world.retain(), (1, 1));
+    assert_eq!(world.retain(), (0, 1));
+    world.clock.step_wall_ms(30 * DAY_MS as i64);
+    assert_eq!(world.retain(), (0, 1));
+    world.pass(11 * MINUTE_MS);
+    assert_eq!(world.retain(), (1, 3), "the step has lasted");
+}

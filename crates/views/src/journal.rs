@@ -1,0 +1,275 @@
+//! The data source of the views: the journal and the directory.
+
+use std::ops::RangeInclusive;
+
+use ::conversations::record::{self, EventRef, EventTag, MessageView, StateChange};
+use ::conversations::{Conversation, Lifecycle, State};
+use journal::{ReadError, ReadLimit, StreamId};
+use parking_lot::Mutex;
+use store::{Kind, Location, Store};
+
+use super::options::Labels;
+use super::source::{Changed, ConversationFacts, EventRange, MessageFacts, Partition, Source};
+
+/// Maximum size of one read.
+const CHUNK: ReadLimit = ReadLimit {
+    records: 4_096,
+    bytes: 1 << 20,
+};
+
+/// Maximum number of labels read per conversation.
+const LABELS_MAX: usize = 64;
+
+/// The event partitions found so far, and the position of the search in the directory.
+#[derive(Debug, Default)]
+pub(super) struct FoundPartitions {
+    partitions: Vec<Partition>,
+    /// Number of streams of the directory searched.
+    count: u64,
+}
+
+/// The journal and the directory as a [`Source`].
+pub(super) struct Journaled<'a> {
+    pub(super) store: &'a Store,
+    pub(super) labels: Labels,
+    pub(super) found: &'a Mutex<FoundPartitions>,
+}
+
+/// The durable state of a conversation.
+pub(super) struct VisibleConversation {
+    pub(super) name: String,
+    pub(super) state: State,
+    /// The first retained message and the newest one.
+    pub(super) start: u64,
+    pub(super) head: u64,
+}
+
+impl Journaled<'_> {
+    /// Returns the durable state of a visible conversation.
+    pub(super) fn visible_conversation(
+        &self,
+        number: u64,
+    ) -> Result<Option<VisibleConversation>, ReadError> {
+        let Some((Kind::Conversation, name, location)) = self.store.named(StreamId(number)) else {
+            return Ok(None);
+        };
+        let Some(state) = self.state(location)? else {
+            return Ok(None);
+        };
+        let is_there = matches!(state.lifecycle, Lifecycle::Open | Lifecycle::Archived);
+        let (start, head) = self.span(number, state.base);
+        Ok(is_there.then_some(VisibleConversation {
+            name,
+            state,
+            start,
+            head,
+        }))
+    }
+
+    /// Returns the state of a conversation with its read marks; `None` if nothing of it is durable.
+    fn state(&self, location: Location) -> Result<Option<State>, ReadError> {
+        let Location { shard, stream } = location;
+        let messages = self.store.journal.stream(shard, stream);
+        let states = Location {
+            shard,
+            stream: Store::companion(stream),
+        };
+        let mut engine = None;
+        self.store.each_record(states, |record| {
+            take(&mut engine, record);
+            Ok::<_, ReadError>(())
+        })?;
+        let is_there = engine.is_some() || messages.is_some_and(|it| it.next_durable > 0);
+        let state = engine.map(|it| it.state().clone());
+        Ok(is_there.then(|| state.unwrap_or_default()))
+    }
+
+    /// Returns the ends of the partitions, in their order.
+    pub(super) fn ends(&self) -> Vec<u64> {
+        let partitions = self.partitions(0);
+        partitions.iter().map(|it| self.reach(*it).end).collect()
+    }
+
+    fn location(&self, number: u64) -> Option<Location> {
+        let (kind, _, location) = self.store.named(StreamId(number))?;
+        (kind == Kind::Conversation).then_some(location)
+    }
+
+    /// Searches the new part of the directory for partitions.
+    fn find(&self, found: &mut FoundPartitions) {
+        while let Some((kind, _, location)) = self.store.named(StreamId(found.count + 1)) {
+            let Location { shard, stream } = location;
+            if kind == Kind::Events {
+                if self.store.creation(stream).is_some() {
+                    return;
+                }
+                found.partitions.push(Partition {
+                    stream: stream.0,
+                    shard,
+                });
+            }
+            found.count += 1;
+        }
+    }
+}
+
+/// Applies a record of the stream of state; invalid records are skipped.
+fn take(engine: &mut Option<Conversation>, record: &journal::Record) {
+    let load = |state| Conversation::load(state, 0, 0, None);
+    match record.tag {
+        record::SNAPSHOT => {
+            if let Ok(snapshot) = State::decode(&record.payload) {
+                *engine = Some(load(snapshot));
+            }
+        }
+        record::CHANGE => {
+            if let Ok(change) = StateChange::decode(&record.payload) {
+                let engine = engine.get_or_insert_with(|| load(State::default()));
+                engine.restore_change(&change);
+            }
+        }
+        _ => {}
+    }
+}
+
+impl Source for Journaled<'_> {
+    fn partitions(&self, known: usize) -> Vec<Partition> {
+        let mut found = self.found.lock();
+        self.find(&mut found);
+        found.partitions.get(known..).unwrap_or_default().to_vec()
+    }
+
+    fn reach(&self, partition: Partition) -> EventRange {
+        let stream = StreamId(partition.stream);
+        let state = self.store.journal.stream(partition.shard, stream);
+        state.map_or(EventRange { start: 0, end: 0 }, |it| EventRange {
+            start: it.start,
+            end: it.next_durable,
+        })
+    }
+
+    fn events(
+        &self,
+        partition: Partition,
+        from: u64,
+        limit: usize,
+        event: &mut dyn FnMut(u64, Changed),
+    ) -> Result<u64, ReadError> {
+        let limit = ReadLimit {
+            records: limit,
+            ..CHUNK
+        };
+        let stream = StreamId(partition.stream);
+        let journal = &self.store.journal;
+        let read = journal.read(partition.shard, stream, from, limit)?;
+        let mut next = match read.records.is_empty() {
+            // The events up to there were given up as lost.
+            true => read.next_durable,
+            false => from,
+        };
+        for record in &read.records {
+            if let Ok(EventRef { conversation, .. }) = EventRef::decode(&record.payload) {
+                if self.store.creation(StreamId(conversation)).is_some() {
+                    return Ok(record.offset);
+                }
+                event(
+                    conversation,
+                    match EventTag::from_u8(record.tag) {
+                        Some(EventTag::Message) => Changed::Messages,
+                        _ => Changed::State,
+                    },
+                );
+            }
+            next = record.offset + 1;
+        }
+        Ok(next)
+    }
+
+    fn numbers_end(&self) -> u64 {
+        self.store.stream_count() as u64 + 1
+    }
+
+    fn is_settled(&self, number: u64) -> bool {
+        self.store.creation(StreamId(number)).is_none()
+    }
+
+    fn conversation_facts(&self, number: u64) -> Result<Option<ConversationFacts>, ReadError> {
+        let Some(VisibleConversation { name, state, .. }) = self.visible_conversation(number)?
+        else {
+            return Ok(None);
+        };
+        let mut labels = Vec::new();
+        (self.labels)(&state.metadata, &mut |key, value| {
+            if labels.len() < LABELS_MAX {
+                labels.push((key.to_owned(), value.to_owned()));
+            }
+        });
+        Ok(Some(ConversationFacts {
+            namespace: namespace(&name).to_owned(),
+            base: state.base,
+            created_ms: state.created_ms,
+            ttl_ms: state.settings.ttl_ms,
+            is_archived: state.lifecycle == Lifecycle::Archived,
+            agent: state.settings.agent,
+            labels,
+            participants: state.settings.participants,
+            cursors: state
+                .cursors
+                .iter()
+                .map(|(who, seq)| (who.to_owned(), seq))
+                .collect(),
+        }))
+    }
+
+    fn span(&self, number: u64, base: u64) -> (u64, u64) {
+        let state = self
+            .location(number)
+            .and_then(|Location { shard, stream }| self.store.journal.stream(shard, stream));
+        state.map_or((1, 0), |it| {
+            let start = (it.start + 1).saturating_sub(base).max(1);
+            (start, it.next_durable.saturating_sub(base))
+        })
+    }
+
+    fn messages(
+        &self,
+        number: u64,
+        base: u64,
+        seqs: RangeInclusive<u64>,
+        said: &mut dyn FnMut(MessageFacts<'_>),
+    ) -> Result<(), ReadError> {
+        let Some(Location { shard, stream }) = self.location(number) else {
+            return Ok(());
+        };
+        let mut seq = *seqs.start();
+        while seq <= *seqs.end() {
+            let offset = (seq + base).saturating_sub(1);
+            let read = match self.store.journal.read(shard, stream, offset, CHUNK) {
+                Err(ReadError::Trimmed { start }) => {
+                    seq = (start + 1).saturating_sub(base).max(seq + 1);
+                    continue;
+                }
+                read => read?,
+            };
+            let Some(last) = read.records.last() else {
+                return Ok(());
+            };
+            for record in &read.records {
+                let seq = (record.offset + 1).saturating_sub(base);
+                if let Ok(message) = MessageView::decode(&record.payload)
+                    && seqs.contains(&seq)
+                {
+                    let (at_ms, from) = (record.time_ms, message.from);
+                    said(MessageFacts { seq, at_ms, from });
+                }
+            }
+            seq = (last.offset + 2).saturating_sub(base);
+        }
+        Ok(())
+    }
+}
+
+/// Returns `org/namespace` of `org/namespace/x`.
+pub(super) fn namespace(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(namespace, _)| namespace)
+}

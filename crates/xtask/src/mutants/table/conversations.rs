@@ -1,0 +1,78 @@
+//! Mutants of conversations and webhooks.
+
+use super::{Edit, Mutant, Subject};
+
+static CONVERSATIONS: Subject = Subject {
+    folder: "conversation-service",
+    proofs: &["--package", "telpher-conversation-service", "--lib"],
+};
+
+static WEBHOOKS: Subject = Subject {
+    folder: "webhooks",
+    proofs: &["--package", "telpher-webhooks", "--lib"],
+};
+
+pub(super) static MUTANTS: [Mutant; 5] = [
+    Mutant {
+        name: "conflict-of-what-is-not-durable",
+        subject: &CONVERSATIONS,
+        harm: "a writer gets a conflict with a message that the next power failure loses",
+        edits: &[Edit {
+            file: "append.rs",
+            text: "                (tickets, Err(refusal))",
+            replacement: "                ([None, None], Err(refusal))",
+        }],
+        proof: "tests::messages::another_head_than_expected_is_told_once_that_head_is_on_disk",
+    },
+    Mutant {
+        name: "duplicate-before-its-original",
+        subject: &CONVERSATIONS,
+        harm: "a retry is acknowledged while its original may still be lost",
+        edits: &[Edit {
+            file: "append.rs",
+            text: "            Ok(appended) => (tickets, Ok(appended)),",
+            replacement: "            Ok(appended) if appended.deduplicated == appended.seqs().len() => {\n                ([None, None], Ok(appended))\n            }\n            Ok(appended) => (tickets, Ok(appended)),",
+        }],
+        proof: "tests::messages::a_retry_is_answered_like_its_original_and_not_before_it",
+    },
+    Mutant {
+        name: "number-used-twice",
+        subject: &CONVERSATIONS,
+        harm: "a message is acknowledged under a number that another one had before the start",
+        edits: &[
+            Edit {
+                file: "load.rs",
+                text: "Conversation::load(state, first, next, newest.as_ref())",
+                replacement: "Conversation::load(state, 0, next - first, newest.as_ref())",
+            },
+            Edit {
+                file: "write.rs",
+                text: "guard.append(stream, Some(offset), record::MESSAGE, record)",
+                replacement: "guard.append(stream, None, record::MESSAGE, record)",
+            },
+        ],
+        proof: "tests::faults::no_number_is_used_twice_though_its_message_was_let_go_before_a_start",
+    },
+    Mutant {
+        name: "draft-in-the-way-of-an-erase",
+        subject: &CONVERSATIONS,
+        harm: "streamed data of an erased conversation stays on disk as long as others stream",
+        edits: &[Edit {
+            file: "draft_log.rs",
+            text: "now_ns.saturating_sub(since_ns) >= CARRY_AFTER_NS",
+            replacement: "now_ns.saturating_sub(since_ns) > u64::MAX - CARRY_AFTER_NS",
+        }],
+        proof: "tests::erased::nothing_of_an_erased_conversation_is_on_the_disk_though_others_stream_all_the_time",
+    },
+    Mutant {
+        name: "mark-before-the-answer",
+        subject: &WEBHOOKS,
+        harm: "a message counts as answered when its agent is called, and a crash leaves it without an answer",
+        edits: &[Edit {
+            file: "tend.rs",
+            text: "        let (_, name, _) = self.store.named(StreamId(conversation))?;",
+            replacement: "        let _ = self.pass_over(&agent, conversation, call.to_seq);\n        let (_, name, _) = self.store.named(StreamId(conversation))?;",
+        }],
+        proof: "tests::a_mark_moves_with_the_answer_and_not_before_so_a_crash_loses_no_call",
+    },
+];
