@@ -129,3 +129,61 @@ impl Outbox {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Accepts three bytes, then nothing until the next flush.
+    struct Narrow(Vec<u8>, bool);
+
+    impl Write for Narrow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if !self.1 {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            let size = bytes.len().min(3);
+            self.0.extend_from_slice(&bytes[..size]);
+            Ok(size)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn unsent_bytes_leave_with_the_next_flush() {
+        let (mut outbox, mut stream) = (Outbox::default(), Narrow(Vec::new(), false));
+        outbox.bytes().extend_from_slice(b"12345");
+        outbox.flush(&mut stream).unwrap();
+        assert_eq!((&stream.0[..], outbox.is_empty()), (&b"123"[..], false));
+        outbox.bytes().push(b'6');
+        outbox.flush(&mut stream).unwrap();
+        assert_eq!((&stream.0[..], outbox.is_empty()), (&b"123456"[..], true));
+    }
+
+    #[test]
+    fn an_event_has_the_key_of_its_connection_and_tells_its_end() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        let (poll, mut events) = (Poll::new().unwrap(), Events::new(0));
+        poll.add(&stream, 7).unwrap();
+        let mut next = || {
+            poll.wait(&mut events, 5_000_000_000).unwrap();
+            events.drain().collect::<Vec<_>>()
+        };
+        let ready = |has_ended| Ready { key: 7, has_ended };
+        assert_eq!(next(), [ready(false)], "writable");
+        peer.write_all(b"x").unwrap();
+        assert_eq!(next(), [ready(false)]);
+        assert_eq!(stream.read(&mut [0; 8]).unwrap(), 1);
+        drop(peer);
+        assert_eq!(next(), [ready(true)]);
+    }
+}

@@ -58,9 +58,13 @@ Examples:
   telpher bench kafka --idle 1000 --idle-log 5GiB
       1,000 idle partitions and 10,000 groups, then a log of 5 GiB, a kill and a start";
 
+const DIR: &str =
+    "Directory on the disk to measure, for started brokers; their data is removed at the end";
+
 /// Measure topics: messages over the Kafka protocol
 #[derive(Debug, clap::Args)]
 #[command(long_about = ABOUT, after_help = EXAMPLES)]
+#[command(mut_arg("dir", |dir| dir.help(DIR)))]
 pub(crate) struct Args {
     /// Running broker to measure [default: a new node]
     #[arg(long, short, visible_alias = "broker", value_name = "HOST:PORT",

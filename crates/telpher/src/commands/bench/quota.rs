@@ -51,6 +51,7 @@ Examples:
 /// Measure quotas: takes over HTTP and the native protocol
 #[derive(Debug, clap::Args)]
 #[command(long_about = ABOUT, after_help = EXAMPLES)]
+#[command(mut_arg("dir", |dir| dir.help("Directory for the data of servers; it is removed at the end")))]
 pub(crate) struct Args {
     /// Number of agents; each number is a case
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "10000",
