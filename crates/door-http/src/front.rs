@@ -16,10 +16,9 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use head::{BODY_SIZE_MAX, Read};
-use http_api::Handle;
 use http_api::reply::{Reply, push_number};
 use http_api::time::push_http_date;
-use http_api::{FastPath, Verdict, Version};
+use http_api::{FastPath, Handle, Verdict, Version};
 use node::quotas::{Desk, Durable};
 pub(super) use prefixed::Prefixed;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};

@@ -12,9 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use door::Wakers;
-use door::reading;
-use door::{AnswerQueue, Bound};
+use door::{AnswerQueue, Bound, Wakers, reading};
 use net::Source;
 use node::topics::Count;
 use platform::Counter;

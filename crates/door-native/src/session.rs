@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use door::Wakers;
-use door::reading;
+use door::{Wakers, reading};
 use model::{ErrorCode, Failure};
 use net::Source;
 use node::Connection;

@@ -2,10 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Query, State};
-use http_api::Admin;
-use http_api::Problem;
-use http_api::ProblemDocument;
-use http_api::Shared;
+use http_api::{Admin, Problem, ProblemDocument, Shared};
 use model::ErrorCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
