@@ -14,6 +14,7 @@
 
 mod cors;
 mod host;
+mod lists;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,9 +25,9 @@ use axum::response::Response;
 use http_api::Problem;
 use model::ErrorCode;
 use net::ServerIdentity;
-use node::config::Value as _;
-use node::config::http::{HostNames, Origins};
 use parking_lot::Mutex;
+
+pub use lists::{HostNames, Origins};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 

@@ -10,7 +10,7 @@ use http_api::reply::Reply;
 use http_api::{FastPath, FastRequest, Method, Verdict};
 use http_quotas::TAKE_PATH;
 use node::Node;
-use node::quotas::Desk;
+use quota_service::Desk;
 
 use crate::metrics::Latencies;
 

@@ -19,7 +19,7 @@ use head::{BODY_SIZE_MAX, Read};
 use http_api::reply::{Reply, push_number};
 use http_api::time::push_http_date;
 use http_api::{FastPath, Handle, Verdict, Version};
-use node::quotas::{Desk, Durable};
+use quota_service::{Desk, Durable};
 pub(super) use prefixed::Prefixed;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, Sleep};

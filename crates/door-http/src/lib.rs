@@ -35,7 +35,7 @@ mod routes;
 mod tickets;
 mod view;
 
-pub use self::access::Access;
+pub use self::access::{Access, HostNames, Origins};
 pub use listener::{Options, serve, serve_stream};
 pub use local::{Answer, Local};
 pub use metrics::EncodeMetrics;

@@ -3,8 +3,9 @@
 use conversation_service::ConversationError;
 use door::topics::Refused;
 use model::{ErrorCode, Failure};
-use node::{MemoryWriteError, RequestError, SubscribeError, Throttled, WriteError};
+use node::{MemoryWriteError, RequestError, SubscribeError, WriteError};
 use platform::Unconfirmed;
+use quota_service::Throttled;
 use store::{StorageError, StreamError};
 
 /// Pause before retrying a write to a full mailbox, in milliseconds.

@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use access::Principal;
 use model::ErrorCode;
-use node::quotas::{
+use node::{Ticket, Turn};
+use quota_service::{
     Cost, Desk, Durable, HoldId, Parked, Requester, SettleOutcome, Settled, Subject, Take,
     TakeProgress, Unit,
 };
-use node::{Ticket, Turn};
 use wire::{Costs, Settle, TAKES_MAX, Takes};
 
 use super::answers::{self, Answers};

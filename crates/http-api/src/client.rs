@@ -6,7 +6,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use door::{Pass, Refused, Role};
 use model::{ErrorCode, Name};
-use node::quotas::{By, Durable, HaltNotice, Requester, Unit};
+use quota_service::{By, Durable, HaltNotice, Requester, Unit};
 
 use crate::problem::Problem;
 

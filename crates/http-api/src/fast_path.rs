@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use node::quotas::{Desk, Durable};
+use quota_service::{Desk, Durable};
 
 use crate::reply::Reply;
 

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use conversation_service::{Appended, Batch, NewMessage, Pending};
 use http_api::{Client, Problem, Shared, body, off_thread};
 use model::{ErrorCode, Name};
-use node::quotas::{Durable, Unconfirmed};
+use quota_service::{Durable, Unconfirmed};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -24,7 +24,7 @@ use door::{AnswerQueue, Bound};
 use futures_util::{Sink, Stream};
 use http_api::{Client, Problem, Shared};
 use model::ErrorCode;
-use node::quotas::Durable;
+use quota_service::Durable;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep};

@@ -17,7 +17,7 @@ use http_api::{Client, Problem, Shared, body, off_thread};
 use http_body::Frame;
 use message_json::chunks::Framing;
 use model::Name;
-use node::quotas::Durable;
+use quota_service::Durable;
 use serde::Serialize;
 use utoipa::ToSchema;
 

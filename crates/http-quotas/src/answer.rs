@@ -10,7 +10,7 @@ use std::io::Write;
 use axum::http::StatusCode;
 use http_api::reply::{JSON, PROBLEM, Reply, push_number};
 use model::ErrorCode;
-use node::quotas::{DecidedTake, Denial, Desk, HoldId, LimitState, Outcome, Refused};
+use quota_service::{DecidedTake, Denial, Desk, HoldId, LimitState, Outcome, Refused};
 
 use super::fields;
 

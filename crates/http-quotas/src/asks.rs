@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::task::Poll;
 use std::time::Duration;
 
-use node::quotas::{Attempt, DecidedTake, Desk, Parked};
+use quota_service::{Attempt, DecidedTake, Desk, Parked};
 use tokio::time::Instant;
 
 /// Waits until a take is decided. If the client disconnects meanwhile, an undecided take is

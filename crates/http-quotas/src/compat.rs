@@ -35,7 +35,7 @@ use http_api::{
     FastPath, FastRequest, Later, Method, Peer, Problem, Routes, Verdict, bearer_of, body,
     unauthenticated,
 };
-use node::quotas::{
+use quota_service::{
     DecidedTake, Denial, Desk, Durable, LimitState, Outcome, Refused, Subject, Take, TakeProgress,
     Unit,
 };

@@ -1,7 +1,7 @@
 //! The `RateLimit` and `RateLimit-Policy` header fields (draft-ietf-httpapi-ratelimit-headers-10).
 
 use http_api::reply::{Reply, push_number};
-use node::quotas::{Every, Kind, Limit, LimitState, Unit};
+use quota_service::{Every, Kind, Limit, LimitState, Unit};
 
 /// Nanoseconds per second.
 pub(super) const SECOND_NS: u64 = 1_000_000_000;

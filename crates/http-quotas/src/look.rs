@@ -7,7 +7,7 @@ use axum::response::IntoResponse;
 use http_api::reply::{JSON, Reply};
 use http_api::{Problem, ProblemDocument, Shared};
 use model::ErrorCode;
-use node::quotas::{Desk, Outcome, Subject, TopBy};
+use quota_service::{Desk, Outcome, Subject, TopBy};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::IntoParams;

@@ -2,11 +2,11 @@
 
 use std::fmt::Error;
 
-use node::Quotas;
-use node::quotas::{LimitCounts, TakeCounts};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use quota_service::Quotas;
+use quota_service::{LimitCounts, TakeCounts};
 
 /// Appends all quota metrics.
 pub fn encode(quotas: Quotas<'_>, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use http_api::{Admin, Problem, ProblemDocument, Shared, body};
-use node::quotas::{By, Limit, LimitConfig};
+use quota_service::{By, Limit, LimitConfig};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;

@@ -10,7 +10,7 @@ use http_api::reply::{JSON, Reply};
 use http_api::{Client, Problem, ProblemDocument, Shared};
 use json::Text;
 use model::ErrorCode;
-use node::quotas::{Desk, SettleOutcome, Settled};
+use quota_service::{Desk, SettleOutcome, Settled};
 use serde::Deserialize;
 use utoipa::ToSchema;
 

@@ -18,8 +18,8 @@ use http_api::{
     check_subject, requester,
 };
 use json::Text;
-use node::config::duration;
-use node::quotas::{Cost, Desk, Durable, Parked, Subject, Take, TakeProgress, Unit};
+use model::duration;
+use quota_service::{Cost, Desk, Durable, Parked, Subject, Take, TakeProgress, Unit};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use utoipa::ToSchema;

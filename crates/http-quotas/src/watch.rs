@@ -14,7 +14,7 @@ use axum::response::Response;
 use http_api::sse::{FRAME_SIZE, Source, last_event_id, pulled};
 use http_api::{Problem, ProblemDocument, Shared};
 use model::ErrorCode;
-use node::quotas::{Event, EventKind, Watch, Watched};
+use quota_service::{Event, EventKind, Watch, Watched};
 use serde_json::{Value, json};
 
 use super::admin::moment;

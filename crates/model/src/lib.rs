@@ -3,6 +3,7 @@
 //! A term that two layers must agree on is defined and validated here, once. The crate has no async
 //! code, no serialization and no I/O, so that every crate can depend on it.
 
+pub mod duration;
 mod error_code;
 mod failure;
 mod hash;
@@ -11,6 +12,10 @@ mod name;
 mod nearest;
 mod size;
 pub mod wall_clock;
+
+/// The method that `telpher ping` calls. No agent needs to implement it, since an error is an
+/// answer, too.
+pub const PING_METHOD: &str = "telpher.ping";
 
 pub use error_code::{ErrorCode, Executed, Retry};
 pub use failure::Failure;

@@ -8,8 +8,8 @@ use routing::{Call, Calls, Ticket};
 
 use crate::mailboxes::Slot;
 use crate::peer::Peer;
-use crate::quotas::InFlight;
 use crate::throttle::{Pressure, Throttle, ThrottleId};
+use quota_service::InFlight;
 
 /// Time without returned credit after which a client that senders wait for counts as stopped, in
 /// nanoseconds. Senders do not wait for a stopped client until it returns credit.

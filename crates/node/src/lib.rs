@@ -7,8 +7,9 @@
 //!
 //! This crate knows names, messages and decisions. It does not know frames, HTTP, JSON or sockets.
 
-pub mod config;
+mod admission;
 mod connection;
+mod held_call;
 mod lane;
 pub mod mailboxes;
 mod node;
@@ -16,7 +17,6 @@ mod one_way;
 mod parts;
 mod peer;
 pub mod ports;
-pub mod quotas;
 pub mod records;
 mod request;
 mod route;
@@ -31,14 +31,13 @@ mod turn;
 mod view;
 
 pub use connection::Connection;
+pub use held_call::HeldCall;
 pub use mailboxes::{AcceptedWrite, Key, WriteError};
 pub use node::{Limits, Node, Refusal, SocketsSource, SocketsView};
 pub use one_way::{Copies, MemoryWriteError};
 pub use parts::{OpenError, Parts, QuotaParts, StorageParts, StoreOptions};
 pub use peer::Facts;
-pub use ports::quota_store::SharedStore;
 pub use ports::{Client, Delivery, Inbox, Message, Outgoing, Outlet, Pushed};
-pub use quotas::{HeldCall, Quotas, Throttled};
 pub use request::{RequestError, Requested};
 pub use route::{Cast, Route};
 pub use routing::{ConnectionId, Ticket};

@@ -10,6 +10,7 @@ use conversation_service::Conversations;
 use mailbox::Again;
 use model::{ErrorCode, Failure, limits};
 use platform::{Counter, Counters, Overloaded, Pending, Platform, Ports};
+use quota_service::{QuotaService, Quotas};
 use routing::ConnectionId;
 use store::{Health, Store, Streams};
 use views::Views;
@@ -21,7 +22,7 @@ use crate::mailboxes::{Mailboxes, Outcome, Slot};
 use crate::peer::{Facts, Peer};
 use crate::ports::{Names, Outgoing, Outlet};
 use crate::router::Router;
-use crate::{quotas, topics};
+use crate::topics;
 
 /// The limits of a node.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +71,7 @@ pub(crate) struct Inner {
     /// The source of socket counts, if there is one.
     sockets: Option<SocketsSource>,
     /// Quotas.
-    pub(crate) quotas: quotas::State,
+    pub(crate) quotas: Arc<QuotaService>,
     /// The storage and the services that need it; `None` for a node without a journal.
     pub(crate) stored: Option<StoredServices>,
     next_connection: AtomicU64,
@@ -112,6 +113,11 @@ pub struct Node {
 }
 
 impl Node {
+    /// Returns the node's quotas.
+    pub fn quotas(&self) -> Quotas<'_> {
+        self.inner.quotas.quotas()
+    }
+
     /// Returns whether the wall clock stepped forward without confirmation; until then nothing
     /// expires.
     pub fn is_clock_doubted(&self) -> bool {

@@ -8,9 +8,9 @@ use platform::{Counter, Durable};
 use crate::lane::Admission;
 use crate::peer::PushOutcome;
 use crate::ports::{Message, Outgoing};
-use crate::quotas::Throttled;
 use crate::route::{Cast, Route};
 use crate::turn::Turn;
+use quota_service::Throttled;
 
 /// The copies of a one-way message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use quota::Limit;
 use webhooks::WebhookParts;
 
 use crate::ports::Names;
-use crate::ports::quota_store::SharedStore;
 use crate::topics::Tell;
-use crate::{Limits, SocketsSource, mailboxes, quotas, topics};
+use crate::{Limits, SocketsSource, mailboxes, topics};
+use quota_service::SharedStore;
 
 /// Everything that a node is opened from. [`Parts::in_memory`] and [`Parts::with_storage`] have
 /// defaults for all fields but the ports and the journal.
@@ -38,7 +38,7 @@ pub struct Parts {
 #[derive(Default)]
 pub struct QuotaParts {
     /// The options.
-    pub options: quotas::Options,
+    pub options: quota_service::Options,
     /// The configured limits. They replace stored ones only if the configuration changed since the
     /// last start.
     pub limits: Vec<Limit>,
@@ -139,7 +139,7 @@ pub enum OpenError {
     Store(#[from] store::OpenError),
     /// The stored quotas cannot be used, or the configured limits are invalid.
     #[error(transparent)]
-    Quotas(#[from] quotas::OpenError),
+    Quotas(#[from] quota_service::OpenError),
     /// The stored topics cannot be used.
     #[error(transparent)]
     Topics(#[from] topics::OpenError),

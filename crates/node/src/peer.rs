@@ -13,9 +13,9 @@ use topics::User;
 
 use crate::lane::{Caller, Lane};
 use crate::ports::{Client, Outgoing, Outlet, Pushed};
-use crate::quotas::Charged;
 use crate::router::Router;
 use crate::throttle::Throttle;
+use quota_service::Charged;
 
 /// The facts that the edge knows about a client when it opens a connection.
 #[derive(Clone, Debug)]

@@ -8,13 +8,14 @@ use model::Failure;
 use platform::{Counter, Durable};
 use routing::{ConnectionId, Ticket};
 
+use crate::held_call::HeldCall;
 use crate::lane::Caller;
 use crate::mailboxes::Outcome;
 use crate::peer::PushOutcome;
 use crate::ports::{Message, Outgoing};
-use crate::quotas::{HeldCall, InFlight, Throttled};
 use crate::route::{Cast, Route};
 use crate::turn::Turn;
+use quota_service::{InFlight, Throttled};
 
 /// The reason why a call was not handed on to a responder.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -79,16 +79,6 @@ impl World {
         Self { node, clock }
     }
 
-    /// Steps the wall clock.
-    pub(crate) fn step_wall_ms(&self, step_ms: i64) {
-        self.clock.step_wall_ms(step_ms);
-    }
-
-    /// Advances the clock without sweeping.
-    pub(crate) fn pass_ns(&self, ns: u64) {
-        self.clock.pass_ns(ns);
-    }
-
     /// Advances the clock, with the sweeps that a shell makes.
     pub(crate) fn pass_ms(&self, ms: u64) {
         for _ in 0..ms.div_ceil(100) {

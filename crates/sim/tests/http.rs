@@ -12,8 +12,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use node::quotas::LimitConfig;
 use parking_lot::Mutex;
+use quota_service::LimitConfig;
 use serde_json::{Value, json};
 use sim::{DurableNode, Network, Settings, Transcript, Weather, run, run_all};
 use support::http::Http;
@@ -180,7 +180,7 @@ async fn answered(http: &Http, acknowledged: &BTreeMap<String, u64>, seed: u64) 
 
 /// Returns the tokens left of the limit.
 fn left(node: &DurableNode) -> i128 {
-    use node::quotas::{Desk, Subject};
+    use quota_service::{Desk, Subject};
     let (mut desk, subject) = (Desk::new(), Subject::parse("acme/research/bot").unwrap());
     assert!(node.handle().quotas().peek(&mut desk, &subject).is_none());
     desk.standings().next().unwrap().have

@@ -6,14 +6,13 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use console::{Environment, Exit, Failure};
 
 use crate::commands::{
     agents, backup, bench, bench_role, bridge, completions, config, conversation, demo, doctor,
     explain, idle, inspect, kafka, listen, mailbox, man, ping, quota, request, send, serve, stream,
     stream_admin, token, topic, version, write,
 };
-use crate::failure::{Exit, Failure};
-use crate::settings::Environment;
 
 const ABOUT: &str = "\
 A server for AI agents: it carries their messages and calls, stores their work and their \
@@ -174,7 +173,7 @@ pub(crate) fn command() -> clap::Command {
 fn without_options(command: clap::Command) -> clap::Command {
     command
         .mut_args(|arg| {
-            let is_option = node::config::find(arg.get_id().as_str()).is_some();
+            let is_option = ::config::find(arg.get_id().as_str()).is_some();
             arg.hide(is_option)
         })
         .after_help(
@@ -342,7 +341,7 @@ mod tests {
     #[test]
     fn every_flag_of_serve_is_an_option_of_the_configuration() {
         let help = help(&["serve"]);
-        for spec in node::config::specs() {
+        for spec in ::config::specs() {
             assert!(help.contains(&format!("--{}", spec.flag())), "{}", spec.key);
             assert!(help.contains(&spec.variable()), "{}", spec.key);
         }

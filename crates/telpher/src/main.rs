@@ -3,16 +3,9 @@
 //! Parses the command line, runs one command, and turns its failure into a message and an exit
 //! status. The work of the commands is done by the libraries.
 
-mod address;
-mod body;
 mod cli;
 mod commands;
-mod data_lock;
-mod failure;
-mod output;
-mod serve;
 mod settings;
-mod utc;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -22,15 +15,15 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let environment = settings::Environment::read();
+    let environment = console::Environment::read();
     let outcome = cli::Cli::parse_from(&arguments).and_then(|cli| cli.run(&environment));
     let Err(failure) = outcome else {
         return ExitCode::SUCCESS;
     };
-    let style = output::Style::of_stderr(environment.get("NO_COLOR").is_some());
-    output::print_errors(&failure, style);
+    let style = console::output::Style::of_stderr(environment.get("NO_COLOR").is_some());
+    console::output::print_errors(&failure, style);
     if asks_for_json(&arguments) {
-        output::print_failure(&failure);
+        console::output::print_failure(&failure);
     }
     ExitCode::from(failure.exit as u8)
 }

@@ -1,32 +1,15 @@
 //! Loads the configuration from the file, the environment and the command line.
 
-use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use node::config::{self, Loaded, SECTIONS, Spec};
-
-use crate::failure::{Exit, Failure};
+use config::{Loaded, SECTIONS, Spec};
+use console::{Environment, Exit, Failure};
+use serve::config_failure;
 
 /// The configuration file that is read if none is given.
 const FILE_DEFAULT: &str = "telpher.toml";
-
-/// The environment variables of the process, read once.
-#[derive(Clone, Debug)]
-pub(crate) struct Environment(Vec<(OsString, OsString)>);
-
-impl Environment {
-    pub(crate) fn read() -> Self {
-        Self(std::env::vars_os().collect())
-    }
-
-    /// Returns the variable's value; an empty variable counts as unset.
-    pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
-        let (_, value) = self.0.iter().find(|(found, _)| found == name)?;
-        if value.is_empty() { None } else { Some(value) }
-    }
-}
 
 /// The arguments of commands that need the whole configuration.
 #[derive(Clone, Debug, clap::Args)]
@@ -94,7 +77,7 @@ impl DataArgs {
     /// Loads the defaults, with the data directory of the flag if it is given.
     pub(crate) fn load_defaults(&self) -> Result<Loaded, Failure> {
         let flags = self.data.clone().and_then(data_flag);
-        Ok(config::load(None, None, flags)?)
+        config::load(None, None, flags).map_err(config_failure)
     }
 }
 
@@ -111,7 +94,7 @@ fn load(
     let file = file
         .as_ref()
         .map(|(path, text)| (path.as_path(), text.as_str()));
-    Ok(config::load(file, environment.0.clone(), flags)?)
+    config::load(file, environment.all().iter().cloned(), flags).map_err(config_failure)
 }
 
 fn read_file(
@@ -137,7 +120,7 @@ fn read_file(
 
 /// Parses a duration of a client command's flag: `100ms`.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    config::duration::parse(text).map_err(|error| error.to_string())
+    model::duration::parse(text).map_err(|error| error.to_string())
 }
 
 /// The flags of all options.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use client::quota::{Admitted, Outcome, Quota, Take};
 use client::{Cast, Client, ErrorCode, Name, RetryPolicy, Sent, Server};
-use node::quotas::LimitConfig;
+use quota_service::LimitConfig;
 use tokio::time::Instant;
 use wire::{Admitted as WireAdmitted, Kind, Outcomes};
 

@@ -469,9 +469,9 @@ async fn a_removed_limit_has_no_label_but_total_denials_stay_counted() {
 
 #[tokio::test]
 async fn evicted_and_refused_buckets_are_counted_in_metrics() {
-    let options = node::quotas::Options {
+    let options = quota_service::Options {
         subjects_max: 64,
-        ..node::quotas::Options::default()
+        ..quota_service::Options::default()
     };
     let quotas = node::QuotaParts {
         options,

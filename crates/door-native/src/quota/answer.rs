@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::ErrorCode;
-use node::quotas::{DecidedTake, Denial, Desk, LimitState, Outcome, Refused, Unit};
+use quota_service::{DecidedTake, Denial, Desk, LimitState, Outcome, Refused, Unit};
 use wire::{Admitted, Correlation, Denied, Hold, Outcomes};
 
 /// The answer in preparation; its memory is reused.

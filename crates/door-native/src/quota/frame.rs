@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::task::Waker;
 use std::time::Duration;
 
-use node::quotas::{Attempt, Desk, Durable, Parked};
+use quota_service::{Attempt, Desk, Durable, Parked};
 use wire::Correlation;
 
 use super::answer::Answer;

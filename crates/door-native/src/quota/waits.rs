@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 
 use node::Ticket;
-use node::quotas::Desk;
 use platform::Bell;
+use quota_service::Desk;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::frame::Frame;

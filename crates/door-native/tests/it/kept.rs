@@ -6,9 +6,9 @@ use conversation_service::archive::Archive;
 use door_testing::{SwitchedOffload, journal_options, stepped_storage};
 use journal::disk::{Disk, SimulatedDisk};
 use journal::{Background, Journal, Line};
-use node::quotas::Limit;
 use node::{Node, Parts, QuotaParts, StorageParts, StoreOptions};
 use platform::Clock;
+use quota_service::Limit;
 use wire::{Cast, Correlation, Flags, Key, Kind, Payload, Stored};
 
 use crate::agent::{Agent, Frame, tag};

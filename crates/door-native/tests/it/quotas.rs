@@ -3,7 +3,7 @@
 mod charged;
 
 use model::ErrorCode;
-use node::quotas::{Limit, LimitConfig};
+use quota_service::{Limit, LimitConfig};
 use wire::{
     Admitted, Costs, Flags, Kind, Outcome, Outcomes, Settle, TAKES_MAX, Take, Wait, encode_frame,
 };

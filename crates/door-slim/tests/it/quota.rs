@@ -6,8 +6,8 @@ use access::Pattern;
 use access::tokens::{ENTROPY_SIZE, Token};
 use door::{Gate, Pass, Refused, Role};
 use model::ErrorCode;
-use node::quotas::{By, LimitConfig, Prefix};
 use platform::Counter;
+use quota_service::{By, LimitConfig, Prefix};
 
 use crate::{Agent, Bench, until};
 

@@ -4,7 +4,7 @@ use conversation_service::{Batch, Position};
 use http_api::{Client, Problem, Shared, body};
 use json::Text;
 use model::Name;
-use node::quotas::Durable;
+use quota_service::Durable;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

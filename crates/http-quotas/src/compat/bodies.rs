@@ -5,7 +5,7 @@ use std::io::Write;
 use axum::http::StatusCode;
 use http_api::reply::{JSON, Reply, push_number};
 use http_api::time::push_rfc3339;
-use node::quotas::{Kind, LimitState};
+use quota_service::{Kind, LimitState};
 use serde_json::json;
 
 use super::request::Wrong;

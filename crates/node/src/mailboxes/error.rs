@@ -6,7 +6,7 @@ use platform::{Overloaded, Unconfirmed};
 use store::StorageError;
 
 use super::restore::LoadError;
-use crate::quotas::Throttled;
+use quota_service::Throttled;
 
 /// The reason why a message was not written to a mailbox, or may not have been.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use conversation_service::Conversations;
+use journal::AppendError;
 use platform::Platform;
-use store::{Health, Store, Streams};
+use quota_service::{QuotaService, QuotaStreams};
+use store::{Health, Kind, Store, Streams};
 use views::Views;
 use webhooks::Webhooks;
 
@@ -13,7 +15,20 @@ use super::{Inner, Node, StoredServices};
 use crate::mailboxes::Mailboxes;
 use crate::parts::{OpenError, Parts, StorageParts};
 use crate::router::Router;
-use crate::{quotas, topics};
+use crate::topics;
+
+/// Finds the streams of quotas, or creates them.
+fn quota_streams(store: &Store, now_ms: u64) -> Result<QuotaStreams, AppendError> {
+    let shard = store.shard_of("quotas");
+    let find = |name| store.find_or_create_in(Kind::Quotas, name, shard, now_ms);
+    Ok(QuotaStreams {
+        journal: store.journal.clone(),
+        shard,
+        state: find("state")?.stream,
+        changes: find("changes")?.stream,
+        audit: find("audit")?.stream,
+    })
+}
 
 impl Node {
     /// Opens a node. Everything that is stored and that it needs at once is loaded: names, quotas,
@@ -22,8 +37,8 @@ impl Node {
     /// first use.
     ///
     /// The shell drives the work of an open node: [`Node::sweep`], [`Views::tend`],
-    /// [`Webhooks::tend`], [`Streams::apply_retention`], [`crate::Quotas::follow_clock`] and
-    /// [`crate::Quotas::tend_store`].
+    /// [`Webhooks::tend`], [`Streams::apply_retention`], [`quota_service::Quotas::follow_clock`] and
+    /// [`quota_service::Quotas::tend_store`].
     pub fn open(parts: Parts) -> Result<Self, OpenError> {
         let Parts {
             ports,
@@ -44,9 +59,13 @@ impl Node {
             .zip(names_max)
             .map(|(journal, max)| Store::open(journal, max));
         let store = store.transpose()?.map(Arc::new);
+        let now_ms = platform.ports.clock.unix_ms();
+        let streams = store.as_ref().map(|store| quota_streams(store, now_ms));
+        let streams = streams
+            .transpose()
+            .map_err(quota_service::OpenError::from)?;
         let (options, shared) = (quotas.options, quotas.shared);
-        let ports = &platform.ports;
-        let quota_state = quotas::State::open(ports, options, shared, store.as_deref())?;
+        let quota_service = QuotaService::new(platform.clone(), options, shared, streams);
         let stored = storage
             .zip(store)
             .map(|(storage, store)| StoredServices::open(storage, store, &platform, &router));
@@ -56,7 +75,7 @@ impl Node {
             router,
             names,
             sockets,
-            quotas: quota_state,
+            quotas: Arc::new(quota_service),
             stored: stored.transpose()?,
             next_connection: AtomicU64::new(1),
             draining: AtomicBool::new(false),

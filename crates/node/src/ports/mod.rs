@@ -2,7 +2,6 @@
 
 mod names;
 mod outlet;
-pub mod quota_store;
 
 pub use names::Names;
 pub use outlet::{Client, Delivery, Inbox, Message, Outgoing, Outlet, Pushed};

@@ -5,9 +5,9 @@
 //! budgets. The rate of a bucket is sent in lowest terms: 40,000 per minute is 1 per 1,500,000 ns.
 //! Its credit then stays below 2^52 where possible.
 
-use node::ports::quota_store::{Lease, RemoteCell, RemoteDecision, RemoteStanding, Returned};
-use node::ports::quota_store::{RemoteTake, Verb};
 use quota::{Bucket, Kind, Zone};
+use quota_service::quota_store::{Lease, RemoteCell, RemoteDecision, RemoteStanding, Returned};
+use quota_service::quota_store::{RemoteTake, Verb};
 use redis::{FromRedisValue, ParsingError, RedisResult, Value};
 
 const SOURCE: &str = concat!(

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use node::ports::quota_store::{
+use parking_lot::Mutex;
+use quota_service::quota_store::{
     Asking, Lease, QuotaStore, QuotaStoreView, RemoteCell, StoreUnavailable,
 };
-use node::ports::quota_store::{RemoteDecision, RemoteTake, Returned};
-use parking_lot::Mutex;
+use quota_service::quota_store::{RemoteDecision, RemoteTake, Returned};
 use redis::{ErrorKind, FromRedisValue, RedisError, ServerErrorKind, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 

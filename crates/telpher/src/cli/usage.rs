@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::failure::{Exit, Failure};
+use console::{Exit, Failure};
 
 /// Maximum number of edits between a mistyped subcommand and the suggested one.
 const EDITS_MAX: usize = 2;

@@ -3,16 +3,14 @@
 use std::time::Duration;
 
 use client::Client;
+use console::output::{self, Format, one_line, table};
+use console::{Environment, Exit, Failure, utc};
 use model::Name;
 use serde::Serialize;
 use serde_json::Value;
+use serve::SYSTEM_AGENT;
 
 use super::target::{NodeArgs, agent_name, block_on, report_call_failure};
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Format, one_line, table};
-use crate::serve::SYSTEM_AGENT;
-use crate::settings::Environment;
-use crate::utc;
 
 /// Deadline of calls to the node's own agent.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -3,14 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use console::{Environment, Exit, Failure, output};
 use serde_json::Value;
+use serve::Backup;
 
 use super::agents::ask_within;
 use super::target::{NodeArgs, block_on};
-use crate::failure::{Exit, Failure};
-use crate::output;
-use crate::serve::Backup;
-use crate::settings::Environment;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -14,7 +14,7 @@ mod rpc;
 mod runs;
 mod store;
 
-use crate::failure::Failure;
+use console::Failure;
 
 const ABOUT: &str = "\
 Measure messages, calls, durable appends, conversations, topics and quotas on this machine, and the \

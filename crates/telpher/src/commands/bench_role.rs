@@ -7,7 +7,7 @@ use bench_storage::{journal, store};
 use checks::journal::restart;
 use serde::Deserialize;
 
-use crate::failure::{Exit, Failure};
+use console::{Exit, Failure};
 
 /// Run a role of a benchmark
 #[derive(Debug, clap::Args)]

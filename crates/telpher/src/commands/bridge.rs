@@ -2,8 +2,7 @@
 
 mod slim;
 
-use crate::failure::Failure;
-use crate::settings::Environment;
+use console::{Environment, Failure};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -2,8 +2,7 @@
 
 use clap_complete::Shell;
 
-use crate::failure::Failure;
-use crate::output;
+use console::{Failure, output};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use access::tokens::TokenStore;
-use node::config::{self, Config, Loaded, Mistake, SECTIONS, Spec};
+use config::{Config, Loaded, Mistake, SECTIONS, Spec};
+use console::output::{self, Format};
+use console::{Environment, Failure};
 use platform::RealDisk;
 use serde_json::{Value, json};
+use serve::{check_slim, store_failure, tls_failure};
 
-use crate::failure::{Failure, store_failure, tls_failure};
-use crate::output::{self, Format};
-use crate::serve::check_slim;
-use crate::settings::{ConfigArgs, Environment};
+use crate::settings::ConfigArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -107,7 +107,7 @@ fn to_toml(loaded: &Loaded, with_origin: bool) -> String {
 fn check(loaded: &Loaded, format: Format) -> Result<(), Failure> {
     let tokens =
         TokenStore::open(Arc::new(RealDisk), &loaded.config.data.dir).map_err(store_failure)?;
-    config::check_exposure(loaded, tokens.list().len())?;
+    config::check_exposure(loaded, tokens.list().len()).map_err(serve::config_failure)?;
     check_files(&loaded.config)?;
     for warning in &loaded.warnings {
         output::note(&format!("warning: {warning}"));

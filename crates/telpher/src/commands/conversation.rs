@@ -14,8 +14,7 @@ mod show;
 mod tail;
 mod transfer;
 
-use crate::failure::Failure;
-use crate::settings::Environment;
+use console::{Environment, Failure};
 
 const EXAMPLES: &str = "\
 Examples:

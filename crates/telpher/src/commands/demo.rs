@@ -7,11 +7,11 @@ mod conversation;
 mod sleeper;
 mod stage;
 
+use console::output::{Format, Style};
+use console::{Environment, Exit, Failure, Signals};
+use serve::Embedded;
+
 use super::target::block_on;
-use crate::failure::{Exit, Failure};
-use crate::output::{Format, Style};
-use crate::serve::{Embedded, Signals};
-use crate::settings::Environment;
 use stage::Stage;
 
 const ABOUT: &str = "\

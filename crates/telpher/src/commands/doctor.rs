@@ -11,11 +11,11 @@ mod settings;
 mod sync;
 mod tokens;
 
+use console::output::{self, Format, Style};
+use console::{Environment, Exit, Failure};
 use serde_json::{Value, json};
 
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Format, Style};
-use crate::settings::{DataArgs, Environment};
+use crate::settings::DataArgs;
 use finding::{Finding, Verdict};
 
 const EXAMPLES: &str = "\

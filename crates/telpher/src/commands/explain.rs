@@ -3,8 +3,8 @@
 use model::{ErrorCode, Executed, Retry};
 use serde_json::{Value, json};
 
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Format};
+use console::output::{self, Format};
+use console::{Exit, Failure};
 
 const EXAMPLES: &str = "\
 Examples:

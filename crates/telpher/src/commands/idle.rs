@@ -1,15 +1,12 @@
 //! `telpher idle`, hidden in help: holds idle connections, to measure their cost.
 
 use client::Client;
+use console::{Environment, Exit, Failure, output};
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 use tokio::task::JoinSet;
 
 use super::target::{Target, block_on};
-use crate::failure::{Exit, Failure};
-use crate::output;
-use crate::serve;
-use crate::settings::Environment;
 
 /// Hold idle connections until the standard input ends
 #[derive(Debug, clap::Args)]

@@ -8,13 +8,13 @@ mod names;
 
 use std::path::{Path, PathBuf};
 
+use console::output::{self, Format};
+use console::{Exit, Failure};
 use journal::inspect::{self, InspectError, Inspection, ReadOnlyDisk, Request};
 use meter::clock::now_ns;
+use serve::data_lock::{self, DirectoryUse};
 
 use self::names::Names;
-use crate::data_lock::{self, DirectoryUse};
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Format};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -2,8 +2,7 @@
 
 mod user;
 
-use crate::failure::Failure;
-use crate::settings::Environment;
+use console::{Environment, Failure};
 
 const EXAMPLES: &str = "\
 Examples:

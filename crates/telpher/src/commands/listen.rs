@@ -6,14 +6,12 @@ mod shell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::{Client, ConnectionState, Envelope, Events, SubscribeOptions, Subscription};
+use client::{Client, Envelope, Events, SubscribeOptions, Subscription};
+use console::{ConnectionNotes, Environment, Exit, Failure, Signals, call_failure, output};
 use tokio::task::JoinSet;
 
-use super::target::{NodeArgs, agent_name, block_on, call_failure};
-use crate::failure::{Exit, Failure};
-use crate::output;
-use crate::serve::Signals;
-use crate::settings::{Environment, parse_duration};
+use super::target::{NodeArgs, agent_name, block_on};
+use crate::settings::parse_duration;
 use answer::Answering;
 
 const EXAMPLES: &str = "\
@@ -103,7 +101,7 @@ struct Listener {
     answering: Answering,
     subscription: Subscription,
     events: Events,
-    connection: Watch,
+    connection: ConnectionNotes,
     concurrency: usize,
     /// Number of messages until the end.
     left: u64,
@@ -119,7 +117,7 @@ impl Listener {
             answering: Answering::new(Arc::new(args)),
             subscription,
             events: client.events(),
-            connection: Watch::default(),
+            connection: ConnectionNotes::default(),
             under_way: JoinSet::new(),
         }
     }
@@ -130,7 +128,7 @@ impl Listener {
             let has_room = self.under_way.len() < self.concurrency;
             tokio::select! {
                 Some(ended) = self.under_way.join_next() => answer_outcome(ended)?,
-                Some(state) = self.events.next() => self.connection.tell(&state),
+                Some(state) = self.events.next() => self.connection.print(&state),
                 envelope = self.subscription.next(), if has_room => match envelope {
                     Some(envelope) => self.take(envelope)?,
                     None => return Err(self.why_ended()),
@@ -180,31 +178,4 @@ fn answer_outcome(
     ended: Result<Result<(), Failure>, tokio::task::JoinError>,
 ) -> Result<(), Failure> {
     ended.unwrap_or_else(|error| Err(Failure::new(Exit::Failed, error)))
-}
-
-/// Prints a note when the connection is lost and when it is restored. Very short states may be
-/// missed.
-#[derive(Default)]
-pub(super) struct Watch {
-    is_lost: bool,
-}
-
-impl Watch {
-    pub(super) fn tell(&mut self, state: &ConnectionState) {
-        match state {
-            ConnectionState::Reconnecting { reason, .. } => {
-                if !std::mem::replace(&mut self.is_lost, true) {
-                    output::note(&format!("connection lost ({reason}); reconnecting"));
-                }
-            }
-            ConnectionState::Connected { address, .. } => {
-                if std::mem::take(&mut self.is_lost) {
-                    output::note(&format!("reconnected to {address}"));
-                }
-            }
-            ConnectionState::Connecting
-            | ConnectionState::Draining { .. }
-            | ConnectionState::Closed => {}
-        }
-    }
 }

@@ -1,16 +1,14 @@
 //! `telpher mailbox`: administration of mailboxes.
 
 use client::Client;
+use console::output::{self, Format, table};
+use console::{Environment, Exit, Failure, utc};
 use model::Name;
 use serde_json::Value;
+use serve::{Acknowledge, ListMessages, ListNames, Purge, RetryDeadLetters};
 
 use super::agents::{ask, rows, text};
 use super::target::{NodeArgs, agent_name, block_on};
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Format, table};
-use crate::serve::{Acknowledge, ListMessages, ListNames, Purge, RetryDeadLetters};
-use crate::settings::Environment;
-use crate::utc;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::failure::{Exit, Failure};
-use crate::output;
+use console::{Exit, Failure, output};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,17 +3,13 @@
 use std::time::Duration;
 
 use client::{CallError, Caller};
-use model::{ErrorCode, Name};
+use console::{Environment, Exit, Failure, call_failure, output};
+use model::{ErrorCode, Name, PING_METHOD};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::target::{NodeArgs, agent_name, block_on, call_failure};
-use crate::failure::{Exit, Failure};
-use crate::output;
-use crate::settings::{Environment, parse_duration};
-
-/// The called method. No agent needs to implement it.
-pub(crate) const METHOD: &str = "telpher.ping";
+use super::target::{NodeArgs, agent_name, block_on};
+use crate::settings::parse_duration;
 
 const EXAMPLES: &str = "\
 Every agent answers: an unknown_method error is an answer too.
@@ -92,7 +88,7 @@ async fn ping_all(args: &Args, caller: &Caller, seen: &mut RoundTrips) -> Result
             tokio::time::sleep(args.interval).await;
         }
         let start = Instant::now();
-        let outcome = caller.call(METHOD, "").deadline(args.deadline).await;
+        let outcome = caller.call(PING_METHOD, "").deadline(args.deadline).await;
         let elapsed = start.elapsed();
         seen.sent = number;
         let line = match outcome {

@@ -10,8 +10,7 @@ mod monitor;
 mod report;
 mod take;
 
-use crate::failure::Failure;
-use crate::settings::Environment;
+use console::{Environment, Failure};
 
 const EXAMPLES: &str = "\
 Examples:

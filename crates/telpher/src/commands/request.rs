@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use client::Caller;
+use console::{Environment, Failure, body, output};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::target::{NodeArgs, agent_name, block_on, report_call_failure};
-use crate::body;
-use crate::failure::Failure;
-use crate::output;
-use crate::settings::{Environment, parse_duration};
+use crate::settings::parse_duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -53,7 +51,7 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
         let client = args.node.target.connect(environment).await?;
         let caller = client
             .caller(name.as_str())
-            .map_err(|error| Failure::new(crate::failure::Exit::Usage, error))?;
+            .map_err(|error| Failure::new(console::Exit::Usage, error))?;
         let outcome = match args.stream {
             true => stream(&args, &caller, &body).await,
             false => call(&args, &caller, &body).await,

@@ -1,13 +1,10 @@
 //! `telpher send`: sends a one-way message to one or all subscribers.
 
 use client::Cast;
+use console::{Environment, Exit, Failure, body, output};
 use serde_json::json;
 
 use super::target::{NodeArgs, agent_name, block_on, report_call_failure};
-use crate::body;
-use crate::failure::{Exit, Failure};
-use crate::output;
-use crate::settings::Environment;
 
 const EXAMPLES: &str = "\
 Examples:

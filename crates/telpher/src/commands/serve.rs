@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
-use node::config::Loaded;
-use node::config::log::Format as LogFormat;
+use config::Loaded;
+use config::log::Format as LogFormat;
+use console::output::Format;
+use console::{Environment, Exit, Failure};
+use serve::{Audience, CompatLimiter, EndsWith};
 
-use crate::failure::{Exit, Failure};
-use crate::output::Format;
-use crate::serve::{self, Audience, CompatLimiter, EndsWith};
-use crate::settings::{ConfigArgs, Environment};
+use crate::settings::ConfigArgs;
 
 const EXAMPLES: &str = "\
 Examples:

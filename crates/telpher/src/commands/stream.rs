@@ -1,18 +1,14 @@
 //! `telpher append`, `telpher read` and `telpher streams`: records of raw streams.
 
 use client::{CallError, Client, ReadLimit, Record, RecordPage, RecordStream};
+use console::output::{self, Format, table};
+use console::{Environment, Exit, Failure, Signals, body, utc};
 use model::{ErrorCode, Name};
 use serde_json::{Map, Value, json};
 
 use super::agents::text;
 use super::mailbox::pages;
 use super::target::{NodeArgs, block_on, report_call_failure};
-use crate::body;
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Format, table};
-use crate::serve::Signals;
-use crate::settings::Environment;
-use crate::utc;
 
 const APPEND_EXAMPLES: &str = "\
 Examples:

@@ -1,14 +1,12 @@
 //! `telpher stream`: deletes records of raw streams.
 
+use console::{Environment, Failure, output};
 use serde_json::Value;
+use serve::Trim;
 
 use super::agents::{ask, text};
 use super::stream::stream_name;
 use super::target::{NodeArgs, block_on};
-use crate::failure::Failure;
-use crate::output;
-use crate::serve::Trim;
-use crate::settings::Environment;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use client::{CallError, Client, ConnectError};
-use model::{ErrorCode, Name, Retry};
+use model::{Name, Retry};
 use serde_json::json;
 
-use crate::address::URL_DEFAULT;
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Format};
-use crate::settings::Environment;
+use console::output::{self, Format};
+use console::{Environment, Exit, Failure, call_failure};
+use serve::address::URL_DEFAULT;
 
 /// The node that a client command talks to.
 #[derive(Clone, Debug, clap::Args)]
@@ -135,22 +134,6 @@ pub(crate) fn agent_name(text: &str) -> Result<Name, Failure> {
         Failure::new(Exit::Usage, error)
             .hint("a name is agent, org/namespace/agent or org/namespace/agent/instance")
     })
-}
-
-/// Converts the error of a call to a failure.
-pub(crate) fn call_failure(name: &Name, error: &CallError) -> Failure {
-    let message = format!("{}: {}", error.code, error.message);
-    let failure = Failure::new(Exit::from(error.code), message);
-    match error.code {
-        ErrorCode::NoResponder => {
-            failure
-                .hint("`telpher agents` lists the subscribers")
-                .hint(format!(
-                    "`telpher listen {name} --echo` starts an agent that answers"
-                ))
-        }
-        _ => failure.hint(error.hint()),
-    }
 }
 
 /// Converts the error of a call to a failure; with `--json`, also prints it to the standard output.

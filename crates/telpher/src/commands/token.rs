@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use access::Pattern;
 use access::tokens::{AddError, ChangeError, ENTROPY_SIZE, Role, Token, TokenStore};
+use console::output::{self, Format};
+use console::{Environment, Exit, Failure, utc};
 use platform::{LockError, RealDisk};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::json;
+use serve::store_failure;
 
-use crate::failure::{Exit, Failure, store_failure};
-use crate::output::{self, Format};
-use crate::settings::{DataArgs, Environment};
-use crate::utc;
+use crate::settings::DataArgs;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -8,7 +8,7 @@ mod consume;
 mod produce;
 mod report;
 
-use crate::failure::Failure;
+use console::Failure;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,10 +44,7 @@ pub(crate) enum Command {
     Consume(consume::Args),
 }
 
-pub(crate) fn run(
-    command: Command,
-    environment: &crate::settings::Environment,
-) -> Result<(), Failure> {
+pub(crate) fn run(command: Command, environment: &console::Environment) -> Result<(), Failure> {
     match command {
         Command::List(args) => admin::run_list(&args, environment),
         Command::Describe(args) => admin::run_describe(&args, environment),

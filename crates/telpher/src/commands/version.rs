@@ -4,8 +4,8 @@ use std::env::consts::{ARCH, OS};
 
 use serde_json::json;
 
-use crate::failure::Failure;
-use crate::output::{self, Format};
+use console::Failure;
+use console::output::{self, Format};
 
 /// Print the version and the build target
 #[derive(Debug, clap::Args)]

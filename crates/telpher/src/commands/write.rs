@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use client::{CallError, Client, RetryPolicy, WriteReceipt};
+use console::{Environment, Failure, body, output};
 use model::{ErrorCode, Name, Retry};
 use serde_json::{Value, json};
 
 use super::target::{NodeArgs, agent_name, block_on, report_call_failure};
-use crate::body;
-use crate::failure::Failure;
-use crate::output;
-use crate::settings::{Environment, parse_duration};
+use crate::settings::parse_duration;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -2,7 +2,7 @@
 
 use journal::disk::simulated::{Fate, Fault};
 use model::ErrorCode;
-use node::quotas::{Desk, LimitConfig, Subject};
+use quota_service::{Desk, LimitConfig, Subject};
 use wire::{Append, Cast, Flags, Kind, encode_cancel};
 
 use crate::agent::{Agent, tag};

@@ -1,6 +1,5 @@
 //! The script on the server and the engine make the same decisions in every state.
 
-use node::ports::quota_store::{RemoteCell, RemoteDecision, RemoteStanding, RemoteTake, Verb};
 use outbound::redis::script::{Call, Script, decision};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -9,6 +8,7 @@ use quota::{
     Rules, Seed, Settled, Subject, Table, Unit, Unreachable, When, Zone, decide, look, reset,
     settle,
 };
+use quota_service::quota_store::{RemoteCell, RemoteDecision, RemoteStanding, RemoteTake, Verb};
 
 use super::server::{SECOND, Server};
 

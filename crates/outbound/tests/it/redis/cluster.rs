@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use node::ports::quota_store::QuotaStore;
 use outbound::redis::Redis;
+use quota_service::quota_store::QuotaStore;
 use tokio::runtime::Runtime;
 
 use super::server::{Server, eventually, left, runtime, slow, store, take};

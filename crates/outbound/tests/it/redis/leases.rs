@@ -1,9 +1,9 @@
 //! Leases: credit spent on a node was debited in Redis.
 
-use node::ports::quota_store::{Lease, QuotaStore, RemoteCell, RemoteTake, Returned, Verb};
 use outbound::redis::script::{Call, Script, decision, leased};
 use proptest::prelude::*;
 use quota::{Bucket, Kind};
+use quota_service::quota_store::{Lease, QuotaStore, RemoteCell, RemoteTake, Returned, Verb};
 
 use super::server::{SECOND, Server, runtime, slow, store, take};
 

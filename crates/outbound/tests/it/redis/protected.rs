@@ -1,7 +1,7 @@
 //! TLS connections, and servers with the wrong certificate.
 
-use node::ports::quota_store::QuotaStore;
 use outbound::redis::{AddressError, Options, Redis};
+use quota_service::quota_store::QuotaStore;
 use tempfile::TempDir;
 
 use super::server::{Server, free_port, options, runtime};

@@ -3,8 +3,8 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use node::ports::quota_store::{QuotaStore, StoreUnavailable};
 use outbound::redis::Redis;
+use quota_service::quota_store::{QuotaStore, StoreUnavailable};
 use tokio::runtime::Runtime;
 
 use super::server::{Server, eventually, left, runtime, slow, take};
@@ -164,7 +164,7 @@ fn flushed_cells_are_full_and_old_leases_add_no_credit() {
     let before = lease(1_000, None);
     assert_eq!((before.granted, before.have), (25, 75));
     server.cli(&["flushall"]);
-    let returned = node::ports::quota_store::Returned {
+    let returned = quota_service::quota_store::Returned {
         lease: before,
         spent: 5,
     };

@@ -4,9 +4,9 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use node::ports::quota_store::{RemoteCell, RemoteDecision, RemoteTake, Verb};
 use outbound::redis::{Options, Redis};
 use quota::{Bucket, Kind};
+use quota_service::quota_store::{RemoteCell, RemoteDecision, RemoteTake, Verb};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 

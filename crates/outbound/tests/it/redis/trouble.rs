@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use node::ports::quota_store::{QuotaStore, Returned};
 use outbound::redis::{Options, Redis};
+use quota_service::quota_store::{QuotaStore, Returned};
 
 use super::server::{Server, eventually, left, runtime, slow, store, take};
 

@@ -2,12 +2,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use node::ports::quota_store::{
-    QuotaStore, RemoteCell, RemoteDecision, RemoteTake, Returned, Verb,
-};
 use outbound::redis::Redis;
 use outbound::redis::script::{Call, Script, decision};
 use quota::{Bucket, Every, Kind};
+use quota_service::quota_store::{
+    QuotaStore, RemoteCell, RemoteDecision, RemoteTake, Returned, Verb,
+};
 
 use super::server::{SECOND, Server, eventually, left, runtime, slow, store};
 

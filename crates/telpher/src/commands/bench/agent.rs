@@ -9,7 +9,7 @@ use clap::ValueEnum;
 
 use super::outcome::{Outcome, PlacementArg, Style};
 use super::runs::ShortRuns;
-use crate::failure::{Exit, Failure};
+use console::{Exit, Failure};
 
 const ABOUT: &str = "\
 Messages between agents through a node that the benchmark starts, measured like the SLIM suite.

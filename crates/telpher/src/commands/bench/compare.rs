@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use bench::compare::{self, Judgement, Outcome, Rule};
 use bench::report;
+use console::output::print_text;
+use console::{Exit, Failure};
 
 use super::outcome::read;
-use crate::failure::{Exit, Failure};
-use crate::output::print_text;
 
 const EXAMPLES: &str = "\
 A rule fails if the mean over the runs changed by more than the rule allows and the change is \

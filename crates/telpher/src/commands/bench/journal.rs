@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use super::kill::KillArgs;
 use super::outcome::{Outcome, Style};
 use super::runs::ShortRuns;
-use crate::failure::Failure;
+use console::Failure;
 
 const ABOUT: &str = "\
 Durable appends: an append is acknowledged when it is on disk.

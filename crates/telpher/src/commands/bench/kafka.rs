@@ -15,8 +15,8 @@ use clap::ValueEnum;
 
 use super::outcome::{Outcome, Style, check, failure};
 use super::runs::DiskRuns;
-use crate::failure::{Exit, Failure};
 use crate::settings::parse_duration;
+use console::{Exit, Failure};
 
 const ABOUT: &str = "\
 Messages to topics over the Kafka protocol, with any broker that implements it.

@@ -9,8 +9,8 @@ use meter::clock::now_ns;
 use serde::Serialize;
 
 use super::outcome::{Count, Outcome, count_table, failure};
-use crate::failure::{Exit, Failure};
-use crate::output::note;
+use console::output::note;
+use console::{Exit, Failure};
 
 /// The arguments of a check that kills a node.
 #[derive(Debug, clap::Args)]

@@ -15,8 +15,8 @@ use clap::ValueEnum;
 use meter::clock::Utc;
 use serde::Serialize;
 
-use crate::failure::{Exit, Failure};
-use crate::output::{Format, note, print, print_text};
+use console::output::{Format, note, print, print_text};
+use console::{Exit, Failure};
 
 /// The arguments for the output of results.
 #[derive(Debug, clap::Args)]

@@ -9,8 +9,8 @@ use clap::ValueEnum;
 
 use super::outcome::{Outcome, Style, check};
 use super::runs::DiskRuns;
-use crate::failure::Failure;
 use crate::settings::parse_duration;
+use console::Failure;
 
 const ABOUT: &str = "\
 Takes from agents' quotas over HTTP or the native protocol.

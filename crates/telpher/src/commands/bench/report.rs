@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use console::Failure;
+
 use super::outcome::{Style, read};
-use crate::failure::Failure;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::outcome::{Outcome, PlacementArg, Style};
 use super::runs::ShortRuns;
-use crate::failure::Failure;
+use console::Failure;
 
 const ABOUT: &str = "\
 Calls to an echo responder, directly or through a node, in all call modes.

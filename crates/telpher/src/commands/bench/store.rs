@@ -8,8 +8,8 @@ mod soak;
 use bench_storage::store;
 
 use super::outcome::Style;
-use crate::failure::Failure;
 pub(crate) use args::Args;
+use console::Failure;
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(kills) = args.kill.kills(&args.runs.dir) {

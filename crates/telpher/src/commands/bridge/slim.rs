@@ -1,26 +1,15 @@
 //! `telpher bridge slim`: lets SLIM applications call an agent, or agents call a SLIM application.
 
 mod args;
-mod inward;
-mod line;
-mod messages;
-mod node;
-mod outward;
-mod running;
-mod sessions;
-mod tally;
 mod tls;
 
+use bridge::{Bridge, Options, SlimNode, fill};
+use console::{Environment, Exit, Failure, Signals};
 use model::Name;
 use slim::session::Identity;
 
 use crate::commands::target::{agent_name, block_on};
-use crate::failure::{Exit, Failure};
-use crate::serve::Signals;
-use crate::settings::Environment;
 pub(crate) use args::Args;
-use args::{Names, fill};
-use running::Running;
 
 pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
     let agent = agent_name(&args.agent)?;
@@ -36,26 +25,35 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
                 .into_owned(),
         )
     };
-    let node = node::Node::new(&args.slim, slim_token.or_else(variable), &args.slim_tls)?;
+    let node = SlimNode::new(
+        &args.slim,
+        slim_token.or_else(variable),
+        &args.slim_tls.files(),
+    )?;
+    let options = Options {
+        agent,
+        slim_name,
+        to,
+        deadline: args.deadline,
+        one_way: args.one_way,
+        reliable: args.reliable,
+        sessions_max: args.sessions_max as usize,
+        requests_max: args.requests_max as usize,
+        format: args.format,
+    };
     block_on(async {
         let mut signals = Signals::listen()?;
-        let names = Names {
-            agent,
-            slim_name,
-            to,
-        };
         let client = args.target.connect(environment).await?;
-        let line = line::Line::open(node).await?;
-        let mut running = Running::start(args, names, identity, client, line).await?;
+        let mut bridge = Bridge::start(options, identity, client, node).await?;
         tokio::select! {
-            ended = running.run() => return ended,
+            ended = bridge.run() => return ended,
             () = signals.next() => {}
         }
         tokio::select! {
-            () = running.finish() => {}
+            () = bridge.finish() => {}
             () = signals.next() => {}
         }
-        running.print_totals()
+        bridge.print_totals()
     })
 }
 

@@ -1,14 +1,12 @@
 //! `telpher conversation append`.
 
+use console::{Environment, Exit, Failure, body};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::http::{HttpRequest, Node, print_answer};
 use super::name::{conversation_name, path_of};
-use crate::body;
 use crate::commands::target::{NodeArgs, block_on};
-use crate::failure::{Exit, Failure};
-use crate::settings::Environment;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 
 use client::{Bytes, CallError, Caller, Client, ConnectionState, Replies};
+use console::output::{self, Format};
+use console::{Environment, Exit, Failure};
 use model::{ErrorCode, Name};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
+use serve::HTTP_AGENT;
 
 use super::name::short;
 use crate::commands::target::{Target, agent_name, report_call_failure};
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Format};
-use crate::serve::HTTP_AGENT;
-use crate::settings::Environment;
 
 /// A connection to a node's HTTP agent.
 pub(in crate::commands) struct Node {

@@ -1,5 +1,7 @@
 //! `telpher conversation list` and `inbox`.
 
+use console::output::{self, table};
+use console::{Environment, Exit, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -8,9 +10,6 @@ use super::http::{HttpError, HttpRequest, Node, encode, print_answer, query};
 use super::render;
 use crate::commands::agents::{rows, text};
 use crate::commands::target::{NodeArgs, block_on};
-use crate::failure::{Exit, Failure};
-use crate::output::{self, table};
-use crate::settings::Environment;
 
 const LIST_EXAMPLES: &str = "\
 Examples:

@@ -2,7 +2,7 @@
 
 use model::Name;
 
-use crate::failure::{Exit, Failure};
+use console::{Exit, Failure};
 
 /// Parses a conversation's name.
 pub(super) fn conversation_name(text: &str) -> Result<Name, Failure> {

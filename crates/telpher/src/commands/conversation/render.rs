@@ -1,9 +1,9 @@
 //! Formats messages for a terminal; control characters are escaped.
 
+use console::output::one_line;
 use serde_json::Value;
 
 use crate::commands::agents::{rows, text};
-use crate::output::one_line;
 
 /// Indentation of continued lines.
 const INDENT: &str = "    ";

@@ -1,5 +1,6 @@
 //! `telpher conversation put`, `fork` and `delete`.
 
+use console::{Environment, Failure, output};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -9,9 +10,6 @@ use super::http::{HttpRequest, Node, print_answer};
 use super::name::{conversation_name, path_of, short};
 use super::show::about;
 use crate::commands::target::{NodeArgs, block_on};
-use crate::failure::Failure;
-use crate::output;
-use crate::settings::Environment;
 
 const PUT_EXAMPLES: &str = "\
 Examples:

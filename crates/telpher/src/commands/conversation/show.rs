@@ -1,5 +1,7 @@
 //! `telpher conversation show` and `context`.
 
+use console::output::columns;
+use console::{Environment, Exit, Failure};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -9,9 +11,6 @@ use super::name::{conversation_name, path_of};
 use super::render;
 use crate::commands::agents::{rows, text};
 use crate::commands::target::{NodeArgs, block_on};
-use crate::failure::{Exit, Failure};
-use crate::output::columns;
-use crate::settings::Environment;
 
 const SHOW_EXAMPLES: &str = "\
 Examples:

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use console::output::{self, Format, one_line};
+use console::{Environment, Exit, Failure, Signals};
 use model::ErrorCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -15,10 +17,6 @@ use super::http::{HttpError, HttpRequest, Node, Problem, parse};
 use super::name::{conversation_name, path_of};
 use super::render;
 use crate::commands::target::{NodeArgs, block_on};
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Format, one_line};
-use crate::serve::Signals;
-use crate::settings::Environment;
 
 const EXAMPLES: &str = "\
 Examples:

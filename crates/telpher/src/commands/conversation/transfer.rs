@@ -4,14 +4,13 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use console::output::{self, Format};
+use console::{Environment, Exit, Failure};
 use serde_json::{Value, json};
 
 use super::http::{HttpError, HttpRequest, Node, Problem, parse};
 use super::name::{conversation_name, path_of};
 use crate::commands::target::{NodeArgs, Target, block_on};
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Format};
-use crate::settings::Environment;
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:

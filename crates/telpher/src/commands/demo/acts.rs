@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use client::{CallError, Caller, Cast, ConnectionState, ErrorCode, RetryPolicy, Subscription};
+use console::Failure;
+use serve::Embedded;
 use tokio::time::Instant;
 
 use super::agents::{CalculatorClient, Crew, FACTS, subscribe};
 use super::sleeper::Sleeper;
 use super::stage::{Stage, broken, demo_name, short};
-use crate::failure::Failure;
-use crate::serve::Embedded;
 
 fn caller(crew: &Crew, agent: &str) -> Result<Caller, Failure> {
     crew.planner

@@ -5,10 +5,10 @@ use std::time::Duration;
 use client::{
     Attachment, Client, Context, Fault, Request, Server, SubscribeOptions, Subscription, service,
 };
+use console::Failure;
+use serve::Embedded;
 
 use super::stage::{broken, demo_name};
-use crate::failure::Failure;
-use crate::serve::Embedded;
 
 /// The agents of the demo, except the one that is killed.
 pub(super) struct Crew {

@@ -1,12 +1,12 @@
 //! The scenes of a conversation: appended, watched, and read again after the node's restart.
 
 use client::{Conversation, Message, NewMessage};
+use console::Failure;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::agents::Crew;
 use super::stage::{Stage, broken, demo_name, short};
-use crate::failure::Failure;
 
 /// Role, author and text of the messages, in order.
 const MESSAGES: [(&str, &str, &str); 3] = [

@@ -4,13 +4,12 @@ use std::path::Path;
 use std::process::Stdio;
 
 use client::{Client, ConnectionState, SubscribeOptions};
+use console::{Environment, Failure, call_failure};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 
 use super::stage::{broken, demo_name};
-use crate::commands::target::{Target, call_failure};
-use crate::failure::Failure;
-use crate::settings::Environment;
+use crate::commands::target::Target;
 
 const AGENT: &str = "sleeper";
 
@@ -22,7 +21,7 @@ pub(super) async fn run(url: &str, environment: &Environment) -> Result<(), Fail
         .subscribe_with(&name, SubscribeOptions::new())
         .await
         .map_err(|error| call_failure(&name, &error))?;
-    crate::output::print_text("ready\n")?;
+    console::output::print_text("ready\n")?;
     let mut held = Vec::new();
     let mut events = client.events();
     let is_over = |state: &ConnectionState| !matches!(state, ConnectionState::Connected { .. });

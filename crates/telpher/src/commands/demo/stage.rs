@@ -3,12 +3,12 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use console::output::{BOLD, CYAN, DIM, Format, Style, print_text};
+use console::{Exit, Failure};
 use model::Name;
 use serde_json::json;
 
 use crate::commands::target::agent_name;
-use crate::failure::{Exit, Failure};
-use crate::output::{BOLD, CYAN, DIM, Format, Style, print_text};
 
 /// Pause after a line at a terminal.
 const BREATH: Duration = Duration::from_millis(100);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use console::Failure;
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

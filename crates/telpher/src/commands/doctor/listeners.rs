@@ -8,14 +8,14 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use node::config::{Config, HostPort, Loaded};
+use config::{Config, HostPort, Loaded};
 use serde_json::json;
 
 use neighbour::Neighbour;
+use serve::{are_connections_asked_for, descriptors_granted};
 
 use super::directory::InUse;
 use super::finding::Finding;
-use crate::serve::{are_connections_asked_for, descriptors_granted};
 
 /// Maximum bytes of a Unix socket's path (unix(7)).
 const SOCKET_PATH_MAX: usize = 107;

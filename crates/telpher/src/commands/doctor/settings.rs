@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use access::tokens::TokenStore;
-use node::config::{self, Config, Loaded};
+use config::{Config, Loaded};
+use console::{Environment, Failure};
 use platform::RealDisk;
+use serve::store_failure;
 
 use super::finding::{Finding, Verdict};
 use crate::commands::config::check_files;
-use crate::failure::{Failure, store_failure};
-use crate::settings::{DataArgs, Environment};
+use crate::settings::DataArgs;
 
 const CHECK: &str = "configuration";
 
@@ -64,6 +65,6 @@ fn warning(mistake: &config::Mistake) -> Finding {
 fn refuse(loaded: &Loaded) -> Result<(), Failure> {
     let dir = &loaded.config.data.dir;
     let tokens = TokenStore::open(Arc::new(RealDisk), dir).map_err(store_failure)?;
-    config::check_exposure(loaded, tokens.list().len())?;
+    config::check_exposure(loaded, tokens.list().len()).map_err(serve::config_failure)?;
     check_files(&loaded.config)
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use console::output::table;
 use journal::inspect::{
     Damage, Dependent, Evidence, ExtentView, Inspection, Missing, SegmentState, SegmentView,
     StreamView,
@@ -9,7 +10,6 @@ use journal::inspect::{
 use journal::{ShardId, StreamId};
 
 use super::names::Names;
-use crate::output::table;
 
 /// Number of streams that are listed without `--streams`.
 const STREAMS_SHOWN: usize = 10;
@@ -198,7 +198,7 @@ fn streams(found: &Inspection, names: &Names, all: bool) -> String {
             one.bytes.to_string(),
             one.dead_bytes.to_string(),
             names.get(*shard, *stream).map_or("-".to_owned(), |name| {
-                format!("{} {}", name.kind, crate::output::one_line(&name.name))
+                format!("{} {}", name.kind, console::output::one_line(&name.name))
             }),
         ]
     };

@@ -44,7 +44,7 @@ impl Names {
         let number = format!("stream {} of shard {}", stream.0, shard.0);
         match self.get(shard, stream) {
             Some(Name { kind, name }) => {
-                format!("{kind} {} ({number})", crate::output::one_line(name))
+                format!("{kind} {} ({number})", console::output::one_line(name))
             }
             None => number,
         }

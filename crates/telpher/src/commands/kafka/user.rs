@@ -4,14 +4,13 @@
 
 use std::io::{BufRead, IsTerminal, Read, Write};
 
+use console::output::{self, Format};
+use console::{Environment, Exit, Failure};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 
 use crate::commands::conversation::http::{HttpError, HttpRequest, Node, encode, parse};
 use crate::commands::target::{NodeArgs, block_on};
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Format};
-use crate::settings::Environment;
 
 /// Maximum bytes of a password and its line break.
 const INPUT_SIZE_MAX: u64 = 1_026;

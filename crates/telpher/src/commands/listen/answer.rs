@@ -3,13 +3,10 @@
 use std::sync::Arc;
 
 use client::{CallError, Envelope, Fault};
+use console::{Failure, body, output};
 use serde_json::{Map, Value, json};
 
 use super::{Args, shell};
-use crate::body;
-use crate::commands::ping;
-use crate::failure::Failure;
-use crate::output;
 
 /// Prints and answers messages as the arguments say.
 #[derive(Clone)]
@@ -19,7 +16,7 @@ pub(super) struct Answering {
 
 /// True for a request of `telpher ping`.
 pub(super) fn is_ping(envelope: &Envelope) -> bool {
-    envelope.method() == ping::METHOD && envelope.wants_reply()
+    envelope.method() == model::PING_METHOD && envelope.wants_reply()
 }
 
 /// Answers a request of `telpher ping`.

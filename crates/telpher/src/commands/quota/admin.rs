@@ -3,14 +3,12 @@
 
 use std::io::Read;
 
+use console::{Environment, Exit, Failure, output};
 use serde_json::{Map, Value, json};
 
 use super::report::report;
 use crate::commands::conversation::http::{HttpError, HttpRequest, Node, encode, parse, query};
 use crate::commands::target::{NodeArgs, block_on};
-use crate::failure::{Exit, Failure};
-use crate::output;
-use crate::settings::Environment;
 
 /// Maximum bytes of a file with limits.
 const FILE_SIZE_MAX: u64 = 1 << 20;

@@ -1,14 +1,13 @@
 //! `telpher quota top` and `telpher quota watch`.
 
+use console::output::{self, Format, one_line, table};
+use console::{Environment, Failure};
 use serde_json::{Value, json};
 
 use super::report::report;
 use crate::commands::conversation::events::{Event, Reader};
 use crate::commands::conversation::http::{HttpError, HttpRequest, Node, parse, query};
 use crate::commands::target::{NodeArgs, block_on};
-use crate::failure::Failure;
-use crate::output::{self, Format, one_line, table};
-use crate::settings::Environment;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TopArgs {

@@ -1,13 +1,13 @@
 //! Failures of quota commands.
 
 use client::CallError;
+use console::output::Format;
+use console::{Exit, Failure};
 use model::ErrorCode;
+use serve::HTTP_AGENT;
 
 use crate::commands::conversation::http::{HttpError, Problem};
 use crate::commands::target::{agent_name, report_call_failure};
-use crate::failure::{Exit, Failure};
-use crate::output::Format;
-use crate::serve::HTTP_AGENT;
 
 /// Converts an error of an HTTP route to a failure; with `--json`, also prints it to the standard
 /// output.

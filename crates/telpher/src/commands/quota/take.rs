@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use client::quota::{Admitted, Denied, LimitState, Outcome, Take};
 use client::{CallError, RetryPolicy};
+use console::output::{self, Format, table};
+use console::{Environment, Exit, Failure};
 use serde_json::{Value, json};
 
 use super::report::call_failure;
 use crate::commands::target::{NodeArgs, block_on};
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Format, table};
-use crate::settings::{Environment, parse_duration};
+use crate::settings::parse_duration;
 
 /// Maximum number of attempts of a request.
 const ATTEMPTS: u32 = 5;

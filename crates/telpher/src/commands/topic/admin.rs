@@ -1,14 +1,13 @@
 //! `telpher topic list`, `describe`, `create`, `alter` and `delete`.
 
+use console::output::{self, table};
+use console::{Environment, Exit, Failure};
 use serde_json::{Map, Value, json};
 
 use super::report::{pair, path_of, report};
 use crate::commands::agents::{rows, text};
 use crate::commands::conversation::http::{HttpError, HttpRequest, Node, parse, query};
 use crate::commands::target::{NodeArgs, block_on};
-use crate::failure::{Exit, Failure};
-use crate::output::{self, table};
-use crate::settings::Environment;
 
 /// Number of topics per request.
 const PAGE: &str = "1000";

@@ -5,16 +5,12 @@ use std::task::Poll;
 
 use client::ReadLimit;
 use client::topic::{FollowRecords, Partition, Record};
+use console::{Environment, Exit, Failure, Signals, body, output};
 use serde_json::{Map, Value};
 
 use super::report::{path_of, report};
-use crate::body;
 use crate::commands::conversation::http::{HttpError, HttpRequest, Node, parse};
 use crate::commands::target::{NodeArgs, block_on};
-use crate::failure::{Exit, Failure};
-use crate::output;
-use crate::serve::Signals;
-use crate::settings::Environment;
 
 const EXAMPLES: &str = "\
 Examples:

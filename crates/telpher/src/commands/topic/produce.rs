@@ -5,14 +5,13 @@ use std::io::BufRead;
 
 use client::CallError;
 use client::topic::{NewRecord, RecordPosition};
+use console::output::{self, Format};
+use console::{Environment, Exit, Failure};
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::report::{pair, report_call};
 use crate::commands::target::{NodeArgs, block_on};
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Format};
-use crate::settings::Environment;
 
 const EXAMPLES: &str = "\
 Examples:

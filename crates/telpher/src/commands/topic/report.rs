@@ -1,13 +1,13 @@
 //! Routes, settings and failures of topic commands.
 
 use client::CallError;
+use console::output::Format;
+use console::{Exit, Failure};
 use model::ErrorCode;
+use serve::HTTP_AGENT;
 
 use crate::commands::conversation::http::{HttpError, Problem, encode};
 use crate::commands::target::{agent_name, report_call_failure};
-use crate::failure::{Exit, Failure};
-use crate::output::Format;
-use crate::serve::HTTP_AGENT;
 
 /// Returns the path of a topic's HTTP route.
 pub(super) fn path_of(topic: &str) -> String {

@@ -5,7 +5,7 @@ use checks::slim::{self, SubscriptionMemory};
 
 use super::super::outcome::{check, failure};
 use super::Args;
-use crate::failure::Failure;
+use console::Failure;
 
 pub(super) fn run(args: &Args, count: u32) -> Result<(), Failure> {
     let surroundings = args.outcome.surroundings()?;

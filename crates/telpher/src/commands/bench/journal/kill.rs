@@ -6,7 +6,7 @@ use checks::kill::Kills;
 use super::super::kill::{Report, run_check};
 use super::super::outcome::Count;
 use super::Args;
-use crate::failure::Failure;
+use console::Failure;
 
 /// Enough writers that every sync serves several appends.
 const CONNECTIONS: u32 = 4;

@@ -4,7 +4,7 @@ use checks::journal::restart::{self, Restart, RestartReport};
 
 use super::super::outcome::{count_table, failure};
 use super::Args;
-use crate::failure::Failure;
+use console::Failure;
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let restart = Restart {

@@ -7,8 +7,8 @@ use checks::kafka::{self, Idle, IdleReport};
 use model::ByteSize;
 
 use super::super::outcome::{Outcome, failure};
-use crate::failure::{Exit, Failure};
 use crate::settings::parse_duration;
+use console::{Exit, Failure};
 
 /// The arguments of the idle benchmark.
 #[derive(Debug, clap::Args)]

@@ -7,7 +7,7 @@ use checks::quota::{self, MemoryReport, ServerMemory};
 
 use super::super::outcome::failure;
 use super::Args;
-use crate::failure::{Exit, Failure};
+use console::{Exit, Failure};
 
 pub(super) fn run(
     args: &Args,

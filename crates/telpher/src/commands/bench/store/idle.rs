@@ -4,7 +4,7 @@ use checks::store::idle::{self, Idle, IdleReport};
 
 use super::super::outcome::failure;
 use super::args::Args;
-use crate::failure::{Exit, Failure};
+use console::{Exit, Failure};
 
 pub(super) fn run(args: &Args, conversations: u64) -> Result<(), Failure> {
     let matrix = args.matrix();

@@ -6,7 +6,7 @@ use checks::store::kill::{self, KillCheck, KillReport};
 use super::super::kill::{Report, run_check};
 use super::super::outcome::Count;
 use super::args::Args;
-use crate::failure::Failure;
+use console::Failure;
 
 /// Enough writers that every sync serves several messages.
 const WRITERS: u32 = 32;

@@ -8,8 +8,8 @@ use checks::store::soak::{self, Course};
 
 use super::super::outcome::{Style, failure};
 use super::args::Args;
-use crate::failure::{Exit, Failure};
-use crate::output;
+use console::output;
+use console::{Exit, Failure};
 
 pub(super) fn run(args: &Args, length: Duration) -> Result<(), Failure> {
     let matrix = Matrix {

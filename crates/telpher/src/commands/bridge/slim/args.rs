@@ -1,14 +1,12 @@
-//! Arguments of `telpher bridge slim`, and the names of the bridge and its two sides.
+//! Arguments of `telpher bridge slim`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::Name;
+use console::output::Format;
 
-use super::tls;
+use super::tls::Tls;
 use crate::commands::target::Target;
-use crate::failure::{Exit, Failure};
-use crate::output::Format;
 use crate::settings::parse_duration;
 
 const EXAMPLES: &str = "\
@@ -65,7 +63,7 @@ pub(crate) struct Args {
     pub(super) slim_token: Option<String>,
 
     #[command(flatten)]
-    pub(super) slim_tls: tls::Tls,
+    pub(super) slim_tls: Tls,
 
     /// Time limit of a request; with --to an earlier deadline of the caller applies
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
@@ -102,23 +100,4 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     pub(super) target: Target,
-}
-
-/// The names of the bridge and of the two sides.
-pub(super) struct Names {
-    pub(super) agent: Name,
-    pub(super) slim_name: Name,
-    pub(super) to: Option<Name>,
-}
-
-/// Returns the three parts of a name.
-pub(super) fn parts(name: &Name) -> [&str; 3] {
-    [name.org(), name.namespace(), name.agent()]
-}
-
-/// Fills `bytes` with random bytes of the system.
-pub(super) fn fill(bytes: &mut [u8]) -> Result<(), Failure> {
-    let random = ring::rand::SystemRandom::new();
-    ring::rand::SecureRandom::fill(&random, bytes)
-        .map_err(|_| Failure::new(Exit::Failed, "the system has no random bytes"))
 }

@@ -1,11 +1,8 @@
-//! The TLS settings of a bridge for `https://`.
+//! TLS arguments of `telpher bridge slim` for `https://`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use rustls::ClientConfig;
-
-use crate::failure::{Exit, Failure};
+use bridge::TlsFiles;
 
 /// PEM files of the SLIM node's TLS.
 #[derive(Debug, clap::Args)]
@@ -34,22 +31,12 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Returns the TLS configuration for gRPC (HTTP/2).
-    pub(super) fn client_config(&self) -> Result<Arc<ClientConfig>, Failure> {
-        let authorities = self.authorities.as_deref();
-        let config = match (&self.certificate, &self.key) {
-            (Some(certificate), Some(key)) => {
-                net::load_mutual_client_config(authorities, certificate, key)
-            }
-            _ => net::client_config(authorities),
-        };
-        let mut config = ClientConfig::clone(&*config.map_err(|error| unusable(&error))?);
-        config.alpn_protocols = vec![b"h2".to_vec()];
-        Ok(Arc::new(config))
+    /// Returns the files.
+    pub(super) fn files(&self) -> TlsFiles {
+        TlsFiles {
+            authorities: self.authorities.clone(),
+            certificate: self.certificate.clone(),
+            key: self.key.clone(),
+        }
     }
-}
-
-fn unusable(problem: &net::TlsError) -> Failure {
-    Failure::new(Exit::Usage, problem)
-        .hint("--slim-authorities, --slim-certificate and --slim-key are PEM files")
 }

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use client::{Client, ConnectError};
-use node::config::{Config, HostPort};
+use config::{Config, HostPort};
 use serde_json::Value;
 
 use crate::commands::target::block_on;

@@ -1,0 +1,105 @@
+//! Watching events.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+use super::{EVENTS_MAX, Event, EventKind, WATCHERS_MAX, Watched};
+use crate::service::{QuotaService, Quotas};
+
+/// A watcher, registered until it is dropped.
+pub struct Watch {
+    service: Arc<QuotaService>,
+    next: u64,
+}
+
+impl Quotas<'_> {
+    /// Watches events from now on; `None` if there are too many watchers.
+    pub fn watch(self) -> Option<Watch> {
+        let events = &self.state().events;
+        let kept = events.kept.lock();
+        if events.watchers.load(Ordering::Relaxed) >= WATCHERS_MAX {
+            return None;
+        }
+        events.watchers.fetch_add(1, Ordering::Relaxed);
+        let next = kept.next;
+        drop(kept);
+        let service = self.service.clone();
+        Some(Watch { service, next })
+    }
+
+    /// Like [`Quotas::watch`], from an event number of this start of the node on; events that are
+    /// no longer stored count as missed.
+    pub fn watch_from(self, number: u64) -> Option<Watch> {
+        let mut watch = self.watch()?;
+        watch.next = watch.next.min(number);
+        Some(watch)
+    }
+
+    /// Publishes an event, if anyone watches.
+    pub(crate) fn tell(self, about: &str, kind: impl FnOnce() -> EventKind) {
+        let events = &self.state().events;
+        if events.watchers.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let at_ns = self.now_ns();
+        let mut kept = events.kept.lock();
+        let event = Event {
+            number: kept.next,
+            at_ns,
+            about: about.into(),
+            kind: kind(),
+        };
+        kept.next += 1;
+        if kept.events.len() == EVENTS_MAX {
+            kept.events.pop_front();
+        }
+        kept.events.push_back(event);
+        let wakers = std::mem::take(&mut kept.wakers);
+        drop(kept);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Watch {
+    /// Returns the next event; if there is none, registers the waker.
+    pub fn next(&mut self, waker: &Waker) -> Option<Watched> {
+        let mut kept = self.service.events.kept.lock();
+        let first = kept.next - kept.events.len() as u64;
+        if self.next < first {
+            let missed = first - self.next;
+            self.next = first;
+            return Some(Watched::Missed(missed));
+        }
+        let event = kept.events.get((self.next - first) as usize).cloned();
+        match event {
+            Some(event) => {
+                self.next += 1;
+                Some(Watched::Event(event))
+            }
+            None => {
+                if !kept.wakers.iter().any(|known| known.will_wake(waker)) {
+                    kept.wakers.push(waker.clone());
+                }
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let events = &self.service.events;
+        let mut kept = events.kept.lock();
+        if events.watchers.fetch_sub(1, Ordering::Relaxed) == 1 {
+            kept.events.clear();
+            kept.wakers.clear();
+        }
+    }
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Watch({})", self.next)
+    }
+}

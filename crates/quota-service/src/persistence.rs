@@ -1,0 +1,122 @@
+//! Persistence of quotas.
+//!
+//! There are three streams in one shard of the journal: the *state* (cells, holds, ids), the
+//! *changes* (limits, factors, halts, overrides) and the *audit* log. In the first two, the last
+//! record of each item counts. When most of a stream is superseded, its live items are appended
+//! again, a few cells at a time, and the old part is trimmed; changes meanwhile are appended after
+//! them as usual.
+//!
+//! Invariant: *the records of a cell are in the order of its changes*, because an append holds the
+//! lock of the cell's shard.
+
+mod append;
+mod restore;
+mod rewrite;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use journal::{Guard, Journal, ReadError, ShardId, StreamId, Ticket};
+use parking_lot::Mutex;
+use quota::record::Malformed;
+
+/// The streams of quotas in a journal.
+pub struct QuotaStreams {
+    /// The journal.
+    pub journal: Arc<Journal>,
+    /// The shard of the three streams.
+    pub shard: ShardId,
+    /// The stream of cells, holds and ids.
+    pub state: StreamId,
+    /// The stream of limits, factors, halts and overrides.
+    pub changes: StreamId,
+    /// The stream of the audit log.
+    pub audit: StreamId,
+}
+
+/// The stored quotas cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A read failed.
+    #[error("the stored quotas cannot be read: {0}")]
+    Read(#[from] ReadError),
+    /// A stored record is malformed.
+    #[error("the stored quotas are invalid: {0}")]
+    Malformed(#[from] Malformed),
+    /// A write failed.
+    #[error("quotas cannot be kept: {0}")]
+    Append(#[from] journal::AppendError),
+    /// The configured limits cannot be put into effect.
+    #[error("the limits of the configuration cannot stand: {0}")]
+    Refused(String),
+    /// The configured limits are invalid.
+    #[error("{} of the limits make no sense: {}", .0.len(), .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Limits(Vec<quota::Mistake>),
+}
+
+/// The journal and its quota streams.
+pub(super) struct QuotaJournal {
+    journal: Arc<Journal>,
+    shard: ShardId,
+    state: StreamId,
+    changes: StreamId,
+    audit: StreamId,
+    /// Digest of the configured limits, to detect a changed configuration.
+    digest: AtomicU64,
+    /// Bytes of state appended since the last rewrite.
+    written: AtomicU64,
+    rewriting: Mutex<Rewriting>,
+}
+
+/// Progress of rewriting the state.
+#[derive(Default)]
+struct Rewriting {
+    /// Bytes of the last rewrite.
+    alive: u64,
+    /// The rewrite in progress: the offset before which records are trimmed at its end, the shard,
+    /// and the position in it.
+    under_way: Option<(u64, u16, usize)>,
+    /// Bytes of this rewrite so far.
+    size: u64,
+}
+
+impl QuotaJournal {
+    /// Returns the state of a node that has read nothing yet.
+    pub(super) fn new(streams: QuotaStreams) -> Self {
+        let QuotaStreams {
+            journal,
+            shard,
+            state,
+            changes,
+            audit,
+        } = streams;
+        Self {
+            journal,
+            shard,
+            state,
+            changes,
+            audit,
+            digest: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            rewriting: Mutex::default(),
+        }
+    }
+
+    /// Appends records to the state; they become durable together or not at all.
+    fn append(
+        &self,
+        mut guard: Guard<'_>,
+        records: &[(u8, &[u8])],
+    ) -> Result<Option<Ticket>, journal::AppendError> {
+        let size: usize = records.iter().map(|(_, bytes)| bytes.len()).sum();
+        if records.len() > 1 {
+            guard.reserve(size, records.len())?;
+        }
+        let mut ticket = None;
+        for (tag, bytes) in records {
+            ticket = Some(guard.append(self.state, None, *tag, bytes)?.ticket);
+        }
+        self.written.fetch_add(size as u64, Ordering::Relaxed);
+        Ok(ticket)
+    }
+}

@@ -1,0 +1,47 @@
+//! The state of the shared store, for monitoring.
+
+use std::sync::Arc;
+
+use crate::quota_store::{QuotaStore, QuotaStoreView};
+use crate::service::Quotas;
+
+/// State of the shared store, and counters since the node was started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedStoreView {
+    /// State reported by the store.
+    pub store: QuotaStoreView,
+    /// Takes decided locally from leases.
+    pub leased: u64,
+    /// Takes denied locally by a recent answer of the store.
+    pub denied: u64,
+    /// Takes that the store was asked about.
+    pub asked: u64,
+    /// Cells with debits or returns not yet sent to the store.
+    pub owed: usize,
+    /// Debits and returns that were dropped because too many were unsent.
+    pub forgotten: u64,
+}
+
+impl Quotas<'_> {
+    /// Returns the state of the shared store; `None` if the cells are local.
+    pub fn elsewhere(self) -> Option<SharedStoreView> {
+        use std::sync::atomic::Ordering::Relaxed;
+        let elsewhere = self.state().elsewhere.as_ref()?;
+        let counts = &elsewhere.counts;
+        let owed = elsewhere.owed.lock();
+        Some(SharedStoreView {
+            store: elsewhere.store.view(),
+            leased: counts.leased.load(Relaxed),
+            denied: counts.denied.load(Relaxed),
+            asked: counts.asked.load(Relaxed),
+            owed: owed.len(),
+            forgotten: owed.forgotten(),
+        })
+    }
+
+    /// Returns the store.
+    pub fn store(self) -> Option<Arc<dyn QuotaStore>> {
+        let elsewhere = self.state().elsewhere.as_ref()?;
+        Some(elsewhere.store.clone())
+    }
+}

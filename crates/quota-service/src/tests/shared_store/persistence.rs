@@ -1,0 +1,233 @@
+//! Holds, ids and administrative changes, with a shared store.
+
+use quota::{Factor, Override, Prefix, Settled};
+
+use super::super::{ANYONE, BY};
+use super::*;
+use crate::quota_store::Verb;
+use crate::{ChangeError, SettleOutcome};
+
+fn held(world: &World, count: u64, lasting: Duration) -> quota::HoldId {
+    let costs = [(Unit::REQUESTS, count)];
+    match end(
+        begin(world, "a/b/c", &costs, Some(lasting)),
+        &mut Desk::new(),
+    )
+    .outcome
+    {
+        Outcome::Admitted { hold, .. } => hold.expect("it is held").id,
+        other => panic!("there is enough: {other:?}"),
+    }
+}
+
+#[test]
+fn the_end_of_a_hold_is_owed_to_the_store() {
+    let (world, store) = one_node(&[bucket("agent", 100, "0/s")]);
+    let quotas = world.node.quotas();
+    let minute = Duration::from_secs(60);
+    let (cheap, dear, cancelled) = (
+        held(&world, 30, minute),
+        held(&world, 10, minute),
+        held(&world, 20, minute),
+    );
+    assert_eq!(left(&world, "a/b/c"), [40]);
+    let mut desk = Desk::new();
+    for (hold, settled) in [
+        (cheap, Settled::Cost(&[(Unit::REQUESTS, 5)])),
+        (dear, Settled::Cost(&[(Unit::REQUESTS, 25)])),
+        (cancelled, Settled::Cancelled),
+    ] {
+        let settling = quotas.settle(&mut desk, hold, settled, ANYONE);
+        assert_eq!(settling.outcome, SettleOutcome::Settled);
+        assert!(settling.failed.is_none());
+        let again = quotas.settle(&mut desk, hold, settled, ANYONE);
+        assert_eq!(again.outcome, SettleOutcome::Ended);
+    }
+    done(quotas.tend_store());
+    assert_eq!(left(&world, "a/b/c"), [70]);
+    // A hold that is never settled costs its reservation.
+    held(&world, 7, Duration::from_secs(1));
+    pass_ms(&world, &store, 1_200);
+    done(quotas.tend_store());
+    assert_eq!((left(&world, "a/b/c"), quotas.hold_count()), (vec![63], 0));
+}
+
+#[test]
+fn slots_say_how_long_they_are_held_and_are_given_back_with_their_mark() {
+    let slots = LimitConfig {
+        unit: "concurrency".to_owned(),
+        refill: None,
+        ..bucket("slots", 2, "")
+    };
+    let (world, store) = one_node(&[slots]);
+    let costs = [(Unit::CONCURRENCY, 1)];
+    let hold = Some(Duration::from_secs(5));
+    let taken = || end(begin(&world, "a/b/c", &costs, hold), &mut Desk::new()).outcome;
+    let Outcome::Admitted {
+        hold: Some(hold), ..
+    } = taken()
+    else {
+        panic!("both are free");
+    };
+    assert!(matches!(taken(), Outcome::Admitted { .. }));
+    let Outcome::Denied(denial) = taken() else {
+        panic!("both are in use");
+    };
+    assert_eq!(
+        (denial.retry_after_ns, denial.is_exhausted()),
+        (None, false)
+    );
+    assert_eq!(store.takes()[0].cells[0].lasting_ns, 5 * SECOND);
+    let quotas = world.node.quotas();
+    let settling = quotas.settle(&mut Desk::new(), hold.id, Settled::Cancelled, ANYONE);
+    assert_eq!(settling.outcome, SettleOutcome::Settled);
+    done(quotas.tend_store());
+    let told = store.takes();
+    let cell = &told[0].cells[0];
+    assert_eq!(
+        (told[0].verb, cell.count, cell.mark),
+        (Verb::Force, -1, Some(7))
+    );
+    assert!(matches!(taken(), Outcome::Admitted { .. }));
+}
+
+#[test]
+fn a_second_take_with_an_id_takes_nothing_whenever_it_comes() {
+    let (world, store) = one_node(&[bucket("agent", 10, "0/s")]);
+    let take = Take {
+        subject: Subject::parse("a/b/c").unwrap(),
+        costs: &[(Unit::REQUESTS, 4)],
+        hold: None,
+        id: Some("x"),
+        principal: None,
+    };
+    let (quotas, mut desk) = (world.node.quotas(), Desk::new());
+    store.set_mood(Mood::Slow);
+    let TakeProgress::Asks(mut first) = quotas.take(&mut desk, &take) else {
+        panic!("nothing is known");
+    };
+    assert!(look(&mut first, &mut desk).is_none());
+    let second = end(quotas.take(&mut desk, &take), &mut desk);
+    assert!(
+        matches!(second.outcome, Outcome::Unavailable { .. }),
+        "{second:?}"
+    );
+    store.set_mood(Mood::Answers);
+    let told = [
+        look(&mut first, &mut desk).unwrap(),
+        end(quotas.take(&mut desk, &take), &mut desk),
+    ];
+    let told = told.map(|taken| match taken.outcome {
+        Outcome::Admitted { is_repeat, .. } => is_repeat,
+        other => panic!("there is enough: {other:?}"),
+    });
+    assert_eq!((told, left(&world, "a/b/c")), ([false, true], vec![6]));
+}
+
+#[test]
+fn a_reset_and_a_grant_are_done_there_and_what_would_give_more_here_alone_is_refused() {
+    let (world, store) = one_node(&[bucket("agent", 10, "0/s")]);
+    let (quotas, subject) = (world.node.quotas(), Subject::parse("a/b/c").unwrap());
+    assert!(is_admitted(&take(&world, "a/b/c", &[(Unit::REQUESTS, 10)])));
+    assert!(!is_admitted(&take(&world, "a/b/c", &ONE)));
+    done(quotas.reset_there(&subject)).unwrap();
+    let _applied = quotas.reset(&subject, BY).unwrap();
+    assert_eq!(left(&world, "a/b/c"), [10]);
+    // The earlier denial is not believed any more.
+    assert!(is_admitted(&take(&world, "a/b/c", &ONE)));
+    pass_ms(&world, &store, 300);
+    done(quotas.tend_store());
+    let prefix = Prefix::parse("a/b/c").unwrap();
+    done(quotas.reset_bucket_there("agent", prefix)).unwrap();
+    let change = |capacity, grant| Override {
+        capacity,
+        refill: None,
+        grant,
+        until_ns: u64::MAX,
+        by: "root".into(),
+        reason: "a test".into(),
+    };
+    done(quotas.grant_there("agent", prefix, &change(None, 5))).unwrap();
+    let _applied = quotas
+        .set_override("agent", prefix, change(None, 5))
+        .unwrap();
+    assert_eq!(left(&world, "a/b/c"), [15]);
+    let refused = [
+        quotas
+            .set_override("agent", prefix, change(Some(50), 0))
+            .err(),
+        quotas
+            .set_override("agent", prefix, change(Some(5), 1))
+            .err(),
+        quotas
+            .set_factor("agent", Factor::new(3, 2).unwrap(), None, BY)
+            .err(),
+    ];
+    for error in refused {
+        assert!(
+            matches!(error, Some(ChangeError::Apart { .. })),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn what_gives_less_stands_at_the_node_that_is_asked_and_mints_nothing() {
+    let store = Store::shared_by(2);
+    let limits = [bucket("agent", 10, "0/s"), bucket("wide", 100, "0/s")];
+    let [here, there] = [(); 2].map(|()| node_in(&store, 2, &limits));
+    let quotas = here.node.quotas();
+    let prefix = Prefix::parse("a/b/c").unwrap();
+    let tight = Override {
+        capacity: Some(4),
+        refill: None,
+        grant: 0,
+        until_ns: u64::MAX,
+        by: "root".into(),
+        reason: "a test".into(),
+    };
+    let stands = quotas.set_override("agent", prefix, tight).unwrap();
+    assert!(stands.is_here_alone);
+    assert_eq!(
+        (left(&here, "a/b/c"), left(&there, "a/b/c")),
+        (vec![4, 100], vec![10, 100])
+    );
+    // All nodes together admit the available credit, whichever of them is asked.
+    let admitted =
+        |world: &World, count| is_admitted(&take(world, "a/b/c", &[(Unit::REQUESTS, count)]));
+    assert!(admitted(&there, 3) && admitted(&here, 1));
+    assert_eq!(
+        (left(&here, "a/b/c"), left(&there, "a/b/c")),
+        (vec![0, 96], vec![6, 96])
+    );
+    assert!(!admitted(&here, 1) && admitted(&there, 6));
+    assert!(!admitted(&there, 1));
+    // During an outage, only credit that is known to be left is granted.
+    pass_ms(&here, &store, 1_200);
+    store.set_mood(Mood::StoreUnavailable);
+    let taken = take(&here, "a/b/c", &ONE);
+    assert!(
+        matches!(taken.outcome, Outcome::Unavailable { .. }),
+        "{taken:?}"
+    );
+    store.set_mood(Mood::Answers);
+    let half = Factor::new(1, 2).unwrap();
+    assert!(
+        quotas
+            .set_factor("agent", half, None, BY)
+            .unwrap()
+            .is_here_alone
+    );
+    assert!(quotas.halt(prefix, BY).unwrap().is_here_alone);
+    let halted = take(&here, "a/b/c", &ONE).outcome;
+    assert!(matches!(halted, Outcome::Halted { .. }), "{halted:?}");
+    assert!(quotas.resume(prefix, BY).unwrap().is_here_alone);
+}
+
+#[test]
+fn a_reset_that_does_not_reach_the_store_is_refused() {
+    let (world, store) = one_node(&[bucket("agent", 10, "0/s")]);
+    store.set_mood(Mood::StoreUnavailable);
+    let subject = Subject::parse("a/b/c").unwrap();
+    assert!(done(world.node.quotas().reset_there(&subject)).is_err());
+}

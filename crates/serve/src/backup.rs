@@ -1,0 +1,191 @@
+//! The method `backup` of the node's own agent.
+//!
+//! It writes to a path on this machine that the client chooses. Therefore the client must be an
+//! administrator, and the path must not exist.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use access::Principal;
+use access::tokens::FILE_NAME;
+use client::{Fault, Request, Server};
+use door::{Gate, Refused};
+use journal::backup::{self, Copied};
+use journal::disk::{Disk as _, RealDisk};
+use journal::{Health, Journal};
+use model::ErrorCode;
+use node::Node;
+use platform::Disk as _;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::journal::DIRECTORY;
+use super::mailboxes;
+
+/// Time limit for filing all records before the copy.
+const FILING_LIMIT: Duration = Duration::from_secs(120);
+
+/// Time between two checks of the filing.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// The request of a backup.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct Backup {
+    /// An absolute path on the node's machine that does not exist yet.
+    pub path: PathBuf,
+    /// A bearer token of an administrator; empty to use the connection's own token.
+    pub token: String,
+}
+
+/// The data that a backup copies.
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) journal: Arc<Journal>,
+    /// The node's data directory.
+    pub(super) data: PathBuf,
+    pub(super) gate: Arc<dyn Gate>,
+}
+
+/// Adds the method to the agent.
+pub(super) fn method(server: Server, node: &Node, source: Source) -> Server {
+    let node = node.clone();
+    server.handle("backup", move |request: Request| {
+        let source = source.clone();
+        let caller = mailboxes::principal(&node, &request);
+        async move {
+            let caller = caller?;
+            let made = move || answer(&source, &caller, &request.body);
+            let made = tokio::task::spawn_blocking(made).await;
+            match made {
+                Ok(answer) => answer.map(|value| value.to_string()),
+                Err(error) => Err(Fault::new(format!("the backup failed: {error}"))),
+            }
+        }
+    })
+}
+
+/// Makes a backup if the caller is an administrator or the request has an administrator's token.
+fn answer(source: &Source, caller: &Principal, body: &[u8]) -> Result<Value, Fault> {
+    let invalid = |message: String| Fault::with_code(ErrorCode::InvalidArgument, message);
+    let backup_request: Backup =
+        serde_json::from_slice(body).map_err(|error| invalid(error.to_string()))?;
+    let is_admin = match backup_request.token.is_empty() {
+        true => caller.is_admin(),
+        false => {
+            let pass = source.gate.admit(&backup_request.token);
+            let unknown =
+                |error: Refused| Fault::with_code(ErrorCode::Unauthenticated, error.to_string());
+            pass.map_err(unknown)?.principal().is_admin()
+        }
+    };
+    if !is_admin {
+        let message = "a backup needs an administrator's token";
+        return Err(Fault::with_code(ErrorCode::Denied, message));
+    }
+    if !backup_request.path.is_absolute() {
+        return Err(invalid(format!(
+            "{} is not absolute",
+            backup_request.path.display()
+        )));
+    }
+    let copied = make(source, &backup_request.path)?;
+    Ok(json!({
+        "path": backup_request.path.display().to_string(),
+        "linked": copied.linked,
+        "copied": copied.copied,
+        "bytes": copied.bytes,
+        "filed": copied.filed.0,
+    }))
+}
+
+/// Copies everything under a temporary name, and renames the copy at the end. A backup under its
+/// final name is therefore complete.
+fn make(source: &Source, target: &Path) -> Result<Copied, Fault> {
+    if target.symlink_metadata().is_ok() {
+        let message = format!("{} exists already", target.display());
+        return Err(Fault::with_code(ErrorCode::InvalidArgument, message));
+    }
+    let position = source.journal.seal();
+    wait_until_filed(&source.journal, position)?;
+    let mut name = target.as_os_str().to_owned();
+    name.push(".unfinished");
+    let unfinished = PathBuf::from(name);
+    let created = std::fs::create_dir(&unfinished);
+    created.map_err(|error| not_created(target, &error))?;
+    let copied = fill(source, &unfinished).and_then(|copied| {
+        let renamed = std::fs::rename(&unfinished, target).and_then(|()| sync_parent(target));
+        renamed.map_err(|error| failed(target, &error))?;
+        Ok(copied)
+    });
+    if copied.is_err() {
+        // The incomplete copy is removed; the first error is reported.
+        let _ = std::fs::remove_dir_all(&unfinished);
+    }
+    copied
+}
+
+fn fill(source: &Source, target: &Path) -> Result<Copied, Fault> {
+    let (from, to) = (source.data.join(DIRECTORY), target.join(DIRECTORY));
+    let link = |path: &str| std::fs::hard_link(from.join(path), to.join(path));
+    let copied = backup::copy(&RealDisk::new(&from), &RealDisk::new(&to), &link)
+        .map_err(|error| Fault::new(error.to_string()))?;
+    // The backup includes the tokens, so that a restored node accepts the same clients.
+    let disk = platform::RealDisk;
+    let tokens = disk.read(&source.data.join(FILE_NAME));
+    if let Some(bytes) = tokens.map_err(|error| Fault::new(error.to_string()))? {
+        let written = disk.write(&target.join(FILE_NAME), &bytes);
+        written.map_err(|error| Fault::new(error.to_string()))?;
+    }
+    RealDisk::new(target)
+        .sync_dir("")
+        .map_err(|error| failed(target, &error))?;
+    Ok(copied)
+}
+
+fn wait_until_filed(journal: &Journal, position: journal::Position) -> Result<(), Fault> {
+    let unavailable = |message: String| Fault::with_code(ErrorCode::Unavailable, message);
+    for _ in 0..FILING_LIMIT.as_millis() / POLL_INTERVAL.as_millis() {
+        if journal.is_filed(position) {
+            return Ok(());
+        }
+        match journal.health() {
+            Health::Serving | Health::FilingRetrying { .. } | Health::DiskFull => {
+                std::thread::sleep(POLL_INTERVAL);
+            }
+            Health::FilingFailed { reason } | Health::Failed { reason } => {
+                return Err(unavailable(format!("the journal has failed: {reason}")));
+            }
+        }
+    }
+    Err(unavailable(format!(
+        "filing did not finish within {FILING_LIMIT:?}; check the free disk space"
+    )))
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) => std::fs::File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+fn not_created(target: &Path, error: &io::Error) -> Fault {
+    let parent = target.parent().unwrap_or(target).display();
+    match error.kind() {
+        io::ErrorKind::NotFound => Fault::with_code(
+            ErrorCode::InvalidArgument,
+            format!("the directory {parent} does not exist on the node's machine"),
+        ),
+        io::ErrorKind::PermissionDenied => Fault::with_code(
+            ErrorCode::Denied,
+            format!("the node's user has no permission to write to {parent}"),
+        ),
+        _ => failed(target, error),
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> Fault {
+    Fault::new(format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,103 @@
+//! A node inside this process, with free loopback ports and a temporary directory, for the demo.
+
+use std::sync::Arc;
+
+use ::journal::{Journal, SyncTimes};
+use config::native::Socket;
+use config::{Config, HostPort};
+use console::{Exit, Failure};
+use model::ByteSize;
+use tempfile::TempDir;
+
+use super::descriptors::Grant;
+use super::running::{Dependencies, NodeJournal, Running};
+use super::{journal, ports};
+
+/// Segment size of the journal; the demo writes little.
+const SEGMENT_SIZE: ByteSize = ByteSize::mebibytes(1);
+
+/// A node that can be crashed and restarted at the same addresses.
+pub struct Embedded {
+    /// The TCP address.
+    pub tcp: String,
+    /// The address of the Unix socket.
+    pub unix: String,
+    config: Config,
+    /// The journal outlives each node, so the next node finds its data.
+    journal: Arc<Journal>,
+    sync_times: Arc<SyncTimes>,
+    running: Option<Running>,
+    /// The data directory, removed on drop.
+    _dir: TempDir,
+}
+
+impl Embedded {
+    /// Starts the node on the current runtime, and threads for its connections.
+    pub async fn start() -> Result<Self, Failure> {
+        let dir = tempfile::Builder::new()
+            .prefix("telpher-demo-")
+            .tempdir()
+            .map_err(|error| {
+                let message = format!("cannot create a temporary directory: {error}");
+                Failure::new(Exit::Failed, message).hint("TMPDIR selects another directory")
+            })?;
+        let socket = dir.path().join("telpher.sock");
+        let mut config = Config::default();
+        config.data.dir = dir.path().to_owned();
+        config.native.socket = Socket::At(socket.clone());
+        config.native.listen = Some(HostPort::loopback(0));
+        config.http.listen = None;
+        config.kafka.listen = None;
+        config.slim.listen = None;
+        config.journal.segment_size = SEGMENT_SIZE;
+        config.journal.reserve = ByteSize::default();
+        let (journal, sync_times) = journal::open(&config, &ports::real())?;
+        let running = start(&config, &journal, &sync_times).await?;
+        let address = running.addresses().native;
+        let port = address.map_or(0, |address| address.port());
+        // A restart uses the same port.
+        config.native.listen = Some(HostPort::loopback(port));
+        Ok(Self {
+            tcp: format!("tcp://127.0.0.1:{port}"),
+            unix: format!("unix://{}", socket.display()),
+            config,
+            journal,
+            sync_times,
+            running: Some(running),
+            _dir: dir,
+        })
+    }
+
+    /// Ends the node as suddenly as a crash.
+    pub async fn crash(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.crash().await;
+        }
+    }
+
+    /// Starts the node again, from the journal only.
+    pub async fn restart(&mut self) -> Result<(), Failure> {
+        let running = start(&self.config, &self.journal, &self.sync_times).await?;
+        self.running = Some(running);
+        Ok(())
+    }
+}
+
+async fn start(
+    config: &Config,
+    journal: &Arc<Journal>,
+    sync_times: &Arc<SyncTimes>,
+) -> Result<Running, Failure> {
+    let dependencies = Dependencies {
+        gate: Arc::new(door::Open),
+        ports: ports::real(),
+        identity: None,
+        limiter: None,
+        grant: Grant::UNLIMITED,
+        journal: NodeJournal {
+            journal: journal.clone(),
+            sync_times: sync_times.clone(),
+        },
+    };
+    Running::start(config, dependencies).await
+}

@@ -1,0 +1,122 @@
+//! Opens the journal of a node in its data directory, and describes its failures.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use config::Config;
+use journal::disk::RealDisk;
+use journal::{AcceptLoss, Health, Journal, MeasuredDisk, OpenError, Options, SyncTimes};
+use meter::clock::now_ns;
+use model::ByteSize;
+use parking_lot::Mutex;
+use platform::Clock;
+
+use console::{Exit, Failure};
+
+/// The journal's directory in the data directory.
+pub(super) const DIRECTORY: &str = "journal";
+
+/// Maximum time that the end of a node waits for queued writes.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// Opens the journal, or creates it.
+pub(super) fn open(
+    config: &Config,
+    ports: &platform::Ports,
+) -> Result<(Arc<Journal>, Arc<SyncTimes>), Failure> {
+    let dir = config.data.dir.join(DIRECTORY);
+    let options = options(config, ports);
+    let clock = background_clock(ports.clock.clone());
+    let disk = MeasuredDisk::new(Arc::new(RealDisk::new(&dir)), now_ns);
+    let times = disk.times().clone();
+    let opened = Journal::open(Arc::new(disk), &options, clock);
+    let (journal, recovery) = opened.map_err(|error| open_failure(config, &error))?;
+    tracing::info!(
+        segments = recovery.segments,
+        blocks = recovery.blocks,
+        bytes = recovery.bytes,
+        torn_bytes = recovery.torn_bytes,
+        "the journal is open"
+    );
+    Ok((Arc::new(journal), times))
+}
+
+/// Returns a clock for the journal's background work, in milliseconds since 1970. It follows the
+/// wall clock but is monotonic, so that a pause ends even if the wall clock is set back.
+fn background_clock(clock: Arc<dyn Clock>) -> impl Fn() -> u64 + Send {
+    let base = Mutex::new((clock.now_ns(), clock.unix_ms()));
+    move || {
+        let mut base = base.lock();
+        let (now_ns, wall_ms) = (clock.now_ns(), clock.unix_ms());
+        let steady_ms = base.1 + now_ns.saturating_sub(base.0) / 1_000_000;
+        if wall_ms > steady_ms {
+            *base = (now_ns, wall_ms);
+        }
+        wall_ms.max(steady_ms)
+    }
+}
+
+fn open_failure(config: &Config, error: &OpenError) -> Failure {
+    let dir = config.data.dir.display();
+    let is_full = matches!(
+        error,
+        OpenError::Io(error)
+            if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+    );
+    if !is_full {
+        let message = format!("cannot open the journal in {dir}/{DIRECTORY}: {error}");
+        let hint = format!("`telpher inspect {dir}` describes the damage");
+        return Failure::new(Exit::Failed, message).hint(hint);
+    }
+    let (segment, reserve) = (config.journal.segment_size, config.journal.reserve);
+    let needed = ByteSize::bytes(2 * segment.as_u64() + reserve.as_u64());
+    let message = format!(
+        "the disk of {dir} has too little space: the journal needs {needed} at the start \
+         (two segments of {segment} and a reserve of {reserve})"
+    );
+    Failure::new(Exit::Unavailable, message)
+        .hint("free space, or use smaller segments: --journal-segment-size 16MiB")
+}
+
+fn options(config: &Config, ports: &platform::Ports) -> Options {
+    let journal = &config.journal;
+    Options {
+        journal_id: ports.entropy.next_u64(),
+        entropy: ports.entropy.next_u64(),
+        // The configuration limits it to 64.
+        shard_count: u16::try_from(journal.shards).unwrap_or(u16::MAX),
+        segment_size: journal.segment_size.as_u64() & !4095,
+        queue_bytes_max: journal.queue_size_max.as_u64(),
+        tail_bytes_max: journal.tail_size_max.as_usize(),
+        reserve_size: journal.reserve.as_u64(),
+        accept_loss: match journal.accept_loss {
+            true => AcceptLoss::Yes,
+            false => AcceptLoss::No,
+        },
+        ..Options::default()
+    }
+}
+
+/// Returns the failure of a process whose journal has failed.
+pub(super) fn failure(config: &Config, reason: &str) -> Failure {
+    let message = format!("the journal has failed: {reason}");
+    Failure::new(Exit::Failed, message).hint(format!(
+        "repair the disk and restart the node; `telpher inspect {}` checks the data",
+        config.data.dir.display()
+    ))
+}
+
+/// Waits until no write is queued. Acknowledged writes are on disk in any case.
+pub(super) fn flush(journal: &Journal) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the end of a process waits by the real clock"
+    )]
+    let now = Instant::now;
+    let deadline = now() + FLUSH;
+    let has_failed = || matches!(journal.health(), Health::Failed { .. });
+    while journal.stats().queued_bytes > 0 && !has_failed() && now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,205 @@
+//! Runs a node in this process: listeners, threads, reload and shutdown.
+//!
+//! The crate composes the libraries from a configuration, and keeps the node's own agents for
+//! administration. It knows every part of a node and decides nothing about messages; it does not
+//! know the command line. Invariant: *one process at a time uses a data directory.*
+
+pub mod address;
+mod agents;
+mod archive;
+mod backup;
+mod clock;
+pub mod data_lock;
+mod descriptors;
+mod embedded;
+mod failures;
+mod gate;
+mod high_descriptors;
+mod journal;
+mod kafka;
+mod limiter;
+mod listeners;
+mod logs;
+mod mailboxes;
+mod memory;
+mod parts;
+mod ports;
+mod readers;
+mod ready;
+mod reload;
+mod revocation;
+mod running;
+mod shared_quotas;
+mod slim;
+mod streams;
+mod system;
+mod views;
+mod watch;
+mod workers;
+
+use std::sync::Arc;
+
+use access::tokens::TokenStore;
+use config::{Config, Loaded};
+use platform::{Disk, Lock, LockError, RealDisk, check_owner};
+
+pub use backup::Backup;
+use console::{Exit, Failure, SignalAction, Signals};
+pub use descriptors::{
+    granted as descriptors_granted, is_asked_for as are_connections_asked_for,
+    raise as raise_descriptors,
+};
+pub use embedded::Embedded;
+pub use failures::{config_failure, store_failure, tls_failure};
+use gate::TokenGate;
+pub use limiter::CompatLimiter;
+pub use mailboxes::{Acknowledge, ListMessages, ListNames, Purge, RetryDeadLetters};
+pub use ready::Audience;
+use reload::Reload;
+use running::{Dependencies, NodeJournal, Running, threads_failure};
+pub use slim::check as check_slim;
+pub use streams::Trim;
+pub use system::{HTTP_AGENT, SYSTEM_AGENT};
+
+/// The events that end a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndsWith {
+    /// A signal.
+    Signal,
+    /// A signal, or the end of the standard input.
+    SignalOrInput,
+}
+
+/// Runs a node until a signal ends it. `read` loads the configuration again.
+pub fn run(
+    loaded: &Loaded,
+    limiter: Option<CompatLimiter>,
+    audience: Audience,
+    ends_with: EndsWith,
+    no_color: bool,
+    read: &dyn Fn() -> Result<Loaded, Failure>,
+) -> Result<(), Failure> {
+    let config = &loaded.config;
+    logs::start(&config.log, no_color)?;
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let _lock = lock_data(config)?;
+    let tokens = TokenStore::open(Arc::new(RealDisk), &config.data.dir).map_err(store_failure)?;
+    config::check_exposure(loaded, tokens.list().len()).map_err(config_failure)?;
+    warn_of_unbound(&tokens);
+    let identity = match config.tls.files() {
+        Some((certificate, key)) => {
+            Some(net::ServerIdentity::load(certificate, key).map_err(tls_failure)?)
+        }
+        None => None,
+    };
+    let (mut config, grant) = descriptors::fit(loaded);
+    if let Some(limiter) = &limiter {
+        limiter.add_limit(&mut config.limits)?;
+    }
+    let config = &config;
+
+    let ports = ports::real();
+    let gate = Arc::new(TokenGate::new(tokens));
+    gate.follow().map_err(threads_failure)?;
+    let (journal, sync_times) = journal::open(config, &ports)?;
+    let dependencies = Dependencies {
+        gate: gate.clone(),
+        ports,
+        identity: identity.clone(),
+        limiter: limiter.clone(),
+        grant,
+        journal: NodeJournal {
+            journal: journal.clone(),
+            sync_times,
+        },
+    };
+    let runtime = workers::runtime().map_err(threads_failure)?;
+    let served = runtime.block_on(async {
+        let mut signals = match ends_with {
+            EndsWith::Signal => Signals::listen()?,
+            EndsWith::SignalOrInput => Signals::listen()?.and_end_of_input(),
+        }
+        .and_hangup()?;
+        let mut running = Running::start(config, dependencies).await?;
+        running.spawn(revocation::enforce(gate.clone(), running.node()));
+        ready::announce(running.addresses(), config, audience)?;
+        let reload = Reload {
+            node: running.node(),
+            gate,
+            identity,
+            limiter,
+            loaded,
+            read,
+        };
+        let failed = loop {
+            let action = tokio::select! {
+                action = signals.next_or_hangup() => action,
+                reason = running.journal_failure(config.journal.exit_on_failure) => {
+                    break Some(reason);
+                }
+            };
+            match action {
+                SignalAction::Reload => reload.run(),
+                _ => break None,
+            }
+        };
+        if failed.is_some() {
+            tokio::select! {
+                () = tokio::time::sleep(config.journal.exit_delay) => {}
+                () = signals.next() => {}
+            }
+        }
+        running.shut_down(config, &mut signals).await;
+        match failed {
+            None => Ok(()),
+            Some(reason) => Err(journal::failure(config, &reason)),
+        }
+    });
+    runtime.shutdown_background();
+    journal::flush(&journal);
+    served
+}
+
+/// Logs a warning about tokens of an earlier version, which are not bound to names.
+fn warn_of_unbound(tokens: &TokenStore) {
+    let unbound = tokens.list().iter().filter(|token| token.names.is_none());
+    let names: Vec<_> = unbound.map(|token| token.name.as_str()).collect();
+    if !names.is_empty() {
+        tracing::warn!(
+            tokens = names.join(", "),
+            "tokens of an earlier version may use every name until the next version; bind each \
+             with `telpher token bind NAME --for PATTERN`"
+        );
+    }
+}
+
+/// Locks the data directory, which only one node at a time may use.
+fn lock_data(config: &Config) -> Result<Box<dyn Lock>, Failure> {
+    let dir = &config.data.dir;
+    let refused = |error: LockError| match error {
+        LockError::Held { pid, .. } => {
+            let holder = data_lock::holder(pid);
+            let message = format!("the data directory {} is in use by {holder}", dir.display());
+            Failure::new(Exit::Unavailable, message)
+                .hint("stop that node, or choose another directory for this one: --data PATH")
+        }
+        LockError::Disk(error) => data_failure(error),
+    };
+    if dir.exists() && !dir.is_dir() {
+        let message = format!("`data`: {} is not a directory", dir.display());
+        return Err(Failure::new(Exit::Usage, message).hint("choose a directory: --data PATH"));
+    }
+    RealDisk.create_dir(dir).map_err(data_failure)?;
+    check_owner(dir).map_err(|foreign| {
+        Failure::new(Exit::Failed, foreign)
+            .hint("run as its owner, or choose a directory that this user owns: --data PATH")
+    })?;
+    RealDisk.lock(&dir.join(data_lock::NAME)).map_err(refused)
+}
+
+fn data_failure(error: platform::DiskError) -> Failure {
+    Failure::new(Exit::Failed, error)
+        .hint("choose a directory that is writable for this user: --data PATH")
+}

@@ -1,0 +1,265 @@
+//! Methods of the node's own agent for mailboxes, and its list of streams.
+
+use std::sync::Arc;
+
+use access::Principal;
+use client::{Fault, Request, Server};
+use model::{ErrorCode, Name};
+use node::Node;
+use node::mailboxes::{MailboxError, MailboxView, Mailboxes, MessageView, Part};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use store::{StreamView, Streams};
+
+use console::body;
+
+/// Maximum number of entries in an answer.
+const LIMIT_MAX: usize = 1_000;
+
+/// The request of a list of names.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct ListNames {
+    /// The prefix of the names.
+    pub prefix: String,
+    /// The last name of the previous answer.
+    pub after: String,
+    /// Maximum number of entries.
+    pub limit: usize,
+}
+
+/// The request of messages of a mailbox.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct ListMessages {
+    /// The name of the mailbox.
+    pub name: String,
+    /// True for dead letters only, false for live messages only.
+    #[serde(default)]
+    pub dead: bool,
+    /// The first offset.
+    pub from: u64,
+    /// Maximum number of messages.
+    pub limit: usize,
+}
+
+/// The request to acknowledge a message.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct Acknowledge {
+    /// The name of the mailbox.
+    pub name: String,
+    /// The offset of the message.
+    pub offset: u64,
+}
+
+/// The request to empty a mailbox.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct Purge {
+    /// The name of the mailbox.
+    pub name: String,
+    /// True to remove only dead letters.
+    #[serde(default)]
+    pub dead: bool,
+}
+
+/// The request to deliver dead letters again.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct RetryDeadLetters {
+    /// The name of the mailbox.
+    pub name: String,
+    /// The offset of the dead letter; `None` for all.
+    pub offset: Option<u64>,
+}
+
+/// Adds the methods to the agent.
+pub(super) fn methods(server: Server, node: &Node) -> Server {
+    let server = method(server, node, "mailboxes", |node, names: ListNames| {
+        let limit = names.limit.min(LIMIT_MAX);
+        let views = mailboxes(node)?
+            .list(&names.prefix, &names.after, limit)
+            .map_err(mailbox_fault)?;
+        Ok(json!({ "mailboxes": views.iter().map(mailbox).collect::<Vec<_>>() }))
+    });
+    let server = managed(server, node, "messages", |node, messages: ListMessages| {
+        let limit = messages.limit.min(LIMIT_MAX);
+        let part = if messages.dead {
+            Part::Dead
+        } else {
+            Part::Live
+        };
+        let views = mailboxes(node)?
+            .messages(&messages.name, part, messages.from, limit)
+            .map_err(mailbox_fault)?;
+        Ok(json!({ "messages": views.iter().map(message).collect::<Vec<_>>() }))
+    });
+    let server = managed(server, node, "acknowledge", |node, message: Acknowledge| {
+        let was_there = mailboxes(node)?
+            .acknowledge(&message.name, message.offset)
+            .map_err(mailbox_fault)?;
+        Ok(json!({ "acknowledged": was_there }))
+    });
+    let server = managed(server, node, "purge", |node, purge: Purge| {
+        let part = if purge.dead { Part::Dead } else { Part::All };
+        let count = mailboxes(node)?
+            .purge(&purge.name, part)
+            .map_err(mailbox_fault)?;
+        Ok(json!({ "purged": count }))
+    });
+    let server = managed(server, node, "retry", |node, retry: RetryDeadLetters| {
+        let count = mailboxes(node)?
+            .retry(&retry.name, retry.offset)
+            .map_err(mailbox_fault)?;
+        Ok(json!({ "retried": count }))
+    });
+    method(server, node, "streams", |node, names: ListNames| {
+        let limit = names.limit.min(LIMIT_MAX);
+        let views = streams(node)?.list(&names.prefix, &names.after, limit);
+        Ok(json!({ "streams": views.iter().map(stream).collect::<Vec<_>>() }))
+    })
+}
+
+/// A request about one mailbox.
+trait OfMailbox: DeserializeOwned {
+    /// Whether the request changes the mailbox.
+    const IS_CHANGE: bool = true;
+
+    /// The name of the mailbox.
+    fn mailbox(&self) -> &str;
+}
+
+impl OfMailbox for ListMessages {
+    const IS_CHANGE: bool = false;
+
+    fn mailbox(&self) -> &str {
+        &self.name
+    }
+}
+
+impl OfMailbox for Acknowledge {
+    fn mailbox(&self) -> &str {
+        &self.name
+    }
+}
+
+impl OfMailbox for Purge {
+    fn mailbox(&self) -> &str {
+        &self.name
+    }
+}
+
+impl OfMailbox for RetryDeadLetters {
+    fn mailbox(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Adds a method for clients that may use the mailbox's name.
+fn managed<A: OfMailbox>(
+    server: Server,
+    node: &Node,
+    name: &'static str,
+    answer: impl Fn(&Node, A) -> Result<Value, Fault> + Send + Sync + 'static,
+) -> Server {
+    let node = node.clone();
+    server.handle_sync(name, move |request: Request| {
+        let arguments: A = parse(&request)?;
+        let mailbox = Name::parse(arguments.mailbox())
+            .map_err(|error| Fault::with_code(ErrorCode::InvalidArgument, error.to_string()))?;
+        let principal = principal(&node, &request)?;
+        let checked = principal.check(&mailbox);
+        checked.map_err(|forbidden| Fault::with_code(ErrorCode::Denied, forbidden.to_string()))?;
+        if A::IS_CHANGE {
+            check_halt(&node, &principal)?;
+        }
+        Ok(answer(&node, arguments)?.to_string())
+    })
+}
+
+/// Returns the principal of the client that makes the request.
+pub(super) fn principal(node: &Node, request: &Request) -> Result<Principal, Fault> {
+    let facts = request.source().and_then(|it| node.facts_of_source(it));
+    let facts = facts.ok_or_else(|| {
+        let message = "the client's connection has ended";
+        Fault::with_code(ErrorCode::Unauthenticated, message)
+    })?;
+    Ok(facts.principal)
+}
+
+/// Refuses a change of a halted client.
+pub(super) fn check_halt(node: &Node, principal: &Principal) -> Result<(), Fault> {
+    match node.quotas().halt_of(principal) {
+        None => Ok(()),
+        Some(halt) => Err(Fault::with_code(ErrorCode::Denied, halt.to_string())),
+    }
+}
+
+fn parse<A: DeserializeOwned>(request: &Request) -> Result<A, Fault> {
+    serde_json::from_slice(&request.body)
+        .map_err(|error| Fault::with_code(ErrorCode::InvalidArgument, error.to_string()))
+}
+
+/// Returns the node's mailboxes.
+fn mailboxes(node: &Node) -> Result<&Arc<Mailboxes>, Fault> {
+    node.mailboxes().ok_or_else(no_storage)
+}
+
+/// Returns the node's raw streams.
+pub(super) fn streams(node: &Node) -> Result<&Streams, Fault> {
+    node.streams().ok_or_else(no_storage)
+}
+
+fn no_storage() -> Fault {
+    Fault::with_code(ErrorCode::Unsupported, "this node has no storage")
+}
+
+fn mailbox_fault(error: MailboxError) -> Fault {
+    Fault::with_code(error.code(), error.to_string())
+}
+
+fn method<A: DeserializeOwned>(
+    server: Server,
+    node: &Node,
+    name: &'static str,
+    answer: impl Fn(&Node, A) -> Result<Value, Fault> + Send + Sync + 'static,
+) -> Server {
+    let node = node.clone();
+    server.handle_sync(name, move |request: Request| {
+        let arguments = parse(&request)?;
+        Ok(answer(&node, arguments)?.to_string())
+    })
+}
+
+fn mailbox(view: &MailboxView) -> Value {
+    json!({
+        "name": view.name,
+        "messages": view.messages,
+        "dead": view.dead,
+        "bytes": view.bytes,
+        "unanswered": view.unanswered,
+        "oldest": view.oldest,
+    })
+}
+
+fn message(view: &MessageView) -> Value {
+    let mut value = serde_json::Map::new();
+    let pause_ms = view.pause.map(|pause| pause.as_millis() as u64);
+    for (key, field) in [
+        ("offset", json!(view.offset)),
+        ("sender", json!(view.sender)),
+        ("method", json!(view.method)),
+        ("written_ms", json!(view.written_ms)),
+        ("expires_ms", json!(view.expires_ms)),
+        ("deliveries", json!(view.deliveries)),
+        ("state", json!(view.state)),
+        ("pause_ms", json!(pause_ms)),
+        ("cause", json!(view.cause)),
+    ] {
+        value.insert(key.to_owned(), field);
+    }
+    body::insert(&mut value, "body", &view.body);
+    Value::Object(value)
+}
+
+fn stream(view: &StreamView) -> Value {
+    json!({ "name": view.name, "start": view.start, "next": view.next })
+}

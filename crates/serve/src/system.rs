@@ -1,0 +1,132 @@
+//! The node's own agents: administration, and the routes of the HTTP listener, under native names.
+//!
+//! They are ordinary agents on a connection within the process, which is counted and listed like
+//! every other. Names that begin with `telpher/` belong to the node, so no client can answer for
+//! it.
+
+use std::sync::Arc;
+
+use client::{
+    Attachment, Client, Connecting, Fault, ItemSender, Request, Server, SubscribeOptions,
+};
+use console::{Exit, Failure};
+use door::Gate;
+use door_http::{Local, agents_json, connections_json};
+use door_native::Door;
+use http_api::Connections;
+use model::Name;
+use node::Node;
+
+use super::listeners::METRICS;
+use super::{backup, mailboxes, streams};
+
+/// The name of the agent for administration.
+pub const SYSTEM_AGENT: &str = "telpher/system/node";
+
+/// The name of the agent that serves the routes of the HTTP listener.
+pub const HTTP_AGENT: &str = "telpher/system/http";
+
+/// The node's own agents, which answer until this is dropped.
+pub(super) struct SystemAgent {
+    _attached: [Attachment; 2],
+    client: Client,
+}
+
+impl SystemAgent {
+    /// Connects and subscribes the agents.
+    pub(super) async fn start(
+        node: &Node,
+        door: &Door,
+        source: backup::Source,
+        connections: Arc<Connections>,
+    ) -> Result<Self, Failure> {
+        let client = connect(door, node).await.map_err(failed)?;
+        let http = http_server(node, source.gate.clone(), connections);
+        let own = attach(server(node, source), &client, SYSTEM_AGENT).await?;
+        let http = attach(http, &client, HTTP_AGENT).await?;
+        Ok(Self {
+            _attached: [own, http],
+            client,
+        })
+    }
+
+    /// Returns the client of the agents' connection, for the node's own calls.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+async fn attach(server: Server, client: &Client, name: &str) -> Result<Attachment, Failure> {
+    let name = Name::parse(name).map_err(failed)?;
+    let options = SubscribeOptions::new().with_source();
+    let attached = server.attach_with(client, &name, options).await;
+    attached.map_err(failed)
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::new(
+        Exit::Failed,
+        format!("cannot start the node's own agent: {error}"),
+    )
+    .hint("this is a defect: please report it")
+}
+
+/// Connects through a pipe within the process. A draining node admits no connections, so the client
+/// does not try: the attempt would be logged as a refused client.
+async fn connect(door: &Door, node: &Node) -> Result<Client, client::ConnectError> {
+    let (door, node) = (door.clone(), node.clone());
+    let connector = move |_: &net::Address| -> Connecting {
+        if node.is_draining() {
+            let ending = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+            return Box::pin(std::future::ready(Err(ending)));
+        }
+        let (near, far) = net::inproc::pair("node");
+        let door = door.clone();
+        tokio::spawn(async move { door.serve_system(far).await });
+        Box::pin(std::future::ready(Ok(near)))
+    };
+    Client::builder()
+        .name(SYSTEM_AGENT)?
+        .connector(connector)
+        .connect("inproc://node")
+        .await
+}
+
+fn server(node: &Node, source: backup::Source) -> Server {
+    let (agents, connections) = (node.clone(), node.clone());
+    let server = Server::new()
+        .handle("agents", move |_: Request| {
+            let node = agents.clone();
+            off_thread(move || agents_json(&node).to_string())
+        })
+        .handle("connections", move |_: Request| {
+            let node = connections.clone();
+            off_thread(move || connections_json(&node).to_string())
+        });
+    let server = streams::methods(mailboxes::methods(server, node), node);
+    backup::method(server, node, source)
+}
+
+/// Runs the making of a list of any length on a thread that serves no connection.
+async fn off_thread(list: impl FnOnce() -> String + Send + 'static) -> Result<String, Fault> {
+    let made = tokio::task::spawn_blocking(list).await;
+    made.map_err(|error| Fault::new(format!("the list ended early: {error}")))
+}
+
+/// A server that passes requests to the HTTP routes. The head of the answer is the first item, the
+/// pieces of its body are the following ones.
+fn http_server(node: &Node, gate: Arc<dyn Gate>, connections: Arc<Connections>) -> Server {
+    let local = Local::new(node.clone(), gate, connections, &METRICS);
+    Server::new().handle_stream("request", move |request: Request, items: ItemSender| {
+        let local = local.clone();
+        async move {
+            let source = request.context().source();
+            let mut answer = local.ask(source, &request.body).await;
+            items.send(answer.head()).await?;
+            while let Some(piece) = answer.next().await {
+                items.send(piece.map_err(Fault::new)?).await?;
+            }
+            Ok(())
+        }
+    })
+}
