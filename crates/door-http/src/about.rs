@@ -3,7 +3,9 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Json, Response};
-use http_api::{Problem, ProblemDocument, Shared, listed, off_thread};
+use http_api::Problem;
+use http_api::ProblemDocument;
+use http_api::{Shared, listed, off_thread};
 use model::ErrorCode;
 use serde_json::Value;
 use utoipa_axum::router::OpenApiRouter;

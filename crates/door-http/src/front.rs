@@ -6,7 +6,6 @@
 //! good. Invariant: *the fast path answers a request as the router would*: both use the same
 //! [`FastPath`].
 
-mod head;
 mod prefixed;
 
 use std::io;
@@ -15,7 +14,6 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-use head::{BODY_SIZE_MAX, Read};
 use http_api::reply::{Reply, push_number};
 use http_api::time::push_http_date;
 use http_api::{FastPath, Handle, Verdict, Version};
@@ -25,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, Sleep};
 
 use super::access::Access;
+use super::head::{self, BODY_SIZE_MAX, Read};
 
 /// Smallest free buffer space for a read, in bytes.
 const READ_SIZE: usize = 8 << 10;

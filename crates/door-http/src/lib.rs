@@ -26,6 +26,7 @@ mod access;
 mod authentication;
 mod fast_path;
 mod front;
+pub mod head;
 mod listener;
 mod local;
 mod metrics;

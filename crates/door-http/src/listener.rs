@@ -16,9 +16,9 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use door::{Accepting, WhenFull};
-use http_api::{
-    Connection, Connections, FastPath, Handle, Peer, Problem, Refusal, Room, Routes, Shortage,
-};
+use http_api::Problem;
+use http_api::{Connection, Connections, Handle, Refusal, Room, Shortage};
+use http_api::{FastPath, Peer, Routes};
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};

@@ -12,7 +12,8 @@ use access::{Forbidden, Principal};
 use door::{Pass, Refused, Role};
 use model::Name;
 use node::topics::{Hash, User};
-use scram::{Challenge, Failed, has_password, waste};
+use scram::{Challenge, Failed};
+use scram::{has_password, waste};
 
 use super::listener::Door;
 

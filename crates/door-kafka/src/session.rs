@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use door::{AnswerQueue, Bound, Wakers, reading};
+use door::Wakers;
+use door::reading;
+use door::{AnswerQueue, Bound};
 use net::Source;
 use node::topics::Count;
 use platform::Counter;

@@ -1,11 +1,4 @@
 //! The native listener: every operation, in frames (`docs/reference/protocol.md`).
-//!
-//! A session decodes the frames of one read into calls of one turn of the node. It owns what
-//! belongs to its connection: routes by number, waiting answers, followers with their credit, and
-//! requests that wait for the disk. It knows no HTTP and no document, and decides nothing.
-//!
-//! Invariant: *answers are sent in the order of the requests, and a client that does not read its
-//! answers is not read from.*
 
 mod answers;
 mod appended;

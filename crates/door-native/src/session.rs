@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use door::{Wakers, reading};
+use door::Wakers;
+use door::reading;
 use model::{ErrorCode, Failure};
 use net::Source;
 use node::Connection;

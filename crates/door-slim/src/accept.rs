@@ -8,7 +8,8 @@
 
 use std::sync::Arc;
 
-use door::{Accepting, Spawn, WhenFull, spawn_with};
+use door::{Accepting, WhenFull};
+use door::{Spawn, spawn_with};
 use net::SocketBudget;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::watch;

@@ -10,9 +10,6 @@
 //! The exchange has its own table: names are hashes here, and any number of applications may hold
 //! one instance. Connections are connections of the node like all others: counted, limited, listed,
 //! drained and closed with them.
-//!
-//! It knows neither the native frames nor the HTTP API. Invariant: *a forwarded message was allowed
-//! by the rules and by its client's token, and a client that does not read delays no other.*
 
 mod accept;
 mod admission;

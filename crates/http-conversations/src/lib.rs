@@ -21,9 +21,6 @@
 //!
 //! Parts and metadata of a message are returned byte for byte as they were written. An unknown
 //! field is an error that names it, because ignoring it could change the meaning of a message.
-//!
-//! It knows no sockets and decides nothing: that is for `node::conversations`. Invariant: *an answer
-//! reports a message only when the message is on disk.*
 
 mod agents;
 mod answer;

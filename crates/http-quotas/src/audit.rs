@@ -2,7 +2,10 @@
 
 use axum::Json;
 use axum::extract::{Query, State};
-use http_api::{Admin, Problem, ProblemDocument, Shared};
+use http_api::Admin;
+use http_api::Problem;
+use http_api::ProblemDocument;
+use http_api::Shared;
 use model::ErrorCode;
 use serde::Deserialize;
 use serde_json::{Value, json};

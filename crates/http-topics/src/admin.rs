@@ -8,9 +8,13 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Json, Response};
 use door::topics::Refused;
+use http_api::Client;
+use http_api::Problem;
+use http_api::ProblemDocument;
 use http_api::body::{self, wrong_at};
+use http_api::query;
 use http_api::time::push_rfc3339;
-use http_api::{Client, Problem, ProblemDocument, Shared, listed, query};
+use http_api::{Shared, listed};
 use model::ErrorCode;
 use node::topics::{
     About, AdminError, Alter, Execution, Key, NewTopic, Pending, Topic, TopicRef, Topics,

@@ -8,12 +8,8 @@
 //! | `GET /v1/topics/{topic}/partitions/{partition}/records` | a page of records |
 //! | `GET /v1/topics/{topic}/partitions/{partition}/follow` | existing and new records, as events |
 //!
-//! Keys, values and headers of records are bytes; `bytes` defines how JSON represents them. Readers
-//! see committed records only (Kafka's `read_committed`). `users` are the Kafka users: names and
-//! SCRAM credentials.
-//!
-//! It knows neither sockets nor Kafka's messages, and decides nothing. Invariant: *a change is
-//! answered when it is on disk.*
+//! Keys, values and headers of records are bytes; [`bytes`] defines how JSON represents them.
+//! Readers see committed records only (Kafka's `read_committed`).
 
 mod admin;
 mod append;

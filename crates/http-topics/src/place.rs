@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use door::topics::{ReadableRange, Refused};
-use http_api::{Problem, Shared};
+use http_api::Problem;
+use http_api::Shared;
 use node::topics::{Topic, TopicRef, Topics};
 
 /// The topic name of a request, which may not exist, and the node's topics.

@@ -8,8 +8,17 @@ use crate::step::{self, cargo};
 
 const LIMIT: Duration = Duration::from_secs(40 * 60);
 
-/// Builds the release and runs `telpher demo` with the arguments.
+/// Builds with the profile `demo`, which takes less than half of a release's time, and runs
+/// `telpher demo` with the arguments.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let mut command = cargo(&["run", "--release", "--package", "telpher", "--", "demo"]);
+    let mut command = cargo(&[
+        "run",
+        "--profile",
+        "demo",
+        "--package",
+        "telpher",
+        "--",
+        "demo",
+    ]);
     step::run("demo", command.args(args), LIMIT)
 }

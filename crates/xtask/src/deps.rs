@@ -1,4 +1,5 @@
-//! `cargo xtask deps`: checks the layers of the crates, banned dependencies, and cycles of files.
+//! `cargo xtask deps`: checks the layers of the crates, banned dependencies, cycles of files, and
+//! the size of crates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,6 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cycles;
 use crate::layers::{BANNED, LAYERS, Layer};
+use crate::size;
 use crate::step::expect_none;
 use crate::step::{self, cargo};
 
@@ -36,6 +38,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         .context("the workspace is two folders up")?;
     let mut problems = problems(&read_tree()?);
     problems.extend(cycles::problems(root)?);
+    problems.extend(size::problems(root)?);
     for problem in &problems {
         eprintln!("error: {problem}");
     }
@@ -45,7 +48,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             Ok(())
         }
         count => bail!(
-            "{count} problems with dependencies\nhint: the rules are in crates/xtask/src/layers.rs and cycles.rs"
+            "{count} problems with dependencies\nhint: the rules are in crates/xtask/src/layers.rs, cycles.rs and size.rs"
         ),
     }
 }

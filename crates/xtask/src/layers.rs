@@ -498,6 +498,21 @@ pub(crate) const LAYERS: &[Layer] = &[
         must_not_know: NOTHING,
     },
     Layer {
+        name: "fuzz-checks",
+        may_use: &[
+            "conversations",
+            "door-http",
+            "http-api",
+            "kafka",
+            "message-json",
+            "recordbatch",
+            "slim",
+            "topics",
+            "wire",
+        ],
+        must_not_know: NOTHING,
+    },
+    Layer {
         name: "sim",
         may_use: &[
             "client",

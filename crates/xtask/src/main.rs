@@ -23,6 +23,7 @@ mod outside;
 mod peers;
 mod setup;
 mod sim;
+mod size;
 mod step;
 
 use std::process::ExitCode;
@@ -58,17 +59,17 @@ const TASKS: [Task; 19] = [
     },
     Task {
         name: "deps",
-        about: "check the layers, the banned dependencies and cycles of files",
+        about: "check the layers, the banned dependencies, cycles of files and the size of crates",
         run: deps::run,
     },
     Task {
         name: "language",
-        about: "check prose and names for vague wording; --list shows every alarm",
+        about: "check prose and names for vague wording",
         run: language::run,
     },
     Task {
         name: "demo",
-        about: "build the release and run `telpher demo`",
+        about: "build quickly and run `telpher demo`",
         run: demo::run,
     },
     Task {

@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 use conversation_service::{ConversationError, Item, Position, Watch};
 use futures_util::stream::{AbortHandle, Abortable, SelectAll};
 use futures_util::{Stream, StreamExt};
-use http_api::{Problem, Shared};
+use http_api::Problem;
+use http_api::Shared;
 use model::{ErrorCode, Name};
 
 use super::reply::too_many;

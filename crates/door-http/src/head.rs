@@ -16,11 +16,11 @@ const HEAD_SIZE_MAX: usize = 8 << 10;
 /// Maximum number of fields; requests with more are left to hyper.
 const FIELDS_MAX: usize = 32;
 /// Longest body, in bytes.
-pub(super) const BODY_SIZE_MAX: usize = 64 << 10;
+pub const BODY_SIZE_MAX: usize = 64 << 10;
 
 /// The beginning of the buffer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Read<'a> {
+pub enum Read<'a> {
     /// A request and its size in bytes.
     Request(FastRequest<'a>, usize),
     /// An incomplete request, possibly.
@@ -30,7 +30,7 @@ pub(super) enum Read<'a> {
 }
 
 /// Reads the first request in the buffer, if `served` is true for its method and path.
-pub(super) fn read(bytes: &[u8], served: impl Fn(Method, &str) -> bool) -> Read<'_> {
+pub fn read(bytes: &[u8], served: impl Fn(Method, &str) -> bool) -> Read<'_> {
     match read_head(bytes, served) {
         Ok(Some((mut request, head, length))) => match bytes.get(head..head + length) {
             Some(body) => {

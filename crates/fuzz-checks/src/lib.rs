@@ -1,0 +1,13 @@
+//! Checks for fuzzing: each module takes any bytes and asserts properties of a parser.
+//!
+//! `cargo xtask fuzz` searches for inputs that violate them, with the targets in `fuzz/`. The tests
+//! run every check on random bytes, so that the checks compile and hold in continuous integration.
+
+pub mod batches;
+pub mod chunks;
+pub mod conversations;
+pub mod frames;
+pub mod heads;
+pub mod kafka;
+pub mod parts;
+pub mod slim;
