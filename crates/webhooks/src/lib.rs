@@ -231,7 +231,7 @@ impl Webhooks {
         let at = self.store.find(Kind::Agent, name.base());
         let at = at.ok_or_else(|| no_agent(name))?;
         let ticket = streams::erase(&self.store, at, now_ms)?;
-        agent.end_all_calls(&self.conversations.agent_changes());
+        agent.end_all_calls(self.conversations.agent_changes());
         agents.remove(name.base());
         let tickets = [None, Some(ticket)];
         Ok(Pending::new(&self.store.journal, tickets, Ok(())))
@@ -313,7 +313,7 @@ impl Webhooks {
         let mut agents = self.registry.agents.lock();
         let agent = agents.get_mut(name.base()).ok_or_else(|| no_agent(name))?;
         let found = self.store.find(Kind::Conversation, conversation.base());
-        let at = found.ok_or_else(|| DeliveryError::Missing)?;
+        let at = found.ok_or(DeliveryError::Missing)?;
         then(agent, at.stream.0)?;
         drop(agents);
         self.conversations.agent_changes().wake();

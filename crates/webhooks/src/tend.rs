@@ -130,7 +130,7 @@ impl Webhooks {
                         *conversation,
                         &look,
                         now_ms,
-                        &self.conversations.agent_changes(),
+                        self.conversations.agent_changes(),
                     ) {
                         revisits.partial.push(*conversation);
                     }
@@ -221,7 +221,7 @@ impl Webhooks {
                 is_any = false;
                 for (name, agent) in agents.iter_mut() {
                     if room > 0
-                        && let Some(call) = agent.poll(now_ms, &self.conversations.agent_changes())
+                        && let Some(call) = agent.poll(now_ms, self.conversations.agent_changes())
                         && let Some(flight) = agent.flights.get(&call.conversation)
                     {
                         let (settings, signal) = (agent.settings.clone(), flight.signal.clone());
@@ -247,12 +247,12 @@ impl Webhooks {
             match look {
                 Ok(Some(look)) if look.agent == agent && look.is_open => {
                     if look.read >= call.to_seq && !known.is_revived(conversation) {
-                        known.answered(conversation, number, &self.conversations.agent_changes());
+                        known.answered(conversation, number, self.conversations.agent_changes());
                         return None;
                     }
                 }
                 Ok(_) => {
-                    known.forget(conversation, &self.conversations.agent_changes());
+                    known.forget(conversation, self.conversations.agent_changes());
                     return None;
                 }
                 // The call reads the conversation again.
