@@ -1,7 +1,7 @@
 //! The bridge between agents and SLIM applications.
 //!
 //! A bridge is a client of a Telpher node and an application of a SLIM node. Either SLIM
-//! applications call an agent ([`inward`]), or agents call a SLIM application ([`outward`]). One
+//! applications call an agent (`inward`), or agents call a SLIM application (`outward`). One
 //! task does all work of a bridge.
 //!
 //! The crate knows neither the command line nor how a node works. Invariant: *a request that is

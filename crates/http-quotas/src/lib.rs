@@ -17,7 +17,7 @@
 //! pass is 400, and one that cannot be decided is 503. The answer to a change is sent when the
 //! change is on disk; so is the answer to a take of a `sync` limit.
 //!
-//! [`compat`] serves the API of a third-party rate limiter on a listener of its own.
+//! `compat` serves the API of a third-party rate limiter on a listener of its own.
 
 mod admin;
 mod answer;

@@ -8,7 +8,7 @@
 //! | `GET /v1/topics/{topic}/partitions/{partition}/records` | a page of records |
 //! | `GET /v1/topics/{topic}/partitions/{partition}/follow` | existing and new records, as events |
 //!
-//! Keys, values and headers of records are bytes; [`bytes`] defines how JSON represents them.
+//! Keys, values and headers of records are bytes; the module `bytes` defines how JSON represents them.
 //! Readers see committed records only (Kafka's `read_committed`).
 
 mod admin;

@@ -2,7 +2,7 @@
 //! that delays, loses and cuts. The same seed gives the same run, to the byte.
 //!
 //! Nothing here uses real time or real sockets. Simulated parts implement the same traits as the
-//! real ones: [`net::Source`], [`net::Sink`], [`::node::Clock`], [`::node::Entropy`].
+//! real ones: [`net::Source`], [`net::Sink`], [`platform::Clock`], [`platform::Entropy`].
 
 mod doors;
 mod durable_node;
