@@ -17,9 +17,9 @@ pub(super) struct Tally {
     pub(super) failed: u64,
     /// Answers whose caller was gone.
     pub(super) unheard: u64,
-    /// One-way messages that were passed on.
+    /// Forwarded one-way messages.
     pub(super) one_way: u64,
-    /// One-way messages that could not be passed on.
+    /// One-way messages whose forwarding failed.
     pub(super) lost: u64,
     /// Messages to SLIM that were dropped without room in the queue or without a link.
     pub(super) unsent: u64,

@@ -140,7 +140,7 @@ enum Newest {
     Message(Record),
     /// No message is stored.
     Absent,
-    /// It must be read from the disk.
+    /// The newest message is only on disk.
     OutOfReach,
 }
 

@@ -1,10 +1,10 @@
 //! The Kafka listener: serves topics to any Kafka client (`docs/kafka.md`).
 //!
-//! As in the codec, there is a file for each API: it turns requests into calls of the node, and
-//! their results into answers. The codec's table lists the APIs and versions; clients learn them
-//! from it, and others are not answered.
+//! Each API has a file, as in the codec. The file turns requests into calls of the node, and their
+//! results into answers. The codec's table lists the served APIs and versions, which clients read
+//! by ApiVersions; requests of other APIs get no answer.
 //!
-//! It does not know the content of records, and decides nothing about offsets, groups or
+//! The crate does not know the content of records, and makes no decision about offsets, groups or
 //! transactions. Invariant: *requests are decided in the order in which they arrive, and answered in
 //! that order.*
 
@@ -30,4 +30,4 @@ mod users;
 pub use accept::{Acceptor, Arrived, accept};
 pub use listener::{BrokerAddress, Door, Options};
 pub use metrics::encode_metrics;
-pub use users::{Nobody, Users};
+pub use users::{NoUsers, Users};

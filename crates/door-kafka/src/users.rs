@@ -24,11 +24,11 @@ impl Users for Topics {
     }
 }
 
-/// No users.
+/// A source without users, for nodes on which clients need no login.
 #[derive(Clone, Copy, Debug)]
-pub struct Nobody;
+pub struct NoUsers;
 
-impl Users for Nobody {
+impl Users for NoUsers {
     fn is_any(&self) -> bool {
         false
     }

@@ -1,7 +1,7 @@
 //! Parts of nodes in the tests of the listeners: a clock and randomness that a test determines, a
 //! journal on a disk in memory, disks and executors that a test holds up, and polling.
 //!
-//! It is a dependency of tests only, and knows no listener.
+//! Only tests depend on this crate. It does not know any listener.
 
 #![expect(clippy::unwrap_used, reason = "a failure in a fixture ends the test")]
 

@@ -49,7 +49,7 @@ pub struct TakeCounts {
     pub refused: u64,
     /// Takes that could not be decided or stored.
     pub unavailable: u64,
-    /// Takes decided without the shared store, whatever their outcome.
+    /// Takes decided without the shared store, admitted or not.
     pub degraded: u64,
     /// Wall-clock steps that budgets followed.
     pub clock_steps: u64,

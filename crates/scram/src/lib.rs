@@ -1,7 +1,7 @@
 //! SCRAM (RFC 5802, RFC 7677): credentials computed from passwords, and the server's side of an
 //! exchange. Kafka's mechanisms are those of KIP-84.
 //!
-//! It knows neither Kafka's messages nor HTTP, and stores nothing.
+//! The crate does not know Kafka's messages or HTTP, and has no storage.
 //!
 //! Invariant: *a credential does not reveal its password, and the answer to a wrong password does
 //! not reveal whether the user exists.*

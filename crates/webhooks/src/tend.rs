@@ -96,7 +96,7 @@ impl Webhooks {
         let views = self.views.as_ref()?;
         for (name, count) in wanted {
             let (namespace, agent) = name.rsplit_once('/').unwrap_or_default();
-            // Later changes are reported as agent_changes conversations.
+            // Later changes are reported by `AgentChanges`.
             let Ok(due) = views.due(namespace, agent, count as usize) else {
                 return Some(FAILURE_PAUSE);
             };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use access::Principal;
 use door::{Gate, Pass, Refused, Role};
-use door_kafka::Nobody;
+use door_kafka::NoUsers;
 use kafka::{ErrorCode, RequestBody, Secret, alter_user_scram_credentials as alter, metadata};
 use kafka::{describe_configs, describe_user_scram_credentials as describe};
 
@@ -108,7 +108,7 @@ async fn user_changes_succeed_independently_and_descriptions_omit_secrets() {
 
 #[tokio::test]
 async fn only_an_administrator_changes_or_describes_users() {
-    let bench = Bench::with(Arc::new(Agents), Arc::new(Nobody));
+    let bench = Bench::with(Arc::new(Agents), Arc::new(NoUsers));
     let mut client = bench.connect();
     let request = alter::Request {
         upsertions: vec![upsertion("ann", 1, 4_096)],
@@ -125,7 +125,7 @@ async fn only_an_administrator_changes_or_describes_users() {
 
 #[tokio::test]
 async fn only_an_administrator_writes_markers_of_transactions() {
-    let bench = Bench::with(Arc::new(Agents), Arc::new(Nobody));
+    let bench = Bench::with(Arc::new(Agents), Arc::new(NoUsers));
     let mut client = bench.connect();
     let topic = |name: &str| kafka::write_txn_markers::Topic {
         name: name.to_owned(),

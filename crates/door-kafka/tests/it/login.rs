@@ -6,7 +6,7 @@ use access::Principal;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use door::{Gate, Open, Pass, Refused, Role};
-use door_kafka::Nobody;
+use door_kafka::NoUsers;
 use kafka::{ErrorCode, Secret, sasl_authenticate, sasl_handshake};
 use ring::{digest, hmac, pbkdf2};
 
@@ -115,7 +115,7 @@ async fn a_password_is_checked_while_other_clients_are_served() {
 
 #[tokio::test]
 async fn a_token_is_accepted_as_a_plain_password() {
-    let bench = Bench::with(Arc::new(Word), Arc::new(Nobody));
+    let bench = Bench::with(Arc::new(Word), Arc::new(NoUsers));
     let mut client = bench.connect();
     assert_eq!(choose(&mut client, "PLAIN").await.mechanisms, ["PLAIN"]);
     assert_eq!(
@@ -131,7 +131,7 @@ async fn a_token_is_accepted_as_a_plain_password() {
 
 #[tokio::test]
 async fn unsupported_sasl_mechanisms_are_refused() {
-    let bench = Bench::with(Arc::new(Word), Arc::new(Nobody));
+    let bench = Bench::with(Arc::new(Word), Arc::new(NoUsers));
     for mechanism in ["GSSAPI", "SCRAM-SHA-256"] {
         let chosen = choose(&mut bench.connect(), mechanism).await;
         assert_eq!(chosen.error_code, ErrorCode::UnsupportedSaslMechanism);

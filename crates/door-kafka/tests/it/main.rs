@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use door::{Gate, Open};
-use door_kafka::{Arrived, Door, Nobody, Options, Users};
+use door_kafka::{Arrived, Door, NoUsers, Options, Users};
 use door_testing::{ManualClock, SwitchedOffload, ports, stepped_storage};
 use journal::disk::SimulatedDisk;
 use journal::{Background, Line};
@@ -49,7 +49,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        Self::with(Arc::new(Open), Arc::new(Nobody))
+        Self::with(Arc::new(Open), Arc::new(NoUsers))
     }
 
     pub(crate) fn with(gate: Arc<dyn Gate>, users: Arc<dyn Users>) -> Self {
@@ -86,7 +86,7 @@ impl Bench {
 
     /// A bench without authentication.
     fn open(options: &journal::Options, topics: node::topics::Options) -> Self {
-        Self::made(Arc::new(Open), Some(Arc::new(Nobody)), options, topics)
+        Self::made(Arc::new(Open), Some(Arc::new(NoUsers)), options, topics)
     }
 
     fn made(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use access::tokens::{ENTROPY_SIZE, Token};
 use door::{Gate, Pass, Refused, Role};
-use door_kafka::Nobody;
+use door_kafka::NoUsers;
 use kafka::{ErrorCode, alter_configs, delete_records, delete_topics};
 
 use crate::login::{choose, say};
@@ -35,7 +35,7 @@ async fn log_in(client: &mut Client, name: &str, token: &str) -> (ErrorCode, Str
 
 #[tokio::test]
 async fn a_user_name_with_a_token_must_be_allowed_by_the_token() {
-    let bench = Bench::with(Arc::new(Tokens), Arc::new(Nobody));
+    let bench = Bench::with(Arc::new(Tokens), Arc::new(NoUsers));
     for (name, expected) in [
         ("pay", "acme/pay/pay"),
         ("acme/pay/one", "acme/pay/one"),
@@ -60,7 +60,7 @@ async fn a_user_name_with_a_token_must_be_allowed_by_the_token() {
 
 #[tokio::test]
 async fn a_topic_is_deleted_and_changed_by_tokens_that_may_use_its_name() {
-    let mut bench = Bench::with(Arc::new(Tokens), Arc::new(Nobody));
+    let mut bench = Bench::with(Arc::new(Tokens), Arc::new(NoUsers));
     let mut client = bench.connect();
     assert_eq!(
         log_in(&mut client, "orders", "orders").await.0,
