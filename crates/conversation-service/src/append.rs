@@ -299,7 +299,7 @@ impl Conversations {
             engine.decide_draft(message, stored)
         });
         let plan = plan.map_err(Failure::into_refusal)?;
-        let now_ms = self.platform.ports.clock.unix_ms();
+        let now_ms = self.platform.unix_ms();
         let named = std::iter::once((message.id.unwrap_or_default(), message.from));
         let is_whole = matches!(ending.status, Status::Complete | Status::Aborted);
         let beside = Accompanying {

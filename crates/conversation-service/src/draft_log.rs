@@ -135,7 +135,7 @@ impl Conversations {
         let Some(location) = room.location else {
             return;
         };
-        let now_ns = self.platform.ports.clock.now_ns();
+        let now_ns = self.platform.now_ns();
         for index in 0..room.drafts.len() {
             let number = room.drafts[index].number;
             if self.rooms.is_to_carry(location.shard, number, now_ns)
@@ -154,7 +154,7 @@ impl Conversations {
         }
         .encode(&mut opening);
         open.draft.all(open.number).encode(&mut chunks);
-        let now_ms = self.platform.ports.clock.unix_ms();
+        let now_ms = self.platform.unix_ms();
         let mut guard = self.store.journal.lock(location.shard, now_ms);
         guard.reserve(opening.len() + chunks.len(), 3)?;
         let carried = guard.append(STREAM, None, DRAFT_CARRIED, &opening)?;
@@ -178,10 +178,7 @@ impl Conversations {
             status: Status::Interrupted,
             seq: 0,
         };
-        let mut guard = self
-            .store
-            .journal
-            .lock(shard, self.platform.ports.clock.unix_ms());
+        let mut guard = self.store.journal.lock(shard, self.platform.unix_ms());
         let closed = self.rooms.log_close(&mut guard, shard, &close);
         closed.map_err(|error| ConversationError::from(self.store.append_error(error)))
     }
@@ -190,7 +187,7 @@ impl Conversations {
     /// Returns whether any draft is open.
     pub(crate) fn sweep_drafts(&self) -> bool {
         let slots: Vec<_> = self.rooms.drafting.lock().values().cloned().collect();
-        let now_ms = self.platform.ports.clock.unix_ms();
+        let now_ms = self.platform.unix_ms();
         for slot in slots {
             let Some(mut room) = slot.room() else {
                 self.rooms.drafting.lock().remove(&slot.name);

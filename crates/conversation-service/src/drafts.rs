@@ -270,7 +270,7 @@ impl Conversations {
         records: &mut Records,
     ) -> Result<u64, Failure> {
         self.check_open(room, new.id, records)?;
-        let now_ms = self.platform.ports.clock.unix_ms();
+        let now_ms = self.platform.unix_ms();
         let location = self.place_room(room, name.base(), now_ms)?;
         let mut bytes = Vec::new();
         DraftOpen {

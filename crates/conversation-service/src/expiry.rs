@@ -24,7 +24,7 @@ impl Conversations {
         if !self.is_room_over(room, || self.platform.expiry_ms()) {
             return Ok(());
         }
-        let now_ms = self.unix_ms();
+        let now_ms = self.platform.unix_ms();
         let limits = &self.options().limits;
         let erased = room
             .engine

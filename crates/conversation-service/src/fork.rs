@@ -130,7 +130,7 @@ impl Conversations {
         records: &[Record],
         views: &[MessageView<'_>],
     ) -> Result<(), ConversationError> {
-        let now_ms = self.platform.ports.clock.unix_ms();
+        let now_ms = self.platform.unix_ms();
         with_scratch(|scratch| {
             for (record, view) in records.iter().zip(views) {
                 scratch.push_copy(view, record.time_ms);

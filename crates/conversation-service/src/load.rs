@@ -46,7 +46,7 @@ impl Conversations {
         name: &str,
         then: impl FnOnce(&Arc<Slot>, &mut Room) -> R,
     ) -> Result<Option<R>, ConversationError> {
-        self.with_room_at(name, self.now_ns(), then)
+        self.with_room_at(name, self.platform.now_ns(), then)
     }
 
     fn with_room_at<R>(
@@ -204,7 +204,7 @@ impl Conversations {
         if let Stage::New = &*stage
             && let Some(mut room) = read?
         {
-            room.used_ns = self.platform.ports.clock.now_ns();
+            room.used_ns = self.platform.now_ns();
             *stage = Stage::Loaded(Box::new(room));
             self.platform.need_sweep();
         }
@@ -312,7 +312,7 @@ impl Conversations {
 
     /// Unloads unused conversations. Returns whether any is loaded.
     pub(super) fn sweep_rooms(&self) -> bool {
-        let now_ns = self.platform.ports.clock.now_ns();
+        let now_ns = self.platform.now_ns();
         let swept_ns = self.rooms.swept_ns.load(Ordering::Relaxed);
         if now_ns.saturating_sub(swept_ns) < SWEEP_NS {
             return self.rooms.loaded_count() > 0;

@@ -45,10 +45,7 @@ impl Conversations {
     fn trim_room(&self, room: &mut Room, location: Location, start: u64) {
         let Location { shard, stream } = location;
         let offset = room.engine.offset(start);
-        let mut guard = self
-            .store
-            .journal
-            .lock(shard, self.platform.ports.clock.unix_ms());
+        let mut guard = self.store.journal.lock(shard, self.platform.unix_ms());
         // A failed trim is repeated the next time.
         if let Ok(ticket) = guard.trim(stream, offset) {
             drop(guard);

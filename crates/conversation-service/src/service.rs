@@ -68,18 +68,9 @@ impl Conversations {
 
     pub(crate) fn now(&self) -> Moment {
         Moment {
-            now_ns: self.now_ns(),
-            unix_ms: self.unix_ms(),
+            now_ns: self.platform.now_ns(),
+            unix_ms: self.platform.unix_ms(),
         }
-    }
-
-    pub(crate) fn now_ns(&self) -> u64 {
-        self.platform.ports.clock.now_ns()
-    }
-
-    /// Returns the wall-clock time in milliseconds since 1970-01-01 UTC.
-    pub(crate) fn unix_ms(&self) -> u64 {
-        self.platform.ports.clock.unix_ms()
     }
 }
 

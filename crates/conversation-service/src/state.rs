@@ -51,7 +51,7 @@ impl Conversations {
         expect: Option<u64>,
         change: &Change,
     ) -> Result<Pending<Changed>, ConversationError> {
-        let now_ms = self.platform.ports.clock.unix_ms();
+        let now_ms = self.platform.unix_ms();
         let is_created = !room.engine.exists();
         let limits = &self.options().limits;
         let outcome = match room.engine.decide_change(expect, change, limits, now_ms) {

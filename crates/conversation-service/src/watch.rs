@@ -463,7 +463,7 @@ impl Drop for Watch {
         if let Some(mut room) = self.slot.room() {
             room.watchers -= 1;
             room.watching.remove(&self.number);
-            room.used_ns = conversations.now_ns();
+            room.used_ns = conversations.platform.now_ns();
         }
     }
 }

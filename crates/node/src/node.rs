@@ -147,12 +147,7 @@ impl Node {
             return Err(Refusal::TooMany(peers.len()));
         }
         let id = ConnectionId(inner.next_connection.fetch_add(1, Ordering::Relaxed));
-        let peer = Arc::new(Peer::new(
-            id,
-            facts,
-            outlet(id),
-            inner.platform.ports.clock.unix_ms(),
-        ));
+        let peer = Arc::new(Peer::new(id, facts, outlet(id), inner.platform.unix_ms()));
         peers.insert(id, peer.clone());
         inner.platform.counters.count(Counter::Opened);
         Ok(Connection::new(inner.clone(), peer))
@@ -304,7 +299,7 @@ impl Node {
     /// The shell calls it several times a second as long as it returns true, which means that there
     /// is more to do.
     pub fn sweep(&self) -> bool {
-        let now_ns = self.inner.platform.ports.clock.now_ns();
+        let now_ns = self.inner.platform.now_ns();
         let listed = std::mem::take(&mut *self.inner.router.to_sweep.lock());
         let mut kept = Vec::new();
         let mut outcomes = Vec::new();

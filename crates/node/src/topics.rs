@@ -187,14 +187,14 @@ impl Topics {
     }
 
     fn now_ms(&self) -> u64 {
-        self.inner.platform.ports.clock.unix_ms()
+        self.inner.platform.unix_ms()
     }
 
     /// Returns milliseconds of a clock that never steps; it starts at the wall-clock time when the
     /// topics were opened. Sessions, rebalances and transactions time out by it.
     fn steady_ms(&self) -> u64 {
         let (unix_ms, ns) = self.state.opened;
-        let since_ns = self.inner.platform.ports.clock.now_ns().saturating_sub(ns);
+        let since_ns = self.inner.platform.now_ns().saturating_sub(ns);
         unix_ms.saturating_add(since_ns / 1_000_000)
     }
 

@@ -34,7 +34,7 @@ impl<'a> Turn<'a> {
             peer,
             local,
             table: None,
-            now_ns: inner.platform.ports.clock.now_ns(),
+            now_ns: inner.platform.now_ns(),
             unix_ms: None,
         }
     }

@@ -39,6 +39,18 @@ impl Platform {
         }
     }
 
+    /// Returns the monotonic time in nanoseconds.
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        self.ports.clock.now_ns()
+    }
+
+    /// Returns the wall clock, in milliseconds since 1970-01-01 UTC.
+    #[inline]
+    pub fn unix_ms(&self) -> u64 {
+        self.ports.clock.unix_ms()
+    }
+
     /// Returns the time by which records expire and are erased, in milliseconds since 1970-01-01
     /// UTC: the wall clock without unconfirmed steps.
     pub fn expiry_ms(&self) -> u64 {

@@ -26,13 +26,7 @@ impl Quotas<'_> {
     /// credit stays spent. Call this every few seconds.
     pub fn follow_clock(self) -> Option<ClockStep> {
         let state = self.state();
-        let wall_ns = self
-            .service
-            .platform
-            .ports
-            .clock
-            .unix_ms()
-            .saturating_mul(1_000_000);
+        let wall_ns = self.service.platform.unix_ms().saturating_mul(1_000_000);
         let now_ns = self.now_ns();
         let shift_ns = i64::try_from(i128::from(wall_ns) - i128::from(now_ns)).ok()?;
         let known_ns = state.calendar_shift_ns.load(Ordering::Relaxed);

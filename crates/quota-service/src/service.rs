@@ -128,13 +128,7 @@ impl<'a> Quotas<'a> {
     /// node was started plus the time its clock has counted since. It never steps.
     pub fn now_ns(self) -> u64 {
         let (unix_ns, clock_ns) = self.state().anchor;
-        let passed = self
-            .service
-            .platform
-            .ports
-            .clock
-            .now_ns()
-            .saturating_sub(clock_ns);
+        let passed = self.service.platform.now_ns().saturating_sub(clock_ns);
         unix_ns.saturating_add(passed)
     }
 

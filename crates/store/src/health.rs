@@ -176,14 +176,8 @@ impl Health {
     pub fn unready(&self) -> Option<String> {
         let journal = &self.store.journal;
         let starved_ns = self.starved_since_ns.load(Ordering::Relaxed);
-        let is_starved_long = starved_ns != 0
-            && self
-                .platform
-                .ports
-                .clock
-                .now_ns()
-                .saturating_sub(starved_ns)
-                >= STARVED_NS_MAX;
+        let is_starved_long =
+            starved_ns != 0 && self.platform.now_ns().saturating_sub(starved_ns) >= STARVED_NS_MAX;
         unready(journal, is_starved_long)
     }
 
@@ -206,7 +200,7 @@ impl Health {
                 events.push(StorageEvent::StateChanged { state, reason });
             }
         }
-        let now_ns = self.platform.ports.clock.now_ns();
+        let now_ns = self.platform.now_ns();
         let since_ns = &self.starved_since_ns;
         match (journal.is_starved(), since_ns.load(Ordering::Relaxed)) {
             // 0 means that no append waits.

@@ -66,7 +66,10 @@ impl Streams {
     /// Blocks until the deletion is on disk.
     pub fn trim(&self, name: &str, before: u64) -> Result<StreamView, StreamsError> {
         let (name, location) = self.find(name)?;
-        let mut guard = self.store.journal.lock(location.shard, self.unix_ms());
+        let mut guard = self
+            .store
+            .journal
+            .lock(location.shard, self.platform.unix_ms());
         let trimmed = guard.trim(location.stream, before);
         drop(guard);
         self.wait_for(trimmed)?;
@@ -77,7 +80,10 @@ impl Streams {
     /// stream again, at the next offset. Blocks until the deletion is on disk.
     pub fn delete(&self, name: &str) -> Result<StreamView, StreamsError> {
         let (name, location) = self.find(name)?;
-        let mut guard = self.store.journal.lock(location.shard, self.unix_ms());
+        let mut guard = self
+            .store
+            .journal
+            .lock(location.shard, self.platform.unix_ms());
         let erased = guard.erase(location.stream);
         drop(guard);
         self.wait_for(erased)?;
@@ -119,7 +125,7 @@ impl Streams {
             return Ok(false);
         }
         let trimmed = journal
-            .lock(at.shard, self.unix_ms())
+            .lock(at.shard, self.platform.unix_ms())
             .trim(at.stream, start);
         // Records that cannot be deleted now are deleted by the next call.
         Ok(trimmed.is_ok())
@@ -151,10 +157,6 @@ impl Streams {
             start: state.map_or(0, |state| state.start),
             next: state.map_or(0, |state| state.next_durable),
         }
-    }
-
-    fn unix_ms(&self) -> u64 {
-        self.platform.ports.clock.unix_ms()
     }
 }
 

@@ -151,7 +151,7 @@ impl Views {
         ends: Option<&[u64]>,
         watched: &mut WatchedScopes<'_>,
     ) -> Result<BatchOutcome, Failure> {
-        let now_ns = self.platform.ports.clock.now_ns();
+        let now_ns = self.platform.now_ns();
         let opened = match opened {
             Some(opened) => opened,
             None => {

@@ -186,7 +186,7 @@ impl Webhooks {
         let checked = self.registry.policy.check(&settings);
         checked.map_err(|reason| WebhookError::Settings { reason })?;
         self.load()?;
-        let now_ms = self.platform.ports.clock.unix_ms();
+        let now_ms = self.platform.unix_ms();
         let mut agents = self.registry.agents.lock();
         let is_new = !agents.contains_key(name.base());
         let max = self.registry.options.agents_max;
@@ -225,7 +225,7 @@ impl Webhooks {
     /// Deletes an agent and its settings.
     pub fn delete(&self, name: &Name) -> Result<Pending<(), WebhookError>, WebhookError> {
         self.load()?;
-        let now_ms = self.platform.ports.clock.unix_ms();
+        let now_ms = self.platform.unix_ms();
         let mut agents = self.registry.agents.lock();
         let agent = agents.get_mut(name.base()).ok_or_else(|| no_agent(name))?;
         let at = self.store.find(Kind::Agent, name.base());
@@ -323,7 +323,7 @@ impl Webhooks {
     /// Returns the time in milliseconds since 1970-01-01 UTC, on a clock that does not step.
     fn now_ms(&self) -> u64 {
         let (began_ms, began_ns) = self.registry.began;
-        let now_ns = self.platform.ports.clock.now_ns();
+        let now_ns = self.platform.now_ns();
         began_ms + now_ns.saturating_sub(began_ns) / 1_000_000
     }
 

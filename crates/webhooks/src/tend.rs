@@ -149,7 +149,7 @@ impl Webhooks {
 
     /// Writes pending changes. Returns false if some are not durable yet.
     fn keep(&self) -> Result<bool, WebhookError> {
-        let unix_ms = self.platform.ports.clock.unix_ms();
+        let unix_ms = self.platform.unix_ms();
         let mut buried = Vec::new();
         let mut is_done = true;
         {

@@ -53,7 +53,7 @@ impl Conversations {
         }
         let name = Name::parse(&name)
             .map_err(|error| ConversationError::inconsistent(error.to_string()))?;
-        let now_ms = self.platform.ports.clock.unix_ms();
+        let now_ms = self.platform.unix_ms();
         self.with_room(name.base(), |_, room| {
             let mut guard = self.store.journal.lock(location.shard, now_ms);
             let trimmed = guard.trim(stream, end);

@@ -107,7 +107,7 @@ impl Mailboxes {
         limit: usize,
     ) -> Result<Vec<MessageView>, MailboxError> {
         let (location, listed) = self.with_mailbox_of(name, |state| {
-            let now_ms = self.platform.ports.clock.unix_ms();
+            let now_ms = self.platform.unix_ms();
             (state.location, state.list(part, from, limit, now_ms))
         })?;
         // The mailbox is not locked during the reads.
@@ -118,7 +118,7 @@ impl Mailboxes {
     pub fn acknowledge(self: &Arc<Self>, name: &str, offset: u64) -> Result<bool, MailboxError> {
         self.with_mailbox_of(name, |state| {
             let is_there = state.mailbox.acknowledge(offset);
-            state.note(&self.store, self.platform.ports.clock.unix_ms());
+            state.note(&self.store, self.platform.unix_ms());
             is_there
         })
     }
@@ -127,7 +127,7 @@ impl Mailboxes {
     pub fn purge(self: &Arc<Self>, name: &str, part: Part) -> Result<usize, MailboxError> {
         self.with_mailbox_of(name, |state| {
             let count = state.mailbox.purge(|waits| part.contains(waits));
-            state.note(&self.store, self.platform.ports.clock.unix_ms());
+            state.note(&self.store, self.platform.unix_ms());
             count
         })
     }
@@ -140,7 +140,7 @@ impl Mailboxes {
                 Some(offset) => usize::from(state.mailbox.revive(offset)),
                 None => state.mailbox.revive_all(),
             };
-            state.note(&self.store, self.platform.ports.clock.unix_ms());
+            state.note(&self.store, self.platform.unix_ms());
             count
         })
     }

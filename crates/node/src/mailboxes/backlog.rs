@@ -147,7 +147,7 @@ impl Mailboxes {
     /// from disk: call it only on threads that may block.
     pub fn backlog(&self, limit: usize) -> Backlog {
         self.note_loaded();
-        let now_ms = self.platform.ports.clock.unix_ms();
+        let now_ms = self.platform.unix_ms();
         let ((messages, dead), count, largest) = self.backlogs.largest(limit);
         Backlog {
             messages,

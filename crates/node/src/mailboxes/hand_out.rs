@@ -57,7 +57,7 @@ impl Mailboxes {
                 };
                 self.platform.counters.count(counter);
             }
-            state.used_ns = self.platform.ports.clock.now_ns();
+            state.used_ns = self.platform.now_ns();
             self.hand_out(&slot, &mut state, dirty);
             drop(state);
             self.fetch(&slot);
@@ -168,7 +168,7 @@ impl DeliveryRound<'_> {
     fn hand(&mut self, subscriber: &Subscribed, parts: &DeliveryParts<'_>) -> Option<Instance> {
         let peer = &subscriber.peer;
         let ack_timeout = self.mailboxes.options.ack_timeout;
-        let now_ns = self.mailboxes.platform.ports.clock.now_ns();
+        let now_ns = self.mailboxes.platform.now_ns();
         let deadline_ns = now_ns.saturating_add(ack_timeout.as_nanos() as u64);
         let caller = Caller::Mailbox {
             slot: self.slot.clone(),

@@ -83,10 +83,7 @@ impl Mailboxes {
     /// Continues the round: loads mailboxes that may have expired messages. These are processed and
     /// unloaded like any other. Returns true during the first round since the start.
     pub(super) fn look_at_idle(self: &Arc<Self>) -> bool {
-        let (now_ns, now_ms) = (
-            self.platform.ports.clock.now_ns(),
-            self.platform.expiry_ms(),
-        );
+        let (now_ns, now_ms) = (self.platform.now_ns(), self.platform.expiry_ms());
         let count = self.store.stream_count() as u64;
         let room = IN_MEMORY_MAX.saturating_sub(self.loaded_count());
         let room = room.min(LOADED_MAX);

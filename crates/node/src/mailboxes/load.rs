@@ -40,7 +40,7 @@ impl Mailboxes {
             }
             match &mut *stage {
                 Stage::Loaded(state) => {
-                    state.used_ns = self.platform.ports.clock.now_ns();
+                    state.used_ns = self.platform.now_ns();
                     return Ok(Some(then(&slot, state)));
                 }
                 Stage::New | Stage::Loading(_) => return Ok(None),

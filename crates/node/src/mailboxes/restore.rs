@@ -53,7 +53,7 @@ impl Mailboxes {
             stream,
             methods: Methods::default(),
             fetched: Fetched::default(),
-            used_ns: self.platform.ports.clock.now_ns(),
+            used_ns: self.platform.now_ns(),
         }))
     }
 

@@ -48,13 +48,7 @@ impl Mailboxes {
 
     fn is_idle(&self, state: &State) -> bool {
         let mailbox = &state.mailbox;
-        let is_used = self
-            .platform
-            .ports
-            .clock
-            .now_ns()
-            .saturating_sub(state.used_ns)
-            < IDLE_NS;
+        let is_used = self.platform.now_ns().saturating_sub(state.used_ns) < IDLE_NS;
         if is_used || mailbox.in_flight() > 0 || mailbox.is_unsynced() {
             return false;
         }
@@ -71,7 +65,7 @@ impl Mailboxes {
         let mut stage = slot.stage.lock();
         let is_over = match &mut *stage {
             Stage::Loaded(state) => {
-                let now_ms = self.platform.ports.clock.unix_ms();
+                let now_ms = self.platform.unix_ms();
                 self.is_idle(state) && !state.shorten_before_unload(&self.store.journal, now_ms)
             }
             Stage::New | Stage::Loading(_) | Stage::Gone => false,

@@ -137,7 +137,7 @@ impl Mailboxes {
         bytes: &[u8],
         round: &Round,
     ) -> Result<PendingWrite, WriteError> {
-        let now_ms = self.platform.ports.clock.unix_ms();
+        let now_ms = self.platform.unix_ms();
         let refused = |error| StorageError::of_append(&self.store.journal, error);
         let size = bytes.len() as u32;
         let expiry_ms = self.platform.expiry_ms();

@@ -59,7 +59,7 @@ impl Node {
             .zip(names_max)
             .map(|(journal, max)| Store::open(journal, max));
         let store = store.transpose()?.map(Arc::new);
-        let now_ms = platform.ports.clock.unix_ms();
+        let now_ms = platform.unix_ms();
         let streams = store.as_ref().map(|store| quota_streams(store, now_ms));
         let streams = streams
             .transpose()

@@ -199,9 +199,7 @@ impl Reader {
         };
         let payload = match &open.payload {
             Payload::Stored(bytes) => Some(bytes.clone()),
-            Payload::Unpacked(lease) => {
-                lease.payload(self.node.inner.platform.ports.clock.now_ns())
-            }
+            Payload::Unpacked(lease) => lease.payload(self.node.inner.platform.now_ns()),
         };
         let Some(payload) = payload else {
             // Its memory was reclaimed: the batch is fetched again.
@@ -303,7 +301,7 @@ impl Reader {
             self.open_unpacked(lease);
             return Ok(());
         }
-        let now_ns = self.node.inner.platform.ports.clock.now_ns();
+        let now_ns = self.node.inner.platform.now_ns();
         let Some(reservation) = budget.reserve(&batch, now_ns, waker) else {
             self.node.inner.platform.need_sweep();
             return Ok(());
@@ -330,7 +328,7 @@ impl Reader {
     }
 
     fn open_unpacked(&mut self, lease: Arc<Lease>) {
-        let now_ns = self.node.inner.platform.ports.clock.now_ns();
+        let now_ns = self.node.inner.platform.now_ns();
         let Some(payload) = lease.payload(now_ns) else {
             // The memory was reclaimed just now: the batch is fetched again.
             (self.state, self.batches) = (State::Nowhere, VecDeque::new());
@@ -348,7 +346,7 @@ impl Reader {
     ) -> Result<(), NotRead> {
         match unpacked {
             Ok(payload) => {
-                let now_ns = self.node.inner.platform.ports.clock.now_ns();
+                let now_ns = self.node.inner.platform.now_ns();
                 let (budget, key) = (self.topics.unpacked(), self.key(&header));
                 let lease = budget.hold(key, header, payload, reservation, now_ns);
                 self.open_unpacked(lease);

@@ -187,7 +187,7 @@ impl Topics {
             Halt::Trimmed => self.remove_leftovers(slot),
             Halt::Failed(storage) => {
                 self.state.counts.add(Count::CompactionFailures, 1);
-                let now_ns = self.inner.platform.ports.clock.now_ns();
+                let now_ns = self.inner.platform.now_ns();
                 let reason = storage.to_string();
                 self.compaction_failures().add(slot.at, now_ns, reason);
                 self.remove_leftovers(slot);

@@ -44,10 +44,7 @@ impl Topics {
         let is_doomed = self.state.empty_doomed(now_ms);
         let is_group = self.tend_groups();
         let is_transaction = self.tend_transactions();
-        let is_waited_for = self
-            .state
-            .unpacked
-            .let_go(self.inner.platform.ports.clock.now_ns());
+        let is_waited_for = self.state.unpacked.let_go(self.inner.platform.now_ns());
         let mut looks = self.state.looks.lock();
         if steady_ms >= looks.expiry_ms {
             looks.expiry_ms = steady_ms + EXPIRE_MS;
@@ -67,7 +64,7 @@ impl Topics {
     fn tend_partitions(&self) -> bool {
         let mut is_any = false;
         let mut dirtiest: Option<Dirty> = None;
-        let now_ns = self.inner.platform.ports.clock.now_ns();
+        let now_ns = self.inner.platform.now_ns();
         let (wall_ms, expiry_ms) = (self.time_ms(), self.expiry_ms());
         let topics = self.list();
         let count = topics.iter().map(|topic| topic.slots.len() as u64).sum();

@@ -26,7 +26,7 @@ impl Quotas<'_> {
         let kept = self.state().kept.as_ref()?;
         let guard = kept
             .journal
-            .lock(kept.shard, self.service.platform.ports.clock.unix_ms());
+            .lock(kept.shard, self.service.platform.unix_ms());
         let ticket = guard.last_ticket(kept.state);
         Some(Durable::new(&kept.journal, [Some(ticket), None]))
     }
@@ -88,7 +88,7 @@ impl Quotas<'_> {
         kept: &QuotaJournal,
         records: &[(u8, &[u8])],
     ) -> Result<Option<Durable>, String> {
-        let now_ms = self.service.platform.ports.clock.unix_ms();
+        let now_ms = self.service.platform.unix_ms();
         match kept.append(kept.journal.lock(kept.shard, now_ms), records) {
             Ok(ticket) => {
                 Ok(ticket.map(|ticket| Durable::new(&kept.journal, [Some(ticket), None])))
@@ -144,7 +144,7 @@ impl Quotas<'_> {
         let cells = cells.map(|batch| (record::CELLS, &batch[..]));
         let others = shard.unkept.iter().map(|(tag, bytes)| (*tag, &bytes[..]));
         let all: Vec<(u8, &[u8])> = cells.chain(others).collect();
-        let now_ms = self.service.platform.ports.clock.unix_ms();
+        let now_ms = self.service.platform.unix_ms();
         let round = kept.journal.round();
         for record in &all {
             kept.append(round.lock(kept.shard, now_ms), std::slice::from_ref(record))?;
@@ -175,7 +175,7 @@ impl Quotas<'_> {
         let size = bytes.len() + changes.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
         let mut guard = kept
             .journal
-            .lock(kept.shard, self.service.platform.ports.clock.unix_ms());
+            .lock(kept.shard, self.service.platform.unix_ms());
         guard.reserve(size, changes.len() + 1)?;
         for (tag, change) in changes {
             guard.append(kept.changes, None, *tag, change)?;
@@ -197,7 +197,7 @@ impl Quotas<'_> {
             return;
         };
         let standing = rules.changes();
-        let now_ms = self.service.platform.ports.clock.unix_ms();
+        let now_ms = self.service.platform.unix_ms();
         let start = kept
             .journal
             .stream(kept.shard, kept.changes)

@@ -20,7 +20,7 @@ impl Quotas<'_> {
     pub(super) fn rewrite(self, kept: &QuotaJournal, rules: &Rules) -> bool {
         let mut rewriting = kept.rewriting.lock();
         let written = kept.written.load(Ordering::Relaxed);
-        let now_ms = self.service.platform.ports.clock.unix_ms();
+        let now_ms = self.service.platform.unix_ms();
         let (until, table, from) = match rewriting.under_way {
             Some(place) => place,
             None if written < SIZE_MIN.max(rewriting.alive * 2) => return false,

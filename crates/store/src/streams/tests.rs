@@ -26,7 +26,7 @@ impl World {
         let records = [&b"record"[..]].into_iter();
         let context = RequestContext {
             now_ns: 0,
-            unix_ms: self.streams.unix_ms(),
+            unix_ms: self.streams.platform.unix_ms(),
             round: &mut None,
             tally: &mut Tally::default(),
         };
