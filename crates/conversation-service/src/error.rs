@@ -272,14 +272,8 @@ impl From<conversations::record::Malformed> for ConversationError {
     }
 }
 
-macro_rules! storage_errors {
-    ($($from:ty),* $(,)?) => {$(
-        impl From<$from> for ConversationError {
-            fn from(error: $from) -> Self {
-                StorageError::from(error).into()
-            }
-        }
-    )*};
+store::storage_errors! {
+    ConversationError: Overloaded,
+    ConversationError: ReadError,
+    ConversationError: Unconfirmed,
 }
-
-storage_errors!(Overloaded, ReadError, Unconfirmed);

@@ -194,11 +194,14 @@ impl StreamsError {
     }
 }
 
+/// Implements `From` for errors with a variant `Storage`, from causes that a [`StorageError`] can be
+/// made of: `storage_errors! { ReadFailure: ReadError, … }`.
+#[macro_export]
 macro_rules! storage_errors {
-    ($($error:ident: $from:ty),* $(,)?) => {$(
+    ($($error:ty: $from:ty),* $(,)?) => {$(
         impl From<$from> for $error {
             fn from(error: $from) -> Self {
-                StorageError::from(error).into()
+                $crate::StorageError::from(error).into()
             }
         }
     )*};

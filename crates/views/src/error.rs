@@ -40,8 +40,6 @@ impl ViewsError {
     }
 }
 
-impl From<ReadError> for ViewsError {
-    fn from(error: ReadError) -> Self {
-        StorageError::from(error).into()
-    }
+store::storage_errors! {
+    ViewsError: ReadError,
 }

@@ -67,14 +67,7 @@ impl From<Malformed> for WebhookError {
     }
 }
 
-impl From<ReadError> for WebhookError {
-    fn from(error: ReadError) -> Self {
-        StorageError::from(error).into()
-    }
-}
-
-impl From<Unconfirmed> for WebhookError {
-    fn from(unconfirmed: Unconfirmed) -> Self {
-        StorageError::from(unconfirmed).into()
-    }
+store::storage_errors! {
+    WebhookError: ReadError,
+    WebhookError: Unconfirmed,
 }

@@ -74,17 +74,7 @@ impl From<LoadError> for StorageError {
     }
 }
 
-macro_rules! storage_errors {
-    ($($error:ident: $from:ty),* $(,)?) => {$(
-        impl From<$from> for $error {
-            fn from(error: $from) -> Self {
-                StorageError::from(error).into()
-            }
-        }
-    )*};
-}
-
-storage_errors! {
+store::storage_errors! {
     WriteError: LoadError,
     WriteError: Overloaded,
     WriteError: Unconfirmed,
