@@ -16,14 +16,15 @@ mod rewrite;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use journal::{Guard, Journal, ReadError, ShardId, StreamId, Ticket};
+use journal::{Guard, Journal, ReadError, Record, ShardId, StreamId, Ticket};
 use parking_lot::Mutex;
 use quota::record::Malformed;
+use store::{Location, Store};
 
-/// The streams of quotas in a journal.
+/// The streams of quotas in a store.
 pub struct QuotaStreams {
-    /// The journal.
-    pub journal: Arc<Journal>,
+    /// The store that has them.
+    pub store: Arc<Store>,
     /// The shard of the three streams.
     pub shard: ShardId,
     /// The stream of cells, holds and ids.
@@ -54,13 +55,9 @@ pub enum OpenError {
     Limits(Vec<quota::Mistake>),
 }
 
-/// The journal and its quota streams.
+/// The quota streams, and how far they are written.
 pub(super) struct QuotaJournal {
-    journal: Arc<Journal>,
-    shard: ShardId,
-    state: StreamId,
-    changes: StreamId,
-    audit: StreamId,
+    streams: QuotaStreams,
     /// Digest of the configured limits, to detect a changed configuration.
     digest: AtomicU64,
     /// Bytes of state appended since the last rewrite.
@@ -83,23 +80,28 @@ struct Rewriting {
 impl QuotaJournal {
     /// Returns the state of a node that has read nothing yet.
     pub(super) fn new(streams: QuotaStreams) -> Self {
-        let QuotaStreams {
-            journal,
-            shard,
-            state,
-            changes,
-            audit,
-        } = streams;
         Self {
-            journal,
-            shard,
-            state,
-            changes,
-            audit,
+            streams,
             digest: AtomicU64::new(0),
             written: AtomicU64::new(0),
             rewriting: Mutex::default(),
         }
+    }
+
+    fn journal(&self) -> &Arc<Journal> {
+        &self.streams.store.journal
+    }
+
+    /// Passes every durable record of a stream to `take`, oldest first.
+    fn each_record(
+        &self,
+        stream: StreamId,
+        take: impl FnMut(&Record) -> Result<(), OpenError>,
+    ) -> Result<(), OpenError> {
+        let shard = self.streams.shard;
+        self.streams
+            .store
+            .each_record(Location { shard, stream }, take)
     }
 
     /// Appends records to the state; they become durable together or not at all.
@@ -114,7 +116,7 @@ impl QuotaJournal {
         }
         let mut ticket = None;
         for (tag, bytes) in records {
-            ticket = Some(guard.append(self.state, None, *tag, bytes)?.ticket);
+            ticket = Some(guard.append(self.streams.state, None, *tag, bytes)?.ticket);
         }
         self.written.fetch_add(size as u64, Ordering::Relaxed);
         Ok(ticket)

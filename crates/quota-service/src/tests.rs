@@ -18,6 +18,7 @@ use journal::{Background, Journal, Line, ShardId, StreamId};
 use platform::Durable;
 use platform::testing::{ManualClock, journal_on, platform};
 use quota::{Cost, Limit, Settled, Subject, Unit};
+use store::Store;
 
 use super::{
     By, DecidedTake, Desk, LimitConfig, Options, Outcome, QuotaService, QuotaStreams, Requester,
@@ -147,7 +148,7 @@ impl OnDisk {
         let (journal, line, background) = journal_on(&disk, starts).unwrap();
         let (shard, state) = STATE;
         let streams = QuotaStreams {
-            journal: journal.clone(),
+            store: Arc::new(Store::open(journal.clone(), 1).unwrap()),
             shard,
             state,
             changes: StreamId(3),

@@ -187,7 +187,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "quota-service",
-        may_use: &["access", "journal", "model", "platform", "quota"],
+        may_use: &["access", "journal", "model", "platform", "quota", "store"],
         must_not_know: SHELL,
     },
     Layer {

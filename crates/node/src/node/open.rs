@@ -18,11 +18,11 @@ use crate::router::Router;
 use crate::topics;
 
 /// Finds the streams of quotas, or creates them.
-fn quota_streams(store: &Store, now_ms: u64) -> Result<QuotaStreams, AppendError> {
+fn quota_streams(store: &Arc<Store>, now_ms: u64) -> Result<QuotaStreams, AppendError> {
     let shard = store.shard_of("quotas");
     let find = |name| store.find_or_create_in(Kind::Quotas, name, shard, now_ms);
     Ok(QuotaStreams {
-        journal: store.journal.clone(),
+        store: store.clone(),
         shard,
         state: find("state")?.stream,
         changes: find("changes")?.stream,

@@ -25,10 +25,10 @@ impl Quotas<'_> {
     pub(crate) fn everything_so_far(self) -> Option<Durable> {
         let kept = self.state().kept.as_ref()?;
         let guard = kept
-            .journal
-            .lock(kept.shard, self.service.platform.unix_ms());
-        let ticket = guard.last_ticket(kept.state);
-        Some(Durable::new(&kept.journal, [Some(ticket), None]))
+            .journal()
+            .lock(kept.streams.shard, self.service.platform.unix_ms());
+        let ticket = guard.last_ticket(kept.streams.state);
+        Some(Durable::new(kept.journal(), [Some(ticket), None]))
     }
 
     /// Appends a take before its answer, if one of its limits is `sync`. Its cells are locked.
@@ -89,9 +89,9 @@ impl Quotas<'_> {
         records: &[(u8, &[u8])],
     ) -> Result<Option<Durable>, String> {
         let now_ms = self.service.platform.unix_ms();
-        match kept.append(kept.journal.lock(kept.shard, now_ms), records) {
+        match kept.append(kept.journal().lock(kept.streams.shard, now_ms), records) {
             Ok(ticket) => {
-                Ok(ticket.map(|ticket| Durable::new(&kept.journal, [Some(ticket), None])))
+                Ok(ticket.map(|ticket| Durable::new(kept.journal(), [Some(ticket), None])))
             }
             Err(error) => Err(error.to_string()),
         }
@@ -145,9 +145,12 @@ impl Quotas<'_> {
         let others = shard.unkept.iter().map(|(tag, bytes)| (*tag, &bytes[..]));
         let all: Vec<(u8, &[u8])> = cells.chain(others).collect();
         let now_ms = self.service.platform.unix_ms();
-        let round = kept.journal.round();
+        let round = kept.journal().round();
         for record in &all {
-            kept.append(round.lock(kept.shard, now_ms), std::slice::from_ref(record))?;
+            kept.append(
+                round.lock(kept.streams.shard, now_ms),
+                std::slice::from_ref(record),
+            )?;
         }
         drop(all);
         shard.table.clean();
@@ -174,19 +177,19 @@ impl Quotas<'_> {
         audit.encode(&mut bytes);
         let size = bytes.len() + changes.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
         let mut guard = kept
-            .journal
-            .lock(kept.shard, self.service.platform.unix_ms());
+            .journal()
+            .lock(kept.streams.shard, self.service.platform.unix_ms());
         guard.reserve(size, changes.len() + 1)?;
         for (tag, change) in changes {
-            guard.append(kept.changes, None, *tag, change)?;
+            guard.append(kept.streams.changes, None, *tag, change)?;
         }
-        let audited = guard.append(kept.audit, None, record::AUDIT, &bytes)?;
+        let audited = guard.append(kept.streams.audit, None, record::AUDIT, &bytes)?;
         let audit_max = self.state().options.audit_max as u64;
         if audited.offset >= audit_max * 2 {
-            guard.trim(kept.audit, audited.offset - audit_max)?;
+            guard.trim(kept.streams.audit, audited.offset - audit_max)?;
         }
         Ok(Some(Durable::new(
-            &kept.journal,
+            kept.journal(),
             [Some(audited.ticket), None],
         )))
     }
@@ -199,11 +202,11 @@ impl Quotas<'_> {
         let standing = rules.changes();
         let now_ms = self.service.platform.unix_ms();
         let start = kept
-            .journal
-            .stream(kept.shard, kept.changes)
+            .journal()
+            .stream(kept.streams.shard, kept.streams.changes)
             .map_or(0, |it| it.start);
-        let mut guard = kept.journal.lock(kept.shard, now_ms);
-        let from = guard.next(kept.changes);
+        let mut guard = kept.journal().lock(kept.streams.shard, now_ms);
+        let from = guard.next(kept.streams.changes);
         if from - start < 1_024.max(standing.len() as u64 * 4) {
             return;
         }
@@ -217,12 +220,14 @@ impl Quotas<'_> {
         if guard.reserve(size, records.len()).is_err() {
             return;
         }
-        let written = records
-            .iter()
-            .try_for_each(|(tag, bytes)| guard.append(kept.changes, None, *tag, bytes).map(drop));
+        let written = records.iter().try_for_each(|(tag, bytes)| {
+            guard
+                .append(kept.streams.changes, None, *tag, bytes)
+                .map(drop)
+        });
         if written.is_ok() {
             // A failed trim is repeated with the next change.
-            let _ = guard.trim(kept.changes, from);
+            let _ = guard.trim(kept.streams.changes, from);
         }
     }
 
@@ -237,15 +242,17 @@ impl Quotas<'_> {
             return Ok((from, Vec::new()));
         };
         let start = kept
-            .journal
-            .stream(kept.shard, kept.audit)
+            .journal()
+            .stream(kept.streams.shard, kept.streams.audit)
             .map_or(0, |state| state.start);
         let from = from.max(start);
         let limit = journal::ReadLimit {
             records: count.clamp(1, 1_000),
             bytes: 1 << 20,
         };
-        let read = kept.journal.read(kept.shard, kept.audit, from, limit)?;
+        let read = kept
+            .journal()
+            .read(kept.streams.shard, kept.streams.audit, from, limit)?;
         let audits = read
             .records
             .iter()

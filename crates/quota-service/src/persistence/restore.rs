@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use journal::{ReadError, ReadLimit, Record, StreamId};
 use quota::record::{self, Change, Malformed, PoliciesRecord};
 use quota::{Hold, Limit, Policies, Rules, Subject};
 
@@ -15,39 +14,6 @@ use crate::desk::Desk;
 use crate::outcome::HoldGrant;
 use crate::service::Quotas;
 use crate::settle::home_of;
-
-/// Size of one read.
-const READ: ReadLimit = ReadLimit {
-    records: 1_024,
-    bytes: 1 << 20,
-};
-
-impl QuotaJournal {
-    /// Passes every durable record of a stream to `take`, oldest first. Records that are trimmed
-    /// meanwhile are skipped: their replacement was written after them.
-    fn each_record(
-        &self,
-        stream: StreamId,
-        mut take: impl FnMut(&Record) -> Result<(), OpenError>,
-    ) -> Result<(), OpenError> {
-        let state = self.journal.stream(self.shard, stream);
-        let mut from = state.map_or(0, |it| it.start);
-        loop {
-            let read = match self.journal.read(self.shard, stream, from, READ) {
-                Err(ReadError::Trimmed { start }) => {
-                    from = start;
-                    continue;
-                }
-                read => read?,
-            };
-            let Some(last) = read.records.last() else {
-                return Ok(());
-            };
-            from = last.offset + 1;
-            read.records.iter().try_for_each(&mut take)?;
-        }
-    }
-}
 
 impl Quotas<'_> {
     /// Loads the stored quotas. The configured limits apply if the configuration changed since the
@@ -100,7 +66,7 @@ impl Quotas<'_> {
         let mut rules = (**self.state().rules.read()).clone();
         let mut known = None;
         let mut since_ns = 0;
-        kept.each_record(kept.changes, |record| {
+        kept.each_record(kept.streams.changes, |record| {
             match record.tag {
                 record::POLICIES => {
                     let read = PoliciesRecord::decode(&record.payload)?;
@@ -113,8 +79,8 @@ impl Quotas<'_> {
         })?;
         self.restore_state(kept, &rules, since_ns)?;
         let size = kept
-            .journal
-            .bytes(kept.shard, kept.state)
+            .journal()
+            .bytes(kept.streams.shard, kept.streams.state)
             .unwrap_or(SIZE_MIN);
         kept.written.store(size, Ordering::Relaxed);
         if let Some(digest) = known {
@@ -134,7 +100,7 @@ impl Quotas<'_> {
         since_ns: u64,
     ) -> Result<(), OpenError> {
         let (state, now_ns) = (self.state(), self.now_ns());
-        kept.each_record(kept.state, |record| {
+        kept.each_record(kept.streams.state, |record| {
             match record.tag {
                 record::CELLS => {
                     for cell in record::decode_cells(&record.payload) {

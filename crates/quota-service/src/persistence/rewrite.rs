@@ -26,8 +26,8 @@ impl Quotas<'_> {
             None if written < SIZE_MIN.max(rewriting.alive * 2) => return false,
             None => {
                 rewriting.size = 0;
-                let guard = kept.journal.lock(kept.shard, now_ms);
-                (guard.next(kept.state), 0, 0)
+                let guard = kept.journal().lock(kept.streams.shard, now_ms);
+                (guard.next(kept.streams.state), 0, 0)
             }
         };
         let shard = self.state().shard(table);
@@ -65,9 +65,9 @@ impl Quotas<'_> {
             .iter()
             .map(|(tag, bytes)| (*tag, &bytes[..]))
             .collect();
-        let round = kept.journal.round();
+        let round = kept.journal().round();
         for record in &records {
-            let guard = round.lock(kept.shard, now_ms);
+            let guard = round.lock(kept.streams.shard, now_ms);
             if kept.append(guard, std::slice::from_ref(record)).is_err() {
                 return false;
             }
@@ -79,9 +79,9 @@ impl Quotas<'_> {
             None => {
                 // The trimmed items were appended again before this trim, in the same shard.
                 let _ = kept
-                    .journal
-                    .lock(kept.shard, now_ms)
-                    .trim(kept.state, until);
+                    .journal()
+                    .lock(kept.streams.shard, now_ms)
+                    .trim(kept.streams.state, until);
                 rewriting.alive = rewriting.size;
                 kept.written.store(rewriting.size, Ordering::Relaxed);
                 None
