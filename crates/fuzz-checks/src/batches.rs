@@ -6,6 +6,8 @@ use recordbatch::{
 };
 use topics::{Change, Limits, Partition, Reserved, Topic, Transaction};
 
+use crate::encoded;
+
 const RULES: Rules = Rules {
     batch_size_max: 4096,
 };
@@ -62,12 +64,6 @@ fn walk(batch: &Batch<'_>) {
         let again = Records::new(&retained.header, &left);
         assert!(again.filter(|it| it.is_ok()).count() == count);
     }
-}
-
-fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    encode(&mut bytes);
-    bytes
 }
 
 fn records_of_topics(bytes: &[u8]) {

@@ -11,6 +11,8 @@ use conversations::record::{
 };
 use conversations::resume::Position;
 
+use crate::encoded;
+
 /// Checks one input.
 ///
 /// # Panics
@@ -21,12 +23,6 @@ pub fn check(input: &[u8]) {
     log_of_drafts(input);
     position(input);
     window(input);
-}
-
-fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    encode(&mut bytes);
-    bytes
 }
 
 fn records(bytes: &[u8]) {

@@ -11,3 +11,10 @@ pub mod heads;
 pub mod kafka;
 pub mod parts;
 pub mod slim;
+
+/// Returns the bytes that an encoder appends.
+fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(&mut bytes);
+    bytes
+}

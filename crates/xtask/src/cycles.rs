@@ -25,6 +25,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use graph::cycles;
 use names::Names;
 
+use crate::tree;
+
 /// Files that may depend on each other.
 const FILES_MAX: usize = 3;
 
@@ -36,12 +38,12 @@ pub(crate) fn problems(root: &Path) -> Result<Vec<String>> {
     let backlog = backlog(BACKLOG)?;
     let mut problems = Vec::new();
     let mut crates = BTreeSet::new();
-    for entry in std::fs::read_dir(root.join("crates"))? {
-        crates.insert(entry?.file_name().to_string_lossy().into_owned());
-    }
-    for name in &crates {
-        let found = long_cycles(&root.join("crates").join(name).join("src"))?;
-        problems.extend(judge(name, &found, backlog.get(name).copied().unwrap_or(0)));
+    for folder in tree::crates(root)? {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let found = long_cycles(&folder.join("src"))?;
+        let listed = backlog.get(&*name).copied().unwrap_or(0);
+        problems.extend(judge(&name, &found, listed));
+        crates.insert(name.into_owned());
     }
     for name in backlog.keys().filter(|name| !crates.contains(*name)) {
         problems.push(format!("cycles.tsv: there is no crate `{name}`"));

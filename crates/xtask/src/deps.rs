@@ -2,15 +2,15 @@
 //! the size of crates.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use crate::cycles;
 use crate::layers::{BANNED, LAYERS, Layer};
 use crate::size;
 use crate::step::expect_none;
 use crate::step::{self, cargo};
+use crate::tree;
 
 const PREFIX: &str = "telpher-";
 
@@ -32,10 +32,7 @@ struct Tree {
 pub(crate) fn run(args: &[String]) -> Result<()> {
     expect_none(args)?;
     step::heading("dependencies");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .nth(2)
-        .context("the workspace is two folders up")?;
+    let root = tree::root()?;
     let mut problems = problems(&read_tree()?);
     problems.extend(cycles::problems(root)?);
     problems.extend(size::problems(root)?);

@@ -28,6 +28,7 @@ use anyhow::{Context, Result, bail};
 use text::Alarm;
 
 use crate::step::{self, expect_none};
+use crate::tree;
 
 /// Parts of paths of files that must contain such texts: the rules themselves, and the messages of the
 /// Express server that the quota listener stands in for.
@@ -37,10 +38,7 @@ const EXEMPT: [&str; 2] = ["/xtask/src/language/", "/http-quotas/src/compat/"];
 pub(crate) fn run(args: &[String]) -> Result<()> {
     expect_none(args)?;
     step::heading("language");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .nth(2)
-        .context("the workspace is two folders up")?;
+    let root = tree::root()?;
     let mut lines = Vec::new();
     for path in files(root)? {
         let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
@@ -87,30 +85,20 @@ fn files(root: &Path) -> Result<Vec<PathBuf>> {
             files.push(path);
         }
     }
-    walk(&root.join("docs"), &mut files)?;
-    for entry in std::fs::read_dir(root.join("crates"))? {
-        walk(&entry?.path().join("src"), &mut files)?;
+    files.extend(tree::files(&root.join("docs"))?);
+    for folder in tree::crates(root)? {
+        files.extend(tree::files(&folder.join("src"))?);
     }
     files.retain(|path| {
         let name = path.to_string_lossy();
-        let is_test = name.ends_with("tests.rs") || name.contains("/tests/");
         let is_exempt = EXEMPT.iter().any(|part| name.contains(part));
         let is_help = name.ends_with(".snap") && name.contains("__help-");
-        !is_test && !is_exempt && (is_help || name.ends_with(".md") || name.ends_with(".rs"))
+        !tree::is_tests(root, path)
+            && !is_exempt
+            && (is_help || name.ends_with(".md") || name.ends_with(".rs"))
     });
     files.sort();
     Ok(files)
-}
-
-fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
-        match path.is_dir() {
-            true => walk(&path, files)?,
-            false => files.push(path),
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod setup;
 mod sim;
 mod size;
 mod step;
+mod tree;
 
 use std::process::ExitCode;
 

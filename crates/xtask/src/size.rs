@@ -7,7 +7,9 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+
+use crate::tree;
 
 /// Maximum number of source lines of a crate.
 const LINES_MAX: usize = 16_000;
@@ -15,13 +17,11 @@ const LINES_MAX: usize = 16_000;
 /// Checks all crates below `root`; returns the problems.
 pub(crate) fn problems(root: &Path) -> Result<Vec<String>> {
     let mut problems = Vec::new();
-    for entry in fs::read_dir(root.join("crates"))? {
-        let folder = entry?.path();
+    for folder in tree::crates(root)? {
         let lines = lines_below(&folder.join("src"))?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         problems.extend(judge(&name, lines));
     }
-    problems.sort();
     Ok(problems)
 }
 
@@ -33,13 +33,8 @@ fn judge(name: &str, lines: usize) -> Option<String> {
 /// Counts the source lines below a folder.
 fn lines_below(folder: &Path) -> Result<usize> {
     let mut lines = 0;
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
-        if path.is_dir() {
-            if !path.ends_with("tests") {
-                lines += lines_below(&path)?;
-            }
-        } else if path.extension().is_some_and(|it| it == "rs") && !path.ends_with("tests.rs") {
+    for path in tree::files(folder)? {
+        if path.extension().is_some_and(|it| it == "rs") && !tree::is_tests(folder, &path) {
             lines += source_lines(&fs::read_to_string(&path)?);
         }
     }
