@@ -111,7 +111,7 @@ fn a_principal_without_a_claim_has_its_credentials_name() {
 }
 
 #[test]
-fn a_refusal_names_the_token_the_name_and_what_is_allowed() {
+fn refused_claim_error_names_token_name_and_allowed_patterns() {
     let principal = Principal::of_token(&token("pay", Role::Agent, Some(&["acme/pay/*"])));
     let refused = principal.claim(&name("acme/x/one")).unwrap_err();
     assert_eq!(
@@ -126,7 +126,7 @@ fn a_refusal_names_the_token_the_name_and_what_is_allowed() {
 }
 
 #[test]
-fn texts_that_are_no_patterns_are_refused() {
+fn invalid_name_patterns_are_refused() {
     assert!(matches!(
         Pattern::parse("a/b"),
         Err(PatternError::Parts { count: 2, .. })

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_lingers_until_it_is_full_or_its_time_has_come() {
+    fn batch_lingers_until_full_or_its_linger_time_ends() {
         let (mut lane, rules) = (Lane::new(0, 0), rules(1_000, 1_000));
         push(&mut lane, 0..1, 50, &rules);
         push(&mut lane, 1..2, 500, &rules);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn durable_cases_have_all_rivals_and_others_only_like_ones() {
+    fn memory_cases_are_compared_only_with_rivals_that_do_not_sync() {
         let disk = case(OURS, &[("acks", "1"), ("durability", "disk")]);
         let memory = case(OURS, &[("acks", "1"), ("durability", "memory")]);
         let kafka = case("kafka", &[("acks", "1")]);

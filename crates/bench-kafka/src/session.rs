@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_code_is_a_word_in_a_tally() {
+    fn kafka_error_codes_are_counted_by_kebab_case_name() {
         assert_eq!(
             error_name(ErrorCode::NotLeaderOrFollower),
             "not-leader-or-follower"

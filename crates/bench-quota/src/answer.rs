@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_length_it_ends_with_the_connection() {
+    fn response_without_content_length_ends_with_the_connection() {
         let bytes = b"HTTP/1.0 200 OK\r\n\r\nall of it";
         assert_eq!(first(bytes, false), Ok(None));
         let found = first(bytes, true).unwrap().unwrap();

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_take_is_a_call_with_its_bucket() {
+    fn redis_take_is_encoded_as_fcall_with_its_bucket() {
         let bucket = Bucket {
             capacity: 100,
             refill_per_s: 10,
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_a_line() {
+    fn redis_function_answers_are_parsed_line_by_line() {
         let status = |bytes| first(bytes).map(|answer| answer.map(|one| (one.status, one.size)));
         assert_eq!(status(b":1\r\n:0\r\n"), Ok(Some((200, 4))));
         assert_eq!(status(b":0\r\n"), Ok(Some((429, 4))));

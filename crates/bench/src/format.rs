@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_read_as_people_write_them() {
+    fn numbers_have_thousands_separators_and_significant_digits() {
         assert_eq!(thousands(12_312.784, 2), "12,312.78");
         assert_eq!(thousands(999.0, 0), "999");
         assert_eq!(thousands(-1_234_567.0, 0), "-1,234,567");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn every_unit_has_its_words() {
+    fn quantities_are_formatted_with_their_unit() {
         assert_eq!(human(0.9213, Unit::Millis), "921 µs");
         assert_eq!(human(0.018_44, Unit::Millis), "18.4 µs");
         assert_eq!(human(1_200.0, Unit::Millis), "1.20 s");

@@ -204,7 +204,7 @@ mod tests {
     use crate::model::{Area, Metrics, Mode};
 
     #[test]
-    fn the_lines_have_the_reports_keys_first_and_ours_after() {
+    fn live_lines_match_the_snapshot() {
         let results = fixture::results();
         let mut lines = Vec::new();
         for result in &results.cases {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_line_reads_back() {
+    fn benchmark_result_line_parses_back() {
         for result in &fixture::results().cases {
             let line = benchmark_result(&result.case, &result.runs[1]);
             let (case, run) = parse_result(&line, "other").unwrap();

@@ -119,7 +119,7 @@ mod tests {
         }
 
         #[test]
-        fn due_counts_exactly_the_messages_whose_time_has_come(
+        fn due_counts_exactly_the_messages_scheduled_so_far(
             rate in 1u64..5_000_000, clients in 1u32..50, seed in any::<u32>(),
             elapsed_ns in 0u64..10_000_000_000,
         ) {

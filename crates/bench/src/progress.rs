@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_progress_speaks_at_every_tenth() {
+    fn plain_progress_prints_ten_lines() {
         let page = Page::default();
         let mut progress = Progress::to(Box::new(page.clone()), 25, true);
         (0..25).for_each(|_| progress.done("101/s"));

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stall_shows_in_the_response_latency_and_not_in_the_service_latency() {
+    fn stall_increases_response_latency_but_not_service_latency() {
         // One message per ms; each takes 1 µs, but the third stalls for 10 ms and delays those after it.
         let mut tally = Tally::new();
         let mut free_ns = 0;

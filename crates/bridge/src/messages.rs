@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_gets_the_own_metadata_and_the_slim_name() {
+    fn bridged_request_carries_application_metadata_and_the_slim_source() {
         let request = message(&[
             ("colour", "red"),
             ("source", "somebody/else"),

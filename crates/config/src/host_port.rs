@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_reads_back_what_it_prints() {
+    fn printed_listener_addresses_parse_back() {
         for text in [
             "127.0.0.1:7400",
             "[::1]:0",
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_host_or_no_port_is_refused() {
+    fn address_without_host_or_port_is_refused() {
         for text in [
             "",
             "7400",
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machine_is_loopback() {
+    fn only_local_addresses_are_loopback() {
         for text in [
             "127.0.0.1:1",
             "127.9.9.9:1",

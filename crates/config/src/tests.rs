@@ -47,7 +47,7 @@ fn check(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str)]) -> Stri
 }
 
 #[test]
-fn defaults_alone_make_a_useful_node() {
+fn default_config_is_valid_and_listens_on_loopback() {
     assert_eq!(check("", &[], &[]), "");
     let config = load(None, [], []).unwrap().config;
     assert_eq!(config, Config::default());
@@ -56,7 +56,7 @@ fn defaults_alone_make_a_useful_node() {
 }
 
 #[test]
-fn a_flag_wins_over_a_variable_and_a_variable_over_the_file() {
+fn flags_override_variables_and_variables_override_the_file() {
     let file = "data = 'file'\n[native]\nlisten = '127.0.0.1:1'\ncalls_max = 7\nkeepalive = '1m'\n";
     let variables = [
         ("TELPHER_NATIVE_LISTEN", "127.0.0.1:2"),
@@ -104,7 +104,7 @@ fn every_kind_of_value_is_read() {
 }
 
 #[test]
-fn every_mistake_of_every_layer_is_reported_at_once() {
+fn config_errors_of_all_layers_are_reported_at_once() {
     let file = "\
 dtaa = 'x'
 listen = '127.0.0.1:1'
@@ -140,13 +140,13 @@ level = 'loud'
 }
 
 #[test]
-fn broken_toml_is_reported_with_its_line_beside_other_mistakes() {
+fn toml_syntax_error_is_reported_with_its_line_and_other_errors() {
     let file = "[native]\nlisten = \"127.0.0.1:1\nkeepalive = 1\ncalls_max == 2\n";
     insta::assert_snapshot!(check(file, &[("TELPHER_NATIVE_KEEPALIVE", "soon")], &[]));
 }
 
 #[test]
-fn a_key_twice_is_a_mistake() {
+fn duplicate_config_key_is_an_error() {
     let found = check(
         "[http]\nlisten = '127.0.0.1:1'\nlisten = '127.0.0.1:2'\n",
         &[],
@@ -156,7 +156,7 @@ fn a_key_twice_is_a_mistake() {
 }
 
 #[test]
-fn a_column_counts_characters() {
+fn config_error_columns_count_characters() {
     let found = check("native = { socket = '/tmp/ü', calls_mx = 1 }", &[], &[]);
     assert!(
         found.starts_with("telpher.toml:1:31: unknown option `native.calls_mx`"),
@@ -165,7 +165,7 @@ fn a_column_counts_characters() {
 }
 
 #[test]
-fn an_unknown_variable_is_a_warning_and_an_empty_one_is_unset() {
+fn unknown_variable_is_a_warning_and_empty_one_is_unset() {
     let variables = [("TELPHER_SERVICE_HOST", "10.0.0.1"), ("TELPHER_DATA", "")];
     let variables: Vec<_> = variables
         .into_iter()
@@ -178,7 +178,7 @@ fn an_unknown_variable_is_a_warning_and_an_empty_one_is_unset() {
 }
 
 #[test]
-fn options_that_do_not_go_together_are_refused() {
+fn incompatible_options_are_refused() {
     let long = "x".repeat(100);
     type Flags<'a> = &'a [(&'a str, &'a str)];
     let cases: [(&str, Flags<'_>, &str); 6] = [
@@ -216,14 +216,14 @@ fn options_that_do_not_go_together_are_refused() {
 }
 
 #[test]
-fn the_ends_of_a_range_belong_to_it() {
+fn option_ranges_include_their_bounds() {
     let within = |text| try_load("", &[], &[("native.frame_size_max", text)]).is_ok();
     assert!(within("1KiB") && within("1GiB"));
     assert!(!within("1023B") && !within("1073741825"));
 }
 
 #[test]
-fn a_door_for_other_machines_needs_tls_and_a_token_or_insecure() {
+fn public_listener_needs_tls_and_a_token_or_insecure() {
     let check = |flags: &[(&str, &str)], tokens| match check_exposure(
         &try_load("", &[], flags).unwrap(),
         tokens,
@@ -291,7 +291,7 @@ fn the_template_shows_every_default() {
 }
 
 #[test]
-fn every_option_has_its_own_names_and_a_default_that_reads_back() {
+fn option_names_are_unique_and_defaults_parse_back() {
     let variables: BTreeSet<_> = specs().map(Spec::variable).collect();
     let flags: BTreeSet<_> = specs().map(Spec::flag).collect();
     assert_eq!(
@@ -325,7 +325,7 @@ fn every_option_has_its_own_names_and_a_default_that_reads_back() {
 
 proptest::proptest! {
     #[test]
-    fn no_text_makes_the_reader_panic(text in ".{0,80}", key in "[a-z_.]{0,12}") {
+    fn config_parser_never_panics(text in ".{0,80}", key in "[a-z_.]{0,12}") {
                 // Any text gives a configuration or at least one mistake.
         for file in [text.clone(), format!("{key} = {text}"), format!("[native]\nlisten = {text}")] {
             if let Err(Mistakes(mistakes)) = try_load(&file, &[], &[]) {
@@ -336,7 +336,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn limits_are_tables_of_the_file() {
+fn limits_are_read_from_tables_of_the_file() {
     let file = "
         [[limit]]
         name = 'agent'
@@ -365,7 +365,7 @@ fn limits_are_tables_of_the_file() {
 }
 
 #[test]
-fn every_mistake_of_every_limit_is_reported_at_once() {
+fn all_errors_of_all_limits_are_reported_at_once() {
     let file = "\
 [[limit]]
 name = 'agent'

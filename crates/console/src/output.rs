@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_line_up_and_end_without_blanks() {
+    fn table_columns_are_aligned_without_trailing_blanks() {
         let rows = [["a", "long", "x"], ["longer", "b", ""]].map(|row| row.map(str::to_owned));
         assert_eq!(columns(&rows), "a       long  x\nlonger  b\n");
     }

@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_says_what_it_answers_and_whose_answer_it_is() {
+    fn answer_id_names_conversation_agent_and_answered_message() {
         let id = delivery_id(StreamId(300), "support", 7, 9);
         assert!(id.starts_with("d-12c-") && id.ends_with("-7-9"), "{id}");
         let check = |id: &str, expected| {

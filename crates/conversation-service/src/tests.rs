@@ -13,13 +13,13 @@ use super::*;
 use crate::testing::World;
 
 mod drafts;
-mod erased;
+mod erasure;
 mod faults;
 mod messages;
 mod state;
 
 /// Conversations and their disk.
-struct Kept {
+struct Fixture {
     world: World,
     line: Line,
     background: Background,
@@ -29,7 +29,7 @@ struct Kept {
     starts: u64,
 }
 
-impl Kept {
+impl Fixture {
     fn new() -> Self {
         Self::with(Options::default())
     }
@@ -68,7 +68,7 @@ impl Kept {
         self.restart(|disk| disk.crash(&mut rng))
     }
 
-    /// Like [`Kept::crash`], with a given fate of unsynced data.
+    /// Like [`Fixture::crash`], with a given fate of unsynced data.
     fn crash_with(self, fate: impl FnMut(&Unsynced) -> Fate) -> Self {
         self.restart(|disk| disk.crash_with(fate))
     }
@@ -107,7 +107,7 @@ impl Kept {
         self.conversations().append(&named(name), batch)
     }
 
-    /// Like [`Kept::append`], and waits for the disk.
+    /// Like [`Fixture::append`], and waits for the disk.
     fn appended(&mut self, name: &str, ids: &[&str]) -> Appended {
         let mut pending = self.append(name, None, ids).unwrap();
         self.line.step();

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_durable_is_there_and_what_is_durable_goes() {
+    fn durable_records_are_dropped_from_unsynced_memory() {
         let mut unsynced = Unsynced::default();
         let push = |unsynced: &mut Unsynced, seq: u64, durable: u64| {
             let record = [seq as u8; 3];

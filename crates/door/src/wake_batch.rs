@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn many_wakes_need_one_wake_of_the_thread() {
+    fn thirty_task_wakes_cause_one_wake_of_the_thread() {
         let mut together = WakeBatch::new();
         let (thread, thread_waker) = counted();
         let mut cx = Context::from_waker(&thread_waker);

@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn idlest_connection_makes_room_and_busy_ones_stay() {
+    async fn idlest_connection_is_closed_at_the_limit_and_busy_ones_stay() {
         let all = connections(2);
         let (first, second) = (
             all.enter(Room::Shared).unwrap(),
@@ -508,14 +508,14 @@ mod tests {
     }
 
     #[test]
-    fn overflow_is_bounded() {
+    fn connections_above_the_limit_are_bounded() {
         let all = connections(0);
         let held: Vec<_> = std::iter::from_fn(|| all.enter(Room::Shared)).collect();
         assert_eq!(held.len(), OVERFLOW_MAX);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn socket_of_the_reserve_is_regular_if_an_idle_connection_can_be_closed() {
+    async fn reserve_socket_is_regular_once_an_idle_connection_is_closed() {
         let all = connections(100);
         let first = all.enter(Room::Shared).unwrap();
         let closed = task();

@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_is_a_number_or_one_for_each_unit() {
+    fn cost_is_a_number_or_an_object_by_unit() {
         assert_eq!(costs("3"), Ok(vec![(Unit::REQUESTS, 3)]));
         let both = costs(r#"{"requests":1,"tokens":1800}"#);
         assert_eq!(both, Ok(vec![(Unit::REQUESTS, 1), (Unit::TOKENS, 1800)]));

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_block_ignores_its_body() {
+    fn header_of_a_lost_block_is_valid_with_any_body() {
         let (header, mut block) = sealed(BlockKind::Lost, b"body");
         block[BLOCK_HEADER_SIZE] ^= 1;
         assert!(header.is_whole(&block, Seed::new(SEED.0, SEED.1)));

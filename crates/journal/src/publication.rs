@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_is_woken_once_and_only_when_its_own_block_is_durable() {
+    fn waker_is_woken_once_when_its_block_is_durable() {
         let publication = Publication::default();
         let count = Arc::new(Count::default());
         let waker = Waker::from(count.clone());

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_stream_is_small() {
+    fn idle_stream_takes_at_most_24_bytes() {
         assert!(size_of::<Stream>() <= 24);
     }
 }

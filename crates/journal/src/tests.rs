@@ -11,7 +11,7 @@ use crate::disk::{Disk, SimulatedDisk};
 mod background;
 mod cuts;
 mod damage;
-mod many;
+mod many_streams;
 mod reading;
 mod tearing;
 mod threaded;

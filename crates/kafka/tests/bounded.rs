@@ -83,7 +83,7 @@ fn allowed(size: usize) -> usize {
 }
 
 /// Bodies that announce an array of maximum length with elements of minimum size.
-fn crowded(is_flexible: bool) -> Vec<Vec<u8>> {
+fn dense_bodies(is_flexible: bool) -> Vec<Vec<u8>> {
     const SIZE: usize = 100_000;
     let mut bodies = Vec::new();
     // Prefixes before the first array: nothing, texts, numbers.
@@ -115,12 +115,12 @@ fn crowded(is_flexible: bool) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_most_crowded_bodies_take_a_bounded_multiple_of_the_frame() {
+fn densest_request_bodies_allocate_a_bounded_multiple_of_the_frame() {
     let mut allocated_most = 0;
     for key in API_KEYS {
         let api = key.api();
         for version in [api.version_min, api.version_max] {
-            for body in crowded(api.is_flexible(version)) {
+            for body in dense_bodies(api.is_flexible(version)) {
                 let frame = request(api, version, &body);
                 let (_, allocated) = allocated_max(|| decode_request(&frame).is_ok());
                 assert!(
@@ -140,7 +140,7 @@ fn the_most_crowded_bodies_take_a_bounded_multiple_of_the_frame() {
 }
 
 #[test]
-fn empty_texts_are_read_until_they_take_too_much() {
+fn empty_strings_are_decoded_until_they_exceed_the_memory_bound() {
     let texts = |count: u32| {
         let body = [&count.to_be_bytes()[..], &[0; 2].repeat(count as usize)].concat();
         decode_request(&request(ApiKey::DescribeGroups.api(), 0, &body)).map(|_| ())
@@ -181,22 +181,22 @@ fn small_random_bodies_take_a_bounded_multiple_of_the_frame() {
 }
 
 /// A Metadata request that announces `count` topics and contains `rest`.
-fn lying_metadata(count: i32, rest: &[u8]) -> Bytes {
+fn metadata_with_count(count: i32, rest: &[u8]) -> Bytes {
     let api = ApiKey::Metadata.api();
     request(api, 1, &[&count.to_be_bytes(), rest].concat())
 }
 
 #[test]
-fn a_lying_count_reserves_no_more_than_the_bytes_that_follow() {
+fn forged_count_allocates_no_more_than_the_bytes_that_follow() {
     for count in [1 << 20, 1 << 28, i32::MAX] {
-        let frame = lying_metadata(count, &[0xff; 1000]);
+        let frame = metadata_with_count(count, &[0xff; 1000]);
         let (read, allocated) = allocated_max(|| decode_request(&frame).map(|_| ()));
         assert!(matches!(read, Err(RequestError::Body { .. })), "{read:?}");
         assert_eq!(allocated, 0, "{count} topics announced");
     }
     // A count equal to the number of bytes is plausible, so memory is reserved.
     for count in [1, 10, 100, 999, 1000] {
-        let frame = lying_metadata(count, &[0xff; 1000]);
+        let frame = metadata_with_count(count, &[0xff; 1000]);
         let (read, allocated) = allocated_max(|| decode_request(&frame).map(|_| ()));
         assert!(read.is_err());
         assert!(
@@ -207,7 +207,7 @@ fn a_lying_count_reserves_no_more_than_the_bytes_that_follow() {
 }
 
 #[test]
-fn an_announced_frame_reserves_no_memory() {
+fn announced_frame_size_allocates_no_memory() {
     let mut arrived = BytesMut::from(&[0x7f, 0xff, 0xff, 0xff, 0, 18][..]);
     let (taken, allocated) = allocated_max(|| take_frame(&mut arrived, usize::MAX));
     assert_eq!(taken, Ok(None));

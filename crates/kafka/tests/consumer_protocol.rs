@@ -66,7 +66,7 @@ fn both_sides_read_each_others_assignments() {
 }
 
 #[test]
-fn a_later_version_is_read_as_far_as_it_is_known() {
+fn subscription_of_a_later_version_is_decoded_up_to_known_fields() {
     let mut written = Vec::new();
     subscription(3).encode(3, &mut written).unwrap();
     written[..2].copy_from_slice(&9i16.to_be_bytes());

@@ -278,7 +278,7 @@ fn a_decode_error_names_its_field() {
 }
 
 #[test]
-fn bytes_behind_a_request_are_left_alone() {
+fn bytes_after_a_request_are_ignored() {
     let mut frame = Vec::new();
     encode_request(&mut frame, 3, 1, None, &heartbeat::Request::default()).unwrap();
     frame.extend_from_slice(b"more");

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_id_is_remembered_for_the_last_ids_kept_writes() {
+    fn message_ids_of_the_newest_ids_kept_writes_are_found() {
         let mut ids = Ids::default();
         ids.push(7, Some(id(1)));
         for offset in 8..7 + IDS_KEPT as u64 {

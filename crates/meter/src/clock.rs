@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cpu_clock_of_a_foreign_process_is_readable_and_ends_with_it() {
+    fn cpu_clock_of_another_process_is_readable_until_it_ends() {
         let mut child = std::process::Command::new("sh")
             .args(["-c", "while :; do :; done"])
             .spawn()

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_reads_back_what_it_prints() {
+    fn printed_durations_parse_back() {
         for text in [
             "0s", "100ms", "5s", "90s", "1m", "2h", "250us", "1ns", "1500ms",
         ] {

@@ -88,4 +88,4 @@ impl Connection {
 }
 
 #[cfg(test)]
-mod tests;
+mod listener_charges;

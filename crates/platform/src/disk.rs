@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_reads_back_as_written_and_is_its_users_alone() {
+    fn written_file_reads_back_and_has_mode_0600() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b/file");
         RealDisk.create_dir(path.parent().unwrap()).unwrap();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_has_one_holder_and_says_which() {
+    fn held_lock_is_refused_with_the_holders_process_id() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let held = RealDisk.lock(&path).unwrap();

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_of_another_user_is_not_trusted() {
+    fn data_directory_owned_by_another_user_is_not_trusted() {
         for (owner, own, expected) in [
             (1000, 1000, true),
             (0, 1000, true),

@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_of_a_limit_is_told_at_once() {
+    fn all_errors_of_one_limit_are_reported_at_once() {
         let written = LimitConfig {
             pattern: "a//b".to_owned(),
             unit: "Req".to_owned(),

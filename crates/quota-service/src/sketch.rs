@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_is_counted_often_is_found_among_many() {
+    fn sketch_finds_the_most_frequent_name_in_bounded_memory() {
         let mut sketch = Sketch::default();
         for round in 0..20_000_u32 {
             sketch.count(&format!("seldom-{round}"));

@@ -1,10 +1,10 @@
 //! Quotas of a node on an in-memory disk with a manual clock.
 
-mod changed;
 mod clock;
+mod concurrency;
 mod holds;
 mod persistence;
-mod shared;
+mod policy_changes;
 mod shared_store;
 mod waits;
 
@@ -252,7 +252,7 @@ fn drain(node: &Node, subject: &str) -> u64 {
 }
 
 /// Returns the credit left, by limit.
-fn left(node: &Node, subject: &str) -> Vec<i128> {
+fn remaining(node: &Node, subject: &str) -> Vec<i128> {
     let mut desk = Desk::new();
     let asked = node
         .quotas()
@@ -269,7 +269,7 @@ fn is_durable(durable: &Durable) -> Option<bool> {
 }
 
 #[test]
-fn without_limits_everything_passes_and_nothing_is_made() {
+fn without_limits_all_takes_pass_and_no_bucket_exists() {
     let world = world(&[]);
     assert!(!world.node.quotas().is_on());
     assert!(is_admitted(&world.node, "a/b/c"));
@@ -277,7 +277,7 @@ fn without_limits_everything_passes_and_nothing_is_made() {
 }
 
 #[test]
-fn what_is_full_makes_room_in_a_node_that_keeps_nothing() {
+fn refilled_buckets_are_evicted_on_a_node_without_storage() {
     let parts = Parts {
         options: Options {
             subjects_max: 64,
@@ -298,7 +298,7 @@ fn what_is_full_makes_room_in_a_node_that_keeps_nothing() {
 }
 
 #[test]
-fn a_denial_says_which_limit_what_is_left_and_when() {
+fn denial_names_the_limit_remaining_credit_and_retry_time() {
     let world = world(&[bucket("agent", 10, "2/s")]);
     let ten = take(&world.node, "a/b/c", &[(Unit::REQUESTS, 9)]);
     assert!(matches!(ten.outcome, Outcome::Admitted { .. }));
@@ -317,7 +317,7 @@ fn a_denial_says_which_limit_what_is_left_and_when() {
 }
 
 #[test]
-fn a_batch_is_decided_in_order() {
+fn batched_takes_are_decided_in_order() {
     let world = world(&[bucket("agent", 3, "1/s")]);
     let costs = [(Unit::REQUESTS, 1)];
     let takes = ["a/b/c", "a/b/c", "a/b/d", "a/b/c", "a/b/c"].map(|subject| Take {
@@ -333,18 +333,18 @@ fn a_batch_is_decided_in_order() {
         .quotas()
         .take_batch(&mut Desk::new(), takes, |desk, begun| {
             let taken = decided(begun);
-            let left = desk.standings().next().map(|standing| standing.have);
-            told.push((matches!(taken.outcome, Outcome::Admitted { .. }), left));
+            let remaining = desk.standings().next().map(|standing| standing.have);
+            told.push((matches!(taken.outcome, Outcome::Admitted { .. }), remaining));
         });
     let expected = [(true, 2), (true, 1), (true, 2), (true, 0), (false, 0)];
     assert_eq!(
         told,
-        expected.map(|(admitted, left)| (admitted, Some(left)))
+        expected.map(|(admitted, remaining)| (admitted, Some(remaining)))
     );
 }
 
 #[test]
-fn a_second_take_with_an_id_takes_nothing_and_is_answered_like_the_first() {
+fn repeated_take_id_takes_nothing_and_returns_the_first_answer() {
     let world = world(&[bucket("agent", 10, "1/s")]);
     let hold = Some(Duration::from_secs(90));
     let mut told = Vec::new();
@@ -364,11 +364,11 @@ fn a_second_take_with_an_id_takes_nothing_and_is_answered_like_the_first() {
     assert_eq!(told[0].0, told[1].0);
     assert_ne!(told[0].0, told[2].0);
     assert_eq!([told[0].1, told[1].1, told[2].1], [false, true, false]);
-    assert_eq!(left(&world.node, "a/b/c"), [6]);
+    assert_eq!(remaining(&world.node, "a/b/c"), [6]);
 }
 
 #[test]
-fn a_hold_is_settled_once_and_ends_by_itself() {
+fn hold_is_settled_once_or_expires() {
     let world = world(&[bucket("agent", 100, "0/s")]);
     let node = &world.node;
     let mut desk = Desk::new();
@@ -391,19 +391,19 @@ fn a_hold_is_settled_once_and_ends_by_itself() {
         .settle(&mut desk, first, Settled::Cancelled, ANYONE);
     assert_eq!(again.outcome, SettleOutcome::Ended);
     assert_eq!(
-        (left(node, "a/b/c"), node.quotas().hold_count()),
+        (remaining(node, "a/b/c"), node.quotas().hold_count()),
         (vec![60], 1)
     );
     world.pass_ms(1_200);
     // The cost was as reserved.
     assert_eq!(
-        (left(node, "a/b/c"), node.quotas().hold_count()),
+        (remaining(node, "a/b/c"), node.quotas().hold_count()),
         (vec![60], 0)
     );
 }
 
 #[test]
-fn slots_want_a_hold_and_are_free_when_it_ends() {
+fn slot_needs_a_hold_and_is_freed_when_it_expires() {
     let slots = LimitConfig {
         unit: "concurrency".to_owned(),
         refill: None,
@@ -428,5 +428,5 @@ fn slots_want_a_hold_and_are_free_when_it_ends() {
         (None, false)
     );
     world.pass_ms(1_200);
-    assert_eq!(left(&world.node, "a/b/c"), [2]);
+    assert_eq!(remaining(&world.node, "a/b/c"), [2]);
 }

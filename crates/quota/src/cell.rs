@@ -308,12 +308,12 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_small() {
+    fn quota_cell_takes_32_bytes() {
         assert_eq!(size_of::<Cell>(), 32);
     }
 
     #[test]
-    fn a_third_per_second_never_drifts() {
+    fn fractional_refill_rate_does_not_drift() {
         let kind = Kind::Bucket(Bucket {
             capacity: 10,
             amount: 1,

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_spread() {
+    fn prefix_hashes_are_distinct_and_evenly_distributed() {
         let seed = Seed(42);
         let names: Vec<_> = (0..10_000)
             .map(|n| format!("default/default/agent-{n}"))

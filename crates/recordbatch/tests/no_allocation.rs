@@ -19,8 +19,8 @@ struct Counting;
 fn count(more: isize) {
     // A thread that ends has nothing to count any more.
     let _ = HELD.try_with(|held| {
-        let (now, most) = held.get();
-        held.set((now + more, most.max(now + more)));
+        let (now, peak_bytes) = held.get();
+        held.set((now + more, peak_bytes.max(now + more)));
     });
 }
 
@@ -44,7 +44,7 @@ unsafe impl GlobalAlloc for Counting {
 static COUNTING: Counting = Counting;
 
 /// The most that is held at once while it runs, above what was held before.
-fn most(run: impl FnOnce()) -> isize {
+fn peak_bytes(run: impl FnOnce()) -> isize {
     let before = HELD.get().0;
     HELD.set((before, before));
     run();
@@ -88,7 +88,7 @@ fn reading_corrupt_lengths_allocates_no_memory() {
         for byte in [0, 0x7f, 0xff] {
             let mut bytes = whole.clone();
             bytes[at] = byte;
-            assert_eq!(most(|| read(&mut bytes)), 0, "byte {at} is {byte}");
+            assert_eq!(peak_bytes(|| read(&mut bytes)), 0, "byte {at} is {byte}");
         }
     }
 }
@@ -114,7 +114,7 @@ fn a_decompression_bomb_allocates_at_most_its_limit_and_codec_buffers() {
             &mut bytes,
         );
         let (batch, _) = Batch::split(&bytes).unwrap();
-        let taken = most(|| {
+        let taken = peak_bytes(|| {
             let unpacked = codecs::unpack(&batch, LIMIT);
             assert_eq!(unpacked, Err(codecs::Unpack::TooLarge { size_max: LIMIT }));
         });

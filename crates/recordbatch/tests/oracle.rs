@@ -20,7 +20,7 @@ const PRODUCER: Producer = Producer {
     sequence: 500,
 };
 
-fn theirs(compression: Compression) -> Theirs {
+fn reference_compression(compression: Compression) -> Theirs {
     match compression {
         Compression::None => Theirs::None,
         Compression::Gzip => Theirs::Gzip,
@@ -58,7 +58,7 @@ fn the_reference_library_decodes_our_batches() {
         let mut bytes = Vec::new();
         builder.finish_compressed(&template, compression, &mut bytes);
         let set = RecordBatchDecoder::decode(&mut Bytes::from(bytes)).unwrap();
-        assert_eq!(set.compression, theirs(compression));
+        assert_eq!(set.compression, reference_compression(compression));
         assert_eq!(set.records.len(), 30);
         for (index, record) in set.records.iter().enumerate() {
             assert_eq!(record.offset, 70 + index as i64);
@@ -98,7 +98,7 @@ fn we_decode_batches_of_the_reference_library() {
             .collect();
         let options = RecordEncodeOptions {
             version: 2,
-            compression: theirs(compression),
+            compression: reference_compression(compression),
         };
         let mut bytes = BytesMut::new();
         RecordBatchEncoder::encode(&mut bytes, &records, &options).unwrap();

@@ -15,7 +15,7 @@ const RULES: Rules = Rules {
 type Headers = Vec<(String, Option<Vec<u8>>)>;
 
 #[derive(Clone, Debug)]
-struct Given {
+struct RecordInput {
     timestamp: i64,
     key: Option<Vec<u8>>,
     value: Option<Vec<u8>>,
@@ -26,10 +26,10 @@ fn bytes(count: usize) -> impl Strategy<Value = Option<Vec<u8>>> {
     option::of(vec(any::<u8>(), 0..count))
 }
 
-fn given() -> impl Strategy<Value = Given> {
+fn record_input() -> impl Strategy<Value = RecordInput> {
     let header = ("[a-z]{0,5}", bytes(10));
     (0..i64::MAX / 2, bytes(20), bytes(200), vec(header, 0..4)).prop_map(
-        |(timestamp, key, value, headers)| Given {
+        |(timestamp, key, value, headers)| RecordInput {
             timestamp,
             key,
             value,
@@ -47,7 +47,7 @@ fn producer() -> impl Strategy<Value = Option<Producer>> {
     }))
 }
 
-fn fill(builder: &mut Builder, records: &[Given]) {
+fn fill(builder: &mut Builder, records: &[RecordInput]) {
     for record in records {
         let headers: Vec<_> = record
             .headers
@@ -59,7 +59,11 @@ fn fill(builder: &mut Builder, records: &[Given]) {
     }
 }
 
-fn produced(records: &[Given], producer: Option<Producer>, compression: Compression) -> Vec<u8> {
+fn produced(
+    records: &[RecordInput],
+    producer: Option<Producer>,
+    compression: Compression,
+) -> Vec<u8> {
     let mut builder = Builder::new();
     fill(&mut builder, records);
     let template = Template {
@@ -71,17 +75,17 @@ fn produced(records: &[Given], producer: Option<Producer>, compression: Compress
     bytes
 }
 
-fn read(header: &recordbatch::Header, payload: &[u8]) -> Vec<(i64, Given)> {
+fn read(header: &recordbatch::Header, payload: &[u8]) -> Vec<(i64, RecordInput)> {
     let one = |record: recordbatch::Record<'_>| {
         let headers = record.headers();
         let headers = headers.map(|(key, value)| (key.to_owned(), value.map(<[u8]>::to_vec)));
-        let given = Given {
+        let record_input = RecordInput {
             timestamp: record.timestamp,
             key: record.key.map(<[u8]>::to_vec),
             value: record.value.map(<[u8]>::to_vec),
             headers: headers.collect(),
         };
-        (record.offset, given)
+        (record.offset, record_input)
     };
     Records::new(header, payload)
         .map(|record| one(record.expect("a record")))
@@ -112,7 +116,7 @@ proptest! {
 
     #[test]
     fn a_damaged_batch_with_a_right_checksum_is_read_or_refused(
-        records in vec(given(), 1..5),
+        records in vec(record_input(), 1..5),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         compression in 0..5_usize,
     ) {
@@ -128,7 +132,7 @@ proptest! {
 
     #[test]
     fn a_built_batch_is_valid_and_decodes_to_its_records(
-        records in vec(given(), 1..20),
+        records in vec(record_input(), 1..20),
         producer in producer(),
         compression in 0..5_usize,
         behind in vec(any::<u8>(), 0..5),
@@ -146,9 +150,9 @@ proptest! {
         prop_assert_eq!(Records::new(batch.header(), &payload).check(), Ok(()));
         let seen = read(batch.header(), &payload);
         prop_assert_eq!(seen.len(), records.len());
-        for (index, ((offset, seen), given)) in seen.iter().zip(&records).enumerate() {
+        for (index, ((offset, seen), record_input)) in seen.iter().zip(&records).enumerate() {
             prop_assert_eq!(*offset, index as i64);
-            prop_assert_eq!(format!("{seen:?}"), format!("{given:?}"));
+            prop_assert_eq!(format!("{seen:?}"), format!("{record_input:?}"));
         }
         let highest = records.iter().map(|it| it.timestamp).max();
         prop_assert_eq!(Some(batch.header().max_timestamp), highest);
@@ -156,7 +160,7 @@ proptest! {
 
     #[test]
     fn skipped_offsets_hold_no_record_and_iteration_resumes_at_its_position(
-        records in vec((given(), 0..5_i32), 0..10),
+        records in vec((record_input(), 0..5_i32), 0..10),
         behind in 1..5_i32,
         stop in any::<prop::sample::Index>(),
     ) {
@@ -183,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn every_flipped_bit_behind_the_checksum_is_caught(records in vec(given(), 1..4)) {
+    fn every_flipped_bit_behind_the_checksum_is_caught(records in vec(record_input(), 1..4)) {
         let mut bytes = produced(&records, None, Compression::None);
         for bit in 17 * 8..bytes.len() * 8 {
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -195,7 +199,7 @@ proptest! {
     }
 
     #[test]
-    fn a_batch_that_is_cut_off_is_torn(records in vec(given(), 1..4), cut in any::<prop::sample::Index>()) {
+    fn a_batch_that_is_cut_off_is_torn(records in vec(record_input(), 1..4), cut in any::<prop::sample::Index>()) {
         let bytes = produced(&records, None, Compression::None);
         let cut = cut.index(bytes.len());
         let torn = Batch::split(&bytes[..cut]).err();
@@ -205,7 +209,7 @@ proptest! {
 
     #[test]
     fn retained_records_preserve_their_offset_and_timestamp(
-        records in vec(given(), 1..20),
+        records in vec(record_input(), 1..20),
         mask in any::<u32>(),
         horizons in (0..i64::MAX / 2, 0..i64::MAX / 2),
     ) {

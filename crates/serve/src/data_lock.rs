@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_a_node_uses_names_the_process_and_a_free_one_stays_free() {
+    fn data_lock_check_names_the_holder_or_blocks_new_nodes() {
         let dir = tempfile::tempdir().unwrap();
         assert!(matches!(check(dir.path()).unwrap(), DirectoryUse::Free(_)));
         let path = dir.path().join(NAME);

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_lifted_listener_is_above_and_still_accepts() {
+    async fn lifted_listener_has_a_high_descriptor_and_still_accepts() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let before = listener.as_raw_fd();

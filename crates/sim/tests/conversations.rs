@@ -129,7 +129,7 @@ async fn write(
                     Ok(appended) => break appended,
                     Err(error) => {
                         transcript.note(format!("again {index} {writer} {batch}"));
-                        again(&error).await;
+                        wait_before_retry(&error).await;
                     }
                 }
             };
@@ -147,7 +147,7 @@ async fn write(
 }
 
 /// Waits before a retry. Panics if the error must not be retried.
-async fn again(error: &CallError) {
+async fn wait_before_retry(error: &CallError) {
     assert_ne!(error.retry(), client::Retry::Never, "{error}");
     tokio::time::sleep(Duration::from_millis(20)).await;
 }
@@ -162,7 +162,7 @@ async fn follow(conversation: Conversation, total: u32, seed: u64) -> Vec<String
                 assert_eq!(message.seq, seen.len() as u64 + 1, "seed {seed}");
                 seen.push(message.id);
             }
-            Some(Err(error)) => again(&error).await,
+            Some(Err(error)) => wait_before_retry(&error).await,
             None => following = conversation.follow(seen.len() as u64),
         }
     }
@@ -177,7 +177,7 @@ async fn stored(client: &Client, name: &str) -> Vec<String> {
         let page = match conversation.read(stored.len() as u64).await {
             Ok(page) => page,
             Err(error) => {
-                again(&error).await;
+                wait_before_retry(&error).await;
                 continue;
             }
         };

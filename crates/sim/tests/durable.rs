@@ -14,7 +14,7 @@ const WRITES: u32 = 60;
 
 /// The offset of each acknowledged write, and the deliveries that subscribers have seen.
 #[derive(Default)]
-struct Seen {
+struct WriteOutcomes {
     stored: BTreeMap<u32, u64>,
     delivered: BTreeSet<u32>,
 }
@@ -27,7 +27,7 @@ fn world(seed: u64) -> Vec<String> {
         let network = Network::new(seed, Weather::CALM);
         let mut node = DurableNode::start(seed, &network);
         let name = Name::parse("sim/durable/worker").unwrap();
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let seen = Arc::new(Mutex::new(WriteOutcomes::default()));
 
         let mut subscribers = Vec::new();
         for number in 0..2 {
@@ -67,7 +67,8 @@ fn world(seed: u64) -> Vec<String> {
         writing.await.unwrap();
 
         // Every acknowledged write is delivered and acknowledged.
-        let is_done = |seen: &Seen| seen.stored.keys().all(|it| seen.delivered.contains(it));
+        let is_done =
+            |seen: &WriteOutcomes| seen.stored.keys().all(|it| seen.delivered.contains(it));
         while !is_done(&seen.lock()) {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -95,7 +96,12 @@ fn world(seed: u64) -> Vec<String> {
     })
 }
 
-async fn write(writer: Client, name: Name, seen: Arc<Mutex<Seen>>, transcript: Transcript) {
+async fn write(
+    writer: Client,
+    name: Name,
+    seen: Arc<Mutex<WriteOutcomes>>,
+    transcript: Transcript,
+) {
     for number in 0..WRITES {
         let body = number.to_le_bytes();
         let write = writer.write(&name, body).deadline(Duration::from_secs(300));
@@ -108,7 +114,7 @@ async fn write(writer: Client, name: Name, seen: Arc<Mutex<Seen>>, transcript: T
 async fn take(
     mut subscription: Subscription,
     mut dice: fastrand::Rng,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<WriteOutcomes>>,
     transcript: Transcript,
 ) {
     while let Some(envelope) = subscription.next().await {

@@ -133,7 +133,7 @@ async fn stopped_world(seed: u64) {
 }
 
 #[test]
-fn a_subscriber_that_stops_holds_a_flood_up_for_a_moment_only() {
+fn stopped_subscriber_pauses_a_flood_only_briefly() {
     for seed in 0..30 {
         run(stopped_world(seed));
     }

@@ -92,7 +92,11 @@ fn world(seed: u64) -> Vec<String> {
         assert!(ids.last().is_some_and(is_answer), "seed {seed}: {ids:?}");
         // Each take has an id, so one that was repeated counts once.
         let spent: u64 = (0..TAKES).map(cost).sum();
-        assert_eq!(left(&node), i128::from(CAPACITY - spent), "seed {seed}");
+        assert_eq!(
+            remaining_tokens(&node),
+            i128::from(CAPACITY - spent),
+            "seed {seed}"
+        );
         transcript.lines()
     })
 }
@@ -179,7 +183,7 @@ async fn answered(http: &Http, acknowledged: &BTreeMap<String, u64>, seed: u64) 
 }
 
 /// Returns the tokens left of the limit.
-fn left(node: &DurableNode) -> i128 {
+fn remaining_tokens(node: &DurableNode) -> i128 {
     use quota_service::{Desk, Subject};
     let (mut desk, subject) = (Desk::new(), Subject::parse("acme/research/bot").unwrap());
     assert!(node.handle().quotas().peek(&mut desk, &subject).is_none());

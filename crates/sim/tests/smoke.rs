@@ -116,7 +116,7 @@ fn describe(index: u32, outcome: &Result<client::Bytes, CallError>) -> String {
 }
 
 #[test]
-fn every_call_ends_once_and_calm_weather_heals_everything() {
+fn every_call_ends_once_and_calls_succeed_after_faults_stop() {
     check(0..100);
 }
 

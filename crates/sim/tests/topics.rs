@@ -24,7 +24,7 @@ const TRANSACTIONS: usize = 12;
 
 /// The promises that the node has made.
 #[derive(Default)]
-struct Promised {
+struct Acknowledged {
     /// The value at each acknowledged offset.
     produced: BTreeMap<i64, String>,
     /// Values of committed and of aborted transactions, as far as their end was acknowledged.
@@ -35,7 +35,7 @@ struct Promised {
     offset_sent: i64,
 }
 
-type Shared = Arc<Mutex<Promised>>;
+type Shared = Arc<Mutex<Acknowledged>>;
 
 /// Runs a world: two producers, a transactional one, and a consumer; cuts and power failures.
 fn world(seed: u64) -> Vec<String> {
@@ -43,7 +43,7 @@ fn world(seed: u64) -> Vec<String> {
         let transcript = Transcript::start();
         let network = Network::new(seed, Weather::CALM);
         let mut node = DurableNode::start(seed, &network);
-        let promised = Shared::default();
+        let acknowledged_state = Shared::default();
         let mut admin = Kafka::new(node.dialer("admin"));
         for topic in [TOPIC, TRANSACTED] {
             create(&mut admin, topic).await;
@@ -51,16 +51,16 @@ fn world(seed: u64) -> Vec<String> {
         let mut clients = Vec::new();
         for number in 0..PRODUCERS {
             let kafka = Kafka::new(node.dialer("producer"));
-            let log = (promised.clone(), transcript.clone());
+            let log = (acknowledged_state.clone(), transcript.clone());
             let dice = fastrand::Rng::with_seed(seed + number as u64);
             clients.push(tokio::spawn(write(kafka, number, dice, log)));
         }
         let kafka = Kafka::new(node.dialer("transactional"));
-        let log = (promised.clone(), transcript.clone());
+        let log = (acknowledged_state.clone(), transcript.clone());
         let dice = fastrand::Rng::with_seed(seed + 10);
         clients.push(tokio::spawn(transact(kafka, dice, log)));
         let kafka = Kafka::new(node.dialer("consumer"));
-        let log = (promised.clone(), transcript.clone());
+        let log = (acknowledged_state.clone(), transcript.clone());
         clients.push(tokio::spawn(consume(kafka, log)));
 
         let mut dice = fastrand::Rng::with_seed(seed);
@@ -69,10 +69,10 @@ fn world(seed: u64) -> Vec<String> {
             match dice.u8(0..3) {
                 0 => network.cut_all(),
                 _ => {
-                    let before = Snapshot::of(&promised);
+                    let before = Snapshot::of(&acknowledged_state);
                     node.fail_power(Duration::from_millis(dice.u64(1..200)))
                         .await;
-                    check(&mut admin, &before, &promised, seed).await;
+                    check(&mut admin, &before, &acknowledged_state, seed).await;
                 }
             }
         }
@@ -80,13 +80,19 @@ fn world(seed: u64) -> Vec<String> {
             client.await.unwrap();
         }
         node.fail_power(Duration::from_millis(1)).await;
-        check(&mut admin, &Snapshot::of(&promised), &promised, seed).await;
+        check(
+            &mut admin,
+            &Snapshot::of(&acknowledged_state),
+            &acknowledged_state,
+            seed,
+        )
+        .await;
         let records = read(&mut admin, TOPIC, 0, false).await;
         let values: BTreeSet<_> = records.iter().map(|(_, value)| value).collect();
         assert_eq!(values.len(), records.len(), "seed {seed}: a record twice");
         let shown = read(&mut admin, TRANSACTED, 0, true).await;
         let shown: BTreeSet<_> = shown.into_iter().map(|(_, value)| value).collect();
-        assert_eq!(shown, promised.lock().committed, "seed {seed}");
+        assert_eq!(shown, acknowledged_state.lock().committed, "seed {seed}");
         transcript.lines()
     })
 }
@@ -99,18 +105,18 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    fn of(promised: &Shared) -> Self {
-        let promised = promised.lock();
+    fn of(acknowledged_state: &Shared) -> Self {
+        let acknowledged_state = acknowledged_state.lock();
         Self {
-            produced: promised.produced.clone(),
-            committed: promised.committed.clone(),
-            offset: promised.offset,
+            produced: acknowledged_state.produced.clone(),
+            committed: acknowledged_state.committed.clone(),
+            offset: acknowledged_state.offset,
         }
     }
 }
 
 /// Checks all that was promised before a power failure.
-async fn check(kafka: &mut Kafka, before: &Snapshot, promised: &Shared, seed: u64) {
+async fn check(kafka: &mut Kafka, before: &Snapshot, acknowledged_state: &Shared, seed: u64) {
     let records: BTreeMap<_, _> = read(kafka, TOPIC, 0, false).await.into_iter().collect();
     for (offset, value) in &before.produced {
         assert_eq!(records.get(offset), Some(value), "seed {seed}: {offset}");
@@ -124,13 +130,13 @@ async fn check(kafka: &mut Kafka, before: &Snapshot, promised: &Shared, seed: u6
         lost.is_empty(),
         "seed {seed}: lost of a transaction: {lost:?}"
     );
-    let aborted = promised.lock().aborted.clone();
+    let aborted = acknowledged_state.lock().aborted.clone();
     assert!(
         shown.is_disjoint(&aborted),
         "seed {seed}: aborted and shown"
     );
     let offset = committed_offset(kafka).await;
-    let sent = promised.lock().offset_sent;
+    let sent = acknowledged_state.lock().offset_sent;
     assert!(
         (before.offset..=sent).contains(&offset),
         "seed {seed}: offset {offset} of the group"
@@ -175,7 +181,7 @@ async fn write(
     mut kafka: Kafka,
     number: usize,
     mut dice: fastrand::Rng,
-    (promised, transcript): (Shared, Transcript),
+    (acknowledged_state, transcript): (Shared, Transcript),
 ) {
     let mut producer = init(&mut kafka, None).await;
     for batch in 0..BATCHES {
@@ -190,7 +196,10 @@ async fn write(
         let offset = send(&mut kafka, &request, &transcript).await;
         transcript.note(format!("produced {number}.{batch} at {offset}"));
         producer.sequence += count as i32;
-        promised.lock().produced.extend((offset..).zip(values));
+        acknowledged_state
+            .lock()
+            .produced
+            .extend((offset..).zip(values));
         tokio::time::sleep(Duration::from_millis(dice.u64(0..30))).await;
     }
 }
@@ -198,7 +207,7 @@ async fn write(
 async fn transact(
     mut kafka: Kafka,
     mut dice: fastrand::Rng,
-    (promised, transcript): (Shared, Transcript),
+    (acknowledged_state, transcript): (Shared, Transcript),
 ) {
     let id = "transactional";
     let mut producer = init(&mut kafka, Some(id)).await;
@@ -223,12 +232,15 @@ async fn transact(
         let committed = dice.u8(0..3) > 0;
         if !committed {
             // A record of it may never be shown, also while its end is not acknowledged.
-            promised.lock().aborted.extend(values.iter().cloned());
+            acknowledged_state
+                .lock()
+                .aborted
+                .extend(values.iter().cloned());
         }
         end(&mut kafka, id, producer, committed).await;
         transcript.note(format!("ended {round} {committed}"));
         if committed {
-            promised.lock().committed.extend(values);
+            acknowledged_state.lock().committed.extend(values);
         }
         tokio::time::sleep(Duration::from_millis(dice.u64(0..60))).await;
     }
@@ -265,7 +277,7 @@ async fn end(kafka: &mut Kafka, id: &str, producer: Producer, committed: bool) {
 }
 
 /// Joins a group, reads on from its offset, and commits after each read, until all is read.
-async fn consume(mut kafka: Kafka, (promised, transcript): (Shared, Transcript)) {
+async fn consume(mut kafka: Kafka, (acknowledged_state, transcript): (Shared, Transcript)) {
     let total = PRODUCERS * BATCHES;
     let mut seen = BTreeSet::new();
     let is_all = |seen: &BTreeSet<String>| {
@@ -283,15 +295,15 @@ async fn consume(mut kafka: Kafka, (promised, transcript): (Shared, Transcript))
             }
             seen.extend(records.into_iter().map(|(_, value)| value));
             {
-                let mut promised = promised.lock();
-                promised.offset_sent = promised.offset_sent.max(next);
+                let mut acknowledged_state = acknowledged_state.lock();
+                acknowledged_state.offset_sent = acknowledged_state.offset_sent.max(next);
             }
             if !commit(&mut kafka, &member, next).await {
                 // The member was forgotten.
                 break;
             }
             transcript.note(format!("committed {next}"));
-            promised.lock().offset = next;
+            acknowledged_state.lock().offset = next;
             if is_all(&seen) {
                 return;
             }

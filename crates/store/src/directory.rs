@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_names_are_found_and_others_are_not() {
+    fn directory_finds_exactly_the_names_it_contains() {
         let mut directory = Directory::default();
         assert_eq!(directory.find(Kind::Raw, "a/b/0"), None);
         let names: Vec<_> = (0..1000).map(|number| format!("a/b/{number}")).collect();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_reads_back_what_it_was_and_nonsense_is_refused() {
+    fn directory_record_decodes_back_and_damaged_ones_are_refused() {
         let entry = entry(Kind::Mailbox, "a/b/c");
         let bytes = entry.encode();
         assert_eq!(bytes, b"\x02\0a/b/c");

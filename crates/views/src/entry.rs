@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_reads_back_and_nonsense_does_not() {
+    fn view_row_decodes_back_and_damaged_ones_are_refused() {
         let namespace = Scope::namespace("a/b");
         let agent = [namespace.participant("x"), namespace.due("x")];
         for agent in [None, Some(agent)] {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_stand_in_the_order_of_activity() {
+    fn view_keys_sort_by_activity() {
         let scope = Scope::namespace("a/b");
         let at = |activity_ms, number| ActivityPosition {
             activity_ms,
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn own_and_forgotten_messages_are_not_unread() {
+    fn own_and_trimmed_messages_are_not_unread() {
         let participant = Participant {
             read: 2,
             own: 3,

@@ -73,7 +73,7 @@ mod tests {
 
     /// Stored: another hash is another layout of the file.
     #[test]
-    fn a_scope_never_changes() {
+    fn scope_hash_is_stable() {
         let scope = Scope::namespace("default/default").participant("alice");
         let hex: String = scope.0.iter().map(|it| format!("{it:02x}")).collect();
         assert_eq!(hex, "f324a8df15c8663068dc699c687d7deb");

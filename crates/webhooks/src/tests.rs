@@ -16,9 +16,9 @@ use views::ViewsLocation;
 use super::*;
 
 /// A policy that allows every address but an empty one.
-struct Everything;
+struct AllowAll;
 
-impl WebhookPolicy for Everything {
+impl WebhookPolicy for AllowAll {
     fn check(&self, settings: &WebhookSettings) -> Result<(), String> {
         match &settings.target {
             WebhookTarget::Url(url) if url.is_empty() => Err("there is no URL".to_owned()),
@@ -28,9 +28,9 @@ impl WebhookPolicy for Everything {
 }
 
 /// An assembler whose messages are empty.
-struct Nothing;
+struct EmptyAssembler;
 
-impl Assemble for Nothing {
+impl Assemble for EmptyAssembler {
     fn assemble(&self, _: &Limits, _: &mut dyn Iterator<Item = &[u8]>) -> Assembled {
         Assembled {
             parts: b"[]".to_vec(),
@@ -118,7 +118,7 @@ impl Fixture {
             platform.clone(),
             store.clone(),
             conversation_service::Options::default(),
-            Some(Arc::new(Nothing)),
+            Some(Arc::new(EmptyAssembler)),
             None,
         )
         .unwrap();
@@ -137,7 +137,7 @@ impl Fixture {
         );
         let parts = WebhookParts {
             options: Options::default(),
-            policy: Arc::new(Everything),
+            policy: Arc::new(AllowAll),
         };
         let known = conversations.clone();
         Self {
@@ -190,11 +190,11 @@ impl Fixture {
         conversations.append(&named(NAME), batch)
     }
 
-    fn say(&mut self, id: &str) {
-        self.say_as(id, "alice");
+    fn append_message(&mut self, id: &str) {
+        self.append_message_from(id, "alice");
     }
 
-    fn say_as(&mut self, id: &str, from: &str) {
+    fn append_message_from(&mut self, id: &str, from: &str) {
         let pending = self.append(id, from).unwrap();
         self.line.step();
         done(pending).unwrap();
@@ -245,16 +245,16 @@ fn a_call_waits_for_silence_but_not_for_ever() {
         max_wait_ms: 1_000,
         ..Schedule::default()
     });
-    fixture.say("one");
+    fixture.append_message("one");
     let call = fixture.call_after(300);
     assert_eq!(seqs(&call), (1, 1));
     let id = call.id();
-    fixture.say_as(&id, "bot");
+    fixture.append_message_from(&id, "bot");
     call.answered();
     assert!(fixture.calls().is_empty());
     let mut called = None;
     for round in 0..12_u64 {
-        fixture.say(&format!("more-{round}"));
+        fixture.append_message(&format!("more-{round}"));
         if let Some(call) = fixture.calls().pop() {
             called = Some((round, seqs(&call)));
             break;
@@ -267,9 +267,9 @@ fn a_call_waits_for_silence_but_not_for_ever() {
 }
 
 #[test]
-fn a_mark_moves_with_the_answer_and_not_before_so_a_crash_loses_no_call() {
+fn read_mark_moves_with_the_durable_answer_across_crashes() {
     let mut fixture = Fixture::new(Schedule::default());
-    fixture.say("question");
+    fixture.append_message("question");
     let call = fixture.call_after(200);
     let id = call.id();
     assert_eq!((call.attempt(), fixture.read_mark()), (1, 0));
@@ -292,7 +292,7 @@ fn a_mark_moves_with_the_answer_and_not_before_so_a_crash_loses_no_call() {
     };
     assert_eq!((head(&fixture), fixture.read_mark()), (1, 0));
     let call = fixture.call_after(200);
-    fixture.say_as(&id, "bot");
+    fixture.append_message_from(&id, "bot");
     // The answer is durable, and the power fails before it is reported: both exist, once.
     std::mem::forget(call);
     let mut fixture = fixture.crash();
@@ -303,13 +303,13 @@ fn a_mark_moves_with_the_answer_and_not_before_so_a_crash_loses_no_call() {
 }
 
 #[test]
-fn what_fails_is_called_again_and_then_a_dead_letter_that_outlives_the_power() {
+fn failed_call_is_retried_and_then_a_durable_dead_letter() {
     let mut fixture = Fixture::new(Schedule {
         attempts_max: 2,
         pause_ms: 400,
         ..Schedule::default()
     });
-    fixture.say("question");
+    fixture.append_message("question");
     fixture.call_after(200).failed(503, Retry::Later, "said so");
     assert_eq!(fixture.view().waiting, 1);
     let call = fixture.call_after(400);
@@ -343,7 +343,7 @@ fn what_fails_is_called_again_and_then_a_dead_letter_that_outlives_the_power() {
     let mut fixture = fixture.crash();
     let call = fixture.call_after(200);
     let id = call.id();
-    fixture.say_as(&id, "bot");
+    fixture.append_message_from(&id, "bot");
     call.answered();
     assert!(fixture.calls().is_empty());
     let mut fixture = fixture.crash();
@@ -353,9 +353,9 @@ fn what_fails_is_called_again_and_then_a_dead_letter_that_outlives_the_power() {
 }
 
 #[test]
-fn a_permanent_error_is_a_dead_letter_at_once() {
+fn permanent_webhook_error_is_a_dead_letter_at_once() {
     let mut fixture = Fixture::new(Schedule::default());
-    fixture.say("question");
+    fixture.append_message("question");
     fixture.call_after(200).failed(404, Retry::Never, "said so");
     fixture.calls();
     assert_eq!((fixture.view().dead, fixture.view().waiting), (1, 0));
@@ -369,15 +369,15 @@ fn a_permanent_error_is_a_dead_letter_at_once() {
 }
 
 #[test]
-fn a_newer_message_interrupts_and_the_next_call_is_for_all_of_it() {
+fn newer_message_interrupts_the_call_and_both_are_sent_next() {
     let mut fixture = Fixture::new(Schedule {
         on_busy: OnBusy::Interrupt,
         ..Schedule::default()
     });
-    fixture.say("one");
+    fixture.append_message("one");
     let call = fixture.call_after(200);
     assert!(!is_ended(&call));
-    fixture.say("two");
+    fixture.append_message("two");
     assert!(fixture.calls().is_empty());
     assert!(is_ended(&call));
     let before = call.id();
@@ -393,7 +393,7 @@ fn on_busy_reject_refuses_messages_of_others_during_a_call() {
         on_busy: OnBusy::Reject,
         ..Schedule::default()
     });
-    fixture.say("one");
+    fixture.append_message("one");
     let call = fixture.call_after(200);
     let refusal = fixture.append("two", "alice").unwrap_err();
     let details = Details {
@@ -404,32 +404,32 @@ fn on_busy_reject_refuses_messages_of_others_during_a_call() {
         (refusal.code(), refusal.details()),
         (ErrorCode::Busy, details)
     );
-    fixture.say_as("thought", "bot");
+    fixture.append_message_from("thought", "bot");
     let id = call.id();
-    fixture.say_as(&id, "");
+    fixture.append_message_from(&id, "");
     call.answered();
-    fixture.say("two");
+    fixture.append_message("two");
     assert_eq!(fixture.read_mark(), 1);
     assert_eq!(seqs(&fixture.call_after(200)), (4, 4));
 }
 
 #[test]
-fn an_agent_that_answers_later_has_its_mark_moved_by_what_it_writes_then() {
+fn later_answer_of_an_agent_moves_its_read_mark() {
     let mut fixture = Fixture::new(Schedule::default());
-    fixture.say("one");
+    fixture.append_message("one");
     fixture.call_after(200).later();
     assert_eq!((fixture.view().calling, fixture.read_mark()), (1, 0));
-    fixture.say("two");
-    fixture.say_as("at-last", "bot");
+    fixture.append_message("two");
+    fixture.append_message_from("at-last", "bot");
     assert_eq!(fixture.read_mark(), 1);
     // Messages that came meanwhile are left to the next call.
     assert_eq!(seqs(&fixture.call_after(200)), (2, 2));
 }
 
 #[test]
-fn a_missed_promised_answer_is_called_for_again() {
+fn webhook_is_called_again_when_a_promised_answer_is_late() {
     let mut fixture = Fixture::new(Schedule::default());
-    fixture.say("one");
+    fixture.append_message("one");
     fixture.call_after(200).later();
     fixture.pass_ms(4_900);
     assert!(fixture.calls().is_empty());
@@ -440,18 +440,18 @@ fn a_missed_promised_answer_is_called_for_again() {
 }
 
 #[test]
-fn what_was_said_while_nobody_looked_is_found_again() {
+fn unanswered_messages_cause_a_call_after_restart() {
     let mut fixture = Fixture::new(Schedule::default());
-    fixture.say("one");
-    fixture.say("two");
+    fixture.append_message("one");
+    fixture.append_message("two");
     let mut fixture = fixture.crash();
     assert_eq!(seqs(&fixture.call_after(200)), (1, 2));
 }
 
 #[test]
-fn a_part_of_an_answer_does_not_move_the_mark() {
+fn partial_answer_does_not_move_the_read_mark() {
     let mut fixture = Fixture::new(Schedule::default());
-    fixture.say("one");
+    fixture.append_message("one");
     let call = fixture.call_after(200);
     let id = call.id();
     let conversations = fixture.conversations.clone();
@@ -491,14 +491,14 @@ fn a_part_of_an_answer_does_not_move_the_mark() {
 }
 
 #[test]
-fn what_was_answered_in_the_original_is_answered_in_its_copy() {
+fn messages_answered_before_a_fork_are_not_called_again() {
     let mut fixture = Fixture::new(Schedule::default());
-    fixture.say("one");
+    fixture.append_message("one");
     let call = fixture.call_after(200);
     let id = call.id();
-    fixture.say_as(&id, "bot");
+    fixture.append_message_from(&id, "bot");
     call.answered();
-    fixture.say("two");
+    fixture.append_message("two");
     let call = fixture.call_after(200);
     for (copy, at_seq) in [("a/b/answered", 2), ("a/b/open", 3)] {
         let conversations = fixture.conversations.clone();
@@ -513,7 +513,7 @@ fn what_was_answered_in_the_original_is_answered_in_its_copy() {
 }
 
 #[test]
-fn settings_are_checked_kept_and_forgotten() {
+fn webhook_settings_are_validated_stored_and_deleted() {
     let mut fixture = Fixture::new(Schedule::default());
     let nowhere = WebhookSettings {
         target: WebhookTarget::Url(String::new()),
@@ -542,7 +542,7 @@ fn settings_are_checked_kept_and_forgotten() {
     let mut fixture = fixture.crash();
     let missing = fixture.webhooks().get(&named(AGENT)).unwrap_err();
     assert_eq!(missing.code(), ErrorCode::NotFound);
-    fixture.say("to-nobody");
+    fixture.append_message("to-nobody");
     fixture.pass_ms(10_000);
     assert!(fixture.calls().is_empty());
 }

@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_a_result_is_the_report_under_the_name_of_the_suite() {
+    fn result_page_is_the_report_titled_with_the_suite_name() {
         let suite = &SUITES[0];
         let page = suite.page("# agent\n\n```sh\ntelpher bench agent\n```\n");
         assert!(

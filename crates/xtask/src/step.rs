@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn cargo_is_called_without_the_variables_of_the_package_that_calls() {
+    fn cargo_subprocess_does_not_inherit_cargo_pkg_variables() {
         let command = cargo(&["--version"]);
         let removed: Vec<_> = command
             .get_envs()

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_url_is_that_of_rfc_4648() {
+    fn base64url_matches_rfc_4648() {
         let cases = [
             ("", ""),
             ("f", "Zg"),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_own_secret_matches_a_fingerprint() {
+    fn fingerprint_matches_only_its_own_secret() {
         let (secret, fingerprint) = generate(&[7; ENTROPY_SIZE]);
         assert!(is_token(secret.reveal()));
         assert!(fingerprint.matches(secret.reveal()));

@@ -53,7 +53,7 @@ fn a_token_is_recognised_after_a_restart_until_it_is_revoked() {
 }
 
 #[test]
-fn the_secret_is_not_in_the_file_and_the_file_is_its_users_alone() {
+fn token_file_has_no_secrets_and_mode_0600() {
     let dir = tempfile::tempdir().unwrap();
     let secret = open(dir.path())
         .unwrap()
@@ -72,7 +72,7 @@ fn the_secret_is_not_in_the_file_and_the_file_is_its_users_alone() {
 }
 
 #[test]
-fn a_name_is_unique_and_plain() {
+fn duplicate_or_invalid_token_names_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path()).unwrap();
     store.add("ci", Role::Agent, &[], 0, &entropy(1)).unwrap();
@@ -90,7 +90,7 @@ fn a_name_is_unique_and_plain() {
 }
 
 #[test]
-fn revoking_a_name_that_is_not_there_tells_the_nearest() {
+fn revoking_an_unknown_token_suggests_the_nearest_name() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path()).unwrap();
     store
@@ -105,7 +105,7 @@ fn revoking_a_name_that_is_not_there_tells_the_nearest() {
 }
 
 #[test]
-fn authentication_stays_on_when_the_last_token_goes() {
+fn authentication_stays_required_after_the_last_token_is_revoked() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path()).unwrap();
     store.add("ci", Role::Agent, &[], 0, &entropy(1)).unwrap();
@@ -115,7 +115,7 @@ fn authentication_stays_on_when_the_last_token_goes() {
 }
 
 #[test]
-fn a_damaged_file_is_an_error_and_never_no_tokens() {
+fn damaged_token_file_is_an_error() {
     let row = "name = 'a'\nrole = 'agent'\ncreated = 0\n";
     let salt = format!("salt = '{}'\n", "00".repeat(16));
     let hash = format!("hash = '{}'\n", "00".repeat(32));
@@ -163,7 +163,7 @@ fn a_damaged_file_is_an_error_and_never_no_tokens() {
 }
 
 #[test]
-fn a_reload_follows_the_file_and_keeps_the_tokens_when_it_cannot() {
+fn failed_token_reload_keeps_the_previous_tokens() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path()).unwrap();
     let mut node = open(dir.path()).unwrap();
@@ -187,7 +187,7 @@ fn a_reload_follows_the_file_and_keeps_the_tokens_when_it_cannot() {
 }
 
 #[test]
-fn two_processes_do_not_lose_each_others_change() {
+fn concurrent_processes_keep_each_others_token_changes() {
     let dir = tempfile::tempdir().unwrap();
     let mut first = open(dir.path()).unwrap();
     let mut second = open(dir.path()).unwrap();
@@ -208,7 +208,7 @@ const EARLIER_FILE: &str = include_str!("fixtures/version_1.toml");
 const EARLIER: &str = "tlp_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
 
 #[test]
-fn a_token_of_an_earlier_version_is_found_and_may_use_any_name() {
+fn version_1_token_is_accepted_for_any_name_until_bound() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(FILE_NAME);
     RealDisk.write(&path, EARLIER_FILE.as_bytes()).unwrap();

@@ -29,14 +29,14 @@ fn serve(answers: AnswerScript) -> String {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let (stream, asked) = (stream.unwrap(), Arc::clone(&asked));
-            thread::spawn(move || converse(stream, answers, &asked));
+            thread::spawn(move || answer_requests(stream, answers, &asked));
         }
     });
     address
 }
 
 /// Answers the requests of a connection, each of which ends with its body's last brace.
-fn converse(mut stream: TcpStream, answers: AnswerScript, asked: &AtomicU64) -> Option<()> {
+fn answer_requests(mut stream: TcpStream, answers: AnswerScript, asked: &AtomicU64) -> Option<()> {
     let mut text = Vec::new();
     let mut buffer = [0; 4096];
     loop {
@@ -169,7 +169,7 @@ fn a_closed_loop_counts_its_window_and_a_schedule_keeps_its_rate() {
 }
 
 #[test]
-fn a_user_asks_every_step_and_its_answers_are_checked() {
+fn virtual_user_sends_every_step_and_its_answers_are_checked() {
     // Each step but one is a GET; the server waits for a brace, so only that one is sent here.
     let users = Pace::Users {
         vus: 3,

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_writer_has_at_most_one_thread_and_filing_is_part_of_the_case() {
+    fn journal_matrix_limits_threads_to_writers_and_varies_filing() {
         let matrix = Matrix {
             writers: vec![1, 128],
             threads: vec![1, 128],

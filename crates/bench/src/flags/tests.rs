@@ -56,7 +56,7 @@ fn host(measured: &mut Measurement) -> &mut HostLoad {
 }
 
 #[test]
-fn a_sound_run_has_no_flag() {
+fn valid_run_has_no_flags() {
     check(|_, _| {}, &[]);
 }
 
@@ -83,7 +83,7 @@ fn a_run_is_too_short_below_a_second_or_a_thousand_messages() {
 }
 
 #[test]
-fn the_generator_limits_above_90_percent_of_a_core_or_a_millisecond_of_lag() {
+fn generator_is_flagged_above_90_percent_cpu_or_1_ms_lag() {
     check(
         |_, measured| sender(measured).cpu_ns = Some(1_800_000_000),
         &[],

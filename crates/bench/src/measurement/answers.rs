@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_add_up_endpoint_by_endpoint() {
+    fn answers_of_runs_are_summed_per_endpoint() {
         let mut all = run("/a", 3, 1);
         all.merge(&run("/b", 2, 0));
         all.merge(&run("/a", 4, 5));

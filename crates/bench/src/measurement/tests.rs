@@ -41,7 +41,7 @@ fn paced_run() -> Measurement {
 }
 
 #[track_caller]
-fn is(metrics: &Metrics, metric: Metric, expected: f64) {
+fn assert_metric(metrics: &Metrics, metric: Metric, expected: f64) {
     let actual = metrics
         .get(metric)
         .unwrap_or_else(|| panic!("{} is absent", metric.key()));
@@ -54,11 +54,11 @@ fn is(metrics: &Metrics, metric: Metric, expected: f64) {
 #[test]
 fn the_steady_rate_divides_by_n_minus_1_intervals() {
     let metrics = paced_run().metrics(&Mode::REQUEST_REPLY);
-    is(&metrics, Metric::SenderRate, 100.0);
-    is(&metrics, Metric::ObservedRate, 100.0 / 0.99);
-    is(&metrics, Metric::SteadyRate, 100.0);
-    is(&metrics, Metric::SinkRate, 50.0);
-    is(&metrics, Metric::Setup, 4.1);
+    assert_metric(&metrics, Metric::SenderRate, 100.0);
+    assert_metric(&metrics, Metric::ObservedRate, 100.0 / 0.99);
+    assert_metric(&metrics, Metric::SteadyRate, 100.0);
+    assert_metric(&metrics, Metric::SinkRate, 50.0);
+    assert_metric(&metrics, Metric::Setup, 4.1);
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn a_mode_counted_by_the_sender_observes_the_senders_rate() {
         ..paced_run()
     };
     let metrics = run.metrics(&Mode::WRITE);
-    is(&metrics, Metric::ObservedRate, 100.0);
-    is(&metrics, Metric::SteadyRate, 200.0);
+    assert_metric(&metrics, Metric::ObservedRate, 100.0);
+    assert_metric(&metrics, Metric::SteadyRate, 200.0);
     assert_eq!(metrics.get(Metric::SinkRate), None);
     assert_eq!(metrics.get(Metric::SinkErrors), None);
 }
@@ -139,13 +139,13 @@ fn cpu_is_summed_by_role_and_divided_by_messages() {
         }),
     });
     let metrics = run.metrics(&Mode::REQUEST_REPLY);
-    is(&metrics, Metric::SenderCpu, 10.0);
-    is(&metrics, Metric::NodeCpu, 3.0);
-    is(&metrics, Metric::TotalCpu, 18.0);
-    is(&metrics, Metric::NodeCpuPerMessage, 300.0);
-    is(&metrics, Metric::TotalCpuPerMessage, 1_800.0);
-    is(&metrics, Metric::NodeRssPeak, (4 << 20) as f64);
-    is(&metrics, Metric::HostForeign, 2.0);
+    assert_metric(&metrics, Metric::SenderCpu, 10.0);
+    assert_metric(&metrics, Metric::NodeCpu, 3.0);
+    assert_metric(&metrics, Metric::TotalCpu, 18.0);
+    assert_metric(&metrics, Metric::NodeCpuPerMessage, 300.0);
+    assert_metric(&metrics, Metric::TotalCpuPerMessage, 1_800.0);
+    assert_metric(&metrics, Metric::NodeRssPeak, (4 << 20) as f64);
+    assert_metric(&metrics, Metric::HostForeign, 2.0);
 }
 
 #[test]
@@ -229,9 +229,9 @@ fn a_reported_latency_gives_only_its_own_figures() {
     };
     assert_eq!(run.check(), Ok(()));
     let metrics = run.metrics(&Mode::SERIAL);
-    is(&metrics, Metric::LatencyMean, 2.0);
-    is(&metrics, Metric::LatencyP99, 3.0);
-    is(&metrics, Metric::LatencyMax, 5.0);
+    assert_metric(&metrics, Metric::LatencyMean, 2.0);
+    assert_metric(&metrics, Metric::LatencyP99, 3.0);
+    assert_metric(&metrics, Metric::LatencyMax, 5.0);
     assert_eq!(metrics.get(Metric::LatencyP95), None);
     assert_eq!(metrics.get(Metric::ResponseP50), None);
 }
@@ -247,7 +247,7 @@ fn figures_missing_in_a_reported_latency_are_absent() {
         ..paced_run()
     };
     let metrics = run.metrics(&Mode::SERIAL);
-    is(&metrics, Metric::LatencyP99, 3.0);
+    assert_metric(&metrics, Metric::LatencyP99, 3.0);
     assert_eq!(metrics.get(Metric::LatencyMean), None);
     assert_eq!(metrics.get(Metric::LatencyP999), None);
 }
@@ -271,7 +271,7 @@ fn a_reported_latency_of_another_number_of_messages_is_refused() {
 }
 
 #[test]
-fn answers_stand_for_arrivals_where_no_sink_counts() {
+fn observed_messages_are_answers_if_there_is_no_sink() {
     let run = Measurement {
         sink: None,
         ..paced_run()

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_can_be_pasted_back() {
+    fn recorded_command_is_quoted_for_the_shell() {
         let arguments = ["telpher", "bench", "a b", "it's", ""].map(String::from);
         let environment = Environment::gather(arguments);
         assert_eq!(environment.command, r"telpher bench 'a b' 'it'\''s' ''");

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn memory_is_read_from_the_kernels_own_words() {
+fn memory_is_parsed_from_proc_status() {
     let status = "Name:\tx\nVmPeak:\t  900 kB\nVmHWM:\t     300 kB\nVmRSS:\t     200 kB\n";
     let memory = Memory {
         rss_bytes: 200 * 1024,

@@ -137,12 +137,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_terminal_tables_are_as_snapped() {
+    fn terminal_overview_matches_the_snapshot() {
         insta::assert_snapshot!(terminal(&crate::fixture::results()));
     }
 
     #[test]
-    fn the_full_tables_are_as_snapped() {
+    fn full_overview_matches_the_snapshot() {
         let sections = overview(&crate::fixture::results(), Detail::Full);
         let text: Vec<_> = sections
             .iter()

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_document_is_as_snapped() {
+    fn slim_report_matches_the_snapshot() {
         insta::assert_snapshot!(full(&crate::fixture::results()));
     }
 

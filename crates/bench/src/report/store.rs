@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn one_message_at_a_time_is_compared_with_the_sum_of_floors() {
+    fn serial_append_latency_is_compared_with_the_sum_of_floors() {
         let results = measured();
         let cases: Vec<&CaseResult> = results.cases.iter().collect();
         let sum = over_sum_of_floors(cases[0], &cases).unwrap();

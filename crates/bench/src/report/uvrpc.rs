@@ -260,12 +260,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_report_is_as_snapped() {
+    fn uvrpc_report_matches_the_snapshot() {
         insta::assert_snapshot!(uvrpc(&crate::fixture::results()));
     }
 
     #[test]
-    fn results_without_calls_say_so() {
+    fn uvrpc_report_without_calls_says_so() {
         let mut results = crate::fixture::results();
         results
             .cases

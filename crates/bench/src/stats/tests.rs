@@ -48,7 +48,7 @@ fn a_textbook_sample_is_described_to_the_digit() {
 }
 
 #[test]
-fn one_value_has_a_mean_and_nothing_more() {
+fn single_value_has_a_mean_but_no_variance_or_interval() {
     let d = describe(&[7.0]).unwrap();
     assert_eq!((d.mean, d.median, d.min, d.max), (7.0, 7.0, 7.0, 7.0));
     assert_eq!(

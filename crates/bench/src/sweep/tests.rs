@@ -128,7 +128,7 @@ fn a_rate_below_a_later_gain_is_not_the_upper_end() {
 }
 
 #[test]
-fn every_bad_option_is_named_at_once() {
+fn all_invalid_sweep_options_are_reported_at_once() {
     let options = SweepOptions {
         start_rate: 0,
         growth: 0.5,

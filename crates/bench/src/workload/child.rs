@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_that_dies_is_quoted() {
+    fn error_of_a_failed_child_process_quotes_its_output() {
         let mut role = shell("echo 'error: no port' >&2; exit 3");
         let error = role.line().unwrap_err().to_string();
         assert!(

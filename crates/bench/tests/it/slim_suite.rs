@@ -58,7 +58,7 @@ fn table<'a>(document: &'a str, heading: &str) -> (Vec<&'a str>, Vec<&'a str>) {
 }
 
 #[test]
-fn all_75_lines_are_read() {
+fn slim_suite_report_parses_to_75_runs() {
     let results = results();
     let runs: Vec<_> = results
         .cases
@@ -117,7 +117,7 @@ fn the_mode_summaries_are_recomputed_to_the_printed_digit() {
 }
 
 #[test]
-fn our_lines_of_their_runs_begin_with_their_lines() {
+fn result_lines_begin_with_those_of_the_slim_suite() {
     let results = results();
     let theirs = REPORT
         .lines()
@@ -136,7 +136,7 @@ fn our_lines_of_their_runs_begin_with_their_lines() {
 }
 
 #[test]
-fn the_interval_is_students_and_not_the_normal_one() {
+fn interval_uses_students_t_instead_of_the_normal_distribution() {
     // With z instead of t, the sender's interval would be [927.64, 934.48].
     let results = results();
     let sends = results.cases[1].summary.get(Metric::SenderRate).unwrap();

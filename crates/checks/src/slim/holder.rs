@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_has_one_connection() {
+    fn each_subscription_name_belongs_to_one_connection() {
         let spec = HolderSpec {
             address: String::new(),
             connections: 7,

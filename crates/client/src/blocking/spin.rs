@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hit_forgets_the_misses() {
+    fn spin_success_resets_the_miss_count() {
         let time = Duration::from_micros(5);
         let mut spinner = Spinner::new(Spin::UpTo(time));
         for _ in 0..100 {

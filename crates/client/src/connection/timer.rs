@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_peer_gets_pings_and_is_then_dead() {
+    async fn silent_peer_is_pinged_and_then_considered_dead() {
         let now = Instant::now();
         let mut heartbeat = Heartbeat::new(1000, now);
         let beats: Vec<_> = (0..5).map(|_| heartbeat.beat(now)).collect();

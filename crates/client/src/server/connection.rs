@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_task_of_a_connection_is_small() {
+    fn server_connection_task_fits_in_4_kib() {
         let service = Service::new(Handlers::default(), crate::Server::new().options);
         let (near, _far) = net::inproc::pair("small");
         let task = service.serve(near);

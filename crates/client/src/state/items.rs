@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn credit_lets_the_responder_go_on() {
+    fn stream_credit_allows_further_items() {
         let mut items = Items::new(Waker::noop().clone());
         let mut wakers = Vec::new();
         for _ in 0..WINDOW {

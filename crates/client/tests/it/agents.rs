@@ -268,7 +268,7 @@ async fn a_subscription_from_another_connection_replaces_the_same_instance() {
 }
 
 #[tokio::test]
-async fn the_same_instance_in_the_same_client_takes_over() {
+async fn resubscribing_an_instance_ends_the_first_subscription_as_replaced() {
     bounded(async {
         let node = Node::start("tcp://127.0.0.1:0").await;
         let instance = name().with_instance("main").unwrap();
@@ -302,7 +302,7 @@ fn numbered(number: &'static str) -> Server {
 }
 
 #[tokio::test]
-async fn a_server_that_attaches_as_the_same_instance_takes_over() {
+async fn attaching_the_same_instance_replaces_the_earlier_server() {
     bounded(async {
         let node = Node::start("tcp://127.0.0.1:0").await;
         let instance = name().with_instance("main").unwrap();
@@ -327,7 +327,7 @@ async fn a_server_that_attaches_as_the_same_instance_takes_over() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_detached_answers_nothing_any_more() {
+async fn detached_server_answers_no_calls() {
     bounded(async {
         let node = Node::start("tcp://127.0.0.1:0").await;
         let instance = name().with_instance("main").unwrap();
@@ -396,7 +396,7 @@ async fn names_of_the_node_itself_are_denied() {
 }
 
 #[tokio::test]
-async fn one_client_may_have_many_names_and_both_call_and_serve() {
+async fn client_with_many_names_both_calls_and_serves() {
     bounded(async {
         let node = Node::start("tcp://127.0.0.1:0").await;
         let (left, right) = (node.client().await, node.client().await);
@@ -436,7 +436,7 @@ async fn a_call_to_a_stopped_agent_is_busy_and_retried() {
         let error = caller.call("wait", "x").await.unwrap_err();
         assert_eq!((error.code, error.retry()), (ErrorCode::Busy, Retry::Safe));
         wait_until_idle().await;
-        gate.let_through(2);
+        gate.unblock(2);
         let policy = client::RetryPolicy::attempts(10);
         assert_eq!(caller.call("wait", "x").retry(policy).await.unwrap(), "x");
     })
@@ -444,7 +444,7 @@ async fn a_call_to_a_stopped_agent_is_busy_and_retried() {
 }
 
 #[tokio::test]
-async fn subscribe_options_are_remembered() {
+async fn subscribe_options_compare_by_value() {
     assert_eq!(SubscribeOptions::new(), SubscribeOptions::default());
     assert_ne!(
         SubscribeOptions::new().with_source(),

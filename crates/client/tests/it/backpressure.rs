@@ -7,7 +7,7 @@ use wire::Kind;
 use crate::support::{Bare, Gate, Probe, WINDOW, bounded, inproc, listen, tag, wait_until_idle};
 
 /// A server that replies with 64 KiB, and its number of replies.
-fn generous() -> (Server, Probe) {
+fn server_with_large_replies() -> (Server, Probe) {
     let answered = Probe::default();
     let counted = answered.clone();
     let server = Server::new().handle_sync("much", move |_| {
@@ -18,9 +18,9 @@ fn generous() -> (Server, Probe) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_reads_no_replies_is_not_read_from_either() {
+async fn server_stops_reading_from_a_caller_that_reads_no_replies() {
     bounded(async {
-        let (server, answered) = generous();
+        let (server, answered) = server_with_large_replies();
         let listening = server.listen(&inproc()).await.unwrap();
         let mut deaf = Bare::introduced(listening.address()).await;
         deaf.bind(1, "much").await;
@@ -56,7 +56,7 @@ async fn a_caller_that_reads_no_replies_is_not_read_from_either() {
 #[tokio::test]
 async fn a_caller_on_a_real_socket_that_reads_late_gets_every_reply() {
     bounded(async {
-        let (server, answered) = generous();
+        let (server, answered) = server_with_large_replies();
         let listening = server.listen("tcp://127.0.0.1:0").await.unwrap();
         let mut late = Bare::introduced(listening.address()).await;
         late.bind(1, "much").await;
@@ -76,7 +76,7 @@ async fn a_caller_on_a_real_socket_that_reads_late_gets_every_reply() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_way_calls_to_a_server_that_does_not_consume_them_wait_or_are_busy() {
+async fn one_way_calls_beyond_the_window_wait_or_fail_as_busy() {
     bounded(async {
         let gate = Gate::new();
         let size = ByteSize::mebibytes(16);
@@ -98,7 +98,7 @@ async fn one_way_calls_to_a_server_that_does_not_consume_them_wait_or_are_busy()
         assert!(futures_util::poll!(&mut waiting).is_pending());
         wait_until_idle().await;
         assert_eq!(gate.entered.count(), 8);
-        gate.let_through(9);
+        gate.unblock(9);
         waiting.await.unwrap();
         gate.left.reaches(9).await;
         wait_until_idle().await;

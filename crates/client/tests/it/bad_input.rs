@@ -7,21 +7,21 @@ use crate::support::{Bare, WINDOW, bounded, echo, inproc, listen, tag, wait_unti
 
 /// Says whether the violating peer performs the handshake first.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Manners {
-    Polite,
-    Rude,
+enum HandshakeMode {
+    Performed,
+    Skipped,
 }
 
 /// Checks that a peer that sends these bytes gets `code` and is disconnected, while another is
 /// served.
-async fn check_fatal(manners: Manners, bytes: &[u8], code: ErrorCode) {
+async fn check_fatal(handshake: HandshakeMode, bytes: &[u8], code: ErrorCode) {
     bounded(async {
         let listening = echo().listen("tcp://127.0.0.1:0").await.unwrap();
         let bystander = Caller::connect(listening.address()).await.unwrap();
         assert_eq!(bystander.call("echo", "before").await.unwrap(), "before");
-        let mut culprit = match manners {
-            Manners::Polite => Bare::introduced(listening.address()).await,
-            Manners::Rude => Bare::connect(listening.address()).await,
+        let mut culprit = match handshake {
+            HandshakeMode::Performed => Bare::introduced(listening.address()).await,
+            HandshakeMode::Skipped => Bare::connect(listening.address()).await,
         };
         culprit.raw(bytes).await;
         let mut told = culprit.next().await;
@@ -53,10 +53,10 @@ fn header(length: u32, kind: Kind, route: u16, slot: u32) -> Vec<u8> {
 #[tokio::test]
 async fn garbage_instead_of_a_hello() {
     let http = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
-    check_fatal(Manners::Rude, http, ErrorCode::Protocol).await;
-    check_fatal(Manners::Rude, &[0xff; 64], ErrorCode::Protocol).await;
+    check_fatal(HandshakeMode::Skipped, http, ErrorCode::Protocol).await;
+    check_fatal(HandshakeMode::Skipped, &[0xff; 64], ErrorCode::Protocol).await;
     check_fatal(
-        Manners::Rude,
+        HandshakeMode::Skipped,
         &header(0, Kind::PING, 0, 0),
         ErrorCode::Protocol,
     )
@@ -66,28 +66,43 @@ async fn garbage_instead_of_a_hello() {
 #[tokio::test]
 async fn garbage_behind_the_hello() {
     check_fatal(
-        Manners::Polite,
+        HandshakeMode::Performed,
         &header(0, Kind(0x7f), 0, 0),
         ErrorCode::Protocol,
     )
     .await;
     check_fatal(
-        Manners::Polite,
+        HandshakeMode::Performed,
         &header(0, Kind::BIND, 1, 0),
         ErrorCode::Protocol,
     )
     .await;
     let mut short = header(3, Kind::CREDIT, 0, 0);
     short.extend([7; 3]);
-    check_fatal(Manners::Polite, &short, ErrorCode::Protocol).await;
+    check_fatal(HandshakeMode::Performed, &short, ErrorCode::Protocol).await;
 }
 
 #[tokio::test]
 async fn a_length_of_four_gigabytes() {
     let header = |kind| header(u32::MAX, kind, 1, 0);
-    check_fatal(Manners::Polite, &header(Kind::REQUEST), ErrorCode::TooLarge).await;
-    check_fatal(Manners::Polite, &header(Kind(0xff)), ErrorCode::TooLarge).await;
-    check_fatal(Manners::Rude, &header(Kind::HELLO), ErrorCode::Protocol).await;
+    check_fatal(
+        HandshakeMode::Performed,
+        &header(Kind::REQUEST),
+        ErrorCode::TooLarge,
+    )
+    .await;
+    check_fatal(
+        HandshakeMode::Performed,
+        &header(Kind(0xff)),
+        ErrorCode::TooLarge,
+    )
+    .await;
+    check_fatal(
+        HandshakeMode::Skipped,
+        &header(Kind::HELLO),
+        ErrorCode::Protocol,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -102,7 +117,7 @@ async fn an_unsupported_protocol_version_is_refused() {
     };
     let mut bytes = Vec::new();
     hello.encode(&mut bytes);
-    check_fatal(Manners::Rude, &bytes, ErrorCode::Unsupported).await;
+    check_fatal(HandshakeMode::Skipped, &bytes, ErrorCode::Unsupported).await;
 }
 
 #[tokio::test]
@@ -251,7 +266,7 @@ async fn a_server_refuses_subscriptions_as_unsupported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_never_introduces_itself_is_closed() {
+async fn caller_that_sends_no_hello_in_time_is_disconnected() {
     bounded(async {
         let listening = echo().listen(&inproc()).await.unwrap();
         let mut stranger = Bare::connect(listening.address()).await;
@@ -263,7 +278,7 @@ async fn a_caller_that_never_introduces_itself_is_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_peer_is_pinged_and_then_given_up() {
+async fn silent_peer_of_a_server_is_pinged_and_then_disconnected() {
     bounded(async {
         let keepalive = std::time::Duration::from_secs(4);
         let listening = echo().keepalive(keepalive).listen(&inproc()).await.unwrap();

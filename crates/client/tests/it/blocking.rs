@@ -14,13 +14,13 @@ async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -
 }
 
 /// The echo server, directly and behind a node, over TCP and a Unix socket.
-struct Places {
+struct EchoServers {
     addresses: Vec<String>,
     _running: (Vec<ListeningServer>, Vec<Node>, Vec<Attachment>),
     _dir: tempfile::TempDir,
 }
 
-impl Places {
+impl EchoServers {
     async fn of(server: &Server) -> Self {
         let dir = tempfile::TempDir::new().unwrap();
         let unix = |name: &str| format!("unix://{}", dir.path().join(name).display());
@@ -46,7 +46,7 @@ impl Places {
 
 #[tokio::test]
 async fn calls_are_answered_one_after_the_other_and_in_a_pipelined_batch() {
-    let places = Places::of(&echo()).await;
+    let places = EchoServers::of(&echo()).await;
     for address in places.addresses.clone() {
         for spin in [Spin::Auto, Spin::Off] {
             let address = address.clone();
@@ -81,7 +81,7 @@ async fn calls_are_answered_one_after_the_other_and_in_a_pipelined_batch() {
 
 #[tokio::test]
 async fn an_unknown_method_is_answered_at_once_with_the_nearest_name() {
-    let places = Places::of(&echo()).await;
+    let places = EchoServers::of(&echo()).await;
     for address in places.addresses.clone() {
         blocking(move || {
             let mut client = Client::connect(&address).unwrap();
@@ -99,7 +99,7 @@ async fn an_unknown_method_is_answered_at_once_with_the_nearest_name() {
 #[tokio::test]
 async fn a_deadline_ends_the_call_and_its_handler_and_nothing_else() {
     let gate = Gate::new();
-    let places = Places::of(&gate.on(echo())).await;
+    let places = EchoServers::of(&gate.on(echo())).await;
     for (round, address) in places.addresses.clone().into_iter().enumerate() {
         blocking(move || {
             let time = Duration::from_millis(50);

@@ -8,24 +8,27 @@ use futures_util::FutureExt;
 use wire::{Flags, Kind};
 
 use crate::support::{
-    Bare, Gate, Guard, Node, Probe, WINDOW, bounded, echo, everywhere, inproc, listen,
+    Bare, Gate, Guard, Node, Probe, WINDOW, bounded, echo, inproc, listen, over_every_transport,
     through_a_node, wait_until_idle,
 };
 
 #[tokio::test]
 async fn dropping_a_call_drops_its_handler() {
     let gate = Gate::new();
-    bounded(everywhere(&gate.on(echo()), async |caller: Caller| {
-        let round = gate.entered.count() + 1;
-        {
-            let mut call = pin!(caller.call("wait", "x"));
-            assert!(futures_util::poll!(&mut call).is_pending());
-            gate.entered.reaches(round).await;
-            assert_eq!(gate.left.count(), round - 1);
-        }
-        gate.left.reaches(round).await;
-        assert_eq!(caller.call("echo", "after").await.unwrap(), "after");
-    }))
+    bounded(over_every_transport(
+        &gate.on(echo()),
+        async |caller: Caller| {
+            let round = gate.entered.count() + 1;
+            {
+                let mut call = pin!(caller.call("wait", "x"));
+                assert!(futures_util::poll!(&mut call).is_pending());
+                gate.entered.reaches(round).await;
+                assert_eq!(gate.left.count(), round - 1);
+            }
+            gate.left.reaches(round).await;
+            assert_eq!(caller.call("echo", "after").await.unwrap(), "after");
+        },
+    ))
     .await;
 }
 
@@ -43,7 +46,7 @@ async fn dropping_a_stream_drops_its_handler() {
             }
         }
     });
-    bounded(everywhere(&server, async |caller: Caller| {
+    bounded(over_every_transport(&server, async |caller: Caller| {
         let before = dropped.count();
         let mut items = caller.stream("endless", "");
         for _ in 0..100 {
@@ -58,7 +61,7 @@ async fn dropping_a_stream_drops_its_handler() {
 #[tokio::test]
 async fn dropping_the_replies_of_many_calls_drops_all_of_their_handlers() {
     let gate = Gate::new();
-    bounded(everywhere(
+    bounded(over_every_transport(
         &gate.on(Server::new()),
         async |caller: Caller| {
             let entered = gate.entered.count();
@@ -89,7 +92,7 @@ async fn a_call_that_is_dropped_before_it_has_room_is_never_made() {
         }
         let mut behind = pin!(caller.call("wait", "behind"));
         assert!(futures_util::poll!(&mut behind).is_pending());
-        gate.let_through(2);
+        gate.unblock(2);
         assert_eq!(ahead.await.unwrap(), "ahead");
         assert_eq!(behind.await.unwrap(), "behind");
         wait_until_idle().await;
@@ -181,7 +184,7 @@ async fn a_dropped_client_finishes_its_calls_and_disconnects() {
 
 #[tokio::test]
 async fn closing_a_client_ends_its_new_calls_as_unavailable() {
-    bounded(everywhere(&echo(), async |caller: Caller| {
+    bounded(over_every_transport(&echo(), async |caller: Caller| {
         let mut waiting = pin!(caller.client().close());
         let closed = futures_util::poll!(&mut waiting);
         let error = caller.call("echo", "x").await.unwrap_err();

@@ -14,7 +14,7 @@ use crate::support::{
 const SHORT: Duration = Duration::from_millis(100);
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_passes_in_the_queue_and_the_call_never_leaves() {
+async fn call_whose_deadline_passes_in_the_queue_is_not_sent() {
     bounded(async {
         let gate = Gate::new();
         let listening = gate.on(Server::new()).listen(&inproc()).await.unwrap();
@@ -39,7 +39,7 @@ async fn a_deadline_passes_in_the_queue_and_the_call_never_leaves() {
                     (ErrorCode::DeadlineExceeded, Sent::No)
                 );
             }
-            gate.let_through(9);
+            gate.unblock(9);
         };
         let (ahead, ()) = tokio::join!(ahead, behind);
         assert_eq!(ahead.unwrap(), "ahead");
@@ -73,7 +73,7 @@ async fn a_deadline_passes_in_the_handler_which_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_is_in_time_is_not_disturbed_by_the_deadlines_of_others() {
+async fn expired_calls_do_not_affect_concurrent_calls_within_their_deadline() {
     bounded(async {
         let server = Server::new().handle("nap", |request: client::Request| async move {
             let time: u64 = std::str::from_utf8(&request.body)?.parse()?;
@@ -219,7 +219,7 @@ async fn a_call_without_time_fails_without_being_sent() {
 }
 
 #[tokio::test]
-async fn expired_work_never_runs() {
+async fn requests_expired_on_arrival_do_not_run() {
     bounded(async {
         let runs = Probe::default();
         let counted = runs.clone();
@@ -278,7 +278,7 @@ async fn expired_work_never_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_sees_its_remaining_time_and_passes_it_on() {
+async fn handler_sees_and_forwards_its_remaining_deadline() {
     bounded(async {
         let inner = Server::new().handle("inner", |request: client::Request| async move {
             let remaining = request.deadline_remaining().unwrap();
@@ -355,7 +355,7 @@ async fn the_wait_for_a_connection_counts_against_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_one_way_call_that_waits_in_its_handler_is_dropped_at_no_deadline() {
+async fn one_way_call_deadline_does_not_stop_its_handler() {
     bounded(async {
         let (begun, dropped) = (Probe::default(), Probe::default());
         let probes = (begun.clone(), dropped.clone());

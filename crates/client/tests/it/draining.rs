@@ -42,7 +42,7 @@ async fn shutdown_finishes_running_calls_and_refuses_new_connections() {
             "{refused:?}"
         );
 
-        gate.let_through(1);
+        gate.unblock(1);
         assert_eq!(under_way.await.unwrap(), "under way");
         shutting_down.await.unwrap();
         let _next = server.listen(&address).await.unwrap();
@@ -85,7 +85,7 @@ async fn a_server_without_callers_shuts_down_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_through_a_node_that_drains_finish_and_new_ones_wait_for_its_return() {
+async fn draining_node_finishes_calls_and_new_ones_wait_for_its_restart() {
     bounded(async {
         let gate = Gate::new();
         let node = Node::start(&inproc()).await;
@@ -106,7 +106,7 @@ async fn calls_through_a_node_that_drains_finish_and_new_ones_wait_for_its_retur
         let mut later = Box::pin(later.into_future());
         assert!(futures_util::poll!(&mut later).is_pending());
         wait_until_idle().await;
-        gate.let_through(1);
+        gate.unblock(1);
         assert_eq!(under_way.await.unwrap(), "under way");
         // All clients disconnect by themselves.
         while node.handle.connection_count() > 0 {

@@ -10,11 +10,11 @@ use futures_util::future::join_all;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::support::{Gate, Node, Probe, bounded, echo, everywhere, through_a_node};
+use crate::support::{Gate, Node, Probe, bounded, echo, over_every_transport, through_a_node};
 
 #[tokio::test]
 async fn serial_calls_are_answered() {
-    bounded(everywhere(&echo(), async |caller: Caller| {
+    bounded(over_every_transport(&echo(), async |caller: Caller| {
         for number in 0..20 {
             let body = number.to_string();
             assert_eq!(caller.call("echo", &body).await.unwrap(), body);
@@ -25,7 +25,7 @@ async fn serial_calls_are_answered() {
 }
 
 #[tokio::test]
-async fn concurrent_calls_are_answered_in_order_however_late_each_is() {
+async fn concurrent_calls_return_in_order_despite_late_replies() {
     // Every second call waits for the one after it.
     let (done, _) = tokio::sync::watch::channel(0);
     let done = Arc::new(done);
@@ -40,7 +40,7 @@ async fn concurrent_calls_are_answered_in_order_however_late_each_is() {
             Ok(request.body)
         }
     });
-    bounded(everywhere(&server, async |caller: Caller| {
+    bounded(over_every_transport(&server, async |caller: Caller| {
         let bodies = (0..100).map(|number| number.to_string());
         let mut replies = caller.call_all("pair", bodies, 2);
         for number in 0..100 {
@@ -65,7 +65,7 @@ async fn the_server_never_sees_more_calls_than_the_sliding_window() {
             Ok(request.body)
         }
     });
-    bounded(everywhere(&server, async |caller: Caller| {
+    bounded(over_every_transport(&server, async |caller: Caller| {
         peak.store(0, Ordering::Release);
         let mut replies = caller.call_all("yield", (0..500).map(|n| n.to_string()), WINDOW);
         let mut count = 0;
@@ -81,7 +81,7 @@ async fn the_server_never_sees_more_calls_than_the_sliding_window() {
 }
 
 #[tokio::test]
-async fn the_window_slides_when_the_oldest_reply_is_taken_and_not_at_a_barrier() {
+async fn next_call_is_sent_when_the_oldest_reply_is_taken() {
     bounded(async {
         let gate = Gate::new();
         let listening = gate
@@ -98,14 +98,14 @@ async fn the_window_slides_when_the_oldest_reply_is_taken_and_not_at_a_barrier()
                 tokio::join!(replies.next(), async {
                     gate.entered.reaches(5).await;
                     assert_eq!((gate.entered.count(), gate.left.count()), (5, 1));
-                    gate.let_through(7);
+                    gate.unblock(7);
                 })
                 .0
             },
             async {
                 gate.entered.reaches(4).await;
                 assert_eq!(gate.entered.count(), 4);
-                gate.let_through(1);
+                gate.unblock(1);
             },
         );
         for number in 2..8 {
@@ -124,7 +124,7 @@ async fn a_batch_returns_one_outcome_per_body_in_order() {
             _ => Err(client::Fault::new(format!("{number} is odd"))),
         }
     });
-    bounded(everywhere(&server, async |caller: Caller| {
+    bounded(over_every_transport(&server, async |caller: Caller| {
         let outcomes = caller
             .call_batch("halve", (0..1000).map(|n| n.to_string()))
             .await;
@@ -146,7 +146,7 @@ async fn a_batch_returns_one_outcome_per_body_in_order() {
 
 #[tokio::test]
 async fn a_callback_is_called_once_for_each_call_with_its_own_outcome() {
-    bounded(everywhere(&echo(), async |caller: Caller| {
+    bounded(over_every_transport(&echo(), async |caller: Caller| {
         let seen = Arc::new(Mutex::new(BTreeMap::new()));
         let (probe, log) = (Probe::default(), seen.clone());
         let counted = probe.clone();
@@ -194,7 +194,7 @@ async fn a_callback_may_make_the_next_call() {
 
 #[tokio::test]
 async fn on_reply_calls_its_function_with_the_reply_or_the_error() {
-    bounded(everywhere(&echo(), async |caller: Caller| {
+    bounded(over_every_transport(&echo(), async |caller: Caller| {
         let (sender, mut outcomes) = mpsc::unbounded_channel();
         for (method, body) in [("echo", "hello"), ("ecco", "hello")] {
             let sender = sender.clone();
@@ -230,7 +230,7 @@ async fn one_way_calls_arrive_in_order_without_replies() {
             std::future::ready(Err::<Bytes, _>(client::Fault::new("nobody hears this")))
         })
     };
-    bounded(everywhere(&server, async |caller: Caller| {
+    bounded(over_every_transport(&server, async |caller: Caller| {
         log.lock().clear();
         let before = probe.count();
         for number in 0..500 {
@@ -251,7 +251,7 @@ async fn one_way_calls_arrive_in_order_without_replies() {
 }
 
 #[tokio::test]
-async fn a_stream_brings_its_items_in_order_and_then_ends() {
+async fn stream_delivers_its_items_in_order_and_then_ends() {
     let server = Server::new().handle_stream("count", |request, items| async move {
         let to: u32 = std::str::from_utf8(&request.body)?.parse()?;
         for number in 0..to {
@@ -259,7 +259,7 @@ async fn a_stream_brings_its_items_in_order_and_then_ends() {
         }
         Ok(())
     });
-    bounded(everywhere(&server, async |caller: Caller| {
+    bounded(over_every_transport(&server, async |caller: Caller| {
         for to in [0, 1, 64, 65, 500] {
             let mut items = caller.stream("count", to.to_string());
             for number in 0..to {
@@ -276,7 +276,7 @@ async fn a_stream_brings_its_items_in_order_and_then_ends() {
 #[tokio::test]
 async fn an_unknown_method_is_answered_at_once_with_the_nearest_name() {
     let server = echo().handle("reverse", |_: client::Request| async { Ok("") });
-    bounded(everywhere(&server, async |caller: Caller| {
+    bounded(over_every_transport(&server, async |caller: Caller| {
         let error = caller.call("ehco", "x").await.unwrap_err();
         assert_eq!(error.code, ErrorCode::UnknownMethod);
         assert_eq!(
@@ -296,7 +296,7 @@ async fn an_unknown_method_is_answered_at_once_with_the_nearest_name() {
 }
 
 #[tokio::test]
-async fn a_panic_in_a_handler_is_an_internal_error_to_its_caller_only() {
+async fn handler_panic_is_an_internal_error_of_that_call_only() {
     let server = echo()
         .handle("panic", |request: client::Request| async move {
             match request.body.is_empty() {
@@ -315,7 +315,7 @@ async fn a_panic_in_a_handler_is_an_internal_error_to_its_caller_only() {
             items.send("one").await?;
             panic!("between items")
         });
-    bounded(everywhere(&server, async |caller: Caller| {
+    bounded(over_every_transport(&server, async |caller: Caller| {
         let (first, second, third, beside) = tokio::join!(
             caller.call("panic", ""),
             caller.call("panic", "x"),
@@ -352,7 +352,7 @@ async fn ten_thousand(caller: &Caller, gate: &Gate) {
         gate.entered.reaches(10_000).await;
         assert_eq!(gate.left.count(), 0);
         assert_eq!(caller.client().in_flight(), 10_000);
-        gate.let_through(10_000);
+        gate.unblock(10_000);
     };
     tokio::join!(join_all(calls), release);
     assert_eq!(caller.client().in_flight(), 0);

@@ -39,7 +39,7 @@ async fn admitted(quota: &Quota, take: &Take) -> Admitted {
     quota.take(take).await.unwrap().admitted().unwrap()
 }
 
-async fn left(quota: &Quota, subject: &str) -> i64 {
+async fn remaining(quota: &Quota, subject: &str) -> i64 {
     quota.peek(subject).await.unwrap()[0].have
 }
 
@@ -74,7 +74,7 @@ async fn a_take_reports_the_remainder_and_a_denial_its_retry_time() {
             admitted(&quota, &tokens("acme/x/a", 50)).await.limits[0].have,
             0
         );
-        assert_eq!(left(&quota, "acme/x/b").await, 100);
+        assert_eq!(remaining(&quota, "acme/x/b").await, 100);
     })
     .await;
 }
@@ -111,7 +111,7 @@ async fn each_take_of_a_batch_has_an_outcome_of_its_own() {
         let many = vec![tokens("acme/x/c", 1); 1_025];
         let code = quota.take_batch(&many).await.unwrap_err().code;
         assert_eq!(code, ErrorCode::TooLarge);
-        assert_eq!(left(&quota, "acme/x/c").await, 100);
+        assert_eq!(remaining(&quota, "acme/x/c").await, 100);
     })
     .await;
 }
@@ -156,15 +156,15 @@ async fn a_hold_is_settled_cancelled_or_expires() {
         assert!(hold.settle(&[("tokens", 10)]).await.unwrap());
         assert!(!hold.settle(&[("tokens", 10)]).await.unwrap());
         assert!(!hold.cancel().await.unwrap());
-        assert_eq!(left(&quota, "acme/x/a").await, 90);
+        assert_eq!(remaining(&quota, "acme/x/a").await, 90);
         let hold = admitted(&quota, &held("2")).await.hold.unwrap();
         assert!(quota.hold(hold.id()).cancel().await.unwrap());
-        assert_eq!(left(&quota, "acme/x/a").await, 90);
+        assert_eq!(remaining(&quota, "acme/x/a").await, 90);
         let hold = admitted(&quota, &held("3")).await.hold.unwrap();
         tokio::time::sleep(Duration::from_secs(6)).await;
         node.handle.sweep();
         assert!(!hold.settle(&[("tokens", 1)]).await.unwrap(), "it is over");
-        assert_eq!(left(&quota, "acme/x/a").await, 60);
+        assert_eq!(remaining(&quota, "acme/x/a").await, 60);
     })
     .await;
 }
@@ -197,7 +197,7 @@ async fn a_waiting_take_may_exceed_the_call_deadline_but_not_its_wait() {
                 .is_err()
         );
         tokio::time::sleep(Duration::from_secs(12)).await;
-        assert_eq!(left(&quota, "acme/x/a").await, 60);
+        assert_eq!(remaining(&quota, "acme/x/a").await, 60);
     })
     .await;
 }

@@ -2,7 +2,7 @@
 
 use client::{Caller, ErrorCode, Fault, Server, race};
 
-use crate::support::{Gate, bounded, echo, everywhere, inproc};
+use crate::support::{Gate, bounded, echo, inproc, over_every_transport};
 
 #[tokio::test]
 async fn the_first_success_wins_and_the_losers_are_dropped() {
@@ -14,7 +14,7 @@ async fn the_first_success_wins_and_the_losers_are_dropped() {
         tokio::task::yield_now().await;
         Ok(request.body)
     });
-    bounded(everywhere(&winner, async |winning: Caller| {
+    bounded(over_every_transport(&winner, async |winning: Caller| {
         let before = gate.entered.count();
         let slow = gate.on(Server::new()).listen(&inproc()).await.unwrap();
         let failing = failing.listen(&inproc()).await.unwrap();
@@ -60,7 +60,7 @@ async fn when_all_fail_the_race_returns_the_last_error() {
         ];
         let release = async {
             gate.entered.reaches(1).await;
-            gate.let_through(1);
+            gate.unblock(1);
         };
         let (outcome, ()) = tokio::join!(race(&callers, "x", ""), release);
         assert_eq!(outcome.unwrap_err().message, "the last");

@@ -6,7 +6,7 @@ use client::{Builder, Cast, Client, ConnectionState, ErrorCode, RetryPolicy, Sub
 
 use crate::support::{Node, Probe, bounded, echo, inproc, name, wait_until_idle};
 
-fn quick() -> Builder {
+fn client_with_short_pauses() -> Builder {
     Client::builder().reconnect(Duration::from_millis(1), Duration::from_millis(20))
 }
 
@@ -23,13 +23,13 @@ async fn calls_and_subscriptions_resume_after_a_node_restart() {
     bounded(async {
         let mut node = Node::start("tcp://127.0.0.1:0").await;
         let address = node.address().to_owned();
-        let beside = quick().connect(&address).await.unwrap();
+        let beside = client_with_short_pauses().connect(&address).await.unwrap();
         let asking = SubscribeOptions::new().with_source();
         let mut subscription = beside.subscribe_with(&name(), asking).await.unwrap();
         let full_name = subscription.name().to_owned();
         let other = client::Name::parse("acme/test/echo").unwrap();
         let attached = echo().attach(&beside, &other).await.unwrap();
-        let named = quick().name("acme/test/sender").unwrap();
+        let named = client_with_short_pauses().name("acme/test/sender").unwrap();
         let sender = named.connect(&address).await.unwrap();
         for round in 0..5 {
             let policy = RetryPolicy::attempts(u32::MAX);
@@ -77,7 +77,7 @@ async fn connection_events_arrive_in_order() {
     bounded(async {
         let node = Node::start(&inproc()).await;
         let address = node.address().to_owned();
-        let client = quick().connect(&address).await.unwrap();
+        let client = client_with_short_pauses().connect(&address).await.unwrap();
         let mut events = client.events();
         let connected = client.state();
         assert!(is_connected(&connected), "{connected:?}");
@@ -132,9 +132,9 @@ async fn calls_made_while_disconnected_wait_for_the_next_connection() {
     bounded(async {
         let address = inproc();
         let node = Node::start(&address).await;
-        let beside = quick().connect(&address).await.unwrap();
+        let beside = client_with_short_pauses().connect(&address).await.unwrap();
         let _attached = echo().attach(&beside, &name()).await.unwrap();
-        let client = quick().connect(&address).await.unwrap();
+        let client = client_with_short_pauses().connect(&address).await.unwrap();
         node.kill().await;
         let mut events = client.events();
         events.wait_for(is_down).await.unwrap();
@@ -161,7 +161,7 @@ async fn a_subscription_dropped_while_disconnected_is_not_renewed() {
     bounded(async {
         let address = inproc();
         let node = Node::start(&address).await;
-        let client = quick().connect(&address).await.unwrap();
+        let client = client_with_short_pauses().connect(&address).await.unwrap();
         let kept = client.subscribe(&name()).await.unwrap();
         let dropped = client.subscribe(&name()).await.unwrap();
         node.kill().await;
@@ -194,8 +194,8 @@ async fn a_reconnecting_client_takes_back_its_instance() {
         node.kill().await;
         slow.events().wait_for(is_down).await.unwrap();
         let node = Node::start(&address).await;
-        let quick = node.client().await;
-        let mut second = quick.subscribe(&instance).await.unwrap();
+        let client_with_short_pauses = node.client().await;
+        let mut second = client_with_short_pauses.subscribe(&instance).await.unwrap();
         slow.events().wait_for(is_connected).await.unwrap();
         // A renewed subscription replaces the other one, so exactly one remains.
         assert!(second.next().await.is_none());

@@ -6,7 +6,9 @@ use client::{Bytes, Caller, ErrorCode, Fault, RetryPolicy, Server, WhenFull};
 use tokio::time::Instant;
 use wire::Kind;
 
-use crate::support::{Bare, Node, Probe, WINDOW, bounded, echo, everywhere, inproc, listen, name};
+use crate::support::{
+    Bare, Node, Probe, WINDOW, bounded, echo, inproc, listen, name, over_every_transport,
+};
 
 /// A server whose method fails with `code` for the first `failures` calls.
 fn failing(code: ErrorCode, failures: usize) -> (Server, Probe) {
@@ -38,7 +40,7 @@ async fn safe_failures_are_retried_until_success() {
     });
     let pauses = (Duration::ZERO, Duration::from_millis(1));
     let policy = RetryPolicy::attempts(3).pauses(pauses.0, pauses.1);
-    bounded(everywhere(&server, async |caller: Caller| {
+    bounded(over_every_transport(&server, async |caller: Caller| {
         let before = made.count();
         assert_eq!(caller.call("try", "x").retry(policy).await.unwrap(), "x");
         assert_eq!(made.count(), before + 3);
@@ -210,7 +212,7 @@ async fn a_call_refused_by_a_full_window_is_retried() {
         let call = caller.call("echo", "x").when_full(WhenFull::Busy);
         let release = async {
             tokio::time::sleep(Duration::from_millis(500)).await;
-            gate.let_through(1);
+            gate.unblock(1);
         };
         let call = call.retry(RetryPolicy::attempts(u32::MAX));
         let (outcome, ()) = tokio::join!(call, release);

@@ -8,7 +8,7 @@ use crate::support::{
     Bare, Node, WINDOW, bounded, echo, inproc, listen, name, tag, through_a_node,
 };
 
-fn blow_up() -> Server {
+fn inflating_server() -> Server {
     echo()
         .handle("blow up", |request: client::Request| async move {
             let size: usize = std::str::from_utf8(&request.body)?.parse()?;
@@ -92,7 +92,10 @@ async fn a_server_names_its_limit_to_a_caller_that_ignores_it() {
 #[tokio::test]
 async fn a_reply_above_the_callers_limit_is_an_error_of_its_own() {
     bounded(async {
-        let listening = blow_up().listen("tcp://127.0.0.1:0").await.unwrap();
+        let listening = inflating_server()
+            .listen("tcp://127.0.0.1:0")
+            .await
+            .unwrap();
         let builder = Client::builder().frame_size_max(ByteSize::bytes(1000));
         let caller = builder.connect_caller(listening.address()).await.unwrap();
         let mut items = caller.stream("blow up", "1001");
@@ -199,7 +202,7 @@ async fn a_server_that_ignores_the_callers_limit_fails_that_call_only() {
 
 #[tokio::test]
 async fn large_bodies_arrive_complete() {
-    bounded(crate::support::everywhere(
+    bounded(crate::support::over_every_transport(
         &echo(),
         async |caller: Caller| {
             // More than any socket or pipe can hold.

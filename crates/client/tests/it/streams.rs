@@ -6,8 +6,8 @@ use model::ByteSize;
 use wire::{Flags, Kind};
 
 use crate::support::{
-    Bare, Guard, Node, Probe, WINDOW, bounded, echo, everywhere, inproc, listen, through_a_node,
-    wait_until_idle,
+    Bare, Guard, Node, Probe, WINDOW, bounded, echo, inproc, listen, over_every_transport,
+    through_a_node, wait_until_idle,
 };
 
 /// Items that a responder may send before the caller consumes any.
@@ -107,13 +107,13 @@ async fn items_for_an_unread_connection_stay_with_the_handler() {
 }
 
 #[tokio::test]
-async fn a_stream_may_end_with_an_error_behind_its_items() {
+async fn stream_may_end_with_an_error_after_its_items() {
     let server = Server::new().handle_stream("fail", |_, items| async move {
         items.send("one").await?;
         items.send("").await?;
         Err(Fault::with_code(ErrorCode::Throttled, "enough").with_details("d"))
     });
-    bounded(everywhere(&server, async |caller: Caller| {
+    bounded(over_every_transport(&server, async |caller: Caller| {
         let mut items = caller.stream("fail", "");
         assert_eq!(items.next().await.unwrap().unwrap(), "one");
         assert_eq!(items.next().await.unwrap().unwrap(), "");
@@ -132,7 +132,7 @@ async fn a_stream_may_end_with_an_error_behind_its_items() {
 #[tokio::test]
 async fn stream_accepts_a_single_reply_and_call_refuses_a_stream() {
     let server = echo().handle_stream("many", |_, items| async move { items.send("x").await });
-    bounded(everywhere(&server, async |caller: Caller| {
+    bounded(over_every_transport(&server, async |caller: Caller| {
         let items: Vec<_> = caller.stream("echo", "only").collect().await;
         assert_eq!(items.len(), 1);
         assert_eq!(items[0].as_ref().unwrap(), "only");
@@ -152,7 +152,7 @@ async fn concurrent_streams_do_not_mix() {
         }
         Ok(())
     });
-    bounded(everywhere(&server, async |caller: Caller| {
+    bounded(over_every_transport(&server, async |caller: Caller| {
         let streams = (0..20).map(|stream| {
             let mut items = caller.stream("repeat", stream.to_string());
             async move {
@@ -176,7 +176,7 @@ async fn large_items_pass_one_by_one() {
         }
         Ok(())
     });
-    bounded(everywhere(&server, async |caller: Caller| {
+    bounded(over_every_transport(&server, async |caller: Caller| {
         let mut items = caller.stream("large", "");
         for number in 0..40_u8 {
             let item = items.next().await.unwrap().unwrap();

@@ -8,7 +8,7 @@ use client::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Probe, bounded, everywhere};
+use crate::support::{Probe, bounded, over_every_transport};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Order {
@@ -40,7 +40,7 @@ fn order() -> Order {
     }
 }
 
-fn shop() -> Server {
+fn order_server() -> Server {
     let double = |_: Context, order: Order| async move {
         match order.count {
             0 => Err(Fault::with_code(ErrorCode::Denied, "nothing to double")),
@@ -60,79 +60,85 @@ fn shop() -> Server {
 
 #[tokio::test]
 async fn values_travel_as_messagepack_and_as_json() {
-    bounded(everywhere(&shop(), async |caller: Caller| {
-        let doubled: Order = caller.call_typed("double", &order()).await.unwrap();
-        assert_eq!((doubled.count, &doubled.notes), (6, &order().notes));
-        let raw = caller
-            .call("double in json", serde_json::to_vec(&order()).unwrap())
-            .await;
-        let doubled: Order = serde_json::from_slice(&raw.unwrap()).unwrap();
-        assert_eq!(
-            doubled,
-            Order {
-                count: 6,
-                ..order()
-            }
-        );
-        let json = caller.clone().typed(Json);
-        let doubled: Order = json.call("double in json", &order()).await.unwrap();
-        assert_eq!(doubled.count, 6);
-        let packed = caller.typed(MessagePack);
-        let doubled: Order = packed.call("double", &doubled).await.unwrap();
-        assert_eq!(doubled.count, 12);
-    }))
+    bounded(over_every_transport(
+        &order_server(),
+        async |caller: Caller| {
+            let doubled: Order = caller.call_typed("double", &order()).await.unwrap();
+            assert_eq!((doubled.count, &doubled.notes), (6, &order().notes));
+            let raw = caller
+                .call("double in json", serde_json::to_vec(&order()).unwrap())
+                .await;
+            let doubled: Order = serde_json::from_slice(&raw.unwrap()).unwrap();
+            assert_eq!(
+                doubled,
+                Order {
+                    count: 6,
+                    ..order()
+                }
+            );
+            let json = caller.clone().typed(Json);
+            let doubled: Order = json.call("double in json", &order()).await.unwrap();
+            assert_eq!(doubled.count, 6);
+            let packed = caller.typed(MessagePack);
+            let doubled: Order = packed.call("double", &doubled).await.unwrap();
+            assert_eq!(doubled.count, 12);
+        },
+    ))
     .await;
 }
 
 #[tokio::test]
 async fn undecodable_values_are_errors_on_both_sides() {
-    bounded(everywhere(&shop(), async |caller: Caller| {
-        let error = caller
-            .call_typed::<_, Order>("double", "no order")
-            .await
-            .unwrap_err();
-        assert_eq!(
-            (error.code, error.sent),
-            (ErrorCode::InvalidArgument, Sent::Yes)
-        );
-        assert!(error.message.contains("MessagePack"), "{error}");
-        let error = caller.call("double in json", "{").await.unwrap_err();
-        assert_eq!(error.code, ErrorCode::InvalidArgument);
-        assert!(error.message.contains("JSON"), "{error}");
+    bounded(over_every_transport(
+        &order_server(),
+        async |caller: Caller| {
+            let error = caller
+                .call_typed::<_, Order>("double", "no order")
+                .await
+                .unwrap_err();
+            assert_eq!(
+                (error.code, error.sent),
+                (ErrorCode::InvalidArgument, Sent::Yes)
+            );
+            assert!(error.message.contains("MessagePack"), "{error}");
+            let error = caller.call("double in json", "{").await.unwrap_err();
+            assert_eq!(error.code, ErrorCode::InvalidArgument);
+            assert!(error.message.contains("JSON"), "{error}");
 
-        let error = caller
-            .call_typed::<_, String>("double", &order())
-            .await
-            .unwrap_err();
-        assert_eq!((error.code, error.sent), (ErrorCode::Protocol, Sent::Yes));
-        assert!(error.message.contains("the reply of `double`"), "{error}");
+            let error = caller
+                .call_typed::<_, String>("double", &order())
+                .await
+                .unwrap_err();
+            assert_eq!((error.code, error.sent), (ErrorCode::Protocol, Sent::Yes));
+            assert!(error.message.contains("the reply of `double`"), "{error}");
 
-        let json = caller.typed(Json);
-        let keys = BTreeMap::from([((1, 2), 3)]);
-        let error = json
-            .call::<_, Order>("double in json", &keys)
-            .await
-            .unwrap_err();
-        assert_eq!(
-            (error.code, error.sent),
-            (ErrorCode::InvalidArgument, Sent::No)
-        );
-        let error = json.call::<_, u8>("no text", &()).await.unwrap_err();
-        assert_eq!(error.code, ErrorCode::Internal);
-        let empty = Order {
-            count: 0,
-            ..order()
-        };
-        let error = json
-            .call::<_, Order>("double in json", &empty)
-            .await
-            .unwrap_err();
-        assert_eq!(
-            (error.code, error.message.as_str()),
-            (ErrorCode::Denied, "nothing to double")
-        );
-        assert_eq!(json.caller().client().in_flight(), 0);
-    }))
+            let json = caller.typed(Json);
+            let keys = BTreeMap::from([((1, 2), 3)]);
+            let error = json
+                .call::<_, Order>("double in json", &keys)
+                .await
+                .unwrap_err();
+            assert_eq!(
+                (error.code, error.sent),
+                (ErrorCode::InvalidArgument, Sent::No)
+            );
+            let error = json.call::<_, u8>("no text", &()).await.unwrap_err();
+            assert_eq!(error.code, ErrorCode::Internal);
+            let empty = Order {
+                count: 0,
+                ..order()
+            };
+            let error = json
+                .call::<_, Order>("double in json", &empty)
+                .await
+                .unwrap_err();
+            assert_eq!(
+                (error.code, error.message.as_str()),
+                (ErrorCode::Denied, "nothing to double")
+            );
+            assert_eq!(json.caller().client().in_flight(), 0);
+        },
+    ))
     .await;
 }
 
@@ -198,7 +204,7 @@ impl Ledger for Book {
 async fn a_service_is_a_trait_to_implement_and_a_client_to_call() {
     let book = Book::default();
     let closed = book.closed.clone();
-    bounded(everywhere(
+    bounded(over_every_transport(
         &book.register(Server::new()),
         async |caller: Caller| {
             let account = format!("of {caller:?}-{}", closed.count());

@@ -45,7 +45,7 @@ async fn a_full_window_fails_with_busy_if_requested() {
         assert_eq!(callbacks.call(0, "x").unwrap_err().code, ErrorCode::Busy);
         let refused = caller.on_reply("echo", "x", |_| panic!("was refused"));
         assert_eq!(refused.unwrap_err().code, ErrorCode::Busy);
-        gate.let_through(3);
+        gate.unblock(3);
         callbacks.ready().await.unwrap();
         assert_eq!(caller.call("echo", "x").await.unwrap(), "x");
     })
@@ -66,7 +66,7 @@ async fn a_full_window_makes_callers_wait_in_order() {
                 order.lock().push(number);
             }
         });
-        let release = async { gate.let_through(2) };
+        let release = async { gate.unblock(2) };
         tokio::join!(futures_util::future::join_all(waiting), release);
         assert_eq!(order.into_inner(), (0..20).collect::<Vec<_>>());
     })
@@ -89,7 +89,7 @@ async fn a_caller_keeps_to_the_window_that_the_server_names() {
             .await
             .unwrap_err();
         assert_eq!((error.code, error.sent), (ErrorCode::Busy, Sent::No));
-        gate.let_through(6);
+        gate.unblock(6);
         for outcome in batch.await {
             assert_eq!(outcome.unwrap(), "x");
         }
@@ -112,10 +112,10 @@ async fn a_caller_that_ignores_the_servers_window_is_answered_busy() {
         assert_eq!(refused.header.correlation, tag(1));
         assert_eq!(refused.failure().code, ErrorCode::Busy);
         assert!(!refused.failure().sent);
-        gate.let_through(1);
+        gate.unblock(1);
         assert_eq!(client.next().await.body(), b"first");
         client.request(1, 2, b"third").await;
-        gate.let_through(1);
+        gate.unblock(1);
         assert_eq!(client.next().await.body(), b"third");
     })
     .await;
@@ -137,12 +137,12 @@ async fn a_server_bounds_the_bytes_of_requests_that_are_under_way() {
             let error = calls.next().await.unwrap().unwrap_err();
             assert_eq!((error.code, error.sent), (ErrorCode::Busy, Sent::No));
         }
-        gate.let_through(2);
+        gate.unblock(2);
         for _ in 0..2 {
             assert_eq!(calls.next().await.unwrap().unwrap(), body);
         }
         // A request above the size limit passes if it is alone.
-        gate.let_through(1);
+        gate.unblock(1);
         let large = vec![7; 200 << 10];
         assert_eq!(caller.call("wait", &large).await.unwrap(), large);
     })
@@ -150,7 +150,7 @@ async fn a_server_bounds_the_bytes_of_requests_that_are_under_way() {
 }
 
 #[tokio::test]
-async fn calls_wait_for_room_however_large_the_window_of_the_peer_is() {
+async fn calls_respect_the_clients_own_in_flight_limit() {
     bounded(async {
         let listening = echo().listen(&inproc()).await.unwrap();
         let builder = Client::builder().in_flight_max(1);

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_printed_as_they_are_read() {
+    fn printed_access_rules_parse_back() {
         let text = "subscribe acme/pay billing,ops; send acme/pay/public *; send acme nobody";
         let rules = Rules::parse(text).unwrap();
         assert_eq!(rules.0.len(), 3);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_named() {
+    fn invalid_access_rules_are_refused_with_the_reason() {
         for (text, word) in [
             ("subscribe acme", "is not a rule"),
             ("listen acme *", "neither"),

@@ -59,7 +59,7 @@ impl Archive for Memory {
 }
 
 /// Conversations, their disk and an archive.
-struct Fed {
+struct FeedFixture {
     world: World,
     line: ::journal::Line,
     archive: Arc<Memory>,
@@ -67,7 +67,7 @@ struct Fed {
     marks: BTreeMap<u64, u64>,
 }
 
-impl Fed {
+impl FeedFixture {
     fn new() -> Self {
         let disk = SimulatedDisk::new(5);
         let (journal, line, _) = journal_on(&disk, 1).unwrap();
@@ -191,9 +191,9 @@ fn keep(messages: u64) -> Keep {
 }
 
 #[test]
-fn what_is_durable_is_fed_once_and_in_order_however_small_the_batches() {
+fn durable_messages_are_fed_once_in_order_for_any_batch_size() {
     for rows in [1, 2, 100] {
-        let mut fed = Fed::new();
+        let mut fed = FeedFixture::new();
         fed.append("a/n/x", 3);
         assert_eq!(fed.feed(LIMIT), Vec::<String>::new(), "nothing is durable");
         fed.line.step();
@@ -213,8 +213,8 @@ fn what_is_durable_is_fed_once_and_in_order_however_small_the_batches() {
 }
 
 #[test]
-fn a_batch_ends_where_it_is_large_enough() {
-    let mut fed = Fed::new();
+fn feed_batch_ends_at_the_byte_limit() {
+    let mut fed = FeedFixture::new();
     fed.appended("a/n/x", 4);
     fed.conversations()
         .find_partitions(&mut fed.partitions.clone());
@@ -226,8 +226,8 @@ fn a_batch_ends_where_it_is_large_enough() {
 }
 
 #[test]
-fn changes_of_the_state_come_as_the_newest_and_an_erase_passes_over_what_is_gone() {
-    let mut fed = Fed::new();
+fn feed_has_only_the_newest_state_and_skips_erased_messages() {
+    let mut fed = FeedFixture::new();
     let put = |metadata: &str| Change::Put {
         metadata: Some(metadata.as_bytes().to_vec()),
         settings: None,
@@ -251,8 +251,8 @@ fn changes_of_the_state_come_as_the_newest_and_an_erase_passes_over_what_is_gone
 }
 
 #[test]
-fn only_what_is_archived_is_trimmed_and_a_page_across_the_boundary_is_whole() {
-    let mut fed = Fed::new();
+fn only_archived_messages_are_trimmed_and_pages_have_no_gap() {
+    let mut fed = FeedFixture::new();
     fed.appended("a/n/x", 6);
     assert_eq!(fed.trim(&keep(2)), 0, "nothing is archived");
     fed.feed(LIMIT);
@@ -280,10 +280,10 @@ fn only_what_is_archived_is_trimmed_and_a_page_across_the_boundary_is_whole() {
 }
 
 #[test]
-fn a_watch_and_a_window_reach_into_the_archive() {
+fn watchers_and_context_windows_read_archived_messages() {
     use std::task::{Context, Poll, Waker};
 
-    let mut fed = Fed::new();
+    let mut fed = FeedFixture::new();
     fed.appended("a/n/x", 10);
     fed.feed(LIMIT);
     assert_eq!(fed.trim(&keep(1)), 9);
@@ -312,7 +312,7 @@ fn a_watch_and_a_window_reach_into_the_archive() {
 }
 
 #[test]
-fn a_waker_is_woken_by_what_comes_and_not_before() {
+fn feed_waiter_is_woken_when_a_message_is_durable() {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Wake, Waker};
 
@@ -324,7 +324,7 @@ fn a_waker_is_woken_by_what_comes_and_not_before() {
         }
     }
 
-    let mut fed = Fed::new();
+    let mut fed = FeedFixture::new();
     fed.appended("a/n/x", 1);
     fed.feed(LIMIT);
     let count = Arc::new(Count::default());

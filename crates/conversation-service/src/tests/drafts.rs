@@ -3,9 +3,9 @@
 use super::*;
 
 /// An assembler whose message lists the bytes of the chunks.
-pub(super) struct Joined;
+pub(super) struct ChunkAssembler;
 
-impl Assemble for Joined {
+impl Assemble for ChunkAssembler {
     fn assemble(&self, _: &Limits, chunks: &mut dyn Iterator<Item = &[u8]>) -> Assembled {
         let chunks: Vec<_> = chunks.map(text).collect();
         Assembled {
@@ -15,13 +15,13 @@ impl Assemble for Joined {
     }
 }
 
-fn kept() -> Kept {
-    let mut kept = Kept::streamed(Joined);
-    kept.appended("a/b/c", &["question"]);
-    kept
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::streamed(ChunkAssembler);
+    fixture.appended("a/b/c", &["question"]);
+    fixture
 }
 
-impl Kept {
+impl Fixture {
     fn open(&self, id: &str) -> Result<Pending<DraftWriter>, ConversationError> {
         let new = NewDraft {
             id,
@@ -75,13 +75,13 @@ pub(super) fn finish(writer: &mut DraftWriter, parts: &str, status: Status) -> P
 
 #[test]
 fn watchers_see_an_answer_while_it_is_streamed_and_then_its_message() {
-    let mut kept = kept();
-    let mut watch = kept.watch(0);
+    let mut fixture = fixture();
+    let mut watch = fixture.watch(0);
     assert_eq!(shown(&mut watch), ["1 question", "head 1"]);
-    let mut pending = kept.open("answer").unwrap();
+    let mut pending = fixture.open("answer").unwrap();
     // Nothing is shown before the opening is durable.
     assert_eq!(shown(&mut watch), Vec::<String>::new());
-    kept.line.step();
+    fixture.line.step();
     let mut writer = done(&mut pending).unwrap().unwrap();
     push(&mut writer, &["a", "b"]);
     assert_eq!(shown(&mut watch), ["answer.0 a", "answer.1 b"]);
@@ -91,7 +91,7 @@ fn watchers_see_an_answer_while_it_is_streamed_and_then_its_message() {
     let position = watch.position().clone();
     assert_eq!(position.seq, 1);
     push(&mut writer, &["d"]);
-    let conversations = kept.conversations();
+    let conversations = fixture.conversations();
     let mut late = conversations
         .watch_from(&named("a/b/c"), position.to_string().parse().unwrap())
         .unwrap();
@@ -101,63 +101,66 @@ fn watchers_see_an_answer_while_it_is_streamed_and_then_its_message() {
     assert_eq!(done(&mut finished), None);
     // The end is not returned before the message.
     assert_eq!(shown(&mut watch), Vec::<String>::new());
-    kept.line.step();
+    fixture.line.step();
     assert_eq!(done(&mut finished).unwrap().unwrap().last_seq, 2);
     assert_eq!(shown(&mut watch), ["2 abcd", "closed"]);
     assert_eq!(watch.position().to_string(), "2");
-    assert_eq!(kept.last(), ("abcd".to_owned(), Status::Complete));
+    assert_eq!(fixture.last(), ("abcd".to_owned(), Status::Complete));
 }
 
 #[test]
-fn an_author_who_leaves_has_what_came_kept_as_interrupted() {
-    let mut kept = kept();
-    let mut writer = kept.opened("answer");
+fn draft_of_a_disconnected_author_is_stored_as_interrupted() {
+    let mut fixture = fixture();
+    let mut writer = fixture.opened("answer");
     push(&mut writer, &["a", "b"]);
     drop(writer);
-    kept.line.step();
-    assert_eq!(kept.last(), ("a+b".to_owned(), Status::Interrupted));
+    fixture.line.step();
+    assert_eq!(fixture.last(), ("a+b".to_owned(), Status::Interrupted));
     // A message has this id now.
-    let mut again = kept.open("answer").unwrap();
+    let mut again = fixture.open("answer").unwrap();
     let refusal = done(&mut again).unwrap().unwrap_err();
     assert_eq!(refusal.code(), ErrorCode::IdReused);
     assert_eq!(refusal.details().seq, Some(2));
 }
 
 #[test]
-fn an_author_is_told_to_stop_and_watchers_see_it() {
-    let mut kept = kept();
-    let mut watch = kept.watch(1);
-    let mut writer = kept.opened("answer");
+fn draft_stop_reaches_the_author_and_the_watchers() {
+    let mut fixture = fixture();
+    let mut watch = fixture.watch(1);
+    let mut writer = fixture.opened("answer");
     push(&mut writer, &["a"]);
     assert_eq!(shown(&mut watch), ["head 1", "answer.0 a"]);
     let mut context = Context::from_waker(Waker::noop());
     assert!(writer.poll_stopped(&mut context).is_pending());
-    let stop = |id| kept.conversations().draft_stop(&named("a/b/c"), id);
+    let stop = |id| fixture.conversations().draft_stop(&named("a/b/c"), id);
     assert_eq!(stop("other").unwrap_err().code(), ErrorCode::NotFound);
     assert_eq!(stop("answer"), Ok(()));
     assert!(writer.poll_stopped(&mut context).is_ready());
     assert_eq!(shown(&mut watch), ["stop answer"]);
     drop(writer);
-    kept.line.step();
-    assert_eq!(kept.last(), ("a".to_owned(), Status::Stopped));
+    fixture.line.step();
+    assert_eq!(fixture.last(), ("a".to_owned(), Status::Stopped));
 }
 
 #[test]
-fn that_an_answer_is_to_stop_is_told_before_its_end_however_soon_that_comes() {
-    let mut kept = kept();
-    let silent = kept.opened("silent");
-    let mut writer = kept.opened("answer");
+fn watchers_receive_a_draft_stop_before_its_end() {
+    let mut fixture = fixture();
+    let silent = fixture.opened("silent");
+    let mut writer = fixture.opened("answer");
     push(&mut writer, &["a"]);
-    let mut watch = kept.watch(1);
+    let mut watch = fixture.watch(1);
     assert_eq!(shown(&mut watch), ["head 1", "answer.0 a"]);
-    let mut quick = kept.opened("quick");
+    let mut quick = fixture.opened("quick");
     for id in ["silent", "answer", "quick"] {
-        assert_eq!(kept.conversations().draft_stop(&named("a/b/c"), id), Ok(()));
+        assert_eq!(
+            fixture.conversations().draft_stop(&named("a/b/c"), id),
+            Ok(())
+        );
     }
     // Everything happens before the watcher polls.
     push(&mut quick, &["b"]);
     drop((writer, silent, quick));
-    kept.line.step();
+    fixture.line.step();
     let told = shown(&mut watch);
     let stops: Vec<_> = told.iter().filter(|it| it.starts_with("stop")).collect();
     // Of a draft that opened and ended meanwhile, only the message is returned.
@@ -177,43 +180,43 @@ fn that_an_answer_is_to_stop_is_told_before_its_end_however_soon_that_comes() {
 }
 
 #[test]
-fn what_was_streamed_a_quarter_of_a_second_ago_outlives_a_power_failure() {
-    let mut kept = kept();
-    let mut writer = kept.opened("answer");
+fn draft_chunks_older_than_250_ms_survive_power_failure() {
+    let mut fixture = fixture();
+    let mut writer = fixture.opened("answer");
     push(&mut writer, &["a", "b"]);
-    kept.world.pass_ms(200);
-    kept.line.step();
+    fixture.world.pass_ms(200);
+    fixture.line.step();
     push(&mut writer, &["lost, for it came just before"]);
     std::mem::forget(writer);
-    let mut kept = kept.crash();
-    assert_eq!(kept.conversations().drafts_recovered(), 1);
-    kept.line.step();
-    assert_eq!(kept.last(), ("a+b".to_owned(), Status::Interrupted));
-    assert_eq!(kept.read("a/b/c", Side::After(0), 10).unwrap().len(), 2);
+    let mut fixture = fixture.crash();
+    assert_eq!(fixture.conversations().drafts_recovered(), 1);
+    fixture.line.step();
+    assert_eq!(fixture.last(), ("a+b".to_owned(), Status::Interrupted));
+    assert_eq!(fixture.read("a/b/c", Side::After(0), 10).unwrap().len(), 2);
     // The draft is over, and stays so after every start.
-    let kept = kept.crash();
-    assert_eq!(kept.conversations().drafts_recovered(), 0);
-    assert_eq!(kept.read("a/b/c", Side::After(0), 10).unwrap().len(), 2);
+    let fixture = fixture.crash();
+    assert_eq!(fixture.conversations().drafts_recovered(), 0);
+    assert_eq!(fixture.read("a/b/c", Side::After(0), 10).unwrap().len(), 2);
 }
 
 #[test]
-fn drafts_are_bounded_in_number_and_size_and_their_ids_are_taken() {
-    let mut kept = kept();
-    let writers: Vec<_> = (0..8).map(|it| kept.opened(&it.to_string())).collect();
+fn draft_count_and_size_are_limited_and_ids_reserved() {
+    let mut fixture = fixture();
+    let writers: Vec<_> = (0..8).map(|it| fixture.opened(&it.to_string())).collect();
     let code = |id: &str| {
-        let mut pending = kept.open(id).unwrap();
+        let mut pending = fixture.open(id).unwrap();
         done(&mut pending).unwrap().unwrap_err().code()
     };
     assert_eq!(code("too-many"), ErrorCode::Busy);
     assert_eq!(code("0"), ErrorCode::IdReused);
-    let mut append = kept.append("a/b/c", None, &["0"]).unwrap();
+    let mut append = fixture.append("a/b/c", None, &["0"]).unwrap();
     assert_eq!(
         done(&mut append).unwrap().unwrap_err().code(),
         ErrorCode::IdReused
     );
     drop(writers);
-    let mut kept = self::kept();
-    let mut writer = kept.opened("large");
+    let mut fixture = self::fixture();
+    let mut writer = fixture.opened("large");
     // A record of this journal has at most half a mebibyte.
     let chunk = vec![b'x'; 128 << 10];
     let taken = (0..8).map_while(|_| writer.push(&chunk).ok()).count();
@@ -226,34 +229,34 @@ fn drafts_are_bounded_in_number_and_size_and_their_ids_are_taken() {
 }
 
 #[test]
-fn erasing_a_conversation_ends_what_is_streamed_into_it() {
-    let mut kept = kept();
-    let mut writer = kept.opened("answer");
+fn erasing_a_conversation_ends_its_open_drafts() {
+    let mut fixture = fixture();
+    let mut writer = fixture.opened("answer");
     push(&mut writer, &["a"]);
-    kept.world.pass_ms(200);
-    drop(kept.conversations().delete(&named("a/b/c")).unwrap());
+    fixture.world.pass_ms(200);
+    drop(fixture.conversations().delete(&named("a/b/c")).unwrap());
     assert_eq!(writer.push(b"b").unwrap_err().code(), ErrorCode::Gone);
     let mut context = Context::from_waker(Waker::noop());
     assert!(writer.poll_stopped(&mut context).is_ready());
     drop(writer);
-    kept.line.step();
-    let kept = kept.crash();
-    assert_eq!(kept.conversations().drafts_recovered(), 0);
-    let read = kept.read("a/b/c", Side::Last, 1).unwrap_err();
+    fixture.line.step();
+    let fixture = fixture.crash();
+    assert_eq!(fixture.conversations().drafts_recovered(), 0);
+    let read = fixture.read("a/b/c", Side::Last, 1).unwrap_err();
     assert_eq!(read.code(), ErrorCode::Gone);
 }
 
 #[test]
-fn the_log_of_drafts_is_trimmed_behind_the_oldest_that_is_open() {
-    let mut kept = kept();
+fn draft_log_is_trimmed_up_to_the_oldest_open_draft() {
+    let mut fixture = fixture();
     for round in 0..50 {
-        let mut writer = kept.opened(&format!("answer-{round}"));
+        let mut writer = fixture.opened(&format!("answer-{round}"));
         push(&mut writer, &["a", "b"]);
-        kept.world.pass_ms(100);
+        fixture.world.pass_ms(100);
         drop(finish(&mut writer, "ab", Status::Complete));
-        kept.line.step();
+        fixture.line.step();
     }
-    let store = &kept.conversations().store;
+    let store = &fixture.conversations().store;
     let left: u64 = (0..store.journal.shard_count())
         .filter_map(|shard| {
             let log = journal::StreamId(1 << 62);
@@ -265,10 +268,10 @@ fn the_log_of_drafts_is_trimmed_behind_the_oldest_that_is_open() {
 }
 
 #[test]
-fn nothing_is_streamed_to_a_node_that_cannot_make_messages_of_it() {
-    let kept = Kept::new();
+fn draft_open_is_unsupported_without_an_assembler() {
+    let fixture = Fixture::new();
     assert_eq!(
-        kept.open("answer").unwrap_err().code(),
+        fixture.open("answer").unwrap_err().code(),
         ErrorCode::Unsupported
     );
 }

@@ -8,17 +8,17 @@ mod properties;
 
 /// A message to examine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Said {
+struct ScriptedMessage {
     role: &'static str,
     tokens: u32,
     facts: Vec<PartFact>,
 }
 
 /// The messages as stored.
-fn records(said: &[Said]) -> Vec<Vec<u8>> {
+fn records(scripted: &[ScriptedMessage]) -> Vec<Vec<u8>> {
     let mut links = Links::default();
     let mut records = Vec::new();
-    for (seq, message) in (1..).zip(said) {
+    for (seq, message) in (1..).zip(scripted) {
         let new = NewMessage {
             id: None,
             role: message.role,
@@ -93,9 +93,9 @@ fn fact(text: &str) -> PartFact {
     }
 }
 
-fn said(line: &str) -> Said {
+fn scripted(line: &str) -> ScriptedMessage {
     let mut words = line.split_whitespace();
-    Said {
+    ScriptedMessage {
         role: match words.next().unwrap() {
             "user" => "user",
             "bot" => "assistant",
@@ -125,7 +125,7 @@ fn check(policy: &Policy, script: &str, expected: &str) {
                     is_estimated: false,
                 });
             }
-            _ => all.push(said(line)),
+            _ => all.push(scripted(line)),
         }
     }
     assert_eq!(policy.check(), Ok(()));
@@ -200,12 +200,12 @@ fn whole_turns_are_left_out() {
 }
 
 #[test]
-fn the_window_begins_at_a_mark_until_it_is_over_budget() {
+fn window_start_advances_in_steps_when_the_budget_is_exceeded() {
     // A step is 20 tokens: the turns of 10 that begin at 0, 20, 40, … are marks.
     let windows: Vec<String> = (9..=14)
         .map(|count| {
-            let said = vec![said("user 10"); count];
-            transcript(&window(&budget(100), &records(&said), 1, None).0)
+            let scripted = vec![scripted("user 10"); count];
+            transcript(&window(&budget(100), &records(&scripted), 1, None).0)
         })
         .collect();
     let expected = [
@@ -220,7 +220,7 @@ fn the_window_begins_at_a_mark_until_it_is_over_budget() {
 }
 
 #[test]
-fn a_long_turn_is_a_mark_wherever_it_begins() {
+fn window_may_start_at_any_turn_longer_than_a_step() {
     check(
         &budget(100),
         "user 10\nuser 80\nuser 5\nuser 10",
@@ -230,7 +230,7 @@ fn a_long_turn_is_a_mark_wherever_it_begins() {
 
 #[test]
 fn at_most_a_window_and_a_step_are_examined() {
-    let records = records(&vec![said("user 10"); 5000]);
+    let records = records(&vec![scripted("user 10"); 5000]);
     let (_, looked) = window(&budget(100), &records, 1, None);
     assert!(looked <= 15, "{looked}");
 }
@@ -258,7 +258,7 @@ fn an_oversized_turn_is_reported() {
 }
 
 #[test]
-fn instructions_stay_however_old_they_are() {
+fn instructions_stay_in_the_window_at_any_age() {
     let old = "system 7
          user 50
          bot 10
@@ -318,7 +318,7 @@ fn a_result_is_never_shown_without_its_call() {
 }
 
 #[test]
-fn a_result_is_left_out_if_its_call_is_too_far_back_to_be_looked_at() {
+fn tool_result_is_omitted_if_its_call_is_outside_the_examined_messages() {
     check(
         &budget(50),
         "user 10
@@ -345,7 +345,7 @@ fn a_result_is_left_out_if_its_call_is_too_far_back_to_be_looked_at() {
 }
 
 #[test]
-fn the_newest_turn_is_shown_however_few_messages_are_wanted() {
+fn last_n_window_shows_the_whole_newest_turn() {
     let policy = Policy {
         strategy: Strategy::LastN { count: 2 },
         ..budget(0)
@@ -474,9 +474,9 @@ fn stubs_never_bring_back_a_turn_that_was_left_out() {
     let policy = dropping(200, 1, &[PartKind::ToolResult]);
     let turn = |size: u32| format!("user 10\nbot 5 call=1\ntool {size} result=1\nbot 5\n");
     let script: String = [50, 150, 20, 20].map(turn).concat();
-    let said: Vec<_> = script.lines().map(said).collect();
-    let records = records(&said);
-    let begins = (1..=said.len()).map(|head| {
+    let scripted: Vec<_> = script.lines().map(scripted).collect();
+    let records = records(&scripted);
+    let begins = (1..=scripted.len()).map(|head| {
         let (cut, _) = window(&policy, &records[..head], 1, None);
         cut.unwrap().from_seq
     });
@@ -509,10 +509,10 @@ fn an_agents_windows_keep_their_prefix_with_stubs() {
         };
         let text = format!("{} {}", 20 + rng() % 80, 20 + rng() % 60);
         let (asked, answered) = text.split_once(' ').unwrap();
-        all.push(said(&format!("user {asked}")));
-        all.push(said("bot 30 call=1"));
-        all.push(said(&format!("tool {size} result=1*{}", size * 4)));
-        all.push(said(&format!("bot {answered}")));
+        all.push(scripted(&format!("user {asked}")));
+        all.push(scripted("bot 30 call=1"));
+        all.push(scripted(&format!("tool {size} result=1*{}", size * 4)));
+        all.push(scripted(&format!("bot {answered}")));
     }
     let records = records(&all);
     let count = |policy: &Policy| {
@@ -583,7 +583,7 @@ fn the_last_messages_are_taken_in_whole_turns() {
 }
 
 #[test]
-fn skipped_parts_take_their_counterparts_with_them() {
+fn skipping_a_result_also_skips_its_call() {
     let policy = Policy {
         strategy: Strategy::SkipParts { count: 0 },
         ..dropping(0, 3, &[PartKind::ToolResult, PartKind::Reasoning])
@@ -604,7 +604,7 @@ fn skipped_parts_take_their_counterparts_with_them() {
 }
 
 #[test]
-fn a_manual_window_is_everything_behind_the_summary_or_an_error() {
+fn manual_window_has_all_messages_after_the_summary_or_fails() {
     let policy = Policy {
         strategy: Strategy::Manual,
         ..budget(0)
@@ -627,8 +627,8 @@ fn a_manual_window_is_everything_behind_the_summary_or_an_error() {
 
 #[test]
 fn the_number_of_examined_messages_is_limited() {
-    let said = vec![said("user 0"); 50];
-    let records = records(&said);
+    let scripted = vec![scripted("user 0"); 50];
+    let records = records(&scripted);
     let policies = [
         budget(100),
         Policy {

@@ -535,7 +535,7 @@ fn a_state_change_with_a_stale_version_is_refused() {
 }
 
 #[test]
-fn there_is_a_snapshot_every_64_changes() {
+fn snapshot_is_written_every_64_state_changes() {
     let mut world = World::new();
     let batch = vec![message(None, "x"); 200];
     world.append(None, &batch).unwrap();
@@ -609,7 +609,7 @@ fn the_links_are_those_of_the_messages_before() {
 }
 
 #[test]
-fn a_damaged_record_is_named() {
+fn damaged_record_error_names_the_record() {
     let mut world = World::new();
     world.append(None, &[message(Some("a"), "x")]).unwrap();
     world.messages[0][0] = 99;

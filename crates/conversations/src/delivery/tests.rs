@@ -568,7 +568,7 @@ fn a_removed_conversation_is_forgotten() {
 }
 
 #[test]
-fn a_pause_is_randomized_between_half_and_all() {
+fn retry_pause_is_randomized_between_half_and_all_of_it() {
     let agent = Deliveries::new(OPTIONS);
     let pause = |attempts, jitter| agent.pause_ms(attempts, RetryAdvice::Later, jitter);
     assert_eq!((pause(1, 0), pause(1, u32::MAX)), (50, 100));

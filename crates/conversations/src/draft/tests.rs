@@ -16,7 +16,7 @@ fn texts(draft: &Draft, from: u32) -> Vec<(u32, &[u8])> {
 }
 
 #[test]
-fn nothing_is_shown_before_the_opening_is_durable() {
+fn draft_chunks_are_visible_only_after_its_opening_is_durable() {
     let mut draft = Draft::new(100);
     assert_eq!(draft.push(b"a"), Ok(0));
     assert_eq!(texts(&draft, 0), []);
@@ -50,7 +50,7 @@ fn a_stopped_draft_that_is_lost_has_status_stopped() {
 }
 
 #[test]
-fn a_log_is_needed_from_its_oldest_open_draft_on() {
+fn draft_log_is_trimmed_only_before_the_oldest_open_draft() {
     let mut log = Log::default();
     assert_eq!(log.to_cut(5), Cut::Trim(5));
     log.opened(5);
@@ -66,7 +66,7 @@ fn a_log_is_needed_from_its_oldest_open_draft_on() {
 }
 
 #[test]
-fn a_log_is_erased_once_every_draft_before_is_over_or_carried() {
+fn draft_log_is_erased_once_earlier_drafts_are_closed_or_carried() {
     let mut log = Log::default();
     log.opened(5);
     log.opened(6);

@@ -70,7 +70,7 @@ fn open_node_answers_addresses_and_its_names_only() {
 }
 
 #[test]
-fn host_of_request_target_counts_too() {
+fn host_in_the_request_target_is_checked_too() {
     let request = Request::get("http://evil.example/v1/agents").header("host", "127.0.0.1");
     let (head, ()) = request.body(()).unwrap().into_parts();
     let refused = access().judge(&head, || true).unwrap_err();

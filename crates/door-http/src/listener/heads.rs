@@ -312,7 +312,7 @@ mod tests {
                         chunked\r\n\r\n0\r\n\r\n";
 
     #[test]
-    fn only_requests_that_are_delimited_twice_are_refused() {
+    fn only_requests_with_both_body_lengths_are_refused() {
         let sound = format!("\r\n{GET}{LENGTH}{CHUNKED}\r\n{GET}{LENGTH}");
         assert_eq!(check(&sound), None);
         assert_eq!(check(BOTH), Some(0));

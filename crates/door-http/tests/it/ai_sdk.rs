@@ -199,10 +199,10 @@ async fn the_ai_sdk_accepts_every_window_despite_unanswered_tool_calls() {
 }
 
 #[tokio::test]
-async fn an_answer_interrupted_in_a_tool_call_leaves_a_window_the_ai_sdk_sends() {
+async fn ai_sdk_accepts_the_window_after_an_interrupted_tool_call() {
     let door = Door::open().await;
     let mut package = Package::start();
-    door.say("c-1", "What is the weather?").await;
+    door.append_text("c-1", "What is the weather?").await;
     let chunks = [
         json!({"type": "start-step"}),
         json!({"type": "text-start", "id": "t"}),
@@ -218,7 +218,7 @@ async fn an_answer_interrupted_in_a_tool_call_leaves_a_window_the_ai_sdk_sends()
         .ask_with("POST", path, &jsonl, lines.join("\n").as_bytes())
         .await;
     assert_eq!(answer.json()["status"], "interrupted");
-    door.say("c-1", "And?").await;
+    door.append_text("c-1", "And?").await;
     let window = door
         .get("/v1/conversations/c-1/context?budget=1000")
         .await

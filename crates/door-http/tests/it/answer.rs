@@ -76,7 +76,7 @@ async fn message(door: &Door, seq: usize) -> Value {
 #[tokio::test]
 async fn a_streamed_answer_is_watched_chunk_by_chunk_and_becomes_one_message() {
     let door = Door::open().await;
-    door.say("c-1", "hi").await;
+    door.append_text("c-1", "hi").await;
     let mut events = door.follow("c-1", "1").await;
     assert_eq!(events.next().await.kind, "head");
     let mut author = Author::open(&door).await;
@@ -125,7 +125,7 @@ async fn a_streamed_answer_is_watched_chunk_by_chunk_and_becomes_one_message() {
 #[tokio::test]
 async fn a_conversation_shows_its_open_answer_and_watchers_its_finish_chunk() {
     let door = Door::open().await;
-    door.say("c-1", "hi").await;
+    door.append_text("c-1", "hi").await;
     let conversation = async || door.get("/v1/conversations/c-1").await.json();
     assert_eq!(conversation().await["streaming"], Value::Null);
     let mut early = door.follow("c-1", "1").await;
@@ -161,7 +161,7 @@ async fn a_conversation_shows_its_open_answer_and_watchers_its_finish_chunk() {
 }
 
 #[tokio::test]
-async fn events_and_lines_give_the_same_message() {
+async fn event_stream_and_json_lines_create_the_same_message() {
     let door = Door::open().await;
     let chunks = [
         START,
@@ -198,7 +198,7 @@ async fn events_and_lines_give_the_same_message() {
 }
 
 #[tokio::test]
-async fn the_chunks_received_are_stored_however_an_answer_ends() {
+async fn aborted_interrupted_or_invalid_answer_stores_the_received_chunks() {
     let door = Door::open().await;
     let stream = async |id: &str, lines: &[&str]| {
         let path = PATH.replace("a-1", id);
@@ -260,7 +260,7 @@ async fn the_chunks_received_are_stored_however_an_answer_ends() {
 #[tokio::test]
 async fn an_answer_ends_when_its_author_disconnects_or_it_is_stopped() {
     let door = Door::open().await;
-    door.say("c-1", "hi").await;
+    door.append_text("c-1", "hi").await;
     let mut events = door.follow("c-1", "1").await;
     assert_eq!(events.next().await.kind, "head");
     let mut author = Author::open(&door).await;
@@ -323,16 +323,16 @@ async fn an_answer_that_outgrows_a_record_is_refused_while_it_streams() {
     while events.next().await.kind != "delta" {}
     drop(author);
     assert_eq!(ended(&mut events).await.0["status"], "interrupted");
-    let large = crate::said(&"z".repeat(5_000));
+    let large = crate::text_batch(&"z".repeat(5_000));
     let answer = door
         .ask("POST", "/v1/conversations/c-1/messages", &large)
         .await;
     answer.problem(413, "too_large");
-    assert_eq!(door.say("c-1", &"z".repeat(3_000)).await, 4);
+    assert_eq!(door.append_text("c-1", &"z".repeat(3_000)).await, 4);
 }
 
 #[tokio::test]
-async fn wrong_streams_are_refused_before_they_begin() {
+async fn invalid_stream_requests_are_refused_and_create_no_conversation() {
     let door = Door::open().await;
     let path = format!("{PATH}/stream");
     let headers = [("content-type", "application/json")];
@@ -355,7 +355,7 @@ async fn wrong_streams_are_refused_before_they_begin() {
 #[tokio::test]
 async fn a_stream_with_an_invalid_first_chunk_leaves_no_message() {
     let door = Door::open().await;
-    door.say("c-1", "hi").await;
+    door.append_text("c-1", "hi").await;
     let mut events = door.follow("c-1", "1").await;
     for body in [
         "{\"type\":\n",
@@ -393,7 +393,7 @@ async fn a_stream_with_an_invalid_first_chunk_leaves_no_message() {
 #[tokio::test]
 async fn a_streamed_body_is_read_to_its_end_and_its_connection_reused() {
     let door = Door::open().await;
-    door.say("c-1", "Hello").await;
+    door.append_text("c-1", "Hello").await;
     let mut events = door.follow("c-1", "1").await;
     let mut stream = TcpStream::connect(door.address).await.unwrap();
     let head = format!(

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::{Door, said};
+use crate::{Door, text_batch};
 
 const PATH: &str = "/v1/conversations/c-1/messages";
 
 #[tokio::test]
 async fn appended_messages_get_consecutive_sequence_numbers() {
     let door = Door::open().await;
-    let first = door.ask("POST", PATH, &said("one")).await;
+    let first = door.ask("POST", PATH, &text_batch("one")).await;
     assert_eq!(first.status, 201);
     assert_eq!(first.header("etag"), Some("\"1\""));
     assert_eq!(first.header("content-type"), Some("application/json"));
@@ -28,7 +28,7 @@ async fn appended_messages_get_consecutive_sequence_numbers() {
     // The same conversation under its whole name.
     let whole = "/v1/default/default/conversations/c-1/messages";
     assert_eq!(
-        door.ask("POST", whole, &said("four")).await.json()["first_seq"],
+        door.ask("POST", whole, &text_batch("four")).await.json()["first_seq"],
         4
     );
 }
@@ -64,8 +64,11 @@ async fn an_idempotency_key_becomes_the_id_of_messages_without_one() {
         door.ask_with("POST", PATH, &headers, body.to_string().as_bytes())
             .await
     };
-    assert_eq!(send(said("hi")).await.json()["messages"][0]["id"], "k-1");
-    assert_eq!(send(said("hi")).await.status, 200);
+    assert_eq!(
+        send(text_batch("hi")).await.json()["messages"][0]["id"],
+        "k-1"
+    );
+    assert_eq!(send(text_batch("hi")).await.status, 200);
     let two = json!({"messages": [
         {"role": "user", "content": "a"}, {"id": "own", "role": "user", "content": "b"},
     ]});
@@ -77,7 +80,7 @@ async fn an_idempotency_key_becomes_the_id_of_messages_without_one() {
         ("idempotency-key", "a b"),
     ];
     let refused = door
-        .ask_with("POST", PATH, &odd, said("x").to_string().as_bytes())
+        .ask_with("POST", PATH, &odd, text_batch("x").to_string().as_bytes())
         .await;
     refused.problem(400, "invalid_argument");
 }
@@ -85,9 +88,9 @@ async fn an_idempotency_key_becomes_the_id_of_messages_without_one() {
 #[tokio::test]
 async fn an_append_with_a_wrong_expected_head_is_a_conflict() {
     let door = Door::open().await;
-    door.say("c-1", "one").await;
+    door.append_text("c-1", "one").await;
     let send = async |tag: &str, expect: Value| {
-        let mut body = said("next");
+        let mut body = text_batch("next");
         body["expect"] = expect;
         let headers = [("content-type", "application/json"), ("if-match", tag)];
         door.ask_with("POST", PATH, &headers, body.to_string().as_bytes())
@@ -107,14 +110,14 @@ async fn an_append_with_a_wrong_expected_head_is_a_conflict() {
     send("W/\"3\"", Value::Null)
         .await
         .problem(400, "invalid_argument");
-    let mut body = said("next");
+    let mut body = text_batch("next");
     body["expect"] = json!(9);
     door.ask("POST", PATH, &body).await.problem(412, "conflict");
-    assert_eq!(door.say("c-1", "four").await, 4);
+    assert_eq!(door.append_text("c-1", "four").await, 4);
 }
 
 #[tokio::test]
-async fn shorthands_are_written_out() {
+async fn openai_shorthand_messages_are_expanded_into_parts() {
     let door = Door::open().await;
     let batch = json!({"messages": [
         {"role": "assistant", "content": null, "tool_calls": [
@@ -145,7 +148,7 @@ async fn concurrent_appends_lose_no_message_and_leave_no_gaps() {
         tasks.spawn(async move {
             let headers = [("content-type", "application/json")];
             for number in 0..10 {
-                let body = said(&format!("{writer} {number}")).to_string();
+                let body = text_batch(&format!("{writer} {number}")).to_string();
                 let sent = crate::client::ask(address, "POST", PATH, &headers, body.as_bytes());
                 assert_eq!(sent.await.status, 201);
             }

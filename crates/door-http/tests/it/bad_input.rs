@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Door, said};
+use crate::{Door, text_batch};
 
 const PATH: &str = "/v1/conversations/c-1/messages";
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
@@ -120,7 +120,7 @@ async fn batches_and_messages_above_their_limits_are_refused_with_the_limit() {
         detail.contains("too many messages in the batch (limit 256"),
         "{detail}"
     );
-    let large = said(&"x".repeat(1 << 20));
+    let large = text_batch(&"x".repeat(1 << 20));
     door.ask("POST", PATH, &large)
         .await
         .problem(413, "too_large");
@@ -154,7 +154,7 @@ async fn batches_and_messages_above_their_limits_are_refused_with_the_limit() {
 #[tokio::test]
 async fn a_body_of_another_type_is_refused() {
     let door = Door::open().await;
-    let body = said("hi").to_string();
+    let body = text_batch("hi").to_string();
     let send = async |content_type: &str| {
         let headers = [("content-type", content_type)];
         door.ask_with("POST", PATH, &headers, body.as_bytes()).await
@@ -176,7 +176,7 @@ async fn invalid_conversation_names_are_refused_and_percent_encoding_is_decoded(
     let long = "x".repeat(129);
     for id in ["a%20b", "%c3%a9", "a%2Fb", "%00", "%ff", "a+b", "", &long] {
         let path = format!("/v1/conversations/{id}/messages");
-        let answer = door.ask("POST", &path, &said("x")).await;
+        let answer = door.ask("POST", &path, &text_batch("x")).await;
         assert!(
             matches!(answer.status, 400 | 404),
             "{id}: {}",
@@ -189,7 +189,7 @@ async fn invalid_conversation_names_are_refused_and_percent_encoding_is_decoded(
         );
     }
     let path = "/v1/conversations/%41%3Ab.c_d-1/messages";
-    assert_eq!(door.ask("POST", path, &said("x")).await.status, 201);
+    assert_eq!(door.ask("POST", path, &text_batch("x")).await.status, 201);
     assert_eq!(
         door.get("/v1/conversations/A:b.c_d-1/messages")
             .await
@@ -197,12 +197,12 @@ async fn invalid_conversation_names_are_refused_and_percent_encoding_is_decoded(
         200
     );
     let path = "/v1/telpher/system/conversations/x/messages";
-    door.ask("POST", path, &said("x"))
+    door.ask("POST", path, &text_batch("x"))
         .await
         .problem(400, "invalid_argument");
     // A namespace may be called like a route.
     let path = "/v1/conversations/messages/conversations/x/messages";
-    assert_eq!(door.ask("POST", path, &said("x")).await.status, 201);
+    assert_eq!(door.ask("POST", path, &text_batch("x")).await.status, 201);
 }
 
 #[tokio::test]

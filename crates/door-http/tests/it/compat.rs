@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::quotas::open_kept;
+use crate::quotas::open_durable;
 use crate::{Answer, Door, client, serve_routes};
 
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
@@ -25,7 +25,7 @@ impl Limiter {
     }
 
     async fn behind(proxies: Vec<IpAddr>) -> Self {
-        let door = open_kept().await;
+        let door = open_durable().await;
         let limit = json!({"name": "agent", "match": "default/default/*", "unit": "requests",
             "capacity": 100, "refill": "10/s"});
         let body = json!({"limits": [limit], "reason": "the profile"});
@@ -46,7 +46,7 @@ impl Limiter {
     }
 
     /// Sends bytes and hands out all that comes back until the door hangs up.
-    async fn speak(&self, bytes: &str) -> String {
+    async fn send_raw(&self, bytes: &str) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(bytes.as_bytes()).await.unwrap();
         let mut text = String::new();
@@ -301,14 +301,14 @@ async fn only_the_address_that_a_trusted_proxy_adds_is_used() {
 async fn http_1_0_connections_close_unless_keep_alive_is_requested() {
     let limiter = Limiter::open().await;
     let once = "POST /api/request HTTP/1.0\r\nContent-type: application/json\r\nContent-length: 15\r\n\r\n{\"agentId\":\"a\"}";
-    let text = limiter.speak(once).await;
+    let text = limiter.send_raw(once).await;
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
     assert!(
         text.contains("\r\nConnection: close\r\n") && text.ends_with("\"limit\":100}"),
         "{text}"
     );
     let kept = once.replace("\r\n\r\n", "\r\nConnection: Keep-Alive\r\n\r\n");
-    let text = limiter.speak(&format!("{kept}{once}")).await;
+    let text = limiter.send_raw(&format!("{kept}{once}")).await;
     assert_eq!(text.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{text}");
     assert_eq!(
         text.matches("\r\nConnection: keep-alive\r\n").count(),
@@ -325,7 +325,7 @@ async fn pipelined_requests_are_answered_in_order_across_fast_path_and_hyper() {
     let chunked = "POST /api/request HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{\"age\r\na\r\nntId\":\"a\"}\r\n0\r\n\r\n";
     let last = "GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     let text = limiter
-        .speak(&format!("{take}{take}{odd}{chunked}{take}{last}"))
+        .send_raw(&format!("{take}{take}{odd}{chunked}{take}{last}"))
         .await;
     let bodies: Vec<Value> = text
         .split("\r\n\r\n")
@@ -368,7 +368,7 @@ async fn requests_may_arrive_byte_by_byte_or_with_expect_100_continue() {
         "host: localhost\r\n",
         "host: localhost\r\nexpect: 100-continue\r\n",
     );
-    let text = limiter.speak(&expecting).await;
+    let text = limiter.send_raw(&expecting).await;
     assert!(
         text.contains("100 Continue") && text.ends_with("\"remaining\":98,\"limit\":100}"),
         "{text}"
@@ -389,10 +389,10 @@ async fn oversized_bodies_and_invalid_http_are_refused_and_the_listener_survives
         (large.status, &large.json()["error"]),
         (413, &json!("Payload Too Large"))
     );
-    let text = limiter.speak("GARBAGE\r\n\r\n").await;
+    let text = limiter.send_raw("GARBAGE\r\n\r\n").await;
     assert!(text.starts_with("HTTP/1.1 400"), "{text}");
     let smuggled = "POST /api/request HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\ncontent-length: 15\r\n\r\n{}";
-    let text = limiter.speak(smuggled).await;
+    let text = limiter.send_raw(smuggled).await;
     assert!(text.starts_with("HTTP/1.1 400"), "{text}");
     assert_eq!(limiter.get("/health").await.status, 200);
 }
@@ -428,9 +428,9 @@ async fn pipelined_requests_are_admitted_up_to_the_exact_limit() {
         "host: localhost\r\nconnection: close\r\n",
     );
     let thousand = format!("{}{last}", take.repeat(499));
-    let first = limiter.speak(&thousand).await;
+    let first = limiter.send_raw(&thousand).await;
     limiter.door.pass_ms(1_984);
-    let second = limiter.speak(&thousand).await;
+    let second = limiter.send_raw(&thousand).await;
     let allowed = [first, second].map(|text| text.matches("\"success\":true").count());
     assert_eq!(allowed, [100, 19]);
 }

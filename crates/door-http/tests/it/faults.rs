@@ -2,19 +2,19 @@
 
 use journal::disk::simulated::{Call, Fault, Kind};
 
-use crate::{Door, said};
+use crate::{Door, text_batch};
 
 const PATH: &str = "/v1/conversations/c-1/messages";
 
 #[tokio::test]
 async fn a_failed_sync_is_unconfirmed_and_later_writes_are_refused() {
     let door = Door::open().await;
-    door.say("c-1", "kept").await;
+    door.append_text("c-1", "kept").await;
     door.disk
         .fail_once(Fault::Broken, |call: &Call<'_>| call.kind == Kind::SyncData);
-    let answer = door.ask("POST", PATH, &said("lost")).await;
+    let answer = door.ask("POST", PATH, &text_batch("lost")).await;
     answer.problem(503, "unconfirmed");
-    let answer = door.ask("POST", PATH, &said("refused")).await;
+    let answer = door.ask("POST", PATH, &text_batch("refused")).await;
     assert_eq!(answer.status, 503, "{}", answer.text());
     assert_eq!(door.get("/readyz").await.status, 503);
     // What was acknowledged is still read.
@@ -26,8 +26,8 @@ async fn a_failed_sync_is_unconfirmed_and_later_writes_are_refused() {
 #[tokio::test]
 async fn a_full_disk_refuses_writes_until_space_is_freed_and_serves_reads() {
     let door = Door::open().await;
-    door.say("c-1", "kept").await;
-    let large = said(&"x".repeat(500_000));
+    door.append_text("c-1", "kept").await;
+    let large = text_batch(&"x".repeat(500_000));
     door.disk.set_capacity(door.disk.used() + (1 << 20));
     let refused = loop {
         let answer = door.ask("POST", PATH, &large).await;
@@ -61,10 +61,10 @@ async fn a_full_disk_refuses_writes_until_space_is_freed_and_serves_reads() {
 #[tokio::test]
 async fn a_flipped_bit_in_an_old_segment_is_reported_and_never_served() {
     let door = Door::open().await;
-    door.say("c-2", "elsewhere").await;
-    door.say("c-1", &"Q".repeat(50_000)).await;
+    door.append_text("c-2", "elsewhere").await;
+    door.append_text("c-1", &"Q".repeat(50_000)).await;
     for _ in 0..12 {
-        door.say("c-1", &"x".repeat(900_000)).await;
+        door.append_text("c-1", &"x".repeat(900_000)).await;
     }
     // Nothing of it is in the memory of the next node.
     let disk = door.disk.fork();
@@ -93,7 +93,7 @@ async fn a_flipped_bit_in_an_old_segment_is_reported_and_never_served() {
     // What is not damaged is there, and others go on.
     let page = door.get(&format!("{PATH}?after=1&limit=1")).await.json();
     assert_eq!(page["messages"][0]["seq"], 2);
-    assert_eq!(door.say("c-2", "still here").await, 2);
+    assert_eq!(door.append_text("c-2", "still here").await, 2);
 }
 
 #[tokio::test]

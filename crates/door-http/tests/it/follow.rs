@@ -3,13 +3,13 @@
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
-use crate::{Door, Events, said};
+use crate::{Door, Events, text_batch};
 
 #[tokio::test]
 async fn stored_messages_precede_the_head_event_and_new_messages() {
     let door = Door::open().await;
-    door.say("c-1", "one").await;
-    door.say("c-1", "two").await;
+    door.append_text("c-1", "one").await;
+    door.append_text("c-1", "two").await;
     let mut events = door.follow("c-1", "0").await;
     for seq in 1..=2 {
         let event = events.next().await;
@@ -21,7 +21,7 @@ async fn stored_messages_precede_the_head_event_and_new_messages() {
     let head = events.next().await;
     assert_eq!((head.kind.as_str(), head.id.as_str()), ("head", "2"));
     assert_eq!(head.json(), json!({"head_seq": 2}));
-    door.say("c-1", "three").await;
+    door.append_text("c-1", "three").await;
     let event = events.next().await;
     assert_eq!(event.json()["parts"][0]["text"], "three");
     // Resumed after message 2.
@@ -33,13 +33,13 @@ async fn stored_messages_precede_the_head_event_and_new_messages() {
 async fn replay_while_others_write_is_exact() {
     const COUNT: u64 = 400;
     let door = Door::open().await;
-    door.say("c-1", "first").await;
+    door.append_text("c-1", "first").await;
     let address = door.address;
     let writer = tokio::spawn(async move {
         let headers = [("content-type", "application/json")];
         let path = "/v1/conversations/c-1/messages";
         for number in 2..=COUNT {
-            let body = said(&number.to_string()).to_string();
+            let body = text_batch(&number.to_string()).to_string();
             let sent = crate::client::ask(address, "POST", path, &headers, body.as_bytes()).await;
             assert_eq!(sent.status, 201);
         }
@@ -74,7 +74,7 @@ async fn replay_while_others_write_is_exact() {
 async fn a_stalled_follower_does_not_block_other_clients() {
     let door = Door::open().await;
     let large = "x".repeat(100_000);
-    door.say("c-1", &large).await;
+    door.append_text("c-1", &large).await;
     let path = "/v1/conversations/c-1/messages";
     let mut stuck = tokio::net::TcpStream::connect(door.address).await.unwrap();
     let request =
@@ -82,18 +82,18 @@ async fn a_stalled_follower_does_not_block_other_clients() {
     stuck.write_all(request.as_bytes()).await.unwrap();
     // Far more than the buffers of a socket take.
     for _ in 0..150 {
-        door.say("c-1", &large).await;
+        door.append_text("c-1", &large).await;
     }
     let mut events = door.follow("c-1", "0").await;
     assert_eq!(events.messages(0, 151).await.len(), 151);
-    assert_eq!(door.say("c-2", "elsewhere").await, 1);
+    assert_eq!(door.append_text("c-2", "elsewhere").await, 1);
     drop(stuck);
 }
 
 #[tokio::test]
 async fn an_invalid_position_to_follow_from_is_refused() {
     let door = Door::open().await;
-    door.say("c-1", "one").await;
+    door.append_text("c-1", "one").await;
     let ask = async |query: &str, id: &str| {
         let path = format!("/v1/conversations/c-1/messages{query}");
         let headers = [("accept", "text/event-stream"), ("last-event-id", id)];

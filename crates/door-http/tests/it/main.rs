@@ -8,13 +8,13 @@ mod append;
 mod bad_input;
 mod budget;
 mod client;
-mod cold;
+mod cold_conversations;
 mod compat;
 mod context;
 mod contract;
 mod faults;
 mod follow;
-mod local;
+mod in_process;
 mod metadata;
 mod openapi;
 mod quotas;
@@ -183,9 +183,9 @@ impl Door {
     }
 
     /// Appends one text, and says which number it has.
-    pub(crate) async fn say(&self, conversation: &str, text: &str) -> u64 {
+    pub(crate) async fn append_text(&self, conversation: &str, text: &str) -> u64 {
         let path = format!("/v1/conversations/{conversation}/messages");
-        let answer = self.ask("POST", &path, &said(text)).await;
+        let answer = self.ask("POST", &path, &text_batch(text)).await;
         assert_eq!(answer.status, 201, "{answer:?}");
         answer.json()["last_seq"].as_u64().unwrap()
     }
@@ -228,6 +228,6 @@ pub(crate) async fn serve_routes(routes: http_api::Routes) -> SocketAddr {
 }
 
 /// A batch of one text.
-pub(crate) fn said(text: &str) -> Value {
+pub(crate) fn text_batch(text: &str) -> Value {
     json!({"messages": [{"role": "user", "content": text}]})
 }

@@ -1,6 +1,6 @@
 //! Quotas over HTTP: takes, settlements and policy changes.
 
-mod charged;
+mod append_charges;
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ pub(crate) fn limits() -> Value {
 }
 
 /// A door whose node keeps its quotas.
-pub(crate) async fn open_kept() -> Door {
+pub(crate) async fn open_durable() -> Door {
     Door::open().await
 }
 
 async fn open() -> Door {
-    let door = open_kept().await;
+    let door = open_durable().await;
     put(&door, limits()).await;
     door
 }
@@ -213,7 +213,7 @@ async fn many_takes_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn a_hold_is_settled_once_and_a_take_with_an_id_takes_once() {
+async fn hold_settles_once_and_repeated_take_id_takes_once_over_http() {
     let door = open().await;
     let body = json!({"subject": "acme/research/bot", "cost": {"tokens": 800, "concurrency": 1},
         "hold": "90s", "id": "call-1"});
@@ -569,7 +569,7 @@ async fn only_an_administrator_changes_quotas() {
 
 #[tokio::test]
 async fn sync_takes_and_halts_are_refused_if_the_journal_fails() {
-    let door = open_kept().await;
+    let door = open_durable().await;
     put(
         &door,
         json!([{"name": "money", "match": "*/*/*", "unit": "usd_micros", "budget": 100,
@@ -595,15 +595,15 @@ async fn sync_takes_and_halts_are_refused_if_the_journal_fails() {
 
 #[tokio::test]
 async fn appended_bytes_are_charged_to_the_client() {
-    let door = open_kept().await;
+    let door = open_durable().await;
     let limit = json!([{
         "name": "said", "match": "default/default/*", "unit": "appended_bytes", "capacity": 100, "refill": "10/s",
     }]);
     put(&door, limit).await;
     let path = "/v1/conversations/c-1/messages";
-    let said = crate::said(&"x".repeat(40));
-    assert_eq!(door.ask("POST", path, &said).await.status, 201);
-    let denied = door.ask("POST", path, &said).await;
+    let text_batch = crate::text_batch(&"x".repeat(40));
+    assert_eq!(door.ask("POST", path, &text_batch).await.status, 201);
+    let denied = door.ask("POST", path, &text_batch).await;
     denied.problem(429, "throttled");
     let retry_ms = denied.json()["retry_ms"].as_u64().unwrap();
     let retry_s = retry_ms.div_ceil(1_000).to_string();

@@ -21,7 +21,7 @@ async fn seqs(door: &Door, query: &str) -> Vec<u64> {
 async fn pages_go_forward_backward_and_to_the_end() {
     let door = Door::open().await;
     for number in 1..=7 {
-        assert_eq!(door.say("c-1", &format!("{number}")).await, number);
+        assert_eq!(door.append_text("c-1", &format!("{number}")).await, number);
     }
     assert_eq!(seqs(&door, "").await, [1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(seqs(&door, "limit=2").await, [1, 2]);
@@ -39,7 +39,7 @@ async fn pages_go_forward_backward_and_to_the_end() {
 }
 
 #[tokio::test]
-async fn a_message_comes_back_byte_for_byte() {
+async fn message_is_read_back_byte_for_byte() {
     let door = Door::open().await;
     let parts = r#"[ {"type":"text", "text":"\u00e9 \ud83d\ude00\/"} ,{"n":1.50e3,"a":[],"z":0,"b":1e400}]"#;
     let metadata = "{ \"b\" : 12345678901234567890123,\n \"a\":null}";

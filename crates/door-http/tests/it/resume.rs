@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{Author, START, chunk};
 use crate::socket::Socket;
-use crate::{Door, said};
+use crate::{Door, text_batch};
 
 const ANSWERS: u64 = 6;
 const PIECES: u64 = 40;
@@ -24,7 +24,7 @@ struct DraftPosition {
 }
 
 impl DraftPosition {
-    fn see(&mut self, event: &Value) {
+    fn apply(&mut self, event: &Value) {
         let (seq, position) = (self.seq, event["position"].as_str().unwrap());
         match event["op"].as_str().unwrap() {
             "message" => {
@@ -58,7 +58,7 @@ impl DraftPosition {
         json!({"op": "watch", "conv": "c-1", "position": self.position})
     }
 
-    fn is_all(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.seq == 1 + ANSWERS + TEXTS && self.closed.len() == self.drafts.len()
     }
 }
@@ -66,7 +66,7 @@ impl DraftPosition {
 #[tokio::test]
 async fn a_resumed_watch_neither_skips_nor_repeats_events() {
     let door = Door::open().await;
-    door.say("c-1", "first").await;
+    door.append_text("c-1", "first").await;
     let address = door.address;
     let answers = tokio::spawn(async move {
         for number in 0..ANSWERS {
@@ -83,7 +83,7 @@ async fn a_resumed_watch_neither_skips_nor_repeats_events() {
         let headers = [("content-type", "application/json")];
         let path = "/v1/conversations/c-1/messages";
         for number in 0..TEXTS {
-            let body = said(&number.to_string()).to_string();
+            let body = text_batch(&number.to_string()).to_string();
             let sent = crate::client::ask(address, "POST", path, &headers, body.as_bytes()).await;
             assert_eq!(sent.status, 201);
         }
@@ -97,12 +97,12 @@ async fn a_resumed_watch_neither_skips_nor_repeats_events() {
         socket.send(&seen.watch()).await;
         // Disconnects at an arbitrary event.
         for _ in 0..(round * 7) % 23 {
-            if seen.is_all() {
+            if seen.is_complete() {
                 break;
             }
-            seen.see(&socket.next().await);
+            seen.apply(&socket.next().await);
         }
-        if seen.is_all() {
+        if seen.is_complete() {
             break;
         }
         if round % 2 == 0 {
@@ -115,7 +115,7 @@ async fn a_resumed_watch_neither_skips_nor_repeats_events() {
             if event["op"] == "done" {
                 break;
             }
-            seen.see(&event);
+            seen.apply(&event);
         }
     }
     answers.await.unwrap();
@@ -125,7 +125,7 @@ async fn a_resumed_watch_neither_skips_nor_repeats_events() {
 #[tokio::test]
 async fn an_answer_interrupted_by_a_restart_becomes_a_message_for_resumed_watchers() {
     let door = Door::open().await;
-    door.say("c-1", "first").await;
+    door.append_text("c-1", "first").await;
     let mut author = Author::of(door.address, "a-1").await;
     author.write(START).await;
     author.write(&chunk("half")).await;
@@ -136,7 +136,7 @@ async fn an_answer_interrupted_by_a_restart_becomes_a_message_for_resumed_watche
     let mut socket = Socket::open(&door).await;
     socket.send(&seen.watch()).await;
     while seen.drafts.values().all(|(next, _)| *next < 2) {
-        seen.see(&socket.next().await);
+        seen.apply(&socket.next().await);
     }
     assert!(seen.position.starts_with("1:"), "{}", seen.position);
     // What is in memory only is lost.
@@ -145,10 +145,10 @@ async fn an_answer_interrupted_by_a_restart_becomes_a_message_for_resumed_watche
     let mut socket = Socket::open(&door).await;
     socket.send(&seen.watch()).await;
     while seen.closed.is_empty() {
-        seen.see(&socket.next().await);
+        seen.apply(&socket.next().await);
     }
     assert_eq!((seen.seq, seen.position.as_str()), (2, "2"));
     assert!(seen.ids.contains("a-1"));
-    assert_eq!(door.say("c-1", "next").await, 3);
-    seen.see(&socket.next().await);
+    assert_eq!(door.append_text("c-1", "next").await, 3);
+    seen.apply(&socket.next().await);
 }

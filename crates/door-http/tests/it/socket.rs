@@ -49,7 +49,7 @@ impl Socket {
 }
 
 #[tokio::test]
-async fn appends_may_overtake_their_answers_and_those_come_in_order() {
+async fn pipelined_websocket_appends_are_answered_in_order() {
     let door = Door::open().await;
     let mut socket = Socket::open(&door).await;
     for number in 0..500 {
@@ -163,7 +163,7 @@ async fn conversations_are_watched_together_while_others_write() {
 #[tokio::test]
 async fn an_unwatched_conversation_sends_no_more_messages() {
     let door = Door::open().await;
-    door.say("c-1", "one").await;
+    door.append_text("c-1", "one").await;
     let mut socket = Socket::open(&door).await;
     let watch = json!({"op": "watch", "conv": "c-1", "after": 1});
     socket.send(&watch).await;
@@ -256,7 +256,7 @@ async fn a_command_that_is_too_large_ends_the_connection_with_its_reason() {
     if let Some(Ok(Message::Close(Some(frame)))) = end.unwrap() {
         assert_eq!(frame.code, CloseCode::Size);
     }
-    assert_eq!(door.say("c-1", "others go on").await, 1);
+    assert_eq!(door.append_text("c-1", "others go on").await, 1);
 }
 
 #[tokio::test]
@@ -264,7 +264,7 @@ async fn a_stalled_client_blocks_no_other_and_later_receives_every_message() {
     let door = Door::open().await;
     let large = "x".repeat(100_000);
     for _ in 0..100 {
-        door.say("c-1", &large).await;
+        door.append_text("c-1", &large).await;
     }
     let mut stuck = Socket::open(&door).await;
     stuck.send(&json!({"op": "watch", "conv": "c-1"})).await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Door, said};
+use crate::{Door, text_batch};
 
 const PATH: &str = "/v1/conversations/c-1";
 
@@ -57,7 +57,7 @@ async fn a_conversation_is_created_read_and_changed() {
         201
     );
     // A conversation that was begun by a message is there too.
-    door.say("c-3", "hi").await;
+    door.append_text("c-3", "hi").await;
     assert_eq!(door.get("/v1/conversations/c-3").await.json()["version"], 0);
 }
 
@@ -122,7 +122,7 @@ async fn a_change_with_a_wrong_expected_version_is_a_conflict() {
     assert_eq!(refused.json()["version"], 1);
     assert_eq!(put("\"1\"").await.json()["archived"], true);
     let refused = door
-        .ask("POST", &format!("{PATH}/messages"), &said("x"))
+        .ask("POST", &format!("{PATH}/messages"), &text_batch("x"))
         .await;
     refused.problem(409, "conflict");
     assert_eq!(
@@ -131,23 +131,23 @@ async fn a_change_with_a_wrong_expected_version_is_a_conflict() {
             .status,
         200
     );
-    door.say("c-1", "x").await;
+    door.append_text("c-1", "x").await;
 }
 
 #[tokio::test]
-async fn an_erased_conversation_is_gone_for_ever() {
+async fn erased_conversation_is_answered_410_and_followers_get_an_error() {
     let door = Door::open().await;
     door.ask("DELETE", PATH, &Value::Null)
         .await
         .problem(404, "not_found");
-    door.say("c-1", "secret").await;
+    door.append_text("c-1", "secret").await;
     let mut events = door.follow("c-1", "0").await;
     events.messages(0, 1).await;
     assert_eq!(door.ask("DELETE", PATH, &Value::Null).await.status, 204);
     let messages = format!("{PATH}/messages");
     door.get(PATH).await.problem(410, "gone");
     door.get(&messages).await.problem(410, "gone");
-    door.ask("POST", &messages, &said("x"))
+    door.ask("POST", &messages, &text_batch("x"))
         .await
         .problem(410, "gone");
     door.ask("PUT", PATH, &json!({})).await.problem(410, "gone");
@@ -171,7 +171,7 @@ async fn an_erased_conversation_is_gone_for_ever() {
 async fn cursors_only_move_forward() {
     let door = Door::open().await;
     for _ in 0..3 {
-        door.say("c-1", "x").await;
+        door.append_text("c-1", "x").await;
     }
     let path = format!("{PATH}/cursors/al%20ice");
     let moved = door.ask("PUT", &path, &json!({"seq": 2})).await;
@@ -197,7 +197,7 @@ async fn cursors_only_move_forward() {
 async fn appends_to_a_fork_leave_the_original_unchanged() {
     let door = Door::open().await;
     for number in 1..=4 {
-        door.say("c-1", &number.to_string()).await;
+        door.append_text("c-1", &number.to_string()).await;
     }
     let path = format!("{PATH}/fork");
     let copy = door
@@ -208,7 +208,7 @@ async fn appends_to_a_fork_leave_the_original_unchanged() {
         copy.json()["forked_from"],
         json!({"conversation": "default/default/c-1", "seq": 3})
     );
-    assert_eq!(door.say("c-2", "another 4").await, 4);
+    assert_eq!(door.append_text("c-2", "another 4").await, 4);
     let texts = async |id: &str| {
         let page = door
             .get(&format!("/v1/conversations/{id}/messages"))
@@ -228,7 +228,7 @@ async fn appends_to_a_fork_leave_the_original_unchanged() {
     door.ask("POST", &path, &json!({"id": "c-3", "at_seq": 9}))
         .await
         .problem(400, "invalid_argument");
-    door.say("c-4", "other").await;
+    door.append_text("c-4", "other").await;
     door.ask("POST", &path, &json!({"id": "c-4"}))
         .await
         .problem(409, "conflict");

@@ -75,7 +75,7 @@ fn pairs(from: u64, values: &[&str]) -> Vec<(u64, String)> {
 }
 
 #[tokio::test]
-async fn a_topic_is_made_shown_changed_and_deleted() {
+async fn topic_is_created_described_altered_and_deleted_over_http() {
     let door = Door::open().await;
     let new = json!({"name": "orders", "partitions": 2, "configs": {"retention.ms": 86_400_000}});
     let made = door.ask("POST", "/v1/topics", &new).await;
@@ -694,8 +694,8 @@ async fn events_of_conversations_are_a_read_only_topic() {
         .await
         .problem(404, "not_found");
     for number in 0..10 {
-        door.say("c-1", &format!("one {number}")).await;
-        door.say("c-2", &format!("two {number}")).await;
+        door.append_text("c-1", &format!("one {number}")).await;
+        door.append_text("c-2", &format!("two {number}")).await;
     }
     let listed = door.get("/v1/topics").await.json();
     assert_eq!(listed["topics"][0]["name"], EVENTS);
@@ -751,7 +751,7 @@ async fn events_of_conversations_are_a_read_only_topic() {
 #[tokio::test]
 async fn conversation_events_are_followed_live_and_erased_ones_skipped() {
     let door = Door::open().await;
-    door.say("c-1", "first").await;
+    door.append_text("c-1", "first").await;
     let shown = door.events_shown().await;
     assert_eq!(shown.len(), 1);
     let topic = door.get(&format!("/v1/topics/{EVENTS}")).await.json();
@@ -761,7 +761,7 @@ async fn conversation_events_are_followed_live_and_erased_ones_skipped() {
     let mut events = door.events(&path).await;
     for number in 1..=50_u64 {
         if number > 1 {
-            door.say("c-1", &number.to_string()).await;
+            door.append_text("c-1", &number.to_string()).await;
         }
         let event = events.next().await;
         assert_eq!(event.id, (number - 1).to_string());

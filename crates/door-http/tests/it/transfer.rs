@@ -183,7 +183,7 @@ async fn an_import_preserves_status_and_time_of_messages() {
 async fn an_import_restores_summaries_and_fork_origins() {
     let door = Door::open().await;
     for text in ["one", "two", "three"] {
-        door.say("c-1", text).await;
+        door.append_text("c-1", text).await;
     }
     door.pass_ms(5_000);
     let fork = json!({"id": "c-2", "at_seq": 3});
@@ -219,7 +219,7 @@ async fn an_import_restores_summaries_and_fork_origins() {
 #[tokio::test]
 async fn a_fork_preserves_the_times_of_its_messages() {
     let door = Door::open().await;
-    door.say("c-1", "one").await;
+    door.append_text("c-1", "one").await;
     door.pass_ms(60_000);
     let fork = json!({"id": "c-2", "at_seq": 1});
     let answer = door.ask("POST", "/v1/conversations/c-1/fork", &fork).await;

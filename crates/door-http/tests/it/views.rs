@@ -36,7 +36,7 @@ async fn list(door: &Door, query: &str) -> Vec<String> {
     page(door, &format!("/v1/conversations?{query}")).await.1
 }
 
-async fn say_as(door: &Door, conversation: &str, from: &str, text: &str) {
+async fn append_text_as(door: &Door, conversation: &str, from: &str, text: &str) {
     let path = format!("/v1/conversations/{conversation}/messages");
     let body = json!({"messages": [{"role": "user", "from": from, "content": text}]});
     let answer = door.ask("POST", &path, &body).await;
@@ -49,10 +49,10 @@ async fn conversations_are_listed_by_latest_activity() {
     let door = Door::open().await;
     assert_eq!(list(&door, "").await, [""; 0]);
     for conversation in ["a", "b", "c"] {
-        say_as(&door, conversation, "", "hello").await;
+        append_text_as(&door, conversation, "", "hello").await;
     }
     assert_eq!(list(&door, "").await, ["c", "b", "a"]);
-    say_as(&door, "a", "", "again").await;
+    append_text_as(&door, "a", "", "again").await;
     assert_eq!(list(&door, "").await, ["a", "c", "b"]);
     let (page, ids) = page(&door, "/v1/conversations?limit=1").await;
     assert_eq!(ids, ["a"]);
@@ -75,7 +75,7 @@ async fn conversations_are_listed_by_latest_activity() {
 async fn paging_repeats_no_conversation_and_skips_no_unchanged_one() {
     let door = Door::open().await;
     for number in 0..40 {
-        say_as(&door, &format!("c{number}"), "", "x").await;
+        append_text_as(&door, &format!("c{number}"), "", "x").await;
     }
     let mut dice = fastrand::Rng::with_seed(5);
     let (mut seen, mut touched) = (Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ async fn paging_repeats_no_conversation_and_skips_no_unchanged_one() {
         path = format!("/v1/conversations?limit=3&after={next}");
         for _ in 0..2 {
             let other = format!("c{}", dice.u32(..45));
-            say_as(&door, &other, "", "y").await;
+            append_text_as(&door, &other, "", "y").await;
             touched.push(other);
         }
     }
@@ -112,10 +112,10 @@ async fn paging_repeats_no_conversation_and_skips_no_unchanged_one() {
 async fn an_inbox_counts_messages_of_others_after_the_read_cursor() {
     let door = Door::open().await;
     let long = "é".repeat(300);
-    say_as(&door, "a", "alice", "one").await;
-    say_as(&door, "a", "bob", "two").await;
-    say_as(&door, "b", "bob", &long).await;
-    say_as(&door, "a", "bob", "three").await;
+    append_text_as(&door, "a", "alice", "one").await;
+    append_text_as(&door, "a", "bob", "two").await;
+    append_text_as(&door, "b", "bob", &long).await;
+    append_text_as(&door, "a", "bob", "three").await;
     let (inbox, ids) = page(&door, "/v1/inbox/alice").await;
     assert_eq!(ids, ["a"]);
     let line = &inbox["lines"][0];
@@ -147,7 +147,7 @@ async fn an_inbox_counts_messages_of_others_after_the_read_cursor() {
 async fn a_followed_inbox_sends_all_its_conversations_then_changes() {
     let door = Door::open().await;
     for number in 0..120 {
-        say_as(&door, &format!("c{number}"), "alice", "x").await;
+        append_text_as(&door, &format!("c{number}"), "alice", "x").await;
     }
     let mut events = door.events("/v1/inbox/alice").await;
     for number in (0..120).rev() {
@@ -158,9 +158,9 @@ async fn a_followed_inbox_sends_all_its_conversations_then_changes() {
         );
     }
     assert_eq!(events.next().await.kind, "head");
-    say_as(&door, "c7", "bob", "one").await;
-    say_as(&door, "other", "bob", "one").await;
-    say_as(&door, "c7", "bob", "two").await;
+    append_text_as(&door, "c7", "bob", "one").await;
+    append_text_as(&door, "other", "bob", "one").await;
+    append_text_as(&door, "c7", "bob", "two").await;
     door.tend();
     let event = events.next().await;
     assert_eq!(event.kind, "line");
@@ -168,7 +168,7 @@ async fn a_followed_inbox_sends_all_its_conversations_then_changes() {
         (&event.json()["id"], &event.json()["unread"]),
         (&json!("c7"), &json!(2))
     );
-    say_as(&door, "other", "alice", "two").await;
+    append_text_as(&door, "other", "alice", "two").await;
     door.tend();
     let event = events.next().await;
     assert_eq!(
@@ -192,7 +192,7 @@ async fn followed_inboxes_are_limited_and_disconnecting_frees_one() {
     drop(first);
     // The door finds out when it writes to the connection that is gone.
     loop {
-        say_as(&door, "c", "a", "x").await;
+        append_text_as(&door, "c", "a", "x").await;
         door.tend();
         let answer = door
             .ask_with("GET", "/v1/inbox/b?limit=0", &headers, b"")
@@ -307,7 +307,7 @@ async fn a_conversation_is_in_the_inboxes_of_its_current_participants() {
         json!({"participants": ["alice", "acme/lab/bot"]}),
     )
     .await;
-    say_as(&door, "a", "bob", "hello").await;
+    append_text_as(&door, "a", "bob", "hello").await;
     let (inbox, ids) = page(&door, "/v1/inbox/acme%2Flab%2Fbot").await;
     assert_eq!(
         (ids, &inbox["lines"][0]["unread"]),
@@ -329,18 +329,20 @@ async fn a_conversation_is_in_the_inboxes_of_its_current_participants() {
 }
 
 #[tokio::test]
-async fn an_expired_conversation_is_gone_at_once() {
+async fn expired_conversation_is_answered_410_and_not_listed() {
     let door = Door::open().await;
     put(&door, "a", json!({"ttl_s": 10})).await;
-    say_as(&door, "a", "alice", "x").await;
+    append_text_as(&door, "a", "alice", "x").await;
     door.pass_ms(9_000);
     assert_eq!(list(&door, "").await, ["a"]);
     door.pass_ms(1_000);
     assert_eq!(list(&door, "").await, [""; 0]);
     door.get("/v1/conversations/a").await.problem(410, "gone");
-    let said = crate::said("y");
+    let text_batch = crate::text_batch("y");
     let path = "/v1/conversations/a/messages";
-    door.ask("POST", path, &said).await.problem(410, "gone");
+    door.ask("POST", path, &text_batch)
+        .await
+        .problem(410, "gone");
     door.get(path).await.problem(410, "gone");
 }
 
@@ -373,7 +375,7 @@ async fn readiness_and_lag_of_views_are_metrics() {
 async fn an_export_is_imported_into_another_namespace_and_twice_without_duplicates() {
     let door = Door::open().await;
     for number in 0..230 {
-        say_as(
+        append_text_as(
             &door,
             &format!("c{number}"),
             "alice",
@@ -384,7 +386,7 @@ async fn an_export_is_imported_into_another_namespace_and_twice_without_duplicat
     let about = json!({"metadata": {"user": "al \"ice\""}, "ttl_s": 99, "participants": ["dave"],
         "context": {"budget": 77}});
     put(&door, "c7", about).await;
-    say_as(&door, "c7", "bob", "more").await;
+    append_text_as(&door, "c7", "bob", "more").await;
     door.ask(
         "PUT",
         "/v1/conversations/c7/cursors/alice",

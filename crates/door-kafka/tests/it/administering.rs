@@ -22,7 +22,7 @@ impl Gate for Agents {
 /// Asks for a change, and lets it become durable.
 async fn changed<R: RequestBody>(bench: &mut Bench, client: &mut Client, asked: &R) -> R::Response {
     client.send(0, asked).await;
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     bench.sync();
     client.receive::<R>(0).await.1
 }
@@ -56,7 +56,7 @@ fn codes(response: &alter::Response) -> Vec<(&str, ErrorCode)> {
 async fn user_changes_succeed_independently_and_descriptions_omit_secrets() {
     let mut bench = Bench::new();
     let mut client = bench.connect();
-    client.is_heard().await;
+    client.flush_requests().await;
     let request = alter::Request {
         deletions: vec![deletion("both", 1), deletion("nobody", 1)],
         upsertions: vec![

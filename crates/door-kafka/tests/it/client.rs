@@ -87,13 +87,13 @@ impl Client {
     }
 
     /// Whether the connection has ended and nothing more comes.
-    pub(crate) async fn is_over(&mut self) -> bool {
+    pub(crate) async fn is_closed(&mut self) -> bool {
         self.frame().await.is_none()
     }
 
     /// Whatever was sent before has been taken in: this was answered behind it, by another
     /// connection or by this one.
-    pub(crate) async fn is_heard(&mut self) {
+    pub(crate) async fn flush_requests(&mut self) {
         let request = kafka::api_versions::Request::default();
         self.ask(0, &request).await;
     }

@@ -61,7 +61,7 @@ async fn created(
     request: &create_topics::Request,
 ) -> (ErrorCode, String) {
     client.send(7, request).await;
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     bench.sync();
     let (_, response) = client.receive::<create_topics::Request>(7).await;
     let told = &response.topics[0];
@@ -149,7 +149,7 @@ async fn wrong_values_are_refused_with_the_range() {
 }
 
 #[tokio::test]
-async fn settings_are_altered_one_by_one_and_all_at_once() {
+async fn topic_configs_are_altered_incrementally_and_as_a_whole() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     let set = |name: &str, value: &str| incremental_alter_configs::Config {
@@ -166,7 +166,7 @@ async fn settings_are_altered_one_by_one_and_all_at_once() {
         validate_only: false,
     };
     client.send(1, &request).await;
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     bench.sync();
     let (_, response) = client
         .receive::<incremental_alter_configs::Request>(1)
@@ -199,7 +199,7 @@ async fn settings_are_altered_one_by_one_and_all_at_once() {
         validate_only: false,
     };
     client.send(2, &request).await;
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     bench.sync();
     let (_, response) = client.receive::<alter_configs::Request>(2).await;
     assert_eq!(response.responses[0].error_code, ErrorCode::None);
@@ -256,7 +256,7 @@ async fn batches_are_recompressed_to_the_codec_of_the_topic_in_their_order() {
             builder.finish_compressed(&Template::default(), compression, &mut records);
             client.send(9, &produce("t", 1, records.into())).await;
         }
-        bench.connect().is_heard().await;
+        bench.connect().flush_requests().await;
         bench.sync();
         for offset in 0..4 {
             let (_, response) = client.receive::<kafka::produce::Request>(9).await;

@@ -10,7 +10,7 @@ use kafka::{
 use crate::Bench;
 
 #[tokio::test]
-async fn authorized_operations_are_all_that_kafka_knows() {
+async fn all_authorized_operations_are_granted_if_requested() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     let (topic, cluster, group) = (0x0df8, 0x1fa0, 0x0d48);

@@ -13,7 +13,7 @@ async fn a_waiting_fetch_is_answered_when_records_are_durable() {
     let mut reader = bench.connect();
     reader.send(12, &fetch("t", 0, 60_000)).await;
     producer.send(9, &produce("t", 1, batch(b"1"))).await;
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     bench.sync();
     let (_, fetched) = reader.receive::<Request>(12).await;
     let partition = &fetched.responses[0].partitions[0];
@@ -75,9 +75,9 @@ async fn a_node_that_shuts_down_answers_waiting_fetches_and_closes() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     client.send(12, &fetch("t", 0, 60_000)).await;
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     bench.node.drain(1_000);
     let (_, fetched) = client.receive::<Request>(12).await;
     assert_eq!(fetched.error_code, ErrorCode::None);
-    assert!(client.is_over().await);
+    assert!(client.is_closed().await);
 }

@@ -36,7 +36,9 @@ impl Bench {
     }
 
     async fn commit(&mut self, client: &mut Client, offset: i64) -> ErrorCode {
-        let response = self.ask(client, 8, &crate::late::commit(offset)).await;
+        let response = self
+            .ask(client, 8, &crate::stalled_disk::commit(offset))
+            .await;
         response.topics[0].partitions[0].error_code
     }
 
@@ -79,7 +81,7 @@ async fn a_full_disk_serves_reads_and_recovers_after_a_topic_deletion() {
     // A group keeps what it has, and is told to try again.
     let refused = bench.commit(&mut client, 8).await;
     assert_eq!(refused, ErrorCode::CoordinatorNotAvailable);
-    let committed = crate::late::committed(&mut client).await;
+    let committed = crate::stalled_disk::committed(&mut client).await;
     assert_eq!(committed, (ErrorCode::None, Some(7)));
     client.create_topic("new").await;
     let (_, told) = client.receive::<kafka::create_topics::Request>(7).await;

@@ -3,22 +3,22 @@
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
 mod administering;
+mod authentication;
 mod client;
 mod configuring;
 mod describing;
 mod fetching;
 mod framing;
-mod full;
 mod full_disk;
-mod late;
-mod leaving;
-mod login;
-mod names;
+mod full_queue;
 mod offsets;
 mod order;
 mod producing;
 mod quota;
+mod stalled_disk;
+mod token_names;
 mod unpacking;
+mod user_changes;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -53,12 +53,12 @@ impl Bench {
     }
 
     pub(crate) fn with(gate: Arc<dyn Gate>, users: Arc<dyn Users>) -> Self {
-        Self::made(gate, Some(users), &journal_options(), Default::default())
+        Self::with_parts(gate, Some(users), &journal_options(), Default::default())
     }
 
     /// One whose users are those that the node keeps.
-    pub(crate) fn with_kept_users() -> Self {
-        Self::made(Arc::new(Open), None, &journal_options(), Default::default())
+    pub(crate) fn with_stored_users() -> Self {
+        Self::with_parts(Arc::new(Open), None, &journal_options(), Default::default())
     }
 
     /// One in which no more than so many bytes may wait for the disk.
@@ -86,10 +86,10 @@ impl Bench {
 
     /// A bench without authentication.
     fn open(options: &journal::Options, topics: node::topics::Options) -> Self {
-        Self::made(Arc::new(Open), Some(Arc::new(NoUsers)), options, topics)
+        Self::with_parts(Arc::new(Open), Some(Arc::new(NoUsers)), options, topics)
     }
 
-    fn made(
+    fn with_parts(
         gate: Arc<dyn Gate>,
         users: Option<Arc<dyn Users>>,
         options: &journal::Options,
@@ -142,9 +142,9 @@ impl Bench {
     }
 
     /// Empties the cache of the journal, and lets no read from disk complete.
-    pub(crate) fn reads_nothing(&mut self) {
+    pub(crate) fn block_disk_reads(&mut self) {
         self.line.forget_tail();
-        self.offload.switch_to(Arc::new(Never));
+        self.offload.switch_to(Arc::new(StalledExecutor));
     }
 
     pub(crate) fn connect(&self) -> Client {
@@ -162,7 +162,7 @@ impl Bench {
     pub(crate) async fn with_topic(&mut self, name: &str) -> Client {
         let mut client = self.connect();
         client.create_topic(name).await;
-        self.connect().is_heard().await;
+        self.connect().flush_requests().await;
         self.sync();
         client.created().await;
         client
@@ -170,9 +170,9 @@ impl Bench {
 }
 
 /// An executor that accepts work and never runs it.
-struct Never;
+struct StalledExecutor;
 
-impl Offload for Never {
+impl Offload for StalledExecutor {
     fn offload(&self, _: Work) -> Result<(), Overloaded> {
         Ok(())
     }
@@ -186,9 +186,9 @@ fn journal_options() -> journal::Options {
 }
 
 /// One user.
-pub(crate) struct One(Arc<User>);
+pub(crate) struct SingleUser(Arc<User>);
 
-impl One {
+impl SingleUser {
     pub(crate) fn new(name: &str, password: &str) -> Self {
         Self::with_rounds(name, password, 4_096)
     }
@@ -204,7 +204,7 @@ impl One {
     }
 }
 
-impl Users for One {
+impl Users for SingleUser {
     fn is_any(&self) -> bool {
         true
     }

@@ -14,17 +14,17 @@ use crate::{Bench, Client};
 const TRANSACTION: &str = "payments";
 
 /// Sends the request, syncs the disk, and returns the response.
-async fn told<R: RequestBody>(
+async fn synced_response<R: RequestBody>(
     bench: &mut Bench,
     client: &mut Client,
     version: i16,
     request: &R,
 ) -> R::Response {
     client.send(version, request).await;
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     for _ in 0..5 {
         bench.sync();
-        bench.connect().is_heard().await;
+        bench.connect().flush_requests().await;
     }
     client.receive::<R>(version).await.1
 }
@@ -53,7 +53,7 @@ async fn the_highest_timestamp_is_found_behind_a_transactions_marker() {
         transaction_timeout_ms: 60_000,
         ..init_producer_id::Request::default()
     };
-    let made = told(&mut bench, &mut client, 4, &request).await;
+    let made = synced_response(&mut bench, &mut client, 4, &request).await;
     assert_eq!(made.error_code, ErrorCode::None);
     let producer = Producer {
         id: made.producer_id,
@@ -70,12 +70,12 @@ async fn the_highest_timestamp_is_found_behind_a_transactions_marker() {
         }],
         ..add_partitions_to_txn::Request::default()
     };
-    let added = told(&mut bench, &mut client, 3, &request).await;
+    let added = synced_response(&mut bench, &mut client, 3, &request).await;
     let added = &added.results_by_topic_v3_and_below[0].results_by_partition[0];
     assert_eq!(added.partition_error_code, ErrorCode::None);
     let mut request = produce("t", -1, batch_of(producer));
     request.transactional_id = Some(TRANSACTION.to_owned());
-    let placed = told(&mut bench, &mut client, 9, &request).await;
+    let placed = synced_response(&mut bench, &mut client, 9, &request).await;
     let placed = &placed.responses[0].partition_responses[0];
     assert_eq!(
         (placed.error_code, placed.base_offset),
@@ -87,7 +87,7 @@ async fn the_highest_timestamp_is_found_behind_a_transactions_marker() {
         producer_epoch: producer.epoch,
         committed: true,
     };
-    let ended = told(&mut bench, &mut client, 3, &request).await;
+    let ended = synced_response(&mut bench, &mut client, 3, &request).await;
     assert_eq!(ended.error_code, ErrorCode::None);
     bench.pass_second();
 
@@ -127,7 +127,7 @@ async fn a_group_remains_when_its_last_offset_is_deleted() {
         }],
         ..offset_commit::Request::default()
     };
-    let told_of = told(&mut bench, &mut client, 8, &request).await;
+    let told_of = synced_response(&mut bench, &mut client, 8, &request).await;
     assert_eq!(told_of.topics[0].partitions[0].error_code, ErrorCode::None);
     let request = offset_delete::Request {
         group_id: "g".to_owned(),
@@ -136,7 +136,7 @@ async fn a_group_remains_when_its_last_offset_is_deleted() {
             partitions: vec![offset_delete::Partition { partition_index: 0 }],
         }],
     };
-    let deleted = told(&mut bench, &mut client, 0, &request).await;
+    let deleted = synced_response(&mut bench, &mut client, 0, &request).await;
     assert_eq!(deleted.topics[0].partitions[0].error_code, ErrorCode::None);
     let listed = client.ask(4, &list_groups::Request::default()).await;
     let names: Vec<_> = listed
@@ -148,6 +148,6 @@ async fn a_group_remains_when_its_last_offset_is_deleted() {
     let request = delete_groups::Request {
         groups_names: vec!["g".to_owned()],
     };
-    let deleted = told(&mut bench, &mut client, 2, &request).await;
+    let deleted = synced_response(&mut bench, &mut client, 2, &request).await;
     assert_eq!(deleted.results[0].error_code, ErrorCode::None);
 }

@@ -14,7 +14,7 @@ async fn responses_are_sent_in_the_order_of_the_requests() {
     let second = client.send(0, &ApiVersions::default()).await;
     let third = client.send(9, &produce("t", -1, batch(b"2"))).await;
     // Taken in, and nothing of it answered: another connection is served meanwhile.
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     bench.sync();
     assert_eq!(client.receive::<Produce>(9).await.0, first);
     assert_eq!(client.receive::<ApiVersions>(0).await.0, second);
@@ -29,7 +29,7 @@ async fn a_batch_behind_a_long_poll_is_appended_at_once() {
     let mut client = bench.with_topic("t").await;
     let waiting = client.send(12, &fetch("t", 0, 60_000)).await;
     let produced = client.send(9, &produce("t", 1, batch(b"1"))).await;
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     bench.sync();
     let (number, fetched) = client.receive::<kafka::fetch::Request>(12).await;
     assert_eq!(number, waiting);
@@ -45,7 +45,7 @@ async fn a_client_with_unread_responses_later_receives_all_of_them() {
     let mut stored = 0;
     for _ in 0..2 {
         client.send(9, &produce("t", 1, batch(&value))).await;
-        bench.connect().is_heard().await;
+        bench.connect().flush_requests().await;
         bench.sync();
         client.receive::<Produce>(9).await;
         stored += value.len();
@@ -74,7 +74,7 @@ async fn requests_beyond_the_pipelining_limit_are_answered_in_order() {
     for _ in 0..2_000 {
         last = client.send(0, &ApiVersions::default()).await;
     }
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     bench.sync();
     assert_eq!(client.receive::<Produce>(9).await.0, first);
     for number in first + 1..=last {

@@ -10,21 +10,25 @@ use crate::client::{batch, fetch, produce};
 use crate::{Bench, Client};
 
 /// Produces, syncs the disk, and returns the response of the partition.
-async fn told(bench: &mut Bench, client: &mut Client, request: &Request) -> PartitionResponse {
+async fn partition_response(
+    bench: &mut Bench,
+    client: &mut Client,
+    request: &Request,
+) -> PartitionResponse {
     client.send(9, request).await;
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     bench.sync();
     let (_, response) = client.receive::<Request>(9).await;
     response.responses[0].partition_responses[0].clone()
 }
 
 #[tokio::test]
-async fn a_batch_is_acknowledged_when_it_is_on_disk_and_not_before() {
+async fn produce_is_acknowledged_once_the_batch_is_durable() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     client.send(9, &produce("t", 1, batch(b"1"))).await;
     let mut other = bench.connect();
-    other.is_heard().await;
+    other.flush_requests().await;
     // Records that may still be lost are not fetched.
     let fetched = other.ask(12, &fetch("t", 0, 0)).await;
     let partition = &fetched.responses[0].partitions[0];
@@ -32,8 +36,14 @@ async fn a_batch_is_acknowledged_when_it_is_on_disk_and_not_before() {
     assert!(partition.records.as_ref().unwrap().is_empty());
     bench.sync();
     let (_, response) = client.receive::<Request>(9).await;
-    let told = &response.responses[0].partition_responses[0];
-    assert_eq!((told.error_code, told.base_offset), (ErrorCode::None, 0));
+    let partition_response = &response.responses[0].partition_responses[0];
+    assert_eq!(
+        (
+            partition_response.error_code,
+            partition_response.base_offset
+        ),
+        (ErrorCode::None, 0)
+    );
     let fetched = other.ask(12, &fetch("t", 0, 0)).await;
     assert_eq!(fetched.responses[0].partitions[0].high_watermark, 1);
 }
@@ -93,16 +103,24 @@ async fn an_invalid_batch_is_refused_with_an_error_of_its_partition() {
         ),
     ];
     for (name, request, expected) in cases {
-        let told = told(&mut bench, &mut client, &request).await;
-        let what = (told.error_code, told.base_offset);
-        assert_eq!(what, (expected, -1), "{name}: {:?}", told.error_message);
+        let partition_response = partition_response(&mut bench, &mut client, &request).await;
+        let what = (
+            partition_response.error_code,
+            partition_response.base_offset,
+        );
+        assert_eq!(
+            what,
+            (expected, -1),
+            "{name}: {:?}",
+            partition_response.error_message
+        );
     }
-    let first = told(&mut bench, &mut client, &produce("t", 1, good)).await;
+    let first = partition_response(&mut bench, &mut client, &produce("t", 1, good)).await;
     assert_eq!((first.error_code, first.base_offset), (ErrorCode::None, 0));
 }
 
 /// A batch with fields overwritten, and a checksum that is right again.
-fn lying(good: &[u8], fields: &[(usize, i32)]) -> Bytes {
+fn with_forged_fields(good: &[u8], fields: &[(usize, i32)]) -> Bytes {
     let mut bytes = good.to_vec();
     for (at, field) in fields {
         bytes[*at..at + 4].copy_from_slice(&field.to_be_bytes());
@@ -139,7 +157,7 @@ pub(crate) async fn compact(bench: &mut Bench, client: &mut Client, topic: &str)
         ..Request::default()
     };
     client.send(1, &request).await;
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     bench.sync();
     let (_, response) = client.receive::<Request>(1).await;
     assert_eq!(response.responses[0].error_code, ErrorCode::None);
@@ -157,11 +175,11 @@ async fn decompressed_size_is_limited_over_all_batches_of_a_request() {
     let first = partitions[0].clone();
     partitions.extend([first.clone(), first]);
     client.send(9, &request).await;
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     bench.sync();
     let (_, response) = client.receive::<Request>(9).await;
-    let told = response.responses[0].partition_responses.iter();
-    let codes: Vec<_> = told.map(|it| it.error_code).collect();
+    let partition_response = response.responses[0].partition_responses.iter();
+    let codes: Vec<_> = partition_response.map(|it| it.error_code).collect();
     let refused = ErrorCode::MessageTooLarge;
     assert_eq!(codes, [ErrorCode::None, refused, refused]);
 }
@@ -173,13 +191,21 @@ async fn inconsistent_batches_are_refused_by_compacted_topics() {
     let (more, small) = (9, packed(10_000));
     let invalid = ErrorCode::InvalidRecord;
     let lies = [
-        ("a count alone", lying(&small, &[(COUNT, more)]), invalid),
         (
-            "a count and an end",
-            lying(&small, &[(COUNT, more), (LAST_OFFSET_DELTA, more - 1)]),
+            "a count alone",
+            with_forged_fields(&small, &[(COUNT, more)]),
             invalid,
         ),
-        ("no compression", lying(&small, &[(COUNT + 4, -1)]), invalid),
+        (
+            "a count and an end",
+            with_forged_fields(&small, &[(COUNT, more), (LAST_OFFSET_DELTA, more - 1)]),
+            invalid,
+        ),
+        (
+            "no compression",
+            with_forged_fields(&small, &[(COUNT + 4, -1)]),
+            invalid,
+        ),
         (
             "more than may be unpacked",
             packed(65 << 20),
@@ -191,11 +217,15 @@ async fn inconsistent_batches_are_refused_by_compacted_topics() {
     compact(&mut bench, &mut client, "t").await;
     for (name, bytes, expected) in lies {
         assert!(bytes.len() < 20_000, "{name}: {}", bytes.len());
-        let told = told(&mut bench, &mut client, &produce("t", 1, bytes)).await;
-        let what = (told.error_code, told.base_offset);
-        assert_eq!(what, (expected, -1), "{name}: {told:?}");
+        let partition_response =
+            partition_response(&mut bench, &mut client, &produce("t", 1, bytes)).await;
+        let what = (
+            partition_response.error_code,
+            partition_response.base_offset,
+        );
+        assert_eq!(what, (expected, -1), "{name}: {partition_response:?}");
     }
-    let taken = told(&mut bench, &mut client, &produce("t", 1, small)).await;
+    let taken = partition_response(&mut bench, &mut client, &produce("t", 1, small)).await;
     assert_eq!((taken.error_code, taken.base_offset), (ErrorCode::None, 0));
 }
 
@@ -206,8 +236,8 @@ async fn old_versions_are_advertised_and_refused() {
     for version in 0..3 {
         let request = produce("t", 1, batch(b"1"));
         let response = client.ask(version, &request).await;
-        let told = &response.responses[0].partition_responses[0];
-        assert_eq!(told.error_code, ErrorCode::UnsupportedVersion);
+        let partition_response = &response.responses[0].partition_responses[0];
+        assert_eq!(partition_response.error_code, ErrorCode::UnsupportedVersion);
     }
 }
 
@@ -221,10 +251,13 @@ async fn zstd_batches_are_refused_below_produce_version_7() {
     bytes[17..21].copy_from_slice(&crc.to_be_bytes());
     let request = produce("t", 1, bytes.into());
     let response = client.ask(6, &request).await;
-    let told = &response.responses[0].partition_responses[0];
-    assert_eq!(told.error_code, ErrorCode::UnsupportedCompressionType);
-    let told = self::told(&mut bench, &mut client, &request).await;
-    assert_eq!(told.error_code, ErrorCode::None);
+    let partition_response = &response.responses[0].partition_responses[0];
+    assert_eq!(
+        partition_response.error_code,
+        ErrorCode::UnsupportedCompressionType
+    );
+    let partition_response = self::partition_response(&mut bench, &mut client, &request).await;
+    assert_eq!(partition_response.error_code, ErrorCode::None);
 }
 
 #[tokio::test]
@@ -232,10 +265,11 @@ async fn acks_0_gets_no_response_and_an_error_closes_the_connection() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     client.send(9, &produce("t", 0, batch(b"1"))).await;
-    let told = told(&mut bench, &mut client, &produce("t", 1, batch(b"2"))).await;
-    assert_eq!(told.base_offset, 1);
+    let partition_response =
+        partition_response(&mut bench, &mut client, &produce("t", 1, batch(b"2"))).await;
+    assert_eq!(partition_response.base_offset, 1);
     client.send(9, &produce("other", 0, batch(b"1"))).await;
-    assert!(client.is_over().await);
+    assert!(client.is_closed().await);
 }
 
 #[tokio::test]
@@ -243,16 +277,16 @@ async fn a_produce_whose_sync_fails_is_a_storage_error() {
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     client.send(9, &produce("t", 1, batch(b"1"))).await;
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     let is_sync = |call: &Call<'_>| call.kind == Kind::SyncData;
     bench.disk.fail_once(Fault::Broken, is_sync);
     bench.sync();
     let (_, response) = client.receive::<Request>(9).await;
-    let told = &response.responses[0].partition_responses[0];
-    assert_eq!(told.error_code, ErrorCode::KafkaStorageError);
+    let partition_response = &response.responses[0].partition_responses[0];
+    assert_eq!(partition_response.error_code, ErrorCode::KafkaStorageError);
     let response = client.ask(9, &produce("t", 1, batch(b"2"))).await;
-    let told = &response.responses[0].partition_responses[0];
-    assert_eq!(told.error_code, ErrorCode::KafkaStorageError);
+    let partition_response = &response.responses[0].partition_responses[0];
+    assert_eq!(partition_response.error_code, ErrorCode::KafkaStorageError);
 }
 
 #[tokio::test]
@@ -274,7 +308,7 @@ async fn every_record_without_a_key_is_listed_in_the_error() {
         validate_only: false,
     };
     client.send(7, &request).await;
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     bench.sync();
     client.created().await;
     let mut builder = Builder::new();
@@ -284,17 +318,22 @@ async fn every_record_without_a_key_is_listed_in_the_error() {
     }
     let mut records = Vec::new();
     builder.finish(&Template::default(), &mut records);
-    let told = told(
+    let partition_response = partition_response(
         &mut bench,
         &mut client,
         &produce("compacted", 1, records.into()),
     )
     .await;
-    assert_eq!(told.error_code, ErrorCode::InvalidRecord);
-    let named: Vec<_> = told.record_errors.iter().map(|it| it.batch_index).collect();
+    assert_eq!(partition_response.error_code, ErrorCode::InvalidRecord);
+    let named: Vec<_> = partition_response
+        .record_errors
+        .iter()
+        .map(|it| it.batch_index)
+        .collect();
     assert_eq!(named, [1, 4, 7]);
     assert!(
-        told.record_errors
+        partition_response
+            .record_errors
             .iter()
             .all(|it| it.batch_index_error_message.is_some())
     );

@@ -47,12 +47,12 @@ fn room_for_one(bench: &mut Bench) {
 
 async fn produced(bench: &mut Bench, client: &mut Client) -> Response {
     client.send(9, &produce("t", 1, batch(b"1"))).await;
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     bench.sync();
     client.receive::<Request>(9).await.1
 }
 
-fn told(response: &Response) -> (ErrorCode, i32) {
+fn code_and_throttle(response: &Response) -> (ErrorCode, i32) {
     let partition = &response.responses[0].partition_responses[0];
     (partition.error_code, response.throttle_time_ms)
 }
@@ -63,13 +63,13 @@ async fn a_producer_over_its_limit_is_throttled_and_not_read_meanwhile() {
     let mut client = bench.with_topic("t").await;
     room_for_one(&mut bench);
     let first = produced(&mut bench, &mut client).await;
-    assert_eq!(told(&first), (ErrorCode::None, 0));
+    assert_eq!(code_and_throttle(&first), (ErrorCode::None, 0));
     // It is done, and what it went over the limit has to come back first: a byte a second.
     let begin = tokio::time::Instant::now();
     let second = produced(&mut bench, &mut client).await;
     let throttle = Duration::from_secs(size() - 10);
     assert_eq!(
-        told(&second),
+        code_and_throttle(&second),
         (ErrorCode::None, throttle.as_millis() as i32)
     );
     assert!(begin.elapsed() < throttle, "it is answered at once");
@@ -91,9 +91,9 @@ async fn a_producer_whose_budget_is_spent_is_refused() {
         },
     );
     let first = produced(&mut bench, &mut client).await;
-    assert_eq!(told(&first), (ErrorCode::None, 0));
+    assert_eq!(code_and_throttle(&first), (ErrorCode::None, 0));
     let second = produced(&mut bench, &mut client).await;
-    assert_eq!(told(&second), (ErrorCode::PolicyViolation, 0));
+    assert_eq!(code_and_throttle(&second), (ErrorCode::PolicyViolation, 0));
     let message = &second.responses[0].partition_responses[0].error_message;
     assert!(message.as_ref().unwrap().contains("limit `bytes`"));
     let fetched = client.ask(12, &fetch("t", 0, 0)).await;
@@ -112,7 +112,7 @@ async fn a_halted_client_neither_produces_nor_fetches_nor_deletes() {
     let _halted = bench.node.quotas().halt(prefix, BY).unwrap();
     const REFUSED: ErrorCode = ErrorCode::TopicAuthorizationFailed;
     let response = produced(&mut bench, &mut client).await;
-    assert_eq!(told(&response), (REFUSED, 0));
+    assert_eq!(code_and_throttle(&response), (REFUSED, 0));
     let message = &response.responses[0].partition_responses[0].error_message;
     assert_eq!(
         message.as_deref(),
@@ -146,5 +146,5 @@ async fn a_halted_client_neither_produces_nor_fetches_nor_deletes() {
     assert_eq!(deleted.responses[0].error_code, REFUSED);
     let _resumed = bench.node.quotas().resume(prefix, BY).unwrap();
     let response = produced(&mut bench, &mut client).await;
-    assert_eq!(told(&response), (ErrorCode::None, 0));
+    assert_eq!(code_and_throttle(&response), (ErrorCode::None, 0));
 }

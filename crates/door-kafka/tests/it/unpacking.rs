@@ -65,13 +65,13 @@ async fn two_batches_are_unpacked_at_once_and_others_wait() {
         client.send(9, &produce("t", 1, packed(10_000))).await;
     }
     // A connection that unpacks nothing is served.
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     assert_eq!(queue.len(), 2);
     assert!(queue.run_one());
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     assert_eq!(queue.len(), 2, "the third begins when the first has ended");
     while queue.run_one() {
-        bench.connect().is_heard().await;
+        bench.connect().flush_requests().await;
     }
     bench.sync();
     let mut offsets = Vec::new();
@@ -89,12 +89,12 @@ async fn an_uncompressed_batch_waits_for_an_earlier_batch_in_decompression() {
     client.send(9, &produce("t", 1, batch(b"second"))).await;
     let mut other = bench.connect();
     other.send(9, &produce("t", 1, batch(b"other"))).await;
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     bench.sync();
     assert_eq!(base_offset(&mut other).await, 0);
     assert_eq!(queue.len(), 1);
     assert!(queue.run_one());
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     bench.sync();
     assert_eq!(base_offset(&mut client).await, 1);
     assert_eq!(base_offset(&mut client).await, 2);
@@ -107,12 +107,12 @@ async fn an_abandoned_request_frees_its_slot_when_its_decompression_ends() {
     for client in &mut clients {
         client.send(9, &produce("t", 1, packed(10_000))).await;
     }
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     drop(clients);
     first.send(9, &produce("t", 1, packed(10_000))).await;
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     assert_eq!(queue.len(), 2, "the work of the others is not over");
     assert!(queue.run_one());
-    bench.connect().is_heard().await;
+    bench.connect().flush_requests().await;
     assert_eq!(queue.len(), 2);
 }

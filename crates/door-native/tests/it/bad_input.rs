@@ -137,7 +137,7 @@ async fn a_skippable_kind_is_skipped() {
 }
 
 #[tokio::test]
-async fn a_payload_above_the_limit_is_refused_by_name_and_the_connection_lives() {
+async fn payload_above_the_limit_fails_its_request_and_the_connection_stays_open() {
     let options = door_native::Options {
         frame_size_max: 1000,
         ..door_native::Options::default()
@@ -156,7 +156,7 @@ async fn a_payload_above_the_limit_is_refused_by_name_and_the_connection_lives()
 }
 
 #[tokio::test]
-async fn a_payload_far_above_the_limit_is_answered_once_and_ends_the_connection() {
+async fn payload_far_above_the_limit_gets_one_error_and_is_disconnected() {
     let options = door_native::Options {
         frame_size_max: 1000,
         ..door_native::Options::default()
@@ -300,7 +300,7 @@ async fn a_caller_that_never_reads_is_held_back_and_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_client_is_pinged_and_then_given_up() {
+async fn silent_client_is_pinged_and_then_disconnected() {
     let bench = Bench::new();
     let mut silent = bench.agent("").await;
     assert_eq!(silent.next().await.header.kind, Kind::PING);
@@ -310,7 +310,7 @@ async fn a_silent_client_is_pinged_and_then_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_never_introduces_itself_is_closed() {
+async fn client_that_sends_no_hello_in_time_is_disconnected() {
     let bench = Bench::new();
     let mut stranger = bench.connect();
     let failure = stranger.next().await;

@@ -5,10 +5,10 @@ use wire::{
 };
 
 use crate::agent::{Agent, Frame, tag};
-use crate::kept::Kept;
+use crate::durable_node::DurableNode;
 
-async fn agent(kept: &Kept) -> Agent {
-    let mut agent = kept.bench.agent("").await;
+async fn agent(durable_node: &DurableNode) -> Agent {
+    let mut agent = durable_node.bench.agent("").await;
     agent.bind(1, "a/b/talk", Cast::Conversation).await;
     agent
 }
@@ -75,9 +75,9 @@ fn appended(frame: &Frame) -> (u64, u64, u32) {
 }
 
 #[tokio::test]
-async fn messages_are_answered_and_read_when_they_are_on_disk_and_not_before() {
-    let mut kept = Kept::new();
-    let mut agent = agent(&kept).await;
+async fn conversation_append_is_acknowledged_and_readable_once_durable() {
+    let mut durable_node = DurableNode::new();
+    let mut agent = agent(&durable_node).await;
     let batch = [
         new("one", r#"[{"type":"text","text":"1"}]"#),
         new("two", "[]"),
@@ -86,7 +86,7 @@ async fn messages_are_answered_and_read_when_they_are_on_disk_and_not_before() {
     ask(&mut agent, Kind::READ, 1, 0, 10).await;
     assert_eq!(texts(&agent.next().await), [""; 0]);
     agent.expect_nothing().await;
-    kept.sync();
+    durable_node.sync();
     assert_eq!(appended(&agent.next().await), (1, 3, 0));
     // A retry is answered like the first, regardless of its expected head.
     append(&mut agent, 0, Some(0), &batch).await;
@@ -108,12 +108,12 @@ async fn messages_are_answered_and_read_when_they_are_on_disk_and_not_before() {
 }
 
 #[tokio::test]
-async fn a_message_without_an_id_is_given_one_that_its_answer_names() {
-    let mut kept = Kept::new();
-    let mut agent = agent(&kept).await;
+async fn append_without_a_message_id_returns_the_generated_id() {
+    let mut durable_node = DurableNode::new();
+    let mut agent = agent(&durable_node).await;
     let batch = [new("", "[]"), new("named", "[]"), new("", "[]")];
     append(&mut agent, 0, None, &batch).await;
-    let frame = kept.answer(&mut agent).await;
+    let frame = durable_node.answer(&mut agent).await;
     assert_eq!(appended(&frame), (1, 4, 0));
     let told = AppendedMessages::decode(&frame.payload).unwrap().made;
     let told: Vec<_> = told.iter().map(str::to_owned).collect();
@@ -131,9 +131,9 @@ async fn a_message_without_an_id_is_given_one_that_its_answer_names() {
 }
 
 #[tokio::test]
-async fn conflicts_name_the_stored_number_and_wait_until_it_is_synced() {
-    let mut kept = Kept::new();
-    let mut agent = agent(&kept).await;
+async fn append_conflict_reports_the_stored_sequence_once_durable() {
+    let mut durable_node = DurableNode::new();
+    let mut agent = agent(&durable_node).await;
     append(&mut agent, 0, None, &[new("one", "[]")]).await;
     append(&mut agent, 1, Some(0), &[new("two", "[]")]).await;
     append(&mut agent, 2, None, &[new("one", "[1]")]).await;
@@ -143,7 +143,7 @@ async fn conflicts_name_the_stored_number_and_wait_until_it_is_synced() {
     assert_eq!(refused.header.correlation, tag(2));
     assert_eq!(refused.failure().code, ErrorCode::InvalidArgument);
     agent.expect_nothing().await;
-    kept.sync();
+    durable_node.sync();
     assert_eq!(appended(&agent.next().await), (1, 2, 0));
     for code in [ErrorCode::Conflict, ErrorCode::IdReused] {
         let frame = agent.next().await;
@@ -155,16 +155,16 @@ async fn conflicts_name_the_stored_number_and_wait_until_it_is_synced() {
 
 #[tokio::test]
 async fn a_missing_conversation_is_not_found_but_can_be_followed() {
-    let mut kept = Kept::new();
-    let mut reader = agent(&kept).await;
+    let mut durable_node = DurableNode::new();
+    let mut reader = agent(&durable_node).await;
     ask(&mut reader, Kind::READ, 0, 0, 10).await;
     assert_eq!(reader.next().await.failure().code, ErrorCode::NotFound);
     ask(&mut reader, Kind::FOLLOW, 0, 0, 10).await;
     reader.expect_nothing().await;
-    let mut writer = agent(&kept).await;
+    let mut writer = agent(&durable_node).await;
     for (slot, id) in ["one", "two", "three"].iter().enumerate() {
         append(&mut writer, slot as u32, None, &[new(id, "[]")]).await;
-        kept.answer(&mut writer).await;
+        durable_node.answer(&mut writer).await;
         let frame = reader.next().await;
         assert!(frame.header.flags.contains(Flags::MORE));
         assert_eq!(texts(&frame), [format!("{} {id}", slot + 1)]);
@@ -177,17 +177,17 @@ async fn a_missing_conversation_is_not_found_but_can_be_followed() {
 }
 
 #[tokio::test]
-async fn messages_and_their_numbers_outlive_a_power_failure() {
-    let mut kept = Kept::new();
-    let mut first = agent(&kept).await;
+async fn messages_and_sequence_numbers_survive_a_power_failure() {
+    let mut durable_node = DurableNode::new();
+    let mut first = agent(&durable_node).await;
     append(&mut first, 0, None, &[new("one", "[]")]).await;
-    kept.answer(&mut first).await;
+    durable_node.answer(&mut first).await;
     append(&mut first, 0, None, &[new("unanswered", "[]")]).await;
     first.expect_nothing().await;
-    let mut kept = kept.crash();
-    let mut second = agent(&kept).await;
+    let mut durable_node = durable_node.crash();
+    let mut second = agent(&durable_node).await;
     append(&mut second, 0, None, &[new("one", "[]"), new("two", "[]")]).await;
-    let (first, next, deduplicated) = appended(&kept.answer(&mut second).await);
+    let (first, next, deduplicated) = appended(&durable_node.answer(&mut second).await);
     assert_eq!((first, deduplicated), (1, 1));
     ask(&mut second, Kind::READ, 0, 1, 10).await;
     let texts = texts(&second.next().await);
@@ -198,8 +198,8 @@ async fn messages_and_their_numbers_outlive_a_power_failure() {
 
 #[tokio::test]
 async fn invalid_frames_for_a_conversation_are_refused() {
-    let kept = Kept::new();
-    let mut agent = agent(&kept).await;
+    let durable_node = DurableNode::new();
+    let mut agent = agent(&durable_node).await;
     let payload = Payload::body(b"x");
     agent
         .frame(|out| payload.encode(Kind::SEND, Flags::REPORT, 1, tag(0), out))

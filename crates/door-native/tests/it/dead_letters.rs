@@ -9,11 +9,11 @@ use platform::Counter;
 use store::{DIRECTORY, NamedStream};
 
 use crate::agent::Agent;
-use crate::kept::{Kept, acknowledge, delivered, key, refuse, write, writer};
+use crate::durable_node::{DurableNode, acknowledge, delivered, key, refuse, write, writer};
 
 /// A node on which a message goes out twice.
-fn twice() -> Kept {
-    Kept::with(StoreOptions {
+fn node_with_two_deliveries() -> DurableNode {
+    DurableNode::with(StoreOptions {
         mailboxes: node::mailboxes::Options {
             deliveries_max: 2,
             ..node::mailboxes::Options::default()
@@ -23,20 +23,20 @@ fn twice() -> Kept {
 }
 
 /// Refuses the message at that offset as often as it comes.
-async fn refuse_twice(kept: &Kept, subscriber: &mut Agent, offset: u64) {
+async fn refuse_twice(durable_node: &DurableNode, subscriber: &mut Agent, offset: u64) {
     for number in 1..=2 {
         let (delivery, _, at) = delivered(subscriber).await;
         assert_eq!((delivery.offset, delivery.delivery), (offset, number));
         refuse(subscriber, at, 1).await;
         subscriber.expect_nothing().await;
-        kept.bench.clock.advance_ms(1);
-        kept.bench.node.sweep();
+        durable_node.bench.clock.advance_ms(1);
+        durable_node.bench.node.sweep();
     }
     subscriber.expect_nothing().await;
 }
 
-fn count(kept: &Kept) -> (usize, usize) {
-    let mailboxes = kept
+fn count(durable_node: &DurableNode) -> (usize, usize) {
+    let mailboxes = durable_node
         .bench
         .node
         .mailboxes()
@@ -48,21 +48,29 @@ fn count(kept: &Kept) -> (usize, usize) {
 
 #[tokio::test]
 async fn a_message_refused_deliveries_max_times_becomes_a_dead_letter() {
-    let mut kept = twice();
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
-    let mut writer = writer(&kept.bench, "").await;
-    kept.write(&mut writer, 0, key(1)).await;
-    refuse_twice(&kept, &mut subscriber, 0).await;
-    assert_eq!(count(&kept), (0, 1));
-    assert_eq!(kept.bench.node.counters().get(Counter::DeadLetters), 1);
-    kept.write(&mut writer, 1, key(2)).await;
+    let mut durable_node = node_with_two_deliveries();
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
+    let mut writer = writer(&durable_node.bench, "").await;
+    durable_node.write(&mut writer, 0, key(1)).await;
+    refuse_twice(&durable_node, &mut subscriber, 0).await;
+    assert_eq!(count(&durable_node), (0, 1));
+    assert_eq!(
+        durable_node.bench.node.counters().get(Counter::DeadLetters),
+        1
+    );
+    durable_node.write(&mut writer, 1, key(2)).await;
     let (delivery, _, at) = delivered(&mut subscriber).await;
     assert_eq!(delivery.delivery, 1);
     acknowledge(&mut subscriber, at).await;
     subscriber.expect_nothing().await;
     // A retry of the write is told that it is there.
-    assert!(kept.write(&mut writer, 2, key(1)).await.is_duplicate);
-    let node = &kept.bench.node;
+    assert!(
+        durable_node
+            .write(&mut writer, 2, key(1))
+            .await
+            .is_duplicate
+    );
+    let node = &durable_node.bench.node;
     let dead = node
         .mailboxes()
         .unwrap()
@@ -81,42 +89,58 @@ async fn a_message_refused_deliveries_max_times_becomes_a_dead_letter() {
 
 #[tokio::test]
 async fn a_dead_letter_survives_a_power_failure_and_is_redelivered_on_retry() {
-    let mut kept = twice();
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
-    let mut writer = writer(&kept.bench, "").await;
-    kept.write(&mut writer, 0, key(1)).await;
-    refuse_twice(&kept, &mut subscriber, 0).await;
-    kept.sync();
-    let mut kept = kept.crash();
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut durable_node = node_with_two_deliveries();
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
+    let mut writer = writer(&durable_node.bench, "").await;
+    durable_node.write(&mut writer, 0, key(1)).await;
+    refuse_twice(&durable_node, &mut subscriber, 0).await;
+    durable_node.sync();
+    let mut durable_node = durable_node.crash();
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
     subscriber.expect_nothing().await;
-    assert_eq!(count(&kept), (0, 1));
+    assert_eq!(count(&durable_node), (0, 1));
     assert_eq!(
-        kept.bench.node.mailboxes().unwrap().retry("a/b/c", Some(7)),
+        durable_node
+            .bench
+            .node
+            .mailboxes()
+            .unwrap()
+            .retry("a/b/c", Some(7)),
         Ok(0)
     );
     assert_eq!(
-        kept.bench.node.mailboxes().unwrap().retry("a/b/c", Some(0)),
+        durable_node
+            .bench
+            .node
+            .mailboxes()
+            .unwrap()
+            .retry("a/b/c", Some(0)),
         Ok(1)
     );
     assert_eq!(
-        kept.bench.node.mailboxes().unwrap().retry("a/b/c", None),
+        durable_node
+            .bench
+            .node
+            .mailboxes()
+            .unwrap()
+            .retry("a/b/c", None),
         Ok(0)
     );
-    kept.sync();
-    let kept = kept.crash();
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    durable_node.sync();
+    let durable_node = durable_node.crash();
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
     for number in [3, 4] {
         let (delivery, _, at) = delivered(&mut subscriber).await;
         assert_eq!((delivery.offset, delivery.delivery), (0, number));
         refuse(&mut subscriber, at, 1).await;
         subscriber.expect_nothing().await;
-        kept.bench.clock.advance_ms(1);
-        kept.bench.node.sweep();
+        durable_node.bench.clock.advance_ms(1);
+        durable_node.bench.node.sweep();
     }
-    assert_eq!(count(&kept), (0, 1));
+    assert_eq!(count(&durable_node), (0, 1));
     assert_eq!(
-        kept.bench
+        durable_node
+            .bench
             .node
             .mailboxes()
             .unwrap()
@@ -124,19 +148,20 @@ async fn a_dead_letter_survives_a_power_failure_and_is_redelivered_on_retry() {
         Ok(0)
     );
     assert_eq!(
-        kept.bench
+        durable_node
+            .bench
             .node
             .mailboxes()
             .unwrap()
             .purge("a/b/c", Part::Dead),
         Ok(1)
     );
-    assert_eq!(count(&kept), (0, 0));
+    assert_eq!(count(&durable_node), (0, 0));
 }
 
 #[tokio::test]
 async fn a_dead_letter_expires_like_any_message() {
-    let mut kept = Kept::with(StoreOptions {
+    let mut durable_node = DurableNode::with(StoreOptions {
         mailboxes: node::mailboxes::Options {
             deliveries_max: 1,
             ttl: Duration::from_secs(5),
@@ -144,67 +169,71 @@ async fn a_dead_letter_expires_like_any_message() {
         },
         ..StoreOptions::default()
     });
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
-    let mut writer = writer(&kept.bench, "").await;
-    kept.write(&mut writer, 0, key(1)).await;
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
+    let mut writer = writer(&durable_node.bench, "").await;
+    durable_node.write(&mut writer, 0, key(1)).await;
     let (_, _, at) = delivered(&mut subscriber).await;
     refuse(&mut subscriber, at, 0).await;
     subscriber.expect_nothing().await;
-    assert_eq!(count(&kept), (0, 1));
-    kept.bench.clock.advance_ms(5_000);
-    kept.bench.node.sweep();
-    assert_eq!(count(&kept), (0, 0));
+    assert_eq!(count(&durable_node), (0, 1));
+    durable_node.bench.clock.advance_ms(5_000);
+    durable_node.bench.node.sweep();
+    assert_eq!(count(&durable_node), (0, 0));
 }
 
 /// Bytes of a message that others are written behind.
 static BODY: [u8; 20_000] = [7; 20_000];
 
 /// Has messages written and acknowledged, more than 3 MiB of them.
-async fn write_and_acknowledge(kept: &mut Kept, writer: &mut Agent, worker: &mut Agent) {
+async fn write_and_acknowledge(
+    durable_node: &mut DurableNode,
+    writer: &mut Agent,
+    worker: &mut Agent,
+) {
     for number in 1..=160 {
         write(writer, number % 8, key(number as u8), &BODY).await;
         writer.expect_nothing_but_credit().await;
-        kept.sync();
+        durable_node.sync();
         let (_, _, at) = delivered(worker).await;
         acknowledge(worker, at).await;
         worker.expect_nothing().await;
     }
-    kept.sync();
+    durable_node.sync();
 }
 
 /// The oldest record of the first mailbox.
-fn start(kept: &Kept) -> u64 {
+fn start(durable_node: &DurableNode) -> u64 {
     let (shard, stream) = DIRECTORY;
     let limit = ReadLimit {
         records: 100,
         bytes: 1 << 20,
     };
-    let read = kept.journal.read(shard, stream, 0, limit).unwrap();
+    let read = durable_node.journal.read(shard, stream, 0, limit).unwrap();
     let named = read
         .records
         .iter()
         .filter_map(|it| NamedStream::decode(it.offset, it.tag, &it.payload));
     let mut mailboxes = named.filter(|it| it.kind == "mailbox");
     let mailbox = mailboxes.next().unwrap();
-    let stream = kept.journal.stream(mailbox.shard, mailbox.stream);
+    let stream = durable_node.journal.stream(mailbox.shard, mailbox.stream);
     stream.unwrap().start
 }
 
 #[tokio::test]
 async fn an_unacknowledged_message_does_not_hold_back_trimming_of_later_ones() {
-    let mut kept = Kept::new();
-    let mut worker = kept.bench.subscriber("a/b/c/1").await;
-    let mut writer = writer(&kept.bench, "").await;
-    kept.write(&mut writer, 0, key(0)).await;
+    let mut durable_node = DurableNode::new();
+    let mut worker = durable_node.bench.subscriber("a/b/c/1").await;
+    let mut writer = writer(&durable_node.bench, "").await;
+    durable_node.write(&mut writer, 0, key(0)).await;
     let (first, _, at) = delivered(&mut worker).await;
     refuse(&mut worker, at, 3_600_000).await;
     worker.expect_nothing().await;
-    kept.bench.clock.advance_ms(5);
-    write_and_acknowledge(&mut kept, &mut writer, &mut worker).await;
-    assert!(start(&kept) > 100, "{}", start(&kept));
+    durable_node.bench.clock.advance_ms(5);
+    write_and_acknowledge(&mut durable_node, &mut writer, &mut worker).await;
+    assert!(start(&durable_node) > 100, "{}", start(&durable_node));
 
-    let kept = kept.crash();
-    let mut worker = kept.bench.subscriber("a/b/c/2").await;
+    let durable_node = durable_node.crash();
+    let mut worker = durable_node.bench.subscriber("a/b/c/2").await;
     let (again, body, at) = delivered(&mut worker).await;
     assert_eq!(
         (again.offset, again.delivery, &body[..]),
@@ -213,5 +242,5 @@ async fn an_unacknowledged_message_does_not_hold_back_trimming_of_later_ones() {
     assert_eq!(again.written_ms, first.written_ms);
     acknowledge(&mut worker, at).await;
     worker.expect_nothing().await;
-    assert_eq!(count(&kept), (0, 0));
+    assert_eq!(count(&durable_node), (0, 0));
 }

@@ -6,16 +6,16 @@ use platform::Counter;
 use wire::{Cast, Flags, Key, Kind, Stored};
 
 use crate::agent::tag;
-use crate::kept::{Kept, acknowledge, delivered, key, refuse, write, writer};
+use crate::durable_node::{DurableNode, acknowledge, delivered, key, refuse, write, writer};
 
 #[tokio::test]
-async fn a_write_is_answered_when_it_is_on_disk_and_not_before() {
-    let mut kept = Kept::new();
-    let mut writer = writer(&kept.bench, "").await;
+async fn mailbox_write_is_acknowledged_once_durable() {
+    let mut durable_node = DurableNode::new();
+    let mut writer = writer(&durable_node.bench, "").await;
     write(&mut writer, 0, key(1), b"hi").await;
     write(&mut writer, 1, key(2), b"ho").await;
     writer.expect_nothing().await;
-    kept.sync();
+    durable_node.sync();
     for slot in 0..2 {
         let frame = writer.next().await;
         assert_eq!(
@@ -31,14 +31,14 @@ async fn a_write_is_answered_when_it_is_on_disk_and_not_before() {
 }
 
 #[tokio::test]
-async fn a_message_is_delivered_when_it_is_on_disk_and_not_before() {
-    let mut kept = Kept::new();
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
-    let mut writer = writer(&kept.bench, "").await;
+async fn mailbox_message_is_delivered_once_durable() {
+    let mut durable_node = DurableNode::new();
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
+    let mut writer = writer(&durable_node.bench, "").await;
     write(&mut writer, 0, key(1), b"hi").await;
     writer.expect_nothing().await;
     subscriber.expect_nothing().await;
-    kept.sync();
+    durable_node.sync();
     let (delivery, body, _) = delivered(&mut subscriber).await;
     assert_eq!(
         (delivery.offset, delivery.delivery, &body[..]),
@@ -49,20 +49,21 @@ async fn a_message_is_delivered_when_it_is_on_disk_and_not_before() {
 
 #[tokio::test]
 async fn messages_wait_in_the_mailbox_for_the_first_subscriber() {
-    let mut kept = Kept::new();
-    let mut writer = writer(&kept.bench, "").await;
+    let mut durable_node = DurableNode::new();
+    let mut writer = writer(&durable_node.bench, "").await;
     for number in 0..3 {
-        kept.write(&mut writer, u32::from(number), key(number))
+        durable_node
+            .write(&mut writer, u32::from(number), key(number))
             .await;
     }
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
     for offset in 0..3 {
         let (delivery, _, at) = delivered(&mut subscriber).await;
         assert_eq!((delivery.offset, delivery.delivery), (offset, 1));
         acknowledge(&mut subscriber, at).await;
     }
     subscriber.expect_nothing().await;
-    let mailboxes = kept
+    let mailboxes = durable_node
         .bench
         .node
         .mailboxes()
@@ -74,42 +75,45 @@ async fn messages_wait_in_the_mailbox_for_the_first_subscriber() {
 
 #[tokio::test]
 async fn a_power_failure_loses_no_write_that_was_answered() {
-    let mut kept = Kept::new();
-    let mut alice = writer(&kept.bench, "a/b/alice").await;
+    let mut durable_node = DurableNode::new();
+    let mut alice = writer(&durable_node.bench, "a/b/alice").await;
     for number in 0..5 {
-        kept.write(&mut alice, u32::from(number), key(number)).await;
+        durable_node
+            .write(&mut alice, u32::from(number), key(number))
+            .await;
     }
     write(&mut alice, 5, key(5), b"was not answered").await;
     alice.expect_nothing().await;
-    let mut kept = kept.crash();
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut durable_node = durable_node.crash();
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
     for offset in 0..5 {
         let (delivery, body, at) = delivered(&mut subscriber).await;
         assert_eq!((delivery.offset, &body[..]), (offset, &b"hi"[..]));
         acknowledge(&mut subscriber, at).await;
     }
     // Its sender's retries are recognised, acknowledged or not.
-    let mut alice = writer(&kept.bench, "a/b/alice").await;
-    let stored = kept.write(&mut alice, 0, key(3)).await;
+    let mut alice = writer(&durable_node.bench, "a/b/alice").await;
+    let stored = durable_node.write(&mut alice, 0, key(3)).await;
     assert_eq!((stored.offset, stored.is_duplicate), (3, true));
 }
 
 #[tokio::test]
 async fn an_acknowledged_message_is_not_delivered_again_after_a_restart() {
-    let mut kept = Kept::new();
-    let mut writer = writer(&kept.bench, "").await;
+    let mut durable_node = DurableNode::new();
+    let mut writer = writer(&durable_node.bench, "").await;
     for number in 0..2 {
-        kept.write(&mut writer, u32::from(number), key(number))
+        durable_node
+            .write(&mut writer, u32::from(number), key(number))
             .await;
     }
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
     let (_, _, first) = delivered(&mut subscriber).await;
     delivered(&mut subscriber).await;
     acknowledge(&mut subscriber, first).await;
     subscriber.expect_nothing().await;
-    kept.sync();
-    let kept = kept.crash();
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    durable_node.sync();
+    let durable_node = durable_node.crash();
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
     let (delivery, _, _) = delivered(&mut subscriber).await;
     assert_eq!((delivery.offset, delivery.delivery), (1, 2));
     subscriber.expect_nothing().await;
@@ -117,32 +121,35 @@ async fn an_acknowledged_message_is_not_delivered_again_after_a_restart() {
 
 #[tokio::test]
 async fn a_retried_write_is_a_duplicate_acknowledged_after_the_original_is_synced() {
-    let mut kept = Kept::new();
-    let mut writer = writer(&kept.bench, "").await;
+    let mut durable_node = DurableNode::new();
+    let mut writer = writer(&durable_node.bench, "").await;
     write(&mut writer, 0, key(1), b"hi").await;
     write(&mut writer, 1, key(1), b"hi").await;
     writer.expect_nothing().await;
-    kept.sync();
+    durable_node.sync();
     for (slot, is_duplicate) in [(0, false), (1, true)] {
         let frame = writer.next().await;
         assert_eq!(frame.header.correlation, tag(slot));
         let stored = Stored::decode(&frame.payload).unwrap();
         assert_eq!((stored.offset, stored.is_duplicate), (0, is_duplicate));
     }
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
     delivered(&mut subscriber).await;
     subscriber.expect_nothing().await;
-    assert_eq!(kept.bench.node.counters().get(Counter::Duplicates), 1);
+    assert_eq!(
+        durable_node.bench.node.counters().get(Counter::Duplicates),
+        1
+    );
 }
 
 #[tokio::test]
 async fn messages_of_a_lost_subscriber_are_redelivered_to_another_at_once() {
-    let mut kept = Kept::new();
-    let mut writer = writer(&kept.bench, "").await;
-    kept.write(&mut writer, 0, key(1)).await;
-    let mut first = kept.bench.subscriber("a/b/c/1").await;
+    let mut durable_node = DurableNode::new();
+    let mut writer = writer(&durable_node.bench, "").await;
+    durable_node.write(&mut writer, 0, key(1)).await;
+    let mut first = durable_node.bench.subscriber("a/b/c/1").await;
     assert_eq!(delivered(&mut first).await.0.delivery, 1);
-    let mut second = kept.bench.subscriber("a/b/c/2").await;
+    let mut second = durable_node.bench.subscriber("a/b/c/2").await;
     second.expect_nothing().await;
     drop(first);
     assert_eq!(delivered(&mut second).await.0.delivery, 2);
@@ -150,17 +157,17 @@ async fn messages_of_a_lost_subscriber_are_redelivered_to_another_at_once() {
 
 #[tokio::test]
 async fn an_unacknowledged_message_is_redelivered_to_another_subscriber_after_its_timeout() {
-    let mut kept = Kept::new();
-    let mut writer = writer(&kept.bench, "").await;
-    kept.write(&mut writer, 0, key(1)).await;
-    let mut first = kept.bench.subscriber("a/b/c/1").await;
+    let mut durable_node = DurableNode::new();
+    let mut writer = writer(&durable_node.bench, "").await;
+    durable_node.write(&mut writer, 0, key(1)).await;
+    let mut first = durable_node.bench.subscriber("a/b/c/1").await;
     let (_, _, at) = delivered(&mut first).await;
-    let mut second = kept.bench.subscriber("a/b/c/2").await;
-    kept.bench.clock.advance_ms(29_999);
-    kept.bench.node.sweep();
+    let mut second = durable_node.bench.subscriber("a/b/c/2").await;
+    durable_node.bench.clock.advance_ms(29_999);
+    durable_node.bench.node.sweep();
     second.expect_nothing().await;
-    kept.bench.clock.advance_ms(1);
-    kept.bench.node.sweep();
+    durable_node.bench.clock.advance_ms(1);
+    durable_node.bench.node.sweep();
     let cancel = first.next().await;
     assert_eq!(
         (cancel.header.kind, cancel.header.correlation),
@@ -172,7 +179,8 @@ async fn an_unacknowledged_message_is_redelivered_to_another_subscriber_after_it
     second.expect_nothing().await;
     // What the first one says now is too late, and changes nothing.
     assert_eq!(
-        kept.bench
+        durable_node
+            .bench
             .node
             .mailboxes()
             .unwrap()
@@ -185,43 +193,46 @@ async fn an_unacknowledged_message_is_redelivered_to_another_subscriber_after_it
 
 #[tokio::test]
 async fn a_refused_message_is_redelivered_after_a_delay_without_blocking_others() {
-    let mut kept = Kept::new();
-    let mut writer = writer(&kept.bench, "").await;
+    let mut durable_node = DurableNode::new();
+    let mut writer = writer(&durable_node.bench, "").await;
     for number in 0..2 {
-        kept.write(&mut writer, u32::from(number), key(number))
+        durable_node
+            .write(&mut writer, u32::from(number), key(number))
             .await;
     }
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
     let (_, _, first) = delivered(&mut subscriber).await;
     let (_, _, second) = delivered(&mut subscriber).await;
     refuse(&mut subscriber, first, 0).await;
     acknowledge(&mut subscriber, second).await;
     subscriber.expect_nothing().await;
-    kept.bench.clock.advance_ms(999);
-    kept.bench.node.sweep();
+    durable_node.bench.clock.advance_ms(999);
+    durable_node.bench.node.sweep();
     subscriber.expect_nothing().await;
-    kept.bench.clock.advance_ms(1);
-    kept.bench.node.sweep();
+    durable_node.bench.clock.advance_ms(1);
+    durable_node.bench.node.sweep();
     let (delivery, _, at) = delivered(&mut subscriber).await;
     assert_eq!((delivery.offset, delivery.delivery), (0, 2));
     refuse(&mut subscriber, at, 50).await;
     subscriber.expect_nothing().await;
-    kept.bench.clock.advance_ms(50);
-    kept.bench.node.sweep();
+    durable_node.bench.clock.advance_ms(50);
+    durable_node.bench.node.sweep();
     assert_eq!(delivered(&mut subscriber).await.0.delivery, 3);
 }
 
 #[tokio::test]
 async fn messages_of_one_sender_go_to_one_instance_in_order() {
-    let mut kept = Kept::new();
-    let mut first = kept.bench.subscriber("a/b/c/1").await;
-    let mut second = kept.bench.subscriber("a/b/c/2").await;
-    let mut alice = writer(&kept.bench, "a/b/alice").await;
+    let mut durable_node = DurableNode::new();
+    let mut first = durable_node.bench.subscriber("a/b/c/1").await;
+    let mut second = durable_node.bench.subscriber("a/b/c/2").await;
+    let mut alice = writer(&durable_node.bench, "a/b/alice").await;
     for number in 0..6 {
-        kept.write(&mut alice, u32::from(number), key(number)).await;
+        durable_node
+            .write(&mut alice, u32::from(number), key(number))
+            .await;
     }
-    let mut bob = writer(&kept.bench, "a/b/bob").await;
-    let of_bob = kept.write(&mut bob, 0, key(9)).await.offset;
+    let mut bob = writer(&durable_node.bench, "a/b/bob").await;
+    let of_bob = durable_node.write(&mut bob, 0, key(9)).await.offset;
     // Bob's may be with either of them.
     let (mut with_first, mut with_second) = (Vec::new(), Vec::new());
     while with_first.len() + with_second.len() < 7 {
@@ -247,18 +258,18 @@ async fn messages_of_one_sender_go_to_one_instance_in_order() {
 
 #[tokio::test]
 async fn an_undelivered_message_expires_after_its_ttl() {
-    let mut kept = Kept::new();
-    let mut writer = writer(&kept.bench, "").await;
+    let mut durable_node = DurableNode::new();
+    let mut writer = writer(&durable_node.bench, "").await;
     let short = Key {
         ttl_ms: 500,
         ..key(1)
     };
-    kept.write(&mut writer, 0, short).await;
-    kept.write(&mut writer, 1, key(2)).await;
-    kept.bench.clock.advance_ms(500);
-    kept.bench.node.sweep();
-    assert_eq!(kept.bench.node.counters().get(Counter::Expired), 1);
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    durable_node.write(&mut writer, 0, short).await;
+    durable_node.write(&mut writer, 1, key(2)).await;
+    durable_node.bench.clock.advance_ms(500);
+    durable_node.bench.node.sweep();
+    assert_eq!(durable_node.bench.node.counters().get(Counter::Expired), 1);
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
     assert_eq!(delivered(&mut subscriber).await.0.offset, 1);
     subscriber.expect_nothing().await;
 }
@@ -272,15 +283,15 @@ async fn the_ttl_of_a_write_is_capped_by_the_node() {
         },
         ..StoreOptions::default()
     };
-    let mut kept = Kept::with(options);
-    let mut writer = writer(&kept.bench, "").await;
+    let mut durable_node = DurableNode::with(options);
+    let mut writer = writer(&durable_node.bench, "").await;
     let long = Key {
         ttl_ms: 60_000,
         ..key(1)
     };
-    kept.write(&mut writer, 0, long).await;
-    kept.bench.clock.advance_ms(1_000);
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    durable_node.write(&mut writer, 0, long).await;
+    durable_node.bench.clock.advance_ms(1_000);
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
     subscriber.expect_nothing().await;
 }
 
@@ -293,10 +304,11 @@ async fn a_full_mailbox_is_busy_and_an_acknowledgement_makes_room() {
         },
         ..StoreOptions::default()
     };
-    let mut kept = Kept::with(options);
-    let mut writer = writer(&kept.bench, "").await;
+    let mut durable_node = DurableNode::with(options);
+    let mut writer = writer(&durable_node.bench, "").await;
     for number in 0..2 {
-        kept.write(&mut writer, u32::from(number), key(number))
+        durable_node
+            .write(&mut writer, u32::from(number), key(number))
             .await;
     }
     write(&mut writer, 2, key(2), b"hi").await;
@@ -311,12 +323,17 @@ async fn a_full_mailbox_is_busy_and_an_acknowledgement_makes_room() {
         "{}",
         failure.message
     );
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
     let (_, _, at) = delivered(&mut subscriber).await;
     delivered(&mut subscriber).await;
     acknowledge(&mut subscriber, at).await;
     subscriber.expect_nothing().await;
-    assert!(!kept.write(&mut writer, 2, key(2)).await.is_duplicate);
+    assert!(
+        !durable_node
+            .write(&mut writer, 2, key(2))
+            .await
+            .is_duplicate
+    );
 }
 
 #[tokio::test]
@@ -328,13 +345,14 @@ async fn unacknowledged_deliveries_are_limited_by_in_flight_max() {
         },
         ..StoreOptions::default()
     };
-    let mut kept = Kept::with(options);
-    let mut writer = writer(&kept.bench, "").await;
+    let mut durable_node = DurableNode::with(options);
+    let mut writer = writer(&durable_node.bench, "").await;
     for number in 0..3 {
-        kept.write(&mut writer, u32::from(number), key(number))
+        durable_node
+            .write(&mut writer, u32::from(number), key(number))
             .await;
     }
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
     let (_, _, at) = delivered(&mut subscriber).await;
     delivered(&mut subscriber).await;
     subscriber.expect_nothing().await;
@@ -344,54 +362,55 @@ async fn unacknowledged_deliveries_are_limited_by_in_flight_max() {
 
 #[tokio::test]
 async fn a_message_of_a_disconnected_writer_is_delivered_by_the_sweep() {
-    let mut kept = Kept::new();
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
-    let mut writer = writer(&kept.bench, "").await;
+    let mut durable_node = DurableNode::new();
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
+    let mut writer = writer(&durable_node.bench, "").await;
     write(&mut writer, 0, key(1), b"hi").await;
     writer.expect_nothing().await;
     drop(writer);
-    while kept.bench.node.connection_count() > 1 {
+    while durable_node.bench.node.connection_count() > 1 {
         tokio::task::yield_now().await;
     }
-    kept.sync();
+    durable_node.sync();
     subscriber.expect_nothing().await;
-    kept.bench.node.sweep();
+    durable_node.bench.node.sweep();
     delivered(&mut subscriber).await;
 }
 
 #[tokio::test]
 async fn an_idle_mailbox_is_unloaded_and_loaded_again_on_use() {
-    let mut kept = Kept::new();
-    let mut writer = writer(&kept.bench, "").await;
-    kept.write(&mut writer, 0, key(1)).await;
-    let loaded = |kept: &Kept| kept.bench.node.mailboxes().unwrap().loaded_count();
-    assert_eq!(loaded(&kept), 1);
-    kept.bench.clock.advance_ms(9_999);
-    assert!(kept.bench.node.sweep());
-    assert_eq!(loaded(&kept), 1);
-    kept.bench.clock.advance_ms(1);
-    assert!(!kept.bench.node.sweep());
-    assert_eq!(loaded(&kept), 0);
-    let stored = kept.write(&mut writer, 1, key(1)).await;
+    let mut durable_node = DurableNode::new();
+    let mut writer = writer(&durable_node.bench, "").await;
+    durable_node.write(&mut writer, 0, key(1)).await;
+    let loaded =
+        |durable_node: &DurableNode| durable_node.bench.node.mailboxes().unwrap().loaded_count();
+    assert_eq!(loaded(&durable_node), 1);
+    durable_node.bench.clock.advance_ms(9_999);
+    assert!(durable_node.bench.node.sweep());
+    assert_eq!(loaded(&durable_node), 1);
+    durable_node.bench.clock.advance_ms(1);
+    assert!(!durable_node.bench.node.sweep());
+    assert_eq!(loaded(&durable_node), 0);
+    let stored = durable_node.write(&mut writer, 1, key(1)).await;
     assert!(stored.is_duplicate);
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
     delivered(&mut subscriber).await;
     // With a message out there it stays.
-    kept.bench.clock.advance_ms(10_000);
-    kept.bench.node.sweep();
-    assert_eq!(loaded(&kept), 1);
+    durable_node.bench.clock.advance_ms(10_000);
+    durable_node.bench.node.sweep();
+    assert_eq!(loaded(&durable_node), 1);
 }
 
 #[tokio::test]
-async fn acknowledged_messages_are_forgotten_except_for_their_newest_ids() {
-    let mut kept = Kept::new();
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
-    let mut writer = writer(&kept.bench, "").await;
+async fn acknowledged_messages_are_deleted_except_for_their_newest_ids() {
+    let mut durable_node = DurableNode::new();
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
+    let mut writer = writer(&durable_node.bench, "").await;
     for number in 0..3_000 {
         write(&mut writer, number % 64, id(number), b"hi").await;
         if number % 64 == 63 || number == 2_999 {
             writer.expect_nothing_but_credit().await;
-            kept.sync();
+            durable_node.sync();
             for _ in 0..=number % 64 {
                 let (_, _, at) = delivered(&mut subscriber).await;
                 acknowledge(&mut subscriber, at).await;
@@ -399,10 +418,11 @@ async fn acknowledged_messages_are_forgotten_except_for_their_newest_ids() {
             subscriber.expect_nothing().await;
         }
     }
-    kept.sync();
-    let mut kept = kept.crash();
+    durable_node.sync();
+    let mut durable_node = durable_node.crash();
     assert_eq!(
-        kept.bench
+        durable_node
+            .bench
             .node
             .mailboxes()
             .unwrap()
@@ -411,14 +431,15 @@ async fn acknowledged_messages_are_forgotten_except_for_their_newest_ids() {
             .messages,
         0
     );
-    let mut writer = crate::kept::writer(&kept.bench, "").await;
+    let mut writer = crate::durable_node::writer(&durable_node.bench, "").await;
     assert!(
-        kept.write(&mut writer, 0, id(2_999 - 1_023))
+        durable_node
+            .write(&mut writer, 0, id(2_999 - 1_023))
             .await
             .is_duplicate
     );
     assert!(
-        !kept
+        !durable_node
             .write(&mut writer, 0, id(2_999 - 1_024))
             .await
             .is_duplicate
@@ -427,27 +448,36 @@ async fn acknowledged_messages_are_forgotten_except_for_their_newest_ids() {
 
 #[tokio::test]
 async fn a_failed_disk_makes_a_write_unconfirmed_and_refuses_the_next() {
-    let mut kept = Kept::new();
-    let mut writer = writer(&kept.bench, "").await;
-    kept.write(&mut writer, 0, key(1)).await;
+    let mut durable_node = DurableNode::new();
+    let mut writer = writer(&durable_node.bench, "").await;
+    durable_node.write(&mut writer, 0, key(1)).await;
     write(&mut writer, 1, key(2), b"hi").await;
     writer.expect_nothing().await;
-    kept.disk
+    durable_node
+        .disk
         .fail_always(journal::disk::simulated::Fault::Broken, |_| true);
-    kept.sync();
+    durable_node.sync();
     let frame = writer.next().await;
     let failure = frame.failure();
     assert_eq!((failure.code, failure.sent), (ErrorCode::Unconfirmed, true));
     write(&mut writer, 2, key(3), b"hi").await;
     let refused = writer.next().await;
     assert_eq!(refused.failure().code, ErrorCode::Unavailable);
-    assert!(kept.bench.node.health().unwrap().unhealthy().is_some());
+    assert!(
+        durable_node
+            .bench
+            .node
+            .health()
+            .unwrap()
+            .unhealthy()
+            .is_some()
+    );
 }
 
 #[tokio::test]
 async fn instances_and_the_nodes_own_names_have_no_mailbox() {
-    let kept = Kept::new();
-    let mut writer = kept.bench.agent("").await;
+    let durable_node = DurableNode::new();
+    let mut writer = durable_node.bench.agent("").await;
     for (route, name, code) in [
         (1, "a/b/c/1", ErrorCode::InvalidArgument),
         (2, "telpher/system/x", ErrorCode::Denied),
@@ -472,21 +502,21 @@ async fn instances_and_the_nodes_own_names_have_no_mailbox() {
 
 #[tokio::test]
 async fn a_write_without_a_key_is_stored_and_delivered() {
-    let mut kept = Kept::new();
-    let mut writer = writer(&kept.bench, "").await;
+    let mut durable_node = DurableNode::new();
+    let mut writer = writer(&durable_node.bench, "").await;
     writer
         .message(Kind::WRITE, Flags::NONE, 1, tag(0), b"plain")
         .await;
-    let frame = kept.answer(&mut writer).await;
+    let frame = durable_node.answer(&mut writer).await;
     assert_eq!(Stored::decode(&frame.payload).unwrap().offset, 0);
-    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut subscriber = durable_node.bench.subscriber("a/b/c/1").await;
     assert_eq!(delivered(&mut subscriber).await.1, b"plain");
 }
 
 #[tokio::test]
-async fn a_key_that_is_cut_off_breaks_the_protocol() {
-    let kept = Kept::new();
-    let mut writer = writer(&kept.bench, "").await;
+async fn truncated_mailbox_key_is_a_protocol_error() {
+    let durable_node = DurableNode::new();
+    let mut writer = writer(&durable_node.bench, "").await;
     writer
         .message(Kind::WRITE, Flags::KEYED, 1, tag(0), b"too short")
         .await;
@@ -499,8 +529,8 @@ const FLOODS: [(u32, usize); 2] = [(300, 40_000), (12_000, 10)];
 #[tokio::test]
 async fn a_writer_with_too_many_pending_writes_is_not_read() {
     for (count, size) in FLOODS {
-        let mut kept = Kept::new();
-        let writer = writer(&kept.bench, "").await;
+        let mut durable_node = DurableNode::new();
+        let writer = writer(&durable_node.bench, "").await;
         let flooding = tokio::spawn(async move {
             let (mut writer, body) = (writer, vec![7; size]);
             for number in 0..count {
@@ -508,12 +538,13 @@ async fn a_writer_with_too_many_pending_writes_is_not_read() {
             }
             writer
         });
-        let taken = |kept: &Kept| kept.bench.node.counters().get(Counter::Writes);
+        let taken =
+            |durable_node: &DurableNode| durable_node.bench.node.counters().get(Counter::Writes);
         let bound = match size {
             10 => 8_192,
             _ => (8 << 20) / size as u64,
         };
-        while taken(&kept) < bound {
+        while taken(&durable_node) < bound {
             tokio::task::yield_now().await;
         }
         // Every task that can run has run.
@@ -521,15 +552,19 @@ async fn a_writer_with_too_many_pending_writes_is_not_read() {
             tokio::task::yield_now().await;
         }
         let most = bound + (256 << 10) / size.max(50) as u64 + 1;
-        assert!(taken(&kept) <= most, "{} of {most}", taken(&kept));
+        assert!(
+            taken(&durable_node) <= most,
+            "{} of {most}",
+            taken(&durable_node)
+        );
 
         while !flooding.is_finished() {
-            kept.sync();
+            durable_node.sync();
             tokio::task::yield_now().await;
         }
         let mut writer = flooding.await.unwrap();
         for _ in 0..count {
-            kept.sync();
+            durable_node.sync();
             while writer.next().await.header.kind != Kind::REPLY {}
         }
     }

@@ -3,16 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
 mod agent;
-mod archived;
+mod archive;
 mod bad_input;
 mod calls;
-mod cold;
 mod cold_conversations;
+mod cold_mailboxes;
 mod conversations;
 mod dead_letters;
-mod ended;
-mod idle;
-mod kept;
+mod dropped_node;
+mod durable_node;
+mod idle_mailboxes;
 mod mailboxes;
 mod messages;
 mod quotas;

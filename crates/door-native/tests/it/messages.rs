@@ -238,7 +238,7 @@ async fn a_write_goes_to_one_subscriber_and_multicast_routes_are_refused() {
 }
 
 #[tokio::test]
-async fn credit_comes_back_to_a_sender_in_halves_of_the_window() {
+async fn sender_credit_is_returned_after_half_of_the_window() {
     let limits = node::Limits {
         credit_messages: 10,
         ..node::Limits::default()

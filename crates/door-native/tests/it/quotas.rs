@@ -1,6 +1,6 @@
 //! Takes in bare frames: their answers, the timing and the order.
 
-mod charged;
+mod charges;
 
 use model::ErrorCode;
 use quota_service::{Limit, LimitConfig};
@@ -10,7 +10,7 @@ use wire::{
 
 use crate::Bench;
 use crate::agent::{Agent, Frame, tag};
-use crate::kept::Kept;
+use crate::durable_node::DurableNode;
 
 fn bucket(name: &str, pattern: &str, unit: &str, capacity: u64, refill: &str) -> LimitConfig {
     LimitConfig {
@@ -36,7 +36,7 @@ fn bench(written: &[LimitConfig]) -> Bench {
 
 /// What is asked; the costs are `tokens`.
 #[derive(Clone, Copy, Default)]
-struct Asked<'a> {
+struct TakeRequest<'a> {
     subject: &'a str,
     tokens: u64,
     hold_ms: Option<u32>,
@@ -44,7 +44,7 @@ struct Asked<'a> {
     id: Option<&'a str>,
 }
 
-impl Asked<'_> {
+impl TakeRequest<'_> {
     fn encode(&self, out: &mut Vec<u8>) {
         let mut costs = Vec::new();
         Costs::encode("tokens", self.tokens, &mut costs);
@@ -59,15 +59,15 @@ impl Asked<'_> {
     }
 }
 
-fn asked(subject: &str, tokens: u64) -> Asked<'_> {
-    Asked {
+fn take_request(subject: &str, tokens: u64) -> TakeRequest<'_> {
+    TakeRequest {
         subject,
         tokens,
-        ..Asked::default()
+        ..TakeRequest::default()
     }
 }
 
-async fn take(agent: &mut Agent, slot: u32, takes: &[Asked<'_>]) {
+async fn take(agent: &mut Agent, slot: u32, takes: &[TakeRequest<'_>]) {
     let write = |out: &mut Vec<u8>| takes.iter().for_each(|take| take.encode(out));
     agent
         .frame(|out| encode_frame(out, Kind::TAKE, Flags::NONE, 0, tag(slot), write))
@@ -75,11 +75,11 @@ async fn take(agent: &mut Agent, slot: u32, takes: &[Asked<'_>]) {
 }
 
 /// Each outcome in a few words.
-fn told(frame: &Frame) -> Vec<String> {
+fn outcome_texts(frame: &Frame) -> Vec<String> {
     assert_eq!(frame.header.kind, Kind::REPLY, "{frame:?}");
     let outcomes = Outcomes::decode(&frame.payload).unwrap();
     let names: Vec<_> = outcomes.limits().map(|(name, _)| name).collect();
-    let told = outcomes.iter().map(|outcome| match outcome {
+    let outcome_texts = outcomes.iter().map(|outcome| match outcome {
         Outcome::Admitted(admitted) => {
             let left = |(name, have)| format!(" {name}={have}");
             let left: String = standings(&admitted, &names).map(left).collect();
@@ -97,7 +97,7 @@ fn told(frame: &Frame) -> Vec<String> {
         }
         Outcome::Refused { code, message } => format!("{code}: {message}"),
     });
-    told.collect()
+    outcome_texts.collect()
 }
 
 fn standings<'a>(
@@ -136,20 +136,20 @@ async fn takes_of_one_frame_are_decided_in_order_and_answered_together() {
     let bench = bench(&[org, each]);
     let mut agent = bench.agent("").await;
     let takes = [
-        asked("acme/x/a", 50),
-        asked("acme/x/a", 50),
-        asked("acme/x/b", 50),
-        asked("acme/x/c?run=7", 1),
-        asked("elsewhere/x/c", 1),
-        asked("nobody", 1),
-        asked("acme/x/d", 61),
-        asked("acme/x/d", 0),
+        take_request("acme/x/a", 50),
+        take_request("acme/x/a", 50),
+        take_request("acme/x/b", 50),
+        take_request("acme/x/c?run=7", 1),
+        take_request("elsewhere/x/c", 1),
+        take_request("nobody", 1),
+        take_request("acme/x/d", 61),
+        take_request("acme/x/d", 0),
     ];
     take(&mut agent, 0, &takes).await;
     let frame = agent.next().await;
     assert_eq!(frame.header.correlation, tag(0));
     assert_eq!(
-        told(&frame),
+        outcome_texts(&frame),
         [
             "admitted org=50 each=10",
             "denied by each: 10 of 50, Some(40000000000)",
@@ -162,8 +162,11 @@ async fn takes_of_one_frame_are_decided_in_order_and_answered_together() {
         ]
     );
     bench.clock.advance_ms(100);
-    take(&mut agent, 0, &[asked("acme/x/c?run=7", 1)]).await;
-    assert_eq!(told(&agent.next().await), ["admitted org=0 each=59"]);
+    take(&mut agent, 0, &[take_request("acme/x/c?run=7", 1)]).await;
+    assert_eq!(
+        outcome_texts(&agent.next().await),
+        ["admitted org=0 each=59"]
+    );
 }
 
 #[tokio::test]
@@ -173,15 +176,20 @@ async fn a_frame_that_cannot_be_decided_takes_nothing() {
     take(&mut agent, 0, &[]).await;
     let code = agent.next().await.failure().code;
     assert_eq!(code, ErrorCode::InvalidArgument);
-    take(&mut agent, 0, &vec![asked("acme/x/a", 1); TAKES_MAX + 1]).await;
+    take(
+        &mut agent,
+        0,
+        &vec![take_request("acme/x/a", 1); TAKES_MAX + 1],
+    )
+    .await;
     assert_eq!(agent.next().await.failure().code, ErrorCode::TooLarge);
     let wait = Wait {
         wait_ms: 1_000,
         priority: 0,
     };
-    let waiting = Asked {
+    let waiting = TakeRequest {
         wait: Some(wait),
-        ..asked("acme/x/a", 1)
+        ..take_request("acme/x/a", 1)
     };
     take(&mut agent, 0, &[waiting, waiting]).await;
     let code = agent.next().await.failure().code;
@@ -189,18 +197,21 @@ async fn a_frame_that_cannot_be_decided_takes_nothing() {
     agent
         .frame(|out| wire::encode_peek("acme/x/a", tag(0), out))
         .await;
-    assert_eq!(told(&agent.next().await), ["admitted org=5000"]);
-    take(&mut agent, 0, &vec![asked("acme/x/a", 1); TAKES_MAX]).await;
-    let told = told(&agent.next().await);
-    assert_eq!((told.len(), &*told[1_023]), (1_024, "admitted org=3976"));
+    assert_eq!(outcome_texts(&agent.next().await), ["admitted org=5000"]);
+    take(&mut agent, 0, &vec![take_request("acme/x/a", 1); TAKES_MAX]).await;
+    let outcome_texts = outcome_texts(&agent.next().await);
+    assert_eq!(
+        (outcome_texts.len(), &*outcome_texts[1_023]),
+        (1_024, "admitted org=3976")
+    );
 }
 
 #[tokio::test]
-async fn half_a_take_ends_the_connection_and_takes_nothing() {
+async fn truncated_take_frame_ends_the_connection_and_takes_nothing() {
     let bench = bench(&[bucket("org", "acme", "tokens", 100, "1/s")]);
     let mut broken = bench.agent("").await;
     let write = |out: &mut Vec<u8>| {
-        asked("acme/x/a", 10).encode(out);
+        take_request("acme/x/a", 10).encode(out);
         out.extend_from_slice(&[0, 9, 0, b'a']);
     };
     broken
@@ -208,25 +219,25 @@ async fn half_a_take_ends_the_connection_and_takes_nothing() {
         .await;
     assert_eq!(broken.next().await.failure().code, ErrorCode::Protocol);
     let mut agent = bench.agent("").await;
-    take(&mut agent, 0, &[asked("acme/x/a", 1)]).await;
-    assert_eq!(told(&agent.next().await), ["admitted org=99"]);
+    take(&mut agent, 0, &[take_request("acme/x/a", 1)]).await;
+    assert_eq!(outcome_texts(&agent.next().await), ["admitted org=99"]);
 }
 
 #[tokio::test]
 async fn a_hold_is_settled_once_and_a_repetition_takes_nothing() {
     let bench = bench(&[bucket("org", "acme", "tokens", 100, "1/s")]);
     let mut agent = bench.agent("").await;
-    let held = Asked {
+    let held = TakeRequest {
         hold_ms: Some(60_000),
         id: Some("t1"),
-        ..asked("acme/x/a", 40)
+        ..take_request("acme/x/a", 40)
     };
     take(&mut agent, 0, &[held]).await;
     let first = agent.next().await;
-    assert_eq!(told(&first), ["admitted org=60"]);
+    assert_eq!(outcome_texts(&first), ["admitted org=60"]);
     take(&mut agent, 0, &[held]).await;
     let again = agent.next().await;
-    assert_eq!(told(&again), ["admitted again org=60"]);
+    assert_eq!(outcome_texts(&again), ["admitted again org=60"]);
     assert_eq!(hold(&again), hold(&first));
     let was_held = async |agent: &mut Agent, tokens| {
         let frame = settle(agent, 0, hold(&first), tokens).await;
@@ -235,9 +246,12 @@ async fn a_hold_is_settled_once_and_a_repetition_takes_nothing() {
     assert!(was_held(&mut agent, Some(130)).await);
     assert!(!was_held(&mut agent, Some(130)).await, "it ended before");
     assert!(!was_held(&mut agent, None).await);
-    take(&mut agent, 0, &[asked("acme/x/a", 1)]).await;
-    let told = told(&agent.next().await);
-    assert_eq!(told, ["denied by org: -30 of 1, Some(31000000000)"]);
+    take(&mut agent, 0, &[take_request("acme/x/a", 1)]).await;
+    let outcome_texts = outcome_texts(&agent.next().await);
+    assert_eq!(
+        outcome_texts,
+        ["denied by org: -30 of 1, Some(31000000000)"]
+    );
 }
 
 #[tokio::test]
@@ -254,12 +268,12 @@ async fn a_spent_budget_denies_takes_for_good() {
     take(
         &mut agent,
         0,
-        &[asked("acme/x/a", 10), asked("acme/x/a", 1)],
+        &[take_request("acme/x/a", 10), take_request("acme/x/a", 1)],
     )
     .await;
-    let told = told(&agent.next().await);
-    assert_eq!(told[0], "admitted spend=0");
-    assert_eq!(told[1], "denied by spend for good: 0 of 1, None");
+    let outcome_texts = outcome_texts(&agent.next().await);
+    assert_eq!(outcome_texts[0], "admitted spend=0");
+    assert_eq!(outcome_texts[1], "denied by spend for good: 0 of 1, None");
 }
 
 #[tokio::test]
@@ -306,59 +320,59 @@ async fn a_take_waits_until_a_hold_is_released() {
     settle(&mut other, 0, hold(&first), None).await;
     let third = agent.next().await;
     assert_eq!(third.header.correlation, tag(2));
-    assert_eq!(told(&third), ["admitted slots=0"]);
+    assert_eq!(outcome_texts(&third), ["admitted slots=0"]);
     // A connection that is gone waits for nothing.
     ask(&mut other, 0, wait).await;
     other.expect_nothing().await;
     drop(other);
     settle(&mut agent, 0, hold(&third), None).await;
     ask(&mut agent, 0, wait).await;
-    assert_eq!(told(&agent.next().await), ["admitted slots=0"]);
+    assert_eq!(outcome_texts(&agent.next().await), ["admitted slots=0"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_take_that_cannot_pass_within_its_wait_is_denied_at_once() {
     let bench = bench(&[bucket("org", "acme", "tokens", 10, "1/s")]);
     let mut agent = bench.agent("").await;
-    let waiting = Asked {
+    let waiting = TakeRequest {
         wait: Some(Wait {
             wait_ms: 2_500,
             priority: 0,
         }),
-        ..asked("acme/x/a", 10)
+        ..take_request("acme/x/a", 10)
     };
     take(&mut agent, 0, &[waiting]).await;
-    assert_eq!(told(&agent.next().await), ["admitted org=0"]);
+    assert_eq!(outcome_texts(&agent.next().await), ["admitted org=0"]);
     // It would have to wait for ten seconds: it is told at once.
     take(&mut agent, 0, &[waiting]).await;
-    let told_at_once = told(&agent.next().await);
+    let told_at_once = outcome_texts(&agent.next().await);
     assert_eq!(told_at_once, ["denied by org: 0 of 10, Some(10000000000)"]);
     bench.clock.advance_ms(8_000);
     take(&mut agent, 0, &[waiting]).await;
     agent.expect_nothing().await;
     bench.clock.advance_ms(2_000);
-    assert_eq!(told(&agent.next().await), ["admitted org=0"]);
+    assert_eq!(outcome_texts(&agent.next().await), ["admitted org=0"]);
 }
 
 #[tokio::test]
-async fn a_sync_take_is_answered_when_it_is_on_disk() {
-    let mut kept = Kept::new();
+async fn take_from_a_sync_limit_is_answered_once_durable() {
+    let mut durable_node = DurableNode::new();
     let money = LimitConfig {
         durability: Some("sync".to_owned()),
         ..bucket("money", "acme", "tokens", 100, "1/s")
     };
     let free = bucket("free", "free", "tokens", 100, "1/s");
     let limits = limits(&[money, free]);
-    let node = &kept.bench.node;
+    let node = &durable_node.bench.node;
     node.quotas().follow_configuration(limits).unwrap();
-    kept.sync();
-    let mut agent = kept.bench.agent("").await;
-    let held = Asked {
+    durable_node.sync();
+    let mut agent = durable_node.bench.agent("").await;
+    let held = TakeRequest {
         hold_ms: Some(60_000),
-        ..asked("acme/x/a", 40)
+        ..take_request("acme/x/a", 40)
     };
-    take(&mut agent, 0, &[held, asked("free/x/a", 1)]).await;
-    take(&mut agent, 1, &[asked("free/x/a", 1)]).await;
+    take(&mut agent, 0, &[held, take_request("free/x/a", 1)]).await;
+    take(&mut agent, 1, &[take_request("free/x/a", 1)]).await;
     let frame = agent.next().await;
     assert_eq!(
         frame.header.correlation,
@@ -366,29 +380,36 @@ async fn a_sync_take_is_answered_when_it_is_on_disk() {
         "what is free waits for nothing"
     );
     agent.expect_nothing().await;
-    kept.sync();
+    durable_node.sync();
     let first = agent.next().await;
     assert_eq!(first.header.correlation, tag(0));
-    assert_eq!(told(&first), ["admitted money=60", "admitted free=99"]);
+    assert_eq!(
+        outcome_texts(&first),
+        ["admitted money=60", "admitted free=99"]
+    );
     let end = Settle {
         hold: hold(&first),
         costs: None,
     };
     agent.frame(|out| end.encode(tag(0), out)).await;
     agent.expect_nothing().await;
-    kept.sync();
+    durable_node.sync();
     let settled = agent.next().await;
     assert_eq!(wire::decode_settled(&settled.payload), Ok(true));
     // The disk fails: the outcome of the take is unknown.
-    take(&mut agent, 0, &[asked("acme/x/a", 1)]).await;
+    take(&mut agent, 0, &[take_request("acme/x/a", 1)]).await;
     agent.expect_nothing().await;
-    kept.disk
+    durable_node
+        .disk
         .fail_always(journal::disk::simulated::Fault::Broken, |_| true);
-    kept.sync();
+    durable_node.sync();
     let failure = agent.next().await;
     assert_eq!(failure.failure().code, ErrorCode::Unconfirmed);
     assert!(failure.failure().sent);
-    take(&mut agent, 0, &[asked("acme/x/a", 1)]).await;
-    let told = told(&agent.next().await);
-    assert!(told[0].starts_with("unavailable: "), "{told:?}");
+    take(&mut agent, 0, &[take_request("acme/x/a", 1)]).await;
+    let outcome_texts = outcome_texts(&agent.next().await);
+    assert!(
+        outcome_texts[0].starts_with("unavailable: "),
+        "{outcome_texts:?}"
+    );
 }

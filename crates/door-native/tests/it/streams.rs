@@ -2,10 +2,10 @@ use model::ErrorCode;
 use wire::{Append, Appended, Cast, Credit, Extract, Flags, Kind, Payload, Read};
 
 use crate::agent::{Agent, Frame, tag};
-use crate::kept::Kept;
+use crate::durable_node::DurableNode;
 
-async fn agent(kept: &Kept) -> Agent {
-    let mut agent = kept.bench.agent("").await;
+async fn agent(durable_node: &DurableNode) -> Agent {
+    let mut agent = durable_node.bench.agent("").await;
     agent.bind(1, "a/b/log", Cast::Stream).await;
     agent
 }
@@ -39,14 +39,14 @@ fn texts(frame: &Frame) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn records_are_answered_and_read_when_they_are_on_disk_and_not_before() {
-    let mut kept = Kept::new();
-    let mut agent = agent(&kept).await;
+async fn stream_append_is_acknowledged_and_readable_once_durable() {
+    let mut durable_node = DurableNode::new();
+    let mut agent = agent(&durable_node).await;
     append(&mut agent, 0, None, &["one", "two"]).await;
     ask(&mut agent, Kind::READ, 1, 0, 10).await;
     assert_eq!(texts(&agent.next().await), [""; 0]);
     agent.expect_nothing().await;
-    kept.sync();
+    durable_node.sync();
     let frame = agent.next().await;
     assert_eq!(frame.header.correlation, tag(0));
     assert_eq!(
@@ -69,13 +69,13 @@ async fn records_are_answered_and_read_when_they_are_on_disk_and_not_before() {
 
 #[tokio::test]
 async fn an_append_with_a_wrong_expected_end_is_a_conflict() {
-    let mut kept = Kept::new();
-    let mut agent = agent(&kept).await;
+    let mut durable_node = DurableNode::new();
+    let mut agent = agent(&durable_node).await;
     append(&mut agent, 0, Some(0), &["one"]).await;
     append(&mut agent, 1, Some(0), &["not this"]).await;
     // The conflict depends on a record that is not on disk yet.
     agent.expect_nothing().await;
-    kept.sync();
+    durable_node.sync();
     agent.next().await;
     let frame = agent.next().await;
     let failure = frame.failure();
@@ -84,7 +84,7 @@ async fn an_append_with_a_wrong_expected_end_is_a_conflict() {
         (ErrorCode::Conflict, &1_u64.to_le_bytes()[..])
     );
     append(&mut agent, 0, Some(1), &["two"]).await;
-    let frame = kept.answer(&mut agent).await;
+    let frame = durable_node.answer(&mut agent).await;
     assert_eq!(
         Appended::decode(&frame.payload),
         Ok(Appended { first: 1, next: 2 })
@@ -93,75 +93,85 @@ async fn an_append_with_a_wrong_expected_end_is_a_conflict() {
 
 #[tokio::test]
 async fn a_conflict_makes_no_stream() {
-    let kept = Kept::new();
-    let mut agent = agent(&kept).await;
+    let durable_node = DurableNode::new();
+    let mut agent = agent(&durable_node).await;
     append(&mut agent, 0, Some(3), &["x"]).await;
     let frame = agent.next().await;
     assert_eq!(frame.failure().details, 0_u64.to_le_bytes());
     assert_eq!(
-        kept.bench.node.streams().unwrap().list("", "", 10),
+        durable_node.bench.node.streams().unwrap().list("", "", 10),
         Vec::new()
     );
 }
 
 #[tokio::test]
-async fn records_and_names_outlive_a_power_failure() {
-    let mut kept = Kept::new();
-    let mut first = agent(&kept).await;
+async fn stream_records_and_names_survive_a_power_failure() {
+    let mut durable_node = DurableNode::new();
+    let mut first = agent(&durable_node).await;
     append(&mut first, 0, None, &["one"]).await;
-    kept.answer(&mut first).await;
+    durable_node.answer(&mut first).await;
     append(&mut first, 0, None, &["was not answered"]).await;
     first.expect_nothing().await;
-    let mut kept = kept.crash();
-    let mut second = agent(&kept).await;
+    let mut durable_node = durable_node.crash();
+    let mut second = agent(&durable_node).await;
     ask(&mut second, Kind::READ, 0, 0, 10).await;
     let texts = texts(&second.next().await);
     assert_eq!(texts[0], "0 one");
     append(&mut second, 0, None, &["two"]).await;
-    let frame = kept.answer(&mut second).await;
+    let frame = durable_node.answer(&mut second).await;
     let first = Appended::decode(&frame.payload).unwrap().first;
     assert_eq!(first, texts.len() as u64);
-    let streams = kept.bench.node.streams().unwrap().list("a/", "", 10);
+    let streams = durable_node
+        .bench
+        .node
+        .streams()
+        .unwrap()
+        .list("a/", "", 10);
     assert_eq!((&*streams[0].name, streams[0].next), ("a/b/log", first + 1));
     assert_eq!(
-        kept.bench.node.streams().unwrap().list("b/", "", 10),
+        durable_node
+            .bench
+            .node
+            .streams()
+            .unwrap()
+            .list("b/", "", 10),
         Vec::new()
     );
 }
 
 #[tokio::test]
 async fn a_follower_receives_stored_and_new_records_until_cancelled() {
-    let mut kept = Kept::new();
-    let mut reader = agent(&kept).await;
+    let mut durable_node = DurableNode::new();
+    let mut reader = agent(&durable_node).await;
     ask(&mut reader, Kind::FOLLOW, 0, 1, 10).await;
     reader.expect_nothing().await;
-    let mut writer = agent(&kept).await;
+    let mut writer = agent(&durable_node).await;
     append(&mut writer, 0, None, &["one", "two"]).await;
-    kept.answer(&mut writer).await;
+    durable_node.answer(&mut writer).await;
     let item = reader.next().await;
     assert!(item.header.flags.contains(Flags::MORE), "{item:?}");
     assert_eq!(texts(&item), ["1 two"]);
     append(&mut writer, 0, None, &["three"]).await;
     writer.expect_nothing().await;
     reader.expect_nothing().await;
-    kept.sync();
+    durable_node.sync();
     assert_eq!(texts(&reader.next().await), ["2 three"]);
     reader.frame(|out| wire::encode_cancel(tag(0), out)).await;
     assert_eq!(reader.next().await.failure().code, ErrorCode::Cancelled);
     append(&mut writer, 0, None, &["four"]).await;
     writer.next().await;
-    kept.answer(&mut writer).await;
+    durable_node.answer(&mut writer).await;
     reader.expect_nothing().await;
 }
 
 #[tokio::test]
 async fn a_follower_receives_records_up_to_its_credit() {
-    let mut kept = Kept::new();
-    let mut agent = agent(&kept).await;
+    let mut durable_node = DurableNode::new();
+    let mut agent = agent(&durable_node).await;
     let records: Vec<_> = (0..100).map(|number| number.to_string()).collect();
     let records: Vec<_> = records.iter().map(String::as_str).collect();
     append(&mut agent, 0, None, &records).await;
-    kept.answer(&mut agent).await;
+    durable_node.answer(&mut agent).await;
     ask(&mut agent, Kind::FOLLOW, 0, 0, 1).await;
     for number in 0..64 {
         assert_eq!(texts(&agent.next().await), [format!("{number} {number}")]);
@@ -180,8 +190,8 @@ async fn a_follower_receives_records_up_to_its_credit() {
 
 #[tokio::test]
 async fn stream_requests_on_other_names_or_routes_are_refused() {
-    let kept = Kept::new();
-    let mut agent = agent(&kept).await;
+    let durable_node = DurableNode::new();
+    let mut agent = agent(&durable_node).await;
     agent.bind(2, "a/b/c/instance", Cast::Stream).await;
     agent.bind(3, "telpher/system/x", Cast::Stream).await;
     agent.bind(4, "a/b/log", Cast::Any).await;
@@ -229,8 +239,8 @@ async fn a_node_without_a_journal_refuses_appends_and_disk_writes() {
 
 #[tokio::test]
 async fn an_append_with_a_wrong_record_count_is_a_protocol_error() {
-    let kept = Kept::new();
-    let mut agent = agent(&kept).await;
+    let durable_node = DurableNode::new();
+    let mut agent = agent(&durable_node).await;
     let mut body = Vec::new();
     Append::encode(None, &["x"], &mut body);
     body[8] = 200;

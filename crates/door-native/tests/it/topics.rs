@@ -5,25 +5,25 @@ use wire::{
 };
 
 use crate::agent::{Agent, Frame, tag};
-use crate::kept::Kept;
+use crate::durable_node::DurableNode;
 
 /// A node with the topic `t` of two partitions, and a client with routes to it and to both.
-async fn open() -> (Kept, Agent) {
-    let mut kept = Kept::new();
+async fn open() -> (DurableNode, Agent) {
+    let mut durable_node = DurableNode::new();
     let new = NewTopic {
         name: "t",
         partitions: Some(2),
         configs: &[],
     };
-    let topics = kept.bench.node.topics().unwrap();
+    let topics = durable_node.bench.node.topics().unwrap();
     let made = topics.create(&new, Execution::Do);
-    kept.sync();
+    durable_node.sync();
     made.await.unwrap().unwrap();
-    let mut agent = kept.bench.agent("").await;
+    let mut agent = durable_node.bench.agent("").await;
     for (route, name) in [(1, "t"), (2, "t/0"), (3, "t/1")] {
         agent.bind(route, name, Cast::Topic).await;
     }
-    (kept, agent)
+    (durable_node, agent)
 }
 
 fn keyed<'a>(key: &'a str, value: &'a str) -> TopicRecord<'a> {
@@ -89,17 +89,17 @@ fn extracted(frame: &Frame) -> (u64, u64, Vec<String>) {
 
 #[tokio::test]
 async fn records_are_acknowledged_when_on_disk_and_partitioned_by_key() {
-    let (mut kept, mut agent) = open().await;
+    let (mut durable_node, mut agent) = open().await;
     // By the hashes that the Java client's own test names: both even.
     append(&mut agent, 1, 0, &[keyed("21", "a"), keyed("foobar", "b")]).await;
     append(&mut agent, 3, 1, &[value("c"), keyed("21", "d")]).await;
-    let elsewhere = TopicRecord {
+    let thread_per_task = TopicRecord {
         partition: Some(0),
         ..value("e")
     };
-    append(&mut agent, 3, 2, &[elsewhere]).await;
+    append(&mut agent, 3, 2, &[thread_per_task]).await;
     agent.expect_nothing().await;
-    kept.sync();
+    durable_node.sync();
     assert_eq!(places(&agent.next().await), [(0, 0), (0, 1)]);
     assert_eq!(places(&agent.next().await), [(1, 0), (1, 1)]);
     assert_eq!(places(&agent.next().await), [(0, 2)]);
@@ -117,14 +117,14 @@ async fn records_are_acknowledged_when_on_disk_and_partitioned_by_key() {
 
 #[tokio::test]
 async fn a_partition_is_followed_within_its_credit_until_cancelled() {
-    let (mut kept, mut agent) = open().await;
+    let (mut durable_node, mut agent) = open().await;
     ask(&mut agent, Kind::FOLLOW, 2, 0, 0, 1).await;
     agent.expect_nothing().await;
     let values: Vec<_> = (0..100).map(|number| number.to_string()).collect();
     let records: Vec<_> = values.iter().map(|it| value(it)).collect();
     append(&mut agent, 2, 1, &records).await;
     agent.expect_nothing().await;
-    kept.sync();
+    durable_node.sync();
     let mut items = Vec::new();
     // The answer to the append is among them.
     while items.len() < 65 {
@@ -152,14 +152,14 @@ async fn a_partition_is_followed_within_its_credit_until_cancelled() {
     assert_eq!(agent.next().await.failure().code, ErrorCode::Cancelled);
     append(&mut agent, 2, 1, &[value("x")]).await;
     agent.expect_nothing().await;
-    kept.sync();
+    durable_node.sync();
     assert_eq!(places(&agent.next().await), [(0, 100)]);
     agent.expect_nothing().await;
 }
 
 #[tokio::test]
 async fn requests_for_unknown_topics_and_partitions_are_refused_with_the_reason() {
-    let (mut kept, mut agent) = open().await;
+    let (mut durable_node, mut agent) = open().await;
     for (route, name) in [(4, "t/2"), (5, "tt/0"), (6, "a b"), (7, "t/x")] {
         agent.bind(route, name, Cast::Topic).await;
     }
@@ -226,12 +226,12 @@ async fn requests_for_unknown_topics_and_partitions_are_refused_with_the_reason(
     );
     append(&mut agent, 2, 0, &[value("a"), value("b"), value("c")]).await;
     agent.expect_nothing().await;
-    kept.sync();
+    durable_node.sync();
     assert_eq!(places(&agent.next().await).len(), 3);
-    let topics = kept.bench.node.topics().unwrap();
+    let topics = durable_node.bench.node.topics().unwrap();
     let topic = topics.find(TopicRef::Name("t")).unwrap();
     let deleted = topics.delete_records(&topic, 0, Some(2));
-    kept.sync();
+    durable_node.sync();
     assert_eq!(deleted.await, Ok(Ok(2)));
     for (from, code, number) in [
         (1, ErrorCode::Trimmed, 2_u64),

@@ -40,13 +40,13 @@ pub(crate) enum Carrier {
 pub(crate) const CARRIERS: [Carrier; 2] = [Carrier::Grpc, Carrier::WebSocket];
 
 pub(crate) struct Agent {
-    way: Way,
+    way: Transport,
     link: Option<Link>,
     name: Name<'static>,
     next_id: u64,
 }
 
-enum Way {
+enum Transport {
     Grpc {
         send: SendStream<Bytes>,
         receive: RecvStream,
@@ -87,7 +87,7 @@ async fn call_on(
 }
 
 /// Asks for a WebSocket: the path with its query, and one more header if it is not empty.
-pub(crate) async fn shake_hands(
+pub(crate) async fn connect_websocket(
     bench: &Bench,
     path: &str,
     (name, value): (&'static str, &str),
@@ -136,7 +136,7 @@ impl Agent {
     }
 
     pub(crate) fn of(response: Response<RecvStream>, send: SendStream<Bytes>) -> Self {
-        Self::by(Way::Grpc {
+        Self::by(Transport::Grpc {
             send,
             receive: response.into_body(),
             inbox: Inbox::new(u32::MAX),
@@ -144,7 +144,7 @@ impl Agent {
         })
     }
 
-    fn by(way: Way) -> Self {
+    fn by(way: Transport) -> Self {
         Self {
             way,
             link: None,
@@ -155,7 +155,7 @@ impl Agent {
 
     /// A WebSocket without a link.
     pub(crate) async fn open_socket(bench: &Bench) -> Self {
-        Self::of_socket(shake_hands(bench, "/", ("", "")).await.unwrap())
+        Self::of_socket(connect_websocket(bench, "/", ("", "")).await.unwrap())
     }
 
     pub(crate) fn of_socket(socket: WebSocketStream<TcpStream>) -> Self {
@@ -168,7 +168,7 @@ impl Agent {
                 }
             }
         });
-        Self::by(Way::WebSocket { send, receive })
+        Self::by(Transport::WebSocket { send, receive })
     }
 
     /// A stream with a link.
@@ -312,17 +312,17 @@ impl Agent {
     /// Sends the bytes as a message.
     pub(crate) fn send(&mut self, message: &[u8]) {
         match &self.way {
-            Way::Grpc { .. } => {
+            Transport::Grpc { .. } => {
                 let size = (message.len() as u32).to_be_bytes();
                 self.send_bytes([&[0][..], &size, message].concat());
             }
-            Way::WebSocket { .. } => self.send_frame(Frame::binary(message.to_vec())),
+            Transport::WebSocket { .. } => self.send_frame(Frame::binary(message.to_vec())),
         }
     }
 
     /// Sends bytes as they are.
     pub(crate) fn send_bytes(&mut self, bytes: Vec<u8>) {
-        let Way::Grpc { send, .. } = &mut self.way else {
+        let Transport::Grpc { send, .. } = &mut self.way else {
             panic!("a WebSocket has frames");
         };
         send.send_data(bytes.into(), false).unwrap();
@@ -330,7 +330,7 @@ impl Agent {
 
     /// Sends a frame of a WebSocket.
     pub(crate) fn send_frame(&mut self, frame: Frame) {
-        let Way::WebSocket { send, .. } = &self.way else {
+        let Transport::WebSocket { send, .. } = &self.way else {
             panic!("gRPC has no frames");
         };
         send.send(frame).unwrap();
@@ -340,13 +340,13 @@ impl Agent {
     pub(crate) async fn next(&mut self) -> Bytes {
         let next = async {
             match &mut self.way {
-                Way::Grpc {
+                Transport::Grpc {
                     receive,
                     inbox,
                     items,
                     ..
                 } => next_message(receive, inbox, items).await,
-                Way::WebSocket { receive, .. } => loop {
+                Transport::WebSocket { receive, .. } => loop {
                     match next_frame(receive).await {
                         Frame::Binary(message) => break message,
                         other => assert!(other.is_ping() || other.is_pong(), "{other:?}"),
@@ -359,7 +359,7 @@ impl Agent {
 
     /// The next frame of a WebSocket.
     pub(crate) async fn frame(&mut self) -> Frame {
-        let Way::WebSocket { receive, .. } = &mut self.way else {
+        let Transport::WebSocket { receive, .. } = &mut self.way else {
             panic!("gRPC has no frames");
         };
         timeout(PATIENCE, next_frame(receive)).await.unwrap()
@@ -369,7 +369,7 @@ impl Agent {
     pub(crate) async fn end(mut self) -> String {
         let ending = async {
             match &mut self.way {
-                Way::Grpc { receive, .. } => {
+                Transport::Grpc { receive, .. } => {
                     while let Some(piece) = receive.data().await {
                         let size = piece.unwrap().len();
                         receive.flow_control().release_capacity(size).unwrap();
@@ -377,7 +377,7 @@ impl Agent {
                     let trailers = receive.trailers().await.unwrap().unwrap();
                     status(&trailers).to_owned()
                 }
-                Way::WebSocket { receive, .. } => loop {
+                Transport::WebSocket { receive, .. } => loop {
                     if let Frame::Close(reason) = next_frame(receive).await {
                         break u16::from(reason.unwrap().code).to_string();
                     }
@@ -389,7 +389,7 @@ impl Agent {
 
     /// Waits until all sent messages have left.
     pub(crate) async fn has_sent(&mut self) {
-        let Way::Grpc { send, .. } = &mut self.way else {
+        let Transport::Grpc { send, .. } = &mut self.way else {
             panic!("whoever sends much does so over gRPC");
         };
         send.reserve_capacity(1);

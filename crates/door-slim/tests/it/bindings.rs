@@ -43,7 +43,7 @@ impl Sessions {
         panic!("the sessions ended before `{note}`: {said:#?}");
     }
 
-    fn go_on(&mut self) {
+    fn continue_script(&mut self) {
         self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }
 }
@@ -93,7 +93,7 @@ async fn every_kind_of_session_runs_and_one_survives_a_reconnect() {
             && bench.door.subscription_count() == subscriptions
     };
     until("the applications to come back", all_are_back).await;
-    sessions.go_on();
+    sessions.continue_script();
     spawn_blocking(move || sessions.wait_for("done survives"))
         .await
         .unwrap();

@@ -6,13 +6,13 @@ mod agent;
 mod bad_input;
 mod bindings;
 mod exchange;
-mod lasting;
 mod links;
 mod log;
 mod one_way;
 mod python;
 mod quota;
-mod slow;
+mod slow_subscribers;
+mod stream_lifetime;
 mod websocket;
 
 use std::net::SocketAddr;

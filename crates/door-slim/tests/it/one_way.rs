@@ -93,7 +93,7 @@ async fn messages_published_before_the_subscription_are_counted() {
 }
 
 /// A socket of a client that speaks in one breath: what it writes is kept until it is let go.
-struct Breath {
+struct BufferedSocket {
     socket: TcpStream,
     held: Held,
 }
@@ -101,7 +101,7 @@ struct Breath {
 /// `None` while nothing is kept.
 type Held = Arc<Mutex<Option<Vec<u8>>>>;
 
-impl AsyncRead for Breath {
+impl AsyncRead for BufferedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -111,7 +111,7 @@ impl AsyncRead for Breath {
     }
 }
 
-impl AsyncWrite for Breath {
+impl AsyncWrite for BufferedSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -142,7 +142,7 @@ async fn messages_sent_right_before_a_hang_up_are_delivered() {
     let socket = std::net::TcpStream::connect(bench.address).unwrap();
     socket.set_nonblocking(true).unwrap();
     let held = Held::default();
-    let breath = Breath {
+    let breath = BufferedSocket {
         socket: TcpStream::from_std(socket.try_clone().unwrap()).unwrap(),
         held: held.clone(),
     };

@@ -85,9 +85,9 @@ async fn a_halted_client_sends_nothing_until_it_is_resumed() {
 }
 
 /// Admits the bearer of one token, which is bound to `org/ns/a`.
-struct Bound;
+struct BoundToken;
 
-impl Gate for Bound {
+impl Gate for BoundToken {
     fn admit(&self, _: &str) -> Result<Pass, Refused> {
         let names: [Pattern; 1] = ["org/ns/a".parse().unwrap()];
         let names = Some(names.into());
@@ -99,7 +99,7 @@ impl Gate for Bound {
 #[tokio::test]
 async fn a_token_subscribes_and_speaks_under_its_own_names_only() {
     let (options, limits) = (door_slim::Options::default(), node::Limits::default());
-    let bench = Bench::with(options, limits, Arc::new(Bound)).await;
+    let bench = Bench::with(options, limits, Arc::new(BoundToken)).await;
     let open = Agent::open_with(&bench, "Bearer secret").await;
     let mut own = open.negotiated("a", 1).await;
     assert_eq!(own.subscribe(own.name()).await, None);

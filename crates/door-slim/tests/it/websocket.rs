@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame as RawFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message as Frame};
 
-use crate::agent::{Carrier, shake_hands};
+use crate::agent::{Carrier, connect_websocket};
 use crate::links::Password;
 use crate::{Agent, Bench, PATIENCE, until};
 
@@ -105,7 +105,7 @@ async fn invalid_websocket_frames_end_the_websocket() {
         &[0x82, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
     ];
     for (count, bytes) in (1..).zip(bad) {
-        let mut socket = shake_hands(&bench, "/", ("", "")).await.unwrap();
+        let mut socket = connect_websocket(&bench, "/", ("", "")).await.unwrap();
         socket.get_mut().write_all(bytes).await.unwrap();
         // Protocol error.
         assert_eq!(Agent::of_socket(socket).end().await, "1002");
@@ -161,17 +161,17 @@ async fn requests_other_than_websocket_upgrades_are_answered_426() {
                  Upgrade: websocket\r\nSec-WebSocket-Version: 8\r\n\
                  Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     for (request, count) in [(page, 1), (asked, 2)] {
-        let answer = said(&bench, request.as_bytes()).await;
+        let answer = response_head(&bench, request.as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 426 "), "{answer}");
         assert!(answer.contains("sec-websocket-version: 13"), "{answer}");
         bench.counted(Counter::ProtocolErrors, count).await;
     }
     let endless = [b"GET /".as_slice(), &[b'a'; 64 << 10]].concat();
-    let answer = said(&bench, &endless).await;
+    let answer = response_head(&bench, &endless).await;
     assert!(!answer.starts_with("HTTP/1.1 1"), "{answer}");
     bench.counted(Counter::ProtocolErrors, 3).await;
     // What a specification gives as an example (RFC 6455, 1.3).
-    let answer = said(
+    let answer = response_head(
         &bench,
         asked.replace("Version: 8", "Version: 13").as_bytes(),
     )
@@ -182,7 +182,7 @@ async fn requests_other_than_websocket_upgrades_are_answered_426() {
 }
 
 /// The head of what the door says to those bytes, if it says anything before it hangs up.
-async fn said(bench: &Bench, bytes: &[u8]) -> String {
+async fn response_head(bench: &Bench, bytes: &[u8]) -> String {
     let mut socket = TcpStream::connect(bench.address).await.unwrap();
     // It may have hung up before it has read all of it.
     let _ = socket.write_all(bytes).await;
@@ -210,8 +210,8 @@ async fn a_token_is_accepted_in_the_header_or_the_query() {
     let bench = Bench::with(Options::default(), Limits::default(), Arc::new(Password)).await;
     for (path, shown) in [("/", ""), ("/", "Bearer wrong"), ("/?token=wrong", "")] {
         let error = match shown {
-            "" => shake_hands(&bench, path, ("", "")).await.unwrap_err(),
-            shown => shake_hands(&bench, path, ("authorization", shown))
+            "" => connect_websocket(&bench, path, ("", "")).await.unwrap_err(),
+            shown => connect_websocket(&bench, path, ("authorization", shown))
                 .await
                 .unwrap_err(),
         };
@@ -223,7 +223,7 @@ async fn a_token_is_accepted_in_the_header_or_the_query() {
         ("/data?for=us&token=secret", ("", "")),
         ("/?token=secret", ("origin", "https://elsewhere.example")),
     ] {
-        let socket = shake_hands(&bench, path, header).await.unwrap();
+        let socket = connect_websocket(&bench, path, header).await.unwrap();
         Agent::of_socket(socket).negotiated("a", 1).await;
     }
 }
@@ -237,7 +237,7 @@ async fn without_tokens_only_pages_of_loopback_origins_are_accepted() {
         "null",
     ] {
         for path in ["/", "/?token=anything"] {
-            let error = shake_hands(&bench, path, ("origin", origin))
+            let error = connect_websocket(&bench, path, ("origin", origin))
                 .await
                 .unwrap_err();
             assert_eq!(refused(&error), 403, "{origin}");
@@ -248,7 +248,9 @@ async fn without_tokens_only_pages_of_loopback_origins_are_accepted() {
         "http://127.0.0.1",
         "https://[::1]:8443",
     ] {
-        shake_hands(&bench, "/", ("origin", origin)).await.unwrap();
+        connect_websocket(&bench, "/", ("origin", origin))
+            .await
+            .unwrap();
     }
 }
 
@@ -260,7 +262,7 @@ async fn a_full_node_answers_503_and_a_shutdown_closes_with_1001() {
     };
     let bench = Bench::with(Options::default(), limits, Arc::new(door::Open)).await;
     let agent = subscribed(&bench, "a", 1).await;
-    let error = shake_hands(&bench, "/", ("", "")).await.unwrap_err();
+    let error = connect_websocket(&bench, "/", ("", "")).await.unwrap_err();
     assert_eq!(refused(&error), 503);
     bench.node.drain(1000);
     // Going away.

@@ -47,7 +47,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn while_the_line_grows_a_spare_is_ready_when_half_of_the_segment_is_used() {
+    fn spare_zeroing_finishes_before_half_of_the_segment_is_used() {
         let mut pace = Pace::default();
         for (used, zeroed, is_ahead) in [
             (1, 6, false),

@@ -15,11 +15,11 @@ use crate::segment::{self, LINE_DIR, SegmentHeader, ShardEnd};
 use crate::spares::Spares;
 
 mod crashes;
+mod erase_end_to_end;
 mod erasing;
-mod many;
+mod full_disk;
+mod many_streams;
 mod merging;
-mod room;
-mod whole;
 
 const JOURNAL: u64 = 0xfeed_beef;
 const SHARDS: u16 = 2;

@@ -61,7 +61,7 @@ fn written() -> Arc<SimulatedDisk> {
     disk
 }
 
-fn look(disk: &SimulatedDisk) -> Inspection {
+fn inspect_all(disk: &SimulatedDisk) -> Inspection {
     let request = Request {
         kept: Some((SHARD, TRIMMED)),
         progress: &mut |_, _| {},
@@ -72,7 +72,7 @@ fn look(disk: &SimulatedDisk) -> Inspection {
 #[test]
 fn undamaged_directory_is_counted_to_the_last_byte() {
     let disk = written();
-    let found = look(&disk);
+    let found = inspect_all(&disk);
     assert!(found.is_whole(), "{:?} {:?}", found.damage, found.missing);
     assert_eq!((found.journal_id, found.shard_count), (0xC0FFEE, 2));
     assert!(!found.extents.is_empty() && found.line.records > 0);
@@ -112,7 +112,7 @@ fn content(found: &Inspection) -> Content {
 #[test]
 fn inspect_reports_every_flipped_bit_that_matters() {
     let whole = written();
-    let expected = content(&look(&whole));
+    let expected = content(&inspect_all(&whole));
     let mut rng = fastrand::Rng::with_seed(7);
     let mut named = 0;
     for (path, size) in whole.files() {
@@ -167,7 +167,7 @@ fn a_damaged_block_names_the_streams_whose_records_it_held() {
         .position(|window| window == [1; 300])
         .unwrap();
     disk.flip(&segment::path(1), at as u64 * 8).unwrap();
-    let found = look(&disk);
+    let found = inspect_all(&disk);
     assert_eq!(found.damage.len(), 1);
     let damage = &found.damage[0];
     assert_eq!(damage.path, segment::path(1));
@@ -191,9 +191,9 @@ fn a_damaged_block_names_the_streams_whose_records_it_held() {
 #[test]
 fn a_damaged_page_names_the_streams_that_the_index_knows_there() {
     let disk = written();
-    let path = look(&disk).extents[0].path.clone();
+    let path = inspect_all(&disk).extents[0].path.clone();
     disk.flip(&path, 200 * 8).unwrap();
-    let found = look(&disk);
+    let found = inspect_all(&disk);
     let damage = &found.damage[0];
     assert_eq!((damage.path.as_str(), damage.offset), (path.as_str(), 64));
     assert!(damage.offset + damage.length > 200);
@@ -206,13 +206,13 @@ fn a_damaged_page_names_the_streams_that_the_index_knows_there() {
 #[test]
 fn missing_file_is_named() {
     let whole = written();
-    let found = look(&whole);
+    let found = inspect_all(&whole);
     let extent = found.extents[0].path.clone();
     let active = found.line.segments.last().unwrap().path.clone();
     for path in [extent, active, manifest::PATH.to_owned()] {
         let disk = whole.fork();
         disk.remove(&path).unwrap();
-        let found = look(&disk);
+        let found = inspect_all(&disk);
         let is_it = |one: &Damage| one.path == path && one.what.contains("missing");
         assert!(found.damage.iter().any(is_it), "{path}: {:?}", found.damage);
     }
@@ -224,13 +224,13 @@ fn torn_write_is_not_reported_as_damage() {
     let mut stepped = Journal::open_stepped(disk.clone(), &options(1)).unwrap();
     append(&mut stepped, BUSY, b"acked");
     drop(stepped);
-    let whole = look(&disk);
+    let whole = inspect_all(&disk);
     let end = whole.line.end.0;
     // The front of a block whose end was never written.
     let file = disk.open(&segment::path(1)).unwrap();
     let (bytes, _) = disk.images(&segment::path(1)).unwrap();
     file.write_at(&bytes[4096..4096 + 80], end).unwrap();
-    let torn = look(&disk);
+    let torn = inspect_all(&disk);
     assert!(torn.is_whole(), "{:?}", torn.damage);
     assert_eq!((torn.line.end.0, content(&torn)), (end, content(&whole)));
 }
@@ -250,7 +250,7 @@ fn void_blocks_are_not_counted() {
     stepped.journal.cut(SHARD, Index(kept.0 + 1)).unwrap();
     append(&mut stepped, BUSY, b"new");
     drop(stepped);
-    let found = look(&disk);
+    let found = inspect_all(&disk);
     assert!(found.is_whole(), "{:?} {:?}", found.damage, found.missing);
     let busy = found.streams[&(SHARD, BUSY)];
     assert_eq!((busy.next, busy.records, busy.bytes), (2, 2, 7));
@@ -277,7 +277,7 @@ fn filed_void_blocks_are_not_reported_missing() {
         .commit(SHARD, stepped.journal.shard_end(SHARD).index);
     settle(&mut stepped);
     drop(stepped);
-    let found = look(&disk);
+    let found = inspect_all(&disk);
     assert!(!found.extents.is_empty());
     assert!(found.is_whole(), "{:?} {:?}", found.damage, found.missing);
     assert_eq!(found.streams[&(SHARD, BUSY)].records, 11);
@@ -302,7 +302,7 @@ fn accepted_loss_is_reported_but_not_as_damage() {
         ..options(2)
     };
     drop(Journal::open_stepped(disk.clone(), &accepting).unwrap());
-    let found = look(&disk);
+    let found = inspect_all(&disk);
     assert_eq!(found.damage, []);
     assert!(found.line.lost_bytes > 300);
     let offsets: Vec<_> = found
@@ -321,7 +321,7 @@ fn accepted_loss_is_reported_but_not_as_damage() {
             append(&mut stepped, BUSY, &[number; 1000]);
         }
     }
-    let found = look(&disk);
+    let found = inspect_all(&disk);
     assert_eq!((found.line.lost_bytes, found.missing.len()), (0, 1));
     assert!(found.filed > Position(0));
     assert!(found.is_loss_accepted && found.is_whole());
@@ -330,9 +330,9 @@ fn accepted_loss_is_reported_but_not_as_damage() {
 #[test]
 fn without_a_manifest_every_extent_is_inspected() {
     let disk = written();
-    let whole = look(&disk);
+    let whole = inspect_all(&disk);
     disk.remove("MANIFEST").unwrap();
-    let found = look(&disk);
+    let found = inspect_all(&disk);
     let paths: Vec<_> = found.damage.iter().map(|one| &one.path[..]).collect();
     assert_eq!(paths, ["MANIFEST"]);
     assert_eq!(found.extents, whole.extents);
@@ -343,7 +343,7 @@ fn without_a_manifest_every_extent_is_inspected() {
     for byte in [20, 100, whole.extents[0].size - 10] {
         let disk = disk.fork();
         disk.flip(path, byte * 8).unwrap();
-        let found = look(&disk);
+        let found = inspect_all(&disk);
         assert_eq!(found.damage.len(), 2, "{:?}", found.damage);
         assert!(found.damage.iter().any(|one| one.path == *path));
     }

@@ -20,7 +20,7 @@ fn paths(disk: &SimulatedDisk) -> Vec<String> {
 }
 
 /// Uses a spare as the line does, and gives it back as the filing does.
-fn use_up(disk: &SimulatedDisk, spares: &Spares, name: &str) {
+fn use_and_return(disk: &SimulatedDisk, spares: &Spares, name: &str) {
     let spare = spares.take().unwrap();
     let path = format!("{LINE_DIR}/{name}");
     disk.rename(&spare.path, &path).unwrap();
@@ -53,14 +53,14 @@ fn used_file_is_reused_unless_all_must_be_zeroed() {
     let disk = disk();
     let spares = open(&disk);
     spares.prepare().unwrap();
-    use_up(&disk, &spares, "1.seg");
+    use_and_return(&disk, &spares, "1.seg");
     assert_eq!((spares.ready(), spares.dirty()), (1, 0));
-    use_up(&disk, &spares, "2.seg");
+    use_and_return(&disk, &spares, "2.seg");
     spares.zero_all(true);
     assert_eq!((spares.ready(), spares.dirty()), (0, 1));
     while spares.zero().unwrap() {}
     assert_eq!((spares.ready(), spares.dirty()), (1, 0));
-    use_up(&disk, &spares, "3.seg");
+    use_and_return(&disk, &spares, "3.seg");
     assert_eq!((spares.ready(), spares.dirty()), (0, 1));
     spares.zero_all(false);
     while spares.zero().unwrap() {}
@@ -72,7 +72,7 @@ fn files_count_as_dirty_until_they_are_zeroed() {
     let disk = disk();
     let spares = open(&disk);
     spares.prepare().unwrap();
-    use_up(&disk, &spares, "1.seg");
+    use_and_return(&disk, &spares, "1.seg");
     let taken = spares.take().unwrap();
     spares.zero_all(true);
     let mark = spares.mark();
@@ -93,7 +93,7 @@ fn a_discarded_spare_is_removed_and_not_stale() {
     let disk = disk();
     let spares = open(&disk);
     spares.prepare().unwrap();
-    use_up(&disk, &spares, "1.seg");
+    use_and_return(&disk, &spares, "1.seg");
     let taken = spares.take().unwrap();
     let mark = spares.mark();
     spares.discard(&taken.path, &taken.file).unwrap();
@@ -106,7 +106,7 @@ fn opening_spares_zeroes_used_files_and_removes_unfinished_or_missized_ones() {
     let disk = disk();
     let spares = open(&disk);
     spares.prepare().unwrap();
-    use_up(&disk, &spares, "1.seg");
+    use_and_return(&disk, &spares, "1.seg");
     spares.begin().unwrap();
     assert_eq!(paths(&disk).len(), 2);
     let spares = open(&disk);

@@ -44,7 +44,7 @@ impl SteppedJournal {
 }
 
 #[test]
-fn a_segment_is_not_filed_while_a_cut_of_its_blocks_is_not_in_the_line() {
+fn segment_is_filed_only_after_the_cut_of_its_blocks_is_written() {
     let disk = disk();
     let mut stepped = reopen(&disk, 1);
     let kept = stepped.append_durably(STREAM, b"kept");

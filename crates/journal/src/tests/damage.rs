@@ -69,7 +69,7 @@ fn an_accepted_loss_is_recorded_once_and_other_records_survive() {
 }
 
 #[test]
-fn a_hint_behind_a_broken_tail_tells_damage_from_tearing() {
+fn broken_tail_followed_by_a_hint_is_damage() {
     let disk = disk();
     let mut stepped = open(&disk, 1);
     stepped.append(STREAM, b"acked");
@@ -114,7 +114,7 @@ fn hint_follows_the_last_block_at_any_segment_end() {
 }
 
 #[test]
-fn starved_line_writes_its_hint() {
+fn line_without_spare_segments_still_writes_its_hint() {
     let disk = disk();
     let mut stepped = open(&disk, 1);
     while stepped.journal.shared().spares.take().is_some() {}
@@ -129,7 +129,7 @@ fn starved_line_writes_its_hint() {
 }
 
 #[test]
-fn without_a_hint_a_broken_tail_is_torn() {
+fn broken_tail_without_a_hint_is_torn() {
     let disk = disk();
     let mut stepped = open(&disk, 1);
     stepped.append(STREAM, b"perhaps acked");
@@ -186,7 +186,7 @@ fn missing_segments_missing_manifests_and_foreign_segments_are_refused() {
 }
 
 /// Thirty records of two streams in three segments.
-fn written_in_three(disk: &Arc<SimulatedDisk>) {
+fn write_three_segments(disk: &Arc<SimulatedDisk>) {
     let mut stepped = open(disk, 1);
     for number in 0..30u8 {
         stepped.append_durably(StreamId(u64::from(number % 2)), &[number; 1000]);
@@ -195,7 +195,7 @@ fn written_in_three(disk: &Arc<SimulatedDisk>) {
 }
 
 /// Returns how many of the thirty records are there, each unchanged.
-fn left(stepped: &SteppedJournal) -> usize {
+fn intact_records(stepped: &SteppedJournal) -> usize {
     let of = |stream: u64| {
         let journal = &stepped.journal;
         let read = journal.read(SHARD, StreamId(stream), 0, ALL).unwrap();
@@ -216,20 +216,23 @@ fn accept(disk: &Arc<SimulatedDisk>) -> (DamageReport, usize) {
     };
     let stepped = Journal::open_stepped(disk.clone(), &accepting()).unwrap();
     assert_eq!(stepped.recovery.lost, *report);
-    let count = left(&stepped);
+    let count = intact_records(&stepped);
     drop(stepped);
     let mut rng = fastrand::Rng::with_seed(1);
     disk.crash(&mut rng);
     for entropy in 4..7 {
         let mut stepped = open(disk, entropy);
         assert!(stepped.recovery.lost.is_empty());
-        assert_eq!(left(&stepped), count);
+        assert_eq!(intact_records(&stepped), count);
         // The accepted loss is filed like any block.
         while stepped.background.step(1000) == Step::Worked {
-            assert_eq!(left(&open(&Arc::new(disk.fork()), 100 + entropy)), count);
+            assert_eq!(
+                intact_records(&open(&Arc::new(disk.fork()), 100 + entropy)),
+                count
+            );
         }
         assert_ne!(stepped.background.step(1000), Step::Failed);
-        assert_eq!(left(&stepped), count);
+        assert_eq!(intact_records(&stepped), count);
     }
     (*report, count)
 }
@@ -238,7 +241,7 @@ fn accept(disk: &Arc<SimulatedDisk>) -> (DamageReport, usize) {
 fn segment_without_header_loses_no_record() {
     for sequence in 1..4 {
         let disk = disk();
-        written_in_three(&disk);
+        write_three_segments(&disk);
         disk.flip(&segment::path(sequence), 100).unwrap();
         let (report, count) = accept(&disk);
         let path = segment::path(sequence);
@@ -256,7 +259,7 @@ fn segment_without_header_loses_no_record() {
 fn missing_segment_between_others_is_lost_as_a_whole() {
     for sequence in 1..3 {
         let disk = disk();
-        written_in_three(&disk);
+        write_three_segments(&disk);
         disk.remove(&segment::path(sequence)).unwrap();
         let (report, count) = accept(&disk);
         let path = segment::path(sequence);
@@ -277,7 +280,7 @@ fn missing_segment_between_others_is_lost_as_a_whole() {
 fn segment_without_header_and_first_block_is_lost() {
     for sequence in 1..4 {
         let disk = disk();
-        written_in_three(&disk);
+        write_three_segments(&disk);
         for byte in [50, 4096 + 90] {
             disk.flip(&segment::path(sequence), byte * 8).unwrap();
         }
@@ -291,7 +294,7 @@ fn segment_without_header_and_first_block_is_lost() {
 #[test]
 fn two_consecutive_segments_without_header_are_refused() {
     let disk = disk();
-    written_in_three(&disk);
+    write_three_segments(&disk);
     for sequence in [1, 2] {
         disk.flip(&segment::path(sequence), 100).unwrap();
     }

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn nothing_is_durable_or_shown_before_the_step_that_syncs_it() {
+fn append_is_durable_and_readable_only_after_its_sync() {
     let mut stepped = open(&disk(), 1);
     let (bell, waker) = Bell::new();
     let appended = stepped.append(STREAM, b"one");

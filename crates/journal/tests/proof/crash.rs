@@ -19,14 +19,14 @@ const NEWS_SEEDS: u64 = 10_000;
 fn world(seed: u64) {
     let mut world = World::new(seed);
     for _ in 0..world.rng.usize(2..6) {
-        begin(&mut world);
+        open_in_two_attempts(&mut world);
         live(&mut world, 150, |world| {
             for _ in 0..world.rng.usize(..60) {
                 world.act();
             }
         });
     }
-    begin(&mut world);
+    open_in_two_attempts(&mut world);
     world.drain();
     world.check();
 }
@@ -43,7 +43,7 @@ fn live(world: &mut World, calls_max: u64, act: impl FnOnce(&mut World)) {
 }
 
 /// Opens the journal, at the second attempt at the latest: a crash may interrupt an open too.
-fn begin(world: &mut World) {
+fn open_in_two_attempts(world: &mut World) {
     if world.rng.u8(..3) == 0 {
         live(world, 40, |world| drop(world.open()));
     }

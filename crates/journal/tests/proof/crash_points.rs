@@ -38,7 +38,7 @@ fn every_prefix_of_a_workload_recovers() {
         marks.push(mark(&world));
     }
     let trace = world.disk.take_trace().unwrap();
-    assert_holds_everything(&trace);
+    assert_has_every_operation(&trace);
 
     let mut at = 0;
     for (count, disk) in trace.prefixes().enumerate() {
@@ -71,7 +71,7 @@ fn mark(world: &World) -> Mark {
 }
 
 /// Checks that the workload has all operations, so that a prefix proves something.
-fn assert_holds_everything(trace: &journal::disk::simulated::Trace) {
+fn assert_has_every_operation(trace: &journal::disk::simulated::Trace) {
     let calls: Vec<String> = (0..trace.len()).map(|call| trace.describe(call)).collect();
     for wanted in [
         ".seg\" }",

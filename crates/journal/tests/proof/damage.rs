@@ -128,19 +128,19 @@ fn loss_is_accepted_only_with_the_option_and_once() {
         };
         let opened = Journal::open_stepped(Arc::new(disk.clone()), &accepting).unwrap();
         assert_eq!(opened.recovery.lost.ranges, report.ranges);
-        assert_nothing_false(&world, &opened.journal);
+        assert_records_unchanged(&world, &opened.journal);
         drop(opened);
         disk.crash(&mut world.rng);
         let again = Journal::open_stepped(Arc::new(disk), &world.options()).unwrap();
         assert!(again.recovery.lost.is_empty());
-        assert_nothing_false(&world, &again.journal);
+        assert_records_unchanged(&world, &again.journal);
         accepted += 1;
     }
     assert!(accepted > 50, "{accepted}");
 }
 
 /// Checks that the remaining records have their bytes and offsets.
-fn assert_nothing_false(world: &World, journal: &Journal) {
+fn assert_records_unchanged(world: &World, journal: &Journal) {
     for (number, shard) in world.shards.iter().enumerate() {
         let id = ShardId(number as u16);
         for (stream, wanted) in shard.streams() {

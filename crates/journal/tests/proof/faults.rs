@@ -37,7 +37,7 @@ fn append(world: &World) -> Result<Ticket, AppendError> {
 }
 
 #[test]
-fn the_first_failure_of_the_line_is_its_last_call() {
+fn line_makes_no_disk_call_after_its_first_failure() {
     for (kind, fault) in [
         (Kind::Write, Fault::Broken),
         (Kind::Write, Fault::Short),

@@ -8,7 +8,7 @@
 mod crash;
 mod crash_points;
 mod damage;
-mod erased;
+mod erasure;
 mod faults;
 mod model;
 mod world;

@@ -225,7 +225,7 @@ impl World {
             0..45 => self.write(),
             45..68 => drop(self.step_line()),
             68..90 => drop(self.step_filer()),
-            90..96 => self.read_something(),
+            90..96 => self.read_random_part(),
             96..98 => self.disk.write_back(&mut self.rng),
             _ => self.cut(),
         }
@@ -375,7 +375,7 @@ impl World {
     }
 
     /// Reads a part of a stream and compares it.
-    fn read_something(&mut self) {
+    fn read_random_part(&mut self) {
         let number = self.rng.usize(..self.shards.len());
         let id = ShardId(number as u16);
         let stream = StreamId(self.rng.u64(..self.shape.stream_count));

@@ -3,9 +3,9 @@ use std::fmt::Write as _;
 use super::*;
 use crate::types::MessageState;
 
-mod dead;
+mod dead_letters;
 mod properties;
-mod stragglers;
+mod rewritten_messages;
 
 const LIMITS: Limits = Limits {
     messages_max: 4,
@@ -16,7 +16,7 @@ const LIMITS: Limits = Limits {
 
 /// The stream of a script.
 #[derive(Clone, Copy)]
-enum Kept<'a> {
+enum StreamRecord<'a> {
     Write(NewMessage<'a>),
     Note(Note),
     Moved(NewMessage<'a>, u64, MessageState),
@@ -37,7 +37,7 @@ enum Kept<'a> {
 #[track_caller]
 fn check(script: &str, expected: &str) {
     let mut mailbox = Mailbox::new(LIMITS);
-    let mut log: Vec<Kept<'_>> = Vec::new();
+    let mut log: Vec<StreamRecord<'_>> = Vec::new();
     let mut now_ms = 0;
     let mut out = String::new();
     for line in script.lines().map(str::trim).filter(|it| !it.is_empty()) {
@@ -56,7 +56,7 @@ fn check(script: &str, expected: &str) {
                     Ok(_) => {
                         mailbox.written(written);
                         mailbox.durable(written.offset + 1);
-                        log.push(Kept::Write(written));
+                        log.push(StreamRecord::Write(written));
                     }
                     Err(refused) => writeln!(out, "refused: {refused}").unwrap(),
                 }
@@ -85,11 +85,17 @@ fn check(script: &str, expected: &str) {
                 let straggler = mailbox.straggler(u64::MAX).unwrap();
                 let record = number(1).unwrap();
                 let written = log.iter().find_map(|kept| match kept {
-                    Kept::Write(written) if written.offset == straggler.offset => Some(*written),
+                    StreamRecord::Write(written) if written.offset == straggler.offset => {
+                        Some(*written)
+                    }
                     _ => None,
                 });
                 mailbox.moved(straggler.offset, record);
-                log.push(Kept::Moved(written.unwrap(), record, straggler.standing));
+                log.push(StreamRecord::Moved(
+                    written.unwrap(),
+                    record,
+                    straggler.standing,
+                ));
                 let oldest = mailbox.oldest();
                 writeln!(out, "moved {}, oldest {oldest:?}", straggler.offset).unwrap();
             }
@@ -122,9 +128,9 @@ fn check(script: &str, expected: &str) {
                 mailbox = Mailbox::new(LIMITS);
                 for kept in &log {
                     match kept {
-                        Kept::Write(written) => mailbox.restore(*written),
-                        Kept::Note(note) => mailbox.restore_note(*note),
-                        Kept::Moved(written, record, standing) => {
+                        StreamRecord::Write(written) => mailbox.restore(*written),
+                        StreamRecord::Note(note) => mailbox.restore_note(*note),
+                        StreamRecord::Moved(written, record, standing) => {
                             mailbox.restore_moved(*written, *record, *standing);
                         }
                     }
@@ -133,7 +139,7 @@ fn check(script: &str, expected: &str) {
             }
             other => panic!("{other}?"),
         }
-        log.extend(mailbox.take_notes().into_iter().map(Kept::Note));
+        log.extend(mailbox.take_notes().into_iter().map(StreamRecord::Note));
     }
     let lines = |text: &str| -> Vec<String> {
         let lines = text.lines().map(str::trim).filter(|it| !it.is_empty());
@@ -236,7 +242,7 @@ fn unanswered_message_is_redelivered_at_once_to_another_subscriber() {
 }
 
 #[test]
-fn a_refused_message_waits_longer_each_time_and_lets_its_successors_pass() {
+fn refused_message_backs_off_and_does_not_block_later_ones() {
     check(
         "write 0 s
          write 1 s

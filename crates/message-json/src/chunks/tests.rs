@@ -35,7 +35,7 @@ fn check(chunks: Value, parts: Value) {
 }
 
 #[test]
-fn texts_and_steps_become_parts() {
+fn text_reasoning_and_step_chunks_become_parts() {
     check(
         json!([
             {"type": "start", "messageId": "m"},
@@ -63,7 +63,7 @@ fn texts_and_steps_become_parts() {
 }
 
 #[test]
-fn a_character_may_be_cut_in_two() {
+fn surrogate_pair_split_across_chunks_is_joined() {
     let mut assembly = Assembly::new(SIZES);
     for chunk in [
         r#"{"type":"text-start","id":"t"}"#,
@@ -101,7 +101,7 @@ fn a_call_of_a_tool_becomes_one_part() {
 }
 
 #[test]
-fn calls_fail_are_denied_and_wait_for_approval() {
+fn tool_call_errors_denials_and_approvals_become_part_states() {
     check(
         json!([
             {"type": "tool-input-available", "toolCallId": "a", "toolName": "x", "input": 1},

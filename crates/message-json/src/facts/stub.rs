@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stub_keeps_what_binds_a_call_to_its_result() {
+    fn stub_of_a_tool_part_keeps_its_call_id() {
         let long = "x".repeat(100);
         let check = |part: String, expected: &str| assert_eq!(shrunk(&part), expected);
         check(

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn a_hundred_even_latencies_have_the_percentiles_one_expects() {
+fn percentiles_of_evenly_spaced_latencies_are_exact() {
     let mut histogram = Histogram::new();
     (1..=100).for_each(|ms| histogram.record(ms * 1_000_000));
     let summary = histogram.summary().unwrap();

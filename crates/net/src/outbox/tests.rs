@@ -7,13 +7,13 @@ use super::*;
 
 /// Takes `room` bytes and then blocks.
 #[derive(Default)]
-struct Narrow {
+struct LimitedSink {
     taken: Mutex<Vec<u8>>,
     room: AtomicUsize,
     broken: std::sync::atomic::AtomicBool,
 }
 
-impl Sink for Narrow {
+impl Sink for LimitedSink {
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         if self.broken.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -49,7 +49,7 @@ impl Wake for Counter {
 
 #[test]
 fn first_push_after_a_flush_must_flush() {
-    let sink = Arc::new(Narrow::default());
+    let sink = Arc::new(LimitedSink::default());
     sink.room.store(100, Ordering::Relaxed);
     let outbox = Outbox::new(sink.clone());
     assert_eq!(outbox.push(|out| out.push(1)), Pushed::First);
@@ -61,7 +61,7 @@ fn first_push_after_a_flush_must_flush() {
 
 #[test]
 fn blocked_sink_wakes_the_task_which_continues() {
-    let sink = Arc::new(Narrow::default());
+    let sink = Arc::new(LimitedSink::default());
     sink.room.store(3, Ordering::Relaxed);
     let outbox = Outbox::new(sink.clone());
     let counter = Arc::new(Counter(AtomicUsize::new(0)));
@@ -87,7 +87,7 @@ fn blocked_sink_wakes_the_task_which_continues() {
 
 #[test]
 fn failed_sink_closes_the_outbox() {
-    let sink = Arc::new(Narrow::default());
+    let sink = Arc::new(LimitedSink::default());
     sink.broken.store(true, Ordering::Relaxed);
     let outbox = Outbox::new(sink);
     outbox.push(|out| out.push(1));
@@ -98,8 +98,8 @@ fn failed_sink_closes_the_outbox() {
 }
 
 #[test]
-fn many_threads_lose_and_reorder_nothing() {
-    let sink = Arc::new(Narrow::default());
+fn concurrent_pushes_are_neither_lost_nor_reordered() {
+    let sink = Arc::new(LimitedSink::default());
     sink.room.store(usize::MAX, Ordering::Relaxed);
     let outbox = Arc::new(Outbox::new(sink.clone()));
     std::thread::scope(|scope| {
@@ -133,7 +133,7 @@ proptest! {
         pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..50), 1..30),
         rooms in prop::collection::vec(1usize..40, 1..20),
     ) {
-        let sink = Arc::new(Narrow::default());
+        let sink = Arc::new(LimitedSink::default());
         let outbox = Outbox::new(sink.clone());
         let waker = Waker::noop();
         let mut cx = Context::from_waker(waker);

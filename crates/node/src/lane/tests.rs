@@ -8,7 +8,7 @@ const ROUTE: ThrottleId = ThrottleId {
 };
 
 #[test]
-fn a_window_fills_and_credit_opens_it() {
+fn full_window_reopens_when_credit_returns() {
     let mut lane = Lane::new(4, 1000);
     assert_eq!(lane.admit(10, ROUTE, 0), Admission::Room);
     assert_eq!(lane.admit(10, ROUTE, 0), Admission::Room);
@@ -20,7 +20,7 @@ fn a_window_fills_and_credit_opens_it() {
 }
 
 #[test]
-fn a_message_larger_than_the_window_passes_alone() {
+fn message_larger_than_the_window_is_admitted_alone() {
     let mut lane = Lane::new(4, 1000);
     assert_eq!(lane.admit(5000, ROUTE, 0), Admission::Pressed);
     assert_eq!(lane.admit(1, ROUTE, 0), Admission::Full);
@@ -41,7 +41,7 @@ fn senders_do_not_wait_for_a_stopped_client() {
 }
 
 #[test]
-fn a_client_that_has_stopped_is_waited_for_again_when_it_returns_credit() {
+fn senders_wait_again_once_a_stopped_client_returns_credit() {
     let mut lane = Lane::new(8, 1000);
     for _ in 0..5 {
         lane.admit(1, ROUTE, 0);

@@ -196,7 +196,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sums_and_order_are_those_of_the_newest_numbers(
+        fn backlog_totals_and_ranking_use_the_newest_counts(
             notes in proptest::collection::vec((0..6_u8, 0..4_usize, 0..2_usize), 0..40),
             limit in 0..8_usize,
         ) {

@@ -17,7 +17,7 @@ fn subscribers(world: &World, count: usize) -> Vec<TestClient> {
 }
 
 #[test]
-fn a_route_goes_on_with_the_last_subscriber_that_drains() {
+fn route_resumes_after_the_last_pressing_subscriber_returns_credit() {
     let world = World::new(Limits::default());
     let mut subscribers = subscribers(&world, 10);
     let mut sender = world.sender(NEWS);
@@ -40,7 +40,7 @@ fn a_route_goes_on_with_the_last_subscriber_that_drains() {
 
 /// Two subscribers press a route. One drains; the other releases it in the tested way. Only then
 /// does the route resume, exactly once.
-fn check_letting_go(way: impl FnOnce(&World, TestClient) -> Vec<TestClient>) {
+fn check_route_resumes(way: impl FnOnce(&World, TestClient) -> Vec<TestClient>) {
     let world = World::new(Limits::default());
     let mut first = world.subscriber("test/news/all/first", WINDOW);
     let second = world.subscriber("test/news/all/second", WINDOW);
@@ -57,46 +57,46 @@ fn check_letting_go(way: impl FnOnce(&World, TestClient) -> Vec<TestClient>) {
 }
 
 #[test]
-fn a_route_goes_on_when_the_last_to_press_it_drains() {
-    check_letting_go(|_, mut second| {
+fn route_resumes_when_its_last_pressing_subscriber_drains() {
+    check_route_resumes(|_, mut second| {
         second.credit(PRESSING);
         vec![second]
     });
 }
 
 #[test]
-fn a_route_goes_on_when_the_last_to_press_it_disconnects() {
-    check_letting_go(|_, second| {
+fn route_resumes_when_its_last_pressing_subscriber_disconnects() {
+    check_route_resumes(|_, second| {
         drop(second);
         vec![]
     });
 }
 
 #[test]
-fn a_route_goes_on_when_the_last_to_press_it_unsubscribes() {
-    check_letting_go(|_, mut second| {
+fn route_resumes_when_its_last_pressing_subscriber_unsubscribes() {
+    check_route_resumes(|_, mut second| {
         second.unsubscribe("test/news/all/second");
         vec![second]
     });
 }
 
 #[test]
-fn a_route_goes_on_when_the_last_to_press_it_is_replaced() {
-    check_letting_go(|world, second| {
+fn route_resumes_when_its_last_pressing_subscriber_is_replaced() {
+    check_route_resumes(|world, second| {
         vec![second, world.subscriber("test/news/all/second", WINDOW)]
     });
 }
 
 #[test]
-fn a_route_goes_on_when_the_last_to_press_it_has_stopped() {
-    check_letting_go(|world, second| {
+fn route_resumes_when_its_last_pressing_subscriber_has_stopped() {
+    check_route_resumes(|world, second| {
         world.pass_ms(300);
         vec![second]
     });
 }
 
 #[test]
-fn a_subscriber_with_another_instance_still_presses() {
+fn route_stays_paused_while_the_subscriber_has_another_instance() {
     let world = World::new(Limits::default());
     let mut subscriber = world.subscriber("test/news/all/1", WINDOW);
     subscriber.subscribe("test/news/all/2");
@@ -133,7 +133,7 @@ fn a_rebound_route_starts_unpaused() {
 }
 
 #[test]
-fn a_subscriber_that_is_slow_is_waited_for_and_one_that_stops_anywhere_is_not() {
+fn senders_wait_for_slow_subscribers_but_not_for_stopped_ones() {
     let world = World::new(Limits::default());
     let mut subscriber = world.subscriber("test/news/all/1", WINDOW);
     let mut sender = world.sender(NEWS);
@@ -232,7 +232,7 @@ impl Flood {
             .extend(std::iter::from_fn(|| self.sender.next()));
     }
 
-    fn hear(&mut self, count: u32) {
+    fn receive_flow(&mut self, count: u32) {
         self.way_back
             .extend(std::iter::from_fn(|| self.sender.next()));
         for given in self
@@ -267,7 +267,7 @@ impl Flood {
         for _ in 0..4 * (self.to_send + WINDOW) {
             self.send(1);
             self.arrive(1);
-            self.hear(u32::MAX);
+            self.receive_flow(u32::MAX);
             for index in 0..self.subscribers.len() {
                 self.consume(index, 2);
             }
@@ -278,7 +278,7 @@ impl Flood {
 
 proptest! {
     #[test]
-    fn a_flood_to_many_at_any_pace_loses_nothing_and_never_hangs(
+    fn one_way_flood_to_many_subscribers_is_lossless_and_never_hangs(
         subscriber_count in 1_usize..11,
         steps in prop::collection::vec((0_u8..4, 0_u32..40, 0_usize..10), 0..400),
     ) {
@@ -287,7 +287,7 @@ proptest! {
             match verb {
                 0 => flood.send(count),
                 1 => flood.arrive(count),
-                2 => flood.hear(count),
+                2 => flood.receive_flow(count),
                 _ => flood.consume(index, count),
             }
         }

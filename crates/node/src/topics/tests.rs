@@ -1,23 +1,23 @@
 //! Topics of a node on a disk in memory and a clock that is moved by hand.
 
-mod aged;
-mod caught_up;
-mod compacted;
-mod full;
-mod grouped;
-mod halted;
-mod kept_users;
-mod led;
-mod marked;
-mod prepared;
-mod produced;
-mod remembered;
-mod stepped;
-mod stored;
-mod tended;
-mod transacted;
-mod uncompactable;
-mod unpacked;
+mod catch_up_reads;
+mod clock_steps;
+mod compaction;
+mod compaction_limits;
+mod compaction_on_full_disk;
+mod compressed_batch_readers;
+mod consumer_groups;
+mod foreign_markers;
+mod full_disk;
+mod leader_epochs;
+mod memory_durability;
+mod persistence;
+mod prepared_batches;
+mod produce_and_fetch;
+mod record_age;
+mod retention;
+mod sasl_users;
+mod transactional_writes;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -38,9 +38,9 @@ use crate::{Node, Parts, StorageParts};
 const START_MS: u64 = 1_700_000_000_000;
 
 /// The clock that never steps, in milliseconds, and how far the wall clock is ahead of it.
-struct Hand(AtomicU64, AtomicI64);
+struct ManualClock(AtomicU64, AtomicI64);
 
-impl Clock for Hand {
+impl Clock for ManualClock {
     fn now_ns(&self) -> u64 {
         self.0.load(Ordering::Relaxed) * 1_000_000
     }
@@ -60,7 +60,7 @@ struct World {
     line: Line,
     background: Background,
     disk: SimulatedDisk,
-    clock: Arc<Hand>,
+    clock: Arc<ManualClock>,
     starts: u64,
     options: Options,
 }
@@ -71,11 +71,11 @@ impl World {
     }
 
     fn with(options: Options) -> Self {
-        let clock = Arc::new(Hand(AtomicU64::new(START_MS), AtomicI64::new(0)));
+        let clock = Arc::new(ManualClock(AtomicU64::new(START_MS), AtomicI64::new(0)));
         Self::start(SimulatedDisk::new(1), clock, 1, options)
     }
 
-    fn start(disk: SimulatedDisk, clock: Arc<Hand>, starts: u64, options: Options) -> Self {
+    fn start(disk: SimulatedDisk, clock: Arc<ManualClock>, starts: u64, options: Options) -> Self {
         let (storage, line, background) = storage_on(&disk, starts);
         let storage = StorageParts {
             topics: options.clone(),
@@ -135,7 +135,7 @@ impl World {
     }
 
     /// Syncs everything and returns the answer.
-    fn told<T>(&mut self, mut pending: Pending<T>) -> T {
+    fn acknowledged<T>(&mut self, mut pending: Pending<T>) -> T {
         for _ in 0..20 {
             if let Poll::Ready(answer) = pending.poll_answer(Waker::noop()) {
                 return answer.unwrap();
@@ -154,7 +154,7 @@ impl World {
             configs: &configs,
         };
         let created = self.topics.create(&topic, Execution::Do);
-        self.told(created).unwrap();
+        self.acknowledged(created).unwrap();
         self.topic(name)
     }
 

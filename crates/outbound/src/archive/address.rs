@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mode_is_honoured_or_refused_by_name() {
+    fn each_sslmode_is_applied_or_refused_by_name() {
         assert_eq!(mode("postgres://u@h/d"), Ok(SslMode::Prefer));
         for (word, wanted) in [
             ("disable", SslMode::Disable),

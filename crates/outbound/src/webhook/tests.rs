@@ -83,7 +83,7 @@ async fn a_redirect_is_an_answer_and_not_followed() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_lost_and_not_short() {
+async fn truncated_webhook_answer_is_an_error() {
     let cut = "HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nhalf";
     let (_, response) = call(cut).await;
     let mut response = response.unwrap();
@@ -94,7 +94,7 @@ async fn an_answer_that_breaks_off_is_lost_and_not_short() {
 }
 
 #[tokio::test]
-async fn unreachable_is_lost_and_a_disallowed_host_is_refused() {
+async fn unreachable_webhook_is_lost_and_disallowed_host_is_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     drop(listener);

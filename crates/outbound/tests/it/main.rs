@@ -7,10 +7,10 @@
 )]
 
 mod node;
+mod outages;
 mod postgres;
-mod protected;
 mod redis;
-mod trouble;
+mod tls;
 
 use conversation_service::Side;
 use conversation_service::feed::Keep;
@@ -29,7 +29,7 @@ fn every_message_is_archived_once_and_can_be_queried() {
     let home = Home::new();
     let node = Node::archived(&home, &postgres);
     for name in ["acme/chat/a", "acme/chat/b", "acme/other/c"] {
-        node.say_many(name, 500);
+        node.append_many(name, 500);
     }
     node.settle(&postgres);
     assert_eq!(postgres.sql(MESSAGES), "1500|1500|1|500");
@@ -48,17 +48,17 @@ fn archiving_resumes_at_its_mark_and_a_lost_mark_duplicates_no_rows() {
     let postgres = Postgres::started();
     let home = Home::new();
     let node = Node::archived(&home, &postgres);
-    node.say_many("acme/chat/a", 300);
+    node.append_many("acme/chat/a", 300);
     node.settle(&postgres);
     drop(node);
     let node = Node::archived(&home, &postgres);
-    node.say_many("acme/chat/a", 100);
+    node.append_many("acme/chat/a", 100);
     node.settle(&postgres);
     assert_eq!(postgres.sql(MESSAGES), "400|400|1|400");
     assert_eq!(node.archive().messages, 100, "no message is written again");
     // As if the rows were committed and the mark was not.
     postgres.sql("UPDATE telpher.marks SET next = 0, proof = NULL");
-    node.say_many("acme/chat/a", 1);
+    node.append_many("acme/chat/a", 1);
     node.settle(&postgres);
     assert_eq!(postgres.sql(MESSAGES), "401|401|1|401");
     assert_eq!(node.archive().messages, 101);
@@ -69,7 +69,7 @@ fn messages_that_postgresql_refuses_are_set_aside_without_blocking_others() {
     let postgres = Postgres::started();
     let home = Home::new();
     let node = Node::archived(&home, &postgres);
-    node.say_many("acme/chat/first", 1);
+    node.append_many("acme/chat/first", 1);
     node.settle(&postgres);
     postgres.sql(
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -89,8 +89,8 @@ fn messages_that_postgresql_refuses_are_set_aside_without_blocking_others() {
         r#"["\ud83d alone"]"#,
         r#"["good"]"#,
     ];
-    node.say("acme/chat/a", &parts);
-    node.say_many("acme/chat/b", 3);
+    node.append_parts("acme/chat/a", &parts);
+    node.append_many("acme/chat/b", 3);
     node.settle(&postgres);
     assert_eq!(postgres.sql("SELECT count(*) FROM telpher.messages"), "11");
     let refused = "SELECT seq, reason LIKE '%not four%', octet_length(record) > 0
@@ -114,7 +114,7 @@ fn messages_that_postgresql_refuses_are_set_aside_without_blocking_others() {
             ..options(postgres.url())
         },
     );
-    node.say_many("acme/chat/a", 1);
+    node.append_many("acme/chat/a", 1);
     eventually("all but the newest are trimmed", || {
         node.archive().trimmed >= 8
     });
@@ -138,7 +138,7 @@ fn trimmed_messages_are_read_from_the_archive_in_complete_pages() {
             ..options(postgres.url())
         },
     );
-    node.say_many("acme/chat/a", 100);
+    node.append_many("acme/chat/a", 100);
     eventually("it is trimmed", || node.archive().trimmed == 90);
     let seqs = |side, limit| {
         let read = node.read("acme/chat/a", side, limit)?;
@@ -164,8 +164,8 @@ fn an_erase_reaches_the_archive_after_an_outage() {
     let mut postgres = Postgres::started();
     let home = Home::new();
     let node = Node::archived(&home, &postgres);
-    node.say_many("acme/chat/a", 50);
-    node.say_many("acme/chat/b", 1);
+    node.append_many("acme/chat/a", 50);
+    node.append_many("acme/chat/b", 1);
     node.settle(&postgres);
     postgres.crash();
     node.erase("acme/chat/a");

@@ -114,7 +114,7 @@ impl Node {
     }
 
     /// Appends messages with these parts and waits until they are on disk.
-    pub(crate) fn say(&self, name: &str, parts: &[&str]) {
+    pub(crate) fn append_parts(&self, name: &str, parts: &[&str]) {
         for batch in parts.chunks(200) {
             let messages: Vec<_> = batch
                 .iter()
@@ -139,9 +139,9 @@ impl Node {
     }
 
     /// Appends many small messages.
-    pub(crate) fn say_many(&self, name: &str, count: usize) {
+    pub(crate) fn append_many(&self, name: &str, count: usize) {
         let parts = vec![r#"[{"type":"text","text":"Hi"}]"#; count];
-        self.say(name, &parts);
+        self.append_parts(name, &parts);
     }
 
     pub(crate) fn erase(&self, name: &str) {

@@ -1,10 +1,10 @@
 //! Quotas in a real Redis; each test starts its own server.
 
 mod agreement;
+mod cell_operations;
 mod cluster;
 mod leases;
-mod protected;
+mod outages;
 mod refusals;
 mod server;
-mod trouble;
-mod verbs;
+mod tls;

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn demand_is_what_was_asked_for_in_the_fuller_of_two_windows() {
+    fn lease_demand_is_the_larger_of_the_last_two_windows() {
         let mut demand = Demand::default();
         demand.note(3, 10 * WINDOW_NS);
         assert_eq!(

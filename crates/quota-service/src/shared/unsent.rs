@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_owed_of_a_cell_is_added_up_and_a_return_is_told_once() {
+    fn unsent_changes_sum_per_cell_and_returns_are_sent_at_most_once() {
         let mut owed = Owed::default();
         for (key, count, mark) in [
             ("a", 3, None),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_cells_are_owed_than_may_be() {
+    fn unsent_changes_beyond_the_cell_limit_are_dropped() {
         let mut owed = Owed::default();
         for number in 0..CELLS_MAX + 3 {
             owed.add(cell(&number.to_string(), 1, None));

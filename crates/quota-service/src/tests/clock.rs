@@ -17,7 +17,7 @@ fn daily() -> LimitConfig {
 }
 
 /// A daily budget and a bucket, at noon.
-fn noon() -> World {
+fn world_at_noon() -> World {
     world_at(NOON_MS, &[daily(), bucket("agent", 1_000, "0/s")])
 }
 
@@ -29,23 +29,23 @@ fn reset_hours(node: &Node) -> u64 {
 }
 
 #[test]
-fn a_budget_follows_the_wall_clock_forward_and_a_bucket_does_not() {
-    let world = noon();
+fn wall_clock_step_advances_budgets_but_not_buckets() {
+    let world = world_at_noon();
     spend(&world.node, "a/b/c", 600);
     assert_eq!(world.node.quotas().follow_clock(), None);
     world.step_wall_ms(20 * HOUR_MS as i64);
     let step = world.node.quotas().follow_clock().unwrap();
     assert_eq!((step.size.as_secs(), step.is_back), (20 * 3_600, false));
     // The clock shows eight in the morning of the next day.
-    assert_eq!(left(&world.node, "a/b/c"), [1_000, 400]);
+    assert_eq!(remaining(&world.node, "a/b/c"), [1_000, 400]);
     assert_eq!(reset_hours(&world.node), 16);
     assert_eq!(world.node.quotas().take_counts().clock_steps, 1);
     assert_eq!(world.node.quotas().follow_clock(), None);
 }
 
 #[test]
-fn a_clock_that_was_ahead_holds_a_budget_up_until_the_end_of_its_period_only() {
-    let world = noon();
+fn clock_set_back_delays_a_budget_only_until_its_period_ends() {
+    let world = world_at_noon();
     // Five years ahead, and back.
     world.step_wall_ms(5 * 365 * 24 * HOUR_MS as i64);
     world.node.quotas().follow_clock().unwrap();
@@ -53,18 +53,18 @@ fn a_clock_that_was_ahead_holds_a_budget_up_until_the_end_of_its_period_only() {
     world.step_wall_ms(-5 * 365 * 24 * HOUR_MS as i64);
     assert!(world.node.quotas().follow_clock().unwrap().is_back);
     // Spent credit stays spent until midnight.
-    assert_eq!(left(&world.node, "a/b/c"), [400, 400]);
+    assert_eq!(remaining(&world.node, "a/b/c"), [400, 400]);
     assert_eq!(reset_hours(&world.node), 12);
 }
 
 #[test]
-fn a_budget_that_was_stored_ahead_of_the_clock_begins_again_with_the_next_period() {
+fn budget_stored_with_a_future_clock_resets_next_period() {
     let limits = [daily()];
     let mut on_disk = OnDisk::new_at(&limits, NOON_MS + 5 * 365 * 24 * HOUR_MS);
     spend(on_disk.node(), "a/b/c", 600);
     on_disk.node().quotas().flush_all();
     on_disk.sync();
     let on_disk = on_disk.crash_to(&limits, NOON_MS);
-    assert_eq!(left(on_disk.node(), "a/b/c"), [400]);
+    assert_eq!(remaining(on_disk.node(), "a/b/c"), [400]);
     assert_eq!(reset_hours(on_disk.node()), 12);
 }

@@ -30,7 +30,7 @@ fn cancel(node: &Node, id: HoldId, requester: Requester<'_>) -> SettleOutcome {
 }
 
 #[test]
-fn a_hold_is_settled_by_its_principal_or_an_administrator_alone() {
+fn only_its_principal_or_an_administrator_settles_a_hold() {
     let world = world(&[bucket("agent", 100, "0/s")]);
     let by = |principal| Requester {
         principal: Some(principal),
@@ -43,7 +43,7 @@ fn a_hold_is_settled_by_its_principal_or_an_administrator_alone() {
             SettleOutcome::Denied
         );
     }
-    assert_eq!(left(&world.node, "a/b/c"), [50]);
+    assert_eq!(remaining(&world.node, "a/b/c"), [50]);
     assert_eq!(
         cancel(&world.node, hold.id, by("bot")),
         SettleOutcome::Settled
@@ -60,7 +60,7 @@ fn a_hold_is_settled_by_its_principal_or_an_administrator_alone() {
 }
 
 #[test]
-fn the_principal_of_a_hold_outlives_a_crash() {
+fn hold_principal_survives_a_crash() {
     let limits = [LimitConfig {
         durability: Some("sync".to_owned()),
         ..bucket("agent", 100, "0/s")
@@ -76,7 +76,7 @@ fn the_principal_of_a_hold_outlives_a_crash() {
 }
 
 #[test]
-fn ids_of_holds_do_not_follow_from_each_other() {
+fn hold_ids_are_unpredictable() {
     let world = world(&[bucket("agent", 1_000_000, "0/s")]);
     let ids: Vec<u128> = (0..64).map(|_| hold_by(&world.node, None).id.0).collect();
     let upper: BTreeSet<u128> = ids.iter().map(|id| id >> 64).collect();
@@ -85,7 +85,7 @@ fn ids_of_holds_do_not_follow_from_each_other() {
 }
 
 #[test]
-fn an_id_that_was_used_for_another_cost_is_refused() {
+fn take_id_reused_with_another_cost_is_refused() {
     let world = world(&[bucket("agent", 100, "0/s")]);
     let take = |count| {
         let costs = [(Unit::REQUESTS, count)];
@@ -100,11 +100,11 @@ fn an_id_that_was_used_for_another_cost_is_refused() {
             ..
         }
     ));
-    assert_eq!(left(&world.node, "a/b/c"), [99]);
+    assert_eq!(remaining(&world.node, "a/b/c"), [99]);
 }
 
 #[test]
-fn a_hold_of_no_time_or_above_the_limit_is_refused() {
+fn hold_with_zero_or_excessive_duration_is_refused() {
     let world = world(&[bucket("agent", 100, "0/s")]);
     let hold_max = Options::default().hold_max;
     let take = |hold| take_with(&world.node, "a/b/c", &HALF, Some(hold), None).outcome;
@@ -117,7 +117,7 @@ fn a_hold_of_no_time_or_above_the_limit_is_refused() {
         take(hold),
         Outcome::Refused(Refused::HoldTooLong { hold, hold_max })
     );
-    assert_eq!(left(&world.node, "a/b/c"), [100]);
+    assert_eq!(remaining(&world.node, "a/b/c"), [100]);
     let now_ns = world.node.quotas().now_ns();
     let Outcome::Admitted { hold, .. } = take(hold_max) else {
         panic!("it is as long as allowed");
@@ -127,7 +127,7 @@ fn a_hold_of_no_time_or_above_the_limit_is_refused() {
 }
 
 #[test]
-fn a_hold_is_over_exactly_at_its_deadline() {
+fn hold_expires_exactly_at_its_deadline() {
     let slots = LimitConfig {
         unit: "concurrency".to_owned(),
         refill: None,
@@ -145,7 +145,7 @@ fn a_hold_is_over_exactly_at_its_deadline() {
     assert_eq!(take(), None);
     // No sweep has run meanwhile.
     world.pass_ns(1);
-    assert_eq!(left(&world.node, "a/b/c"), [1]);
+    assert_eq!(remaining(&world.node, "a/b/c"), [1]);
     assert_eq!(cancel(&world.node, first, ANYONE), SettleOutcome::Ended);
     let second = take().expect("it is free again").id;
     world.pass_ns(1_000_000_000);

@@ -10,7 +10,7 @@ fn sync_limit() -> LimitConfig {
 }
 
 #[test]
-fn what_was_taken_a_moment_ago_outlives_a_crash_and_the_last_moment_may_not() {
+fn takes_older_than_100_ms_survive_a_crash() {
     let limits = [bucket("agent", 100, "0/s")];
     let mut on_disk = OnDisk::new(&limits);
     spend(on_disk.node(), "a/b/c", 30);
@@ -18,11 +18,11 @@ fn what_was_taken_a_moment_ago_outlives_a_crash_and_the_last_moment_may_not() {
     on_disk.sync();
     spend(on_disk.node(), "a/b/c", 5);
     let on_disk = on_disk.crash(&limits);
-    assert_eq!(left(on_disk.node(), "a/b/c"), [70]);
+    assert_eq!(remaining(on_disk.node(), "a/b/c"), [70]);
 }
 
 #[test]
-fn a_take_from_a_sync_limit_is_told_when_it_is_on_disk_and_is_not_forgotten() {
+fn take_from_a_sync_limit_is_acknowledged_once_durable() {
     let mut on_disk = OnDisk::new(&[sync_limit()]);
     let taken = take(on_disk.node(), "a/b/c", &[(Unit::REQUESTS, 30)]);
     let durable = taken.durable.unwrap();
@@ -31,11 +31,11 @@ fn a_take_from_a_sync_limit_is_told_when_it_is_on_disk_and_is_not_forgotten() {
     assert_eq!(is_durable(&durable), Some(true));
     // No sweep has run.
     let on_disk = on_disk.crash(&[sync_limit()]);
-    assert_eq!(left(on_disk.node(), "a/b/c"), [70]);
+    assert_eq!(remaining(on_disk.node(), "a/b/c"), [70]);
 }
 
 #[test]
-fn a_take_that_cannot_be_kept_is_no_success() {
+fn take_from_a_sync_limit_fails_when_the_disk_fails() {
     let mut on_disk = OnDisk::new(&[sync_limit()]);
     let taken = take(on_disk.node(), "a/b/c", &[(Unit::REQUESTS, 30)]);
     on_disk
@@ -46,22 +46,22 @@ fn a_take_that_cannot_be_kept_is_no_success() {
     let later = take(on_disk.node(), "a/b/c", &[(Unit::REQUESTS, 30)]);
     assert!(matches!(later.outcome, Outcome::Unavailable { .. }));
     // The part that was not used was returned.
-    assert_eq!(left(on_disk.node(), "a/b/c"), [70]);
+    assert_eq!(remaining(on_disk.node(), "a/b/c"), [70]);
 }
 
 #[test]
-fn a_clean_stop_loses_nothing() {
+fn quota_usage_survives_a_clean_stop() {
     let limits = [bucket("agent", 100, "0/s")];
     let mut on_disk = OnDisk::new(&limits);
     spend(on_disk.node(), "a/b/c", 42);
     on_disk.node().quotas().flush_all();
     on_disk.sync();
     let on_disk = on_disk.crash(&limits);
-    assert_eq!(left(on_disk.node(), "a/b/c"), [58]);
+    assert_eq!(remaining(on_disk.node(), "a/b/c"), [58]);
 }
 
 #[test]
-fn holds_ids_and_slots_outlive_a_crash() {
+fn holds_take_ids_and_slots_survive_a_crash() {
     let slots = LimitConfig {
         unit: "concurrency".to_owned(),
         refill: None,
@@ -77,20 +77,20 @@ fn holds_ids_and_slots_outlive_a_crash() {
     };
     on_disk.sync();
     let mut on_disk = on_disk.crash(&limits);
-    assert_eq!(left(on_disk.node(), "a/b/c"), [90, 1]);
+    assert_eq!(remaining(on_disk.node(), "a/b/c"), [90, 1]);
     let again = take_with(on_disk.node(), "a/b/c", &costs, lasting, Some("x"));
     let is_repeat = true;
     assert_eq!(again.outcome, Outcome::Admitted { hold, is_repeat });
     on_disk.world.pass_ms(5_200);
-    assert_eq!(left(on_disk.node(), "a/b/c"), [90, 2]);
+    assert_eq!(remaining(on_disk.node(), "a/b/c"), [90, 2]);
     on_disk.sync();
     let on_disk = on_disk.crash(&limits);
     assert_eq!(on_disk.node().quotas().hold_count(), 0);
-    assert_eq!(left(on_disk.node(), "a/b/c"), [90, 2]);
+    assert_eq!(remaining(on_disk.node(), "a/b/c"), [90, 2]);
 }
 
 #[test]
-fn what_was_said_last_stands_the_configuration_or_a_person() {
+fn newest_policy_change_wins_between_configuration_and_administrator() {
     let limits = [bucket("agent", 100, "0/s")];
     let mut on_disk = OnDisk::new(&limits);
     let raised = read(&[bucket("agent", 500, "0/s")]);
@@ -110,7 +110,7 @@ fn what_was_said_last_stands_the_configuration_or_a_person() {
 }
 
 #[test]
-fn the_stream_of_state_does_not_grow_for_ever() {
+fn quota_state_stream_is_trimmed() {
     let limits = [bucket("agent", 1_000_000, "0/s")];
     let mut on_disk = OnDisk::new(&limits);
     for round in 0..300 {
@@ -119,12 +119,12 @@ fn the_stream_of_state_does_not_grow_for_ever() {
         }
         on_disk.world.pass_ms(100);
         on_disk.sync();
-        assert_eq!(left(on_disk.node(), "a/b/agent-7"), [999_999 - round]);
+        assert_eq!(remaining(on_disk.node(), "a/b/agent-7"), [999_999 - round]);
     }
     let (shard, stream) = super::STATE;
     let state = on_disk.journal.stream(shard, stream).unwrap();
     assert!(state.start > 0, "nothing was trimmed of {state:?}");
     let on_disk = on_disk.crash(&limits);
-    assert_eq!(left(on_disk.node(), "a/b/agent-7"), [999_700]);
+    assert_eq!(remaining(on_disk.node(), "a/b/agent-7"), [999_700]);
     assert_eq!(on_disk.node().quotas().bucket_counts().buckets, 300);
 }

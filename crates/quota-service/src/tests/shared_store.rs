@@ -1,7 +1,7 @@
 //! Nodes whose cells are in a simulated shared store.
 
-mod away;
 mod leases;
+mod outages;
 mod persistence;
 mod store;
 
@@ -17,7 +17,7 @@ use super::{Parts, World, bucket, quotas, read};
 use crate::{
     Attempt, DecidedTake, Desk, LimitConfig, Outcome, Parked, SharedStore, Take, TakeProgress,
 };
-use store::{Mood, SECOND, Store};
+use store::{SECOND, Store, StoreMode};
 
 const ONE: [Cost; 1] = [(Unit::REQUESTS, 1)];
 
@@ -50,7 +50,7 @@ fn begin(world: &World, subject: &str, costs: &[Cost], hold: Option<Duration>) -
 }
 
 /// Polls once.
-fn look(parked: &mut Parked, desk: &mut Desk) -> Option<DecidedTake> {
+fn poll_take(parked: &mut Parked, desk: &mut Desk) -> Option<DecidedTake> {
     match parked.poll(desk, Waker::noop()) {
         Attempt::Done(taken) => Some(taken),
         Attempt::Wait(_) => None,
@@ -61,7 +61,9 @@ fn look(parked: &mut Parked, desk: &mut Desk) -> Option<DecidedTake> {
 fn end(begun: TakeProgress, desk: &mut Desk) -> DecidedTake {
     match begun {
         TakeProgress::Done(taken) => taken,
-        TakeProgress::Asks(mut parked) => look(&mut parked, desk).expect("the store has answered"),
+        TakeProgress::Asks(mut parked) => {
+            poll_take(&mut parked, desk).expect("the store has answered")
+        }
     }
 }
 
@@ -74,11 +76,11 @@ fn is_admitted(taken: &DecidedTake) -> bool {
 }
 
 /// Returns the credit left per limit, according to the store.
-fn left(world: &World, subject: &str) -> Vec<i128> {
+fn remaining(world: &World, subject: &str) -> Vec<i128> {
     let mut desk = Desk::new();
     let subject = Subject::parse(subject).unwrap();
     let parked = world.node.quotas().peek(&mut desk, &subject);
-    let looked = look(&mut parked.expect("the store is asked"), &mut desk);
+    let looked = poll_take(&mut parked.expect("the store is asked"), &mut desk);
     assert!(is_admitted(&looked.expect("the store has answered")));
     desk.standings().map(|standing| standing.have).collect()
 }
@@ -98,7 +100,7 @@ fn pass_ms(world: &World, store: &Store, ms: u64) {
 }
 
 #[test]
-fn a_take_of_several_cells_is_one_question_and_stands_as_the_store_says() {
+fn take_of_several_cells_is_one_atomic_store_request() {
     let org = LimitConfig {
         pattern: "*".to_owned(),
         ..bucket("org", 10, "0/s")
@@ -127,11 +129,11 @@ fn a_take_of_several_cells_is_one_question_and_stands_as_the_store_says() {
         (&*denial.limit.name, denial.have, denial.need),
         ("agent", 1, 2)
     );
-    assert_eq!(left(&world, "acme/b/c"), [1, 8]);
+    assert_eq!(remaining(&world, "acme/b/c"), [1, 8]);
 }
 
 #[test]
-fn who_is_denied_is_not_asked_about_again_until_it_would_pass() {
+fn denied_subject_causes_no_store_request_before_its_retry_time() {
     let (world, store) = one_node(&[bucket("agent", 5, "2/s")]);
     assert!(is_admitted(&take(&world, "a/b/c", &[(Unit::REQUESTS, 5)])));
     let retry_ns = || match take(&world, "a/b/c", &ONE).outcome {
@@ -150,7 +152,7 @@ fn who_is_denied_is_not_asked_about_again_until_it_would_pass() {
 }
 
 #[test]
-fn what_makes_no_sense_is_not_asked_about() {
+fn invalid_cost_is_refused_without_a_store_request() {
     let (world, store) = one_node(&[bucket("agent", 5, "2/s")]);
     for costs in [[(Unit::REQUESTS, 6)], [(Unit::REQUESTS, 0)]] {
         let refused = take(&world, "a/b/c", &costs).outcome;
@@ -160,7 +162,7 @@ fn what_makes_no_sense_is_not_asked_about() {
 }
 
 #[test]
-fn who_waits_is_admitted_when_the_store_has_credit() {
+fn waiting_takes_are_admitted_in_order_when_the_store_refills() {
     let (world, store) = one_node(&[bucket("agent", 1, "1/s")]);
     assert!(is_admitted(&take(&world, "a/b/c", &ONE)));
     let quotas = world.node.quotas();
@@ -175,21 +177,21 @@ fn who_waits_is_admitted_when_the_store_has_credit() {
     let waiting = |ms| quotas.take_waiting(&take, Duration::from_millis(ms), 0);
     let (mut first, mut second, mut hasty) = (waiting(3_000), waiting(3_000), waiting(100));
     for parked in [&mut first, &mut second] {
-        assert!(look(parked, &mut desk).is_none());
+        assert!(poll_take(parked, &mut desk).is_none());
     }
-    let denied = look(&mut hasty, &mut desk);
+    let denied = poll_take(&mut hasty, &mut desk);
     assert!(denied.is_none_or(|taken| !is_admitted(&taken)));
     drop(hasty);
     pass_ms(&world, &store, 1_000);
-    assert!(is_admitted(&look(&mut first, &mut desk).unwrap()));
-    assert!(look(&mut second, &mut desk).is_none());
+    assert!(is_admitted(&poll_take(&mut first, &mut desk).unwrap()));
+    assert!(poll_take(&mut second, &mut desk).is_none());
     pass_ms(&world, &store, 1_000);
-    assert!(is_admitted(&look(&mut second, &mut desk).unwrap()));
+    assert!(is_admitted(&poll_take(&mut second, &mut desk).unwrap()));
     assert_eq!(quotas.waiting_count(), 0);
 }
 
 #[test]
-fn what_doors_count_lies_in_each_node() {
+fn limits_counted_by_listeners_stay_local_to_each_node() {
     let sends = LimitConfig {
         unit: "sends".to_owned(),
         ..bucket("sends", 2, "0/s")
@@ -204,5 +206,5 @@ fn what_doors_count_lies_in_each_node() {
         matches!(both.outcome, Outcome::Unavailable { .. }),
         "{both:?}"
     );
-    assert_eq!(left(&world, "a/b/c"), [5, 0]);
+    assert_eq!(remaining(&world, "a/b/c"), [5, 0]);
 }

@@ -21,7 +21,7 @@ fn poll(parked: &mut Parked) -> Result<bool, Duration> {
 }
 
 #[test]
-fn whoever_waits_is_admitted_when_it_was_said_and_in_turn() {
+fn waiting_takes_are_admitted_in_order_at_the_announced_time() {
     let world = world(&[bucket("agent", 1, "1/s")]);
     let mut first = parked(&world.node, "a/b/c", 60, 0);
     assert_eq!(poll(&mut first), Ok(true));
@@ -42,7 +42,7 @@ fn whoever_waits_is_admitted_when_it_was_said_and_in_turn() {
 }
 
 #[test]
-fn a_higher_priority_goes_first() {
+fn waiting_take_with_higher_priority_is_admitted_first() {
     let world = world(&[bucket("agent", 1, "1/s")]);
     assert!(is_admitted(&world.node, "a/b/c"));
     let (mut low, mut high) = (
@@ -56,14 +56,14 @@ fn a_higher_priority_goes_first() {
 }
 
 #[test]
-fn what_would_pass_after_its_deadline_is_denied_at_once() {
+fn take_that_cannot_pass_before_its_deadline_is_denied_at_once() {
     let world = world(&[bucket("agent", 1, "1/h")]);
     assert!(is_admitted(&world.node, "a/b/c"));
     assert_eq!(poll(&mut parked(&world.node, "a/b/c", 60, 0)), Ok(false));
 }
 
 #[test]
-fn whoever_gives_up_makes_way_and_leaves_nothing() {
+fn cancelled_waiting_take_consumes_no_credit() {
     let world = world(&[bucket("agent", 1, "1/s")]);
     assert!(is_admitted(&world.node, "a/b/c"));
     let (mut first, mut second) = (

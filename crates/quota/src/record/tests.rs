@@ -121,7 +121,7 @@ fn changes() -> [Change; 4] {
 
 /// These bytes are never regenerated: records once written must stay readable.
 #[test]
-fn the_bytes_of_each_record_are_these() {
+fn quota_record_bytes_match_golden_bytes() {
     let mut cells = Vec::new();
     cell_record().encode(&mut cells);
     assert_eq!(

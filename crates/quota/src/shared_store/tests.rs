@@ -96,11 +96,11 @@ fn a_charge_carries_the_marker_of_the_store() {
     rules
         .plan(&mut plan, &subject, &[(Unit::REQUESTS, 1)])
         .unwrap();
-    plan.tell(&rules, &subject, 0, told(2, 77), SECOND);
+    plan.tell(&rules, &subject, 0, store_answer(2, 77), SECOND);
     assert_eq!(plan.charges(&rules)[0].period, 77);
 }
 
-fn told(have: i128, mark: u64) -> StoreAnswer {
+fn store_answer(have: i128, mark: u64) -> StoreAnswer {
     StoreAnswer {
         have,
         mark: Some(mark),
@@ -134,7 +134,7 @@ proptest! {
             Kind::Budget { every, zone, .. } => every.period(now_ns, zone),
             Kind::Bucket(_) | Kind::Slots { .. } => 0,
         };
-        there.tell(&rules, &subject, 0, told(have, mark), now_ns);
+        there.tell(&rules, &subject, 0, store_answer(have, mark), now_ns);
         let standing = |plan: &Plan| {
             plan.standings(&rules, now_ns).map(|it| (it.have, it.capacity, it.reset_ns)).collect::<Vec<_>>()
         };
@@ -158,7 +158,7 @@ proptest! {
 }
 
 #[test]
-fn an_override_that_gives_no_more_tightens() {
+fn override_that_raises_nothing_only_tightens() {
     let change = |capacity, refill, grant| crate::admin::Override {
         capacity,
         refill,

@@ -145,7 +145,7 @@ fn a_grant_is_not_refilled() {
 }
 
 #[test]
-fn when_a_take_passes_is_exact_across_the_end_of_an_override() {
+fn predicted_admission_time_is_exact_across_an_override_end() {
     let mut world = World::new(vec![limit(
         "a",
         "*/*/*",

@@ -6,7 +6,7 @@ use quota::{Decision, Unit, When};
 use crate::world::{SECOND, World, bucket, limit};
 
 /// Credit as a fraction with the denominator `period_ns`, refilled at every step of the script.
-struct Slow {
+struct ReferenceBucket {
     credit: i128,
     at: u64,
     capacity: u64,
@@ -14,7 +14,7 @@ struct Slow {
     period_ns: u64,
 }
 
-impl Slow {
+impl ReferenceBucket {
     fn take(&mut self, count: u64, now: u64) -> bool {
         let full = i128::from(self.capacity) * i128::from(self.period_ns);
         // Advances in strides that end when the bucket is full.
@@ -45,7 +45,7 @@ proptest! {
         let kind = bucket(capacity, amount, period_ns);
         let mut world = World::new(vec![limit("a", "*/*/*", Unit::REQUESTS, kind)]);
         let full = i128::from(capacity) * i128::from(period_ns);
-        let mut slow = Slow { credit: full, at: 0, capacity, amount, period_ns };
+        let mut slow = ReferenceBucket { credit: full, at: 0, capacity, amount, period_ns };
         let mut now = 0;
         for (wait, count) in script {
             now += wait;
@@ -132,7 +132,7 @@ fn apache_bench_is_allowed_a_hundred_and_ten_for_each_second() {
 }
 
 #[test]
-fn a_key_that_was_idle_for_any_time_returns_with_exactly_its_capacity() {
+fn idle_bucket_refills_to_exactly_its_capacity() {
     for idle_s in [0, 9, 10, 11, 100, 86_400, 10 * 365 * 86_400] {
         let kind = bucket(100, 10, SECOND);
         let mut world = World::new(vec![limit("a", "*/*/*", Unit::REQUESTS, kind)]);

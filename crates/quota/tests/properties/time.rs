@@ -7,7 +7,7 @@ use crate::world::{SECOND, World, bucket, budget, limit};
 
 proptest! {
     #[test]
-    fn a_clock_that_steps_back_passes_no_time_and_mints_nothing(
+    fn clock_step_back_refills_nothing(
         script in prop::collection::vec((0_u64..100 * SECOND, 1_u64..20), 1..100),
     ) {
         let mut world = World::new(vec![

@@ -43,7 +43,7 @@ fn check(script: &str, expected: &str) {
 }
 
 #[test]
-fn anycast_goes_round_the_instances_and_never_back_to_the_sender() {
+fn anycast_rotates_over_instances_except_the_sender() {
     check(
         "+a/b/c/1@1 +a/b/c/2@2 +a/b/c/3@3 ?a/b/c@9 ?a/b/c@9 ?a/b/c@9 ?a/b/c@9",
         "ok ok ok [1] [2] [3] [1]",
@@ -77,16 +77,16 @@ fn resubscribe_replaces_and_the_old_connection_cannot_unsubscribe() {
 }
 
 /// Sends a number of messages to a name without subscribers, and disconnects.
-fn miss(table: &mut Table<()>, name: &str, count: u64) {
+fn send_undeliverable(table: &mut Table<()>, name: &str, count: u64) {
     let target = table.target(&Name::parse(name).unwrap());
     table.count_undeliverable(&target, count);
     table.release(target);
 }
 
-fn missed(table: &Table<()>) -> Vec<(String, u64)> {
+fn undeliverable_names(table: &Table<()>) -> Vec<(String, u64)> {
     let names = table.names().into_iter();
     names
-        .map(|(base, missed, _)| (base.to_string(), missed))
+        .map(|(base, undeliverable_names, _)| (base.to_string(), undeliverable_names))
         .collect()
 }
 
@@ -103,15 +103,15 @@ fn unused_names_are_removed() {
 #[test]
 fn undeliverable_count_survives_the_last_sender() {
     let mut table = Table::<()>::default();
-    miss(&mut table, "a/b/c", 3);
-    assert_eq!(missed(&table), [("a/b/c".to_owned(), 3)]);
-    miss(&mut table, "a/b/c", 1);
-    miss(&mut table, "a/b/a", 1);
+    send_undeliverable(&mut table, "a/b/c", 3);
+    assert_eq!(undeliverable_names(&table), [("a/b/c".to_owned(), 3)]);
+    send_undeliverable(&mut table, "a/b/c", 1);
+    send_undeliverable(&mut table, "a/b/a", 1);
     let expected = [("a/b/a".to_owned(), 1), ("a/b/c".to_owned(), 4)];
-    assert_eq!(missed(&table), expected);
+    assert_eq!(undeliverable_names(&table), expected);
     // Counted once, also while the name is in use.
     let target = table.target(&Name::parse("a/b/c").unwrap());
-    assert_eq!(missed(&table), expected);
+    assert_eq!(undeliverable_names(&table), expected);
     table.release(target);
 }
 
@@ -120,19 +120,19 @@ fn only_the_newest_undeliverable_names_are_stored() {
     let mut table = Table::<()>::default();
     let count = undeliverable::NAMES_MAX as u64;
     for number in 0..count {
-        miss(&mut table, &format!("a/b/n{number:06}"), 1);
+        send_undeliverable(&mut table, &format!("a/b/n{number:06}"), 1);
     }
     // The oldest name is used again, so another one is the oldest.
-    miss(&mut table, "a/b/n000000", 1);
-    miss(&mut table, "a/b/one-more", 1);
-    let kept = missed(&table);
+    send_undeliverable(&mut table, "a/b/n000000", 1);
+    send_undeliverable(&mut table, "a/b/one-more", 1);
+    let kept = undeliverable_names(&table);
     assert_eq!(kept.len() as u64, count);
     assert_eq!(kept[0], ("a/b/n000000".to_owned(), 2));
     assert_eq!(kept[1], ("a/b/n000002".to_owned(), 1));
     for number in 0..10 * count {
-        miss(&mut table, &format!("a/c/n{number:06}"), 1);
+        send_undeliverable(&mut table, &format!("a/c/n{number:06}"), 1);
     }
-    assert_eq!(missed(&table).len() as u64, count);
+    assert_eq!(undeliverable_names(&table).len() as u64, count);
     assert_eq!(table.entries.len(), 1);
 }
 

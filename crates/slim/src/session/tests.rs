@@ -3,6 +3,6 @@
 
 mod clients;
 mod pair;
-mod refused;
+mod rejected_messages;
 mod reliable;
 mod unreliable;

@@ -136,7 +136,7 @@ fn unknown_fields_are_forwarded_at_every_level() {
     put_bytes(7, b"new before", &mut whole);
     put_bytes(3, &inner, &mut whole);
     put_bytes(8, b"new behind", &mut whole);
-    let passed = pass_on(&whole);
+    let passed = forwarded(&whole);
     for new in [
         "new in the header",
         "new in the publish",
@@ -154,7 +154,7 @@ fn unknown_fields_are_forwarded_at_every_level() {
     assert_eq!(passed.len(), whole.len());
 }
 
-fn pass_on(bytes: &[u8]) -> Vec<u8> {
+fn forwarded(bytes: &[u8]) -> Vec<u8> {
     let Message::Publish(routed) = Message::scan(bytes).unwrap() else {
         panic!("{bytes:?}");
     };
@@ -173,7 +173,7 @@ fn connection_numbers_are_not_forwarded() {
         header.error = Some(true);
         header.e2e_header_sig = Some(vec![1, 2, 3]);
     });
-    let passed = oracle::decode(&pass_on(&encode(sent, &[("key", "value")]))).unwrap();
+    let passed = oracle::decode(&forwarded(&encode(sent, &[("key", "value")]))).unwrap();
     assert_eq!(passed.metadata["key"], "value");
     let Some(oracle::Kind::Publish(publish)) = passed.kind else {
         panic!("{passed:?}");

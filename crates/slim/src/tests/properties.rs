@@ -6,7 +6,7 @@ use super::oracle::{self, encode, publish};
 use crate::{Forward, Link, Message};
 
 /// Bytes close to a valid message: some are changed, removed or inserted.
-fn nearly() -> impl Strategy<Value = Vec<u8>> {
+fn nearly_valid_bytes() -> impl Strategy<Value = Vec<u8>> {
     let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..3), 0..4);
     (edits, any::<u32>(), any::<Option<u64>>()).prop_map(|(edits, ttl, forward_to)| {
         let mut message = publish();
@@ -34,14 +34,14 @@ proptest! {
     }
 
     #[test]
-    fn every_accepted_message_decodes_at_the_receiver(bytes in nearly()) {
+    fn every_accepted_message_decodes_at_the_receiver(bytes in nearly_valid_bytes()) {
         if Message::scan(&bytes).is_ok() {
             prop_assert!(oracle::decode(&bytes).is_ok());
         }
     }
 
     #[test]
-    fn forwarding_changes_only_the_ttl_and_mac(bytes in nearly(), id in "[a-z]{1,40}") {
+    fn forwarding_changes_only_the_ttl_and_mac(bytes in nearly_valid_bytes(), id in "[a-z]{1,40}") {
         let Ok(Message::Publish(routed)) = Message::scan(&bytes) else { return Ok(()) };
         let mut forward = Forward::default();
         if !forward.prepare(&routed) {

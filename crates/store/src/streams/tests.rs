@@ -55,7 +55,7 @@ impl World {
 }
 
 #[test]
-fn records_older_than_the_retention_are_deleted_and_a_step_of_the_clock_deletes_none() {
+fn raw_stream_retention_ignores_short_wall_clock_steps() {
     let disk = SimulatedDisk::new(1);
     let (journal, line, _background) = journal_on(&disk, 1).unwrap();
     let clock = ManualClock::at(1_700_000_000_000);

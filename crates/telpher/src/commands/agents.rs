@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_agents_has_a_line_for_each_instance_and_each_name_without() {
+    fn agent_table_has_a_row_per_instance_and_unsubscribed_name() {
         let instance = json!({
             "instance": "i-1", "connection": 3, "remote": "127.0.0.1:5", "delivered": 12,
             "dropped": 0,
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_connections_leaves_out_our_own() {
+    fn connection_table_omits_the_commands_own_connection() {
         let connection = |name: &str| {
             json!({
                 "id": 1, "name": name, "remote": "127.0.0.1:5", "door": "native",

@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_of_mailboxes_and_messages() {
+    fn mailbox_tables_match_snapshots() {
         let mailbox = json!({
             "name": "a/b/c", "messages": 2, "dead": 1, "bytes": 120, "unanswered": 1, "oldest": 7,
         });
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_has_no_mailbox() {
+    fn instance_name_is_refused_as_a_mailbox_name() {
         assert_eq!(base("worker").unwrap(), "default/default/worker");
         assert_eq!(base("a/b/c/1").unwrap_err().exit, Exit::Usage);
     }

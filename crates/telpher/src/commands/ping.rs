@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_those_of_the_sample() {
+    fn ping_figures_are_computed_from_the_sample() {
         let sample: Vec<_> = (1..=100).map(Duration::from_millis).collect();
         assert_eq!(figures(&sample), Some([1.0, 50.5, 50.0, 99.0, 100.0]));
         assert_eq!(figures(&sample[..1]), Some([1.0; 5]));

@@ -23,7 +23,9 @@ impl Bearer {
 
     #[track_caller]
     fn denied(&self, line: &str, error: &str) {
-        self.run(line).expect(6).tells(error, "telpher token bind");
+        self.run(line)
+            .expect(6)
+            .shows_error(error, "telpher token bind");
     }
 }
 
@@ -119,7 +121,7 @@ fn without_tokens_any_name_but_the_nodes_own_may_be_claimed() {
     client
         .run("write acme/box/a hi --name telpher/system/node")
         .expect(6)
-        .tells("names of `telpher/` belong to the node itself", "");
+        .shows_error("names of `telpher/` belong to the node itself", "");
 }
 
 #[test]
@@ -230,7 +232,7 @@ fn quota_is_taken_for_the_names_of_the_token_only() {
     pay.run("quota take acme/pay/one 1").expect(0);
     pay.run("quota take acme/x/one 1")
         .expect(6)
-        .tells("may not use the name `acme/x/one`", "");
+        .shows_error("may not use the name `acme/x/one`", "");
     let left = home.ask(&pay, "GET", "/v1/quota/acme/pay/two", None).1;
     let left: Value = serde_json::from_str(&left).unwrap();
     assert_eq!(
@@ -240,7 +242,7 @@ fn quota_is_taken_for_the_names_of_the_token_only() {
 }
 
 #[test]
-fn http_over_native_is_charged_to_the_callers_name() {
+fn http_requests_over_native_are_charged_to_the_callers_name() {
     let home = Home::with(LIMIT);
     let mallory = home.bearer("mallory");
     let admin = home.admin();
@@ -334,7 +336,7 @@ fn a_halt_of_a_tokens_own_name_blocks_all_its_names() {
 }
 
 #[test]
-fn an_administrator_administers_from_the_command_line_where_tokens_are_required() {
+fn administration_commands_need_an_administrators_token() {
     let home = Home::with(LIMIT);
     let admin = home.admin();
     let agent = home.bearer("agent");
@@ -354,7 +356,7 @@ fn an_administrator_administers_from_the_command_line_where_tokens_are_required(
         agent
             .run(line)
             .expect(6)
-            .tells("an administrator's token is required", "");
+            .shows_error("an administrator's token is required", "");
         admin.run(line).expect(0);
     }
     let add = |bearer: &Bearer| {
@@ -377,7 +379,7 @@ const EARLIER: &str = include_str!("../../../access/src/tokens/fixtures/version_
 const EARLIER_TOKEN: &str = "tlp_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
 
 #[test]
-fn a_token_of_an_earlier_version_keeps_every_name_until_it_is_bound() {
+fn version_1_token_may_use_every_name_until_bound() {
     let place = Place::new();
     std::fs::create_dir(place.path("telpher-data")).unwrap();
     place.write("telpher-data/tokens.toml", EARLIER);
@@ -408,7 +410,7 @@ fn a_token_of_an_earlier_version_keeps_every_name_until_it_is_bound() {
 }
 
 #[test]
-fn patterns_are_shown_and_checked() {
+fn token_name_patterns_are_listed_and_validated() {
     let place = Place::new();
     place
         .run("token add pay --for acme/pay/* --for bot")
@@ -425,7 +427,7 @@ fn patterns_are_shown_and_checked() {
     place
         .run("token bind pya --for a/b/c")
         .expect(3)
-        .tells("no token `pya`", "`pay`");
+        .shows_error("no token `pya`", "`pay`");
     place.run("token add any --for */*/*").expect(0);
     let told = place.run("doctor").stdout;
     let warns = |line: &str| line.starts_with("warn") && line.contains("`any` may use every name");

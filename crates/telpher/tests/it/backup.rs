@@ -57,14 +57,14 @@ impl Writer {
 }
 
 #[test]
-fn a_backup_below_a_missing_directory_says_which_one_is_missing() {
+fn backup_into_a_missing_directory_names_it() {
     let place = Place::new();
     let node = place.serve("");
     let client = Place::new().with_variable("TELPHER_URL", node.url("native"));
     client
         .run("backup /missing/x")
         .expect(2)
-        .tells("the directory /missing does not exist", "/backups/monday");
+        .shows_error("the directory /missing does not exist", "/backups/monday");
 }
 
 impl Drop for Writer {
@@ -137,7 +137,7 @@ fn a_backup_needs_a_new_directory_and_an_administrator() {
     let url = node.url("native").to_owned();
     std::fs::create_dir(place.path("there")).unwrap();
     let ended = place.run(&format!("backup there --url {url}"));
-    ended.expect(2).tells("exists already", "");
+    ended.expect(2).shows_error("exists already", "");
     let admin = place
         .run("token add ops --role admin --json")
         .expect(0)

@@ -64,7 +64,7 @@ fn mean(case: &Value, metric: &str) -> f64 {
 }
 
 /// Returns the directory of the results.
-fn left(place: &Place) -> PathBuf {
+fn results_directory(place: &Place) -> PathBuf {
     let mut entries = fs::read_dir(place.path("bench-out")).unwrap();
     let first = entries.next().unwrap().unwrap().path();
     assert!(entries.next().is_none());
@@ -101,7 +101,7 @@ fn a_benchmark_prints_progress_lines_and_writes_every_file() {
         assert_eq!(mean(case, "observed_messages"), count, "{mode}");
         assert!(mean(case, "node_cpu_us_per_message") > 0.0, "{mode}");
     }
-    let directory = left(&place);
+    let directory = results_directory(&place);
     for file in [
         "results.json",
         "results.tsv",
@@ -128,7 +128,7 @@ fn reports_can_be_written_again(place: &Place, file: &Path) {
 }
 
 #[test]
-fn clients_and_sizes_make_a_matrix() {
+fn bench_runs_every_combination_of_clients_and_sizes() {
     let line = "agent --mode fire-and-forget --clients 1,2 --size 16,64 --oneway-rate 400 \
                 --duration 100ms --repeats 1";
     let (_, results) = results(&place(), line);
@@ -179,7 +179,7 @@ fn a_sweep_prints_its_steps_and_its_result() {
 }
 
 #[test]
-fn calls_are_made_in_every_mode_over_every_transport() {
+fn bench_rpc_measures_every_mode_over_every_transport() {
     let line = "rpc --mode serial,blocking,concurrent,callback --transport tcp,unix,inproc \
                 --requests 100 --repeats 2";
     let place = place();
@@ -193,7 +193,7 @@ fn calls_are_made_in_every_mode_over_every_transport() {
         assert!(flags.contains("too-short"), "{flags}");
     }
     assert_eq!(lines(&ended, "BENCHMARK_RESULT").len(), 22);
-    let file = left(&place).join("results.json");
+    let file = results_directory(&place).join("results.json");
     let report = place.run(&format!("bench report {} --style uvrpc", file.display()));
     for expected in [
         "## Test Results (2 Runs)",
@@ -283,7 +283,7 @@ fn peers_are_compared_by_rate_and_latency() {
     let ended = place.run(&format!("bench {line}"));
     ended
         .expect(1)
-        .tells("has ended: peer: out of order", "run the benchmark again");
+        .shows_error("has ended: peer: out of order", "run the benchmark again");
 }
 
 #[test]
@@ -304,12 +304,12 @@ fn a_node_that_dies_is_an_error_and_no_result() {
     let node = rustix::process::Pid::from_raw(node.unwrap()).unwrap();
     rustix::process::kill_process(node, rustix::process::Signal::KILL).unwrap();
     let ended = bench.end();
-    ended.expect(1).tells(
+    ended.expect(1).shows_error(
         "telpher has ended",
         "run the benchmark again, with less load",
     );
     assert!(ended.stdout.is_empty(), "{}", ended.stdout);
-    assert!(!left(&place).join("results.json").exists());
+    assert!(!results_directory(&place).join("results.json").exists());
 }
 
 /// Returns the number of voluntary context switches of a process; a paced sender has one per
@@ -350,31 +350,33 @@ fn invalid_benchmarks_fail_with_a_hint() {
     let run = |line: &str| place.run(&format!("bench {line}"));
     run("rpc --via node --transport inproc")
         .expect(1)
-        .tells("nothing to run", "add --transport tcp");
+        .shows_error("nothing to run", "add --transport tcp");
     run("rpc --peers nowhere")
         .expect(1)
-        .tells("floors is not in nowhere", "cargo xtask peers");
+        .shows_error("floors is not in nowhere", "cargo xtask peers");
     run("agent --sweep --sweep-growth 0.5")
         .expect(1)
-        .tells("growth must be at least 1", "explains the options");
+        .shows_error("growth must be at least 1", "explains the options");
     run("rpc --requests 0").expect(2);
     run("report missing.json")
         .expect(3)
-        .tells("cannot read missing.json", "results.json");
+        .shows_error("cannot read missing.json", "results.json");
     place.write("empty.json", "{}");
     run("compare empty.json empty.json")
         .expect(2)
-        .tells("empty.json: not the results of a benchmark", "bench-out");
+        .shows_error("empty.json: not the results of a benchmark", "bench-out");
     place.write("file", "");
     run("agent --out file --repeats 1")
         .expect(1)
-        .tells("cannot write", "--out");
+        .shows_error("cannot write", "--out");
 }
 
 #[test]
 fn strict_fails_on_flagged_figures() {
     let line = "bench rpc --mode serial --requests 10 --repeats 1 --strict --quiet";
     let ended = place().run(line);
-    ended.expect(1).tells("flagged", "run without --strict");
+    ended
+        .expect(1)
+        .shows_error("flagged", "run without --strict");
     assert!(ended.stdout.contains("serial"), "the tables come first");
 }

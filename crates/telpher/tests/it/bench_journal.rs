@@ -52,7 +52,7 @@ fn appends_are_acknowledged_and_measured() {
 #[test]
 fn fewer_writers_than_threads_is_an_error() {
     let ended = Place::new().run("bench journal --writers 1 --threads 2 --quiet");
-    ended.expect(1).tells("nothing to run", "--threads 1");
+    ended.expect(1).shows_error("nothing to run", "--threads 1");
 }
 
 #[test]

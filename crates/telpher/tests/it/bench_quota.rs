@@ -20,14 +20,14 @@ fn limiter(takes: u64) -> String {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let (stream, left) = (stream.unwrap(), Arc::clone(&left));
-            thread::spawn(move || converse(stream, &left));
+            thread::spawn(move || answer_requests(stream, &left));
         }
     });
     url
 }
 
 /// Answers the requests of a connection.
-fn converse(mut stream: TcpStream, left: &AtomicU64) -> Option<()> {
+fn answer_requests(mut stream: TcpStream, left: &AtomicU64) -> Option<()> {
     let mut text = String::new();
     let mut buffer = [0; 4096];
     loop {
@@ -79,7 +79,7 @@ fn a_bucket_that_allows_too_much_fails_the_run() {
 
     // Takes above the capacity are denied, and a bucket with too little capacity is detected.
     let ended = run(&place, &limiter(40), line);
-    ended.expect(1).tells(
+    ended.expect(1).shows_error(
         "the check of the results failed",
         "telpher bench quota --help",
     );
@@ -140,7 +140,7 @@ fn scheduled_and_closed_loads_are_separate_cases() {
     assert!(results.cases[0].summary.pooled.response.is_none());
 
     let nobody = run(&place, "http://127.0.0.1:1", "--duration 200ms");
-    nobody.expect(1).tells("cannot", "benchmark");
+    nobody.expect(1).shows_error("cannot", "benchmark");
 }
 
 /// Runs the benchmark against nodes that it starts, and returns its results.

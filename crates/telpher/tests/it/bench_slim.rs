@@ -36,7 +36,7 @@ fn run(place: &Place, line: &str) -> Value {
 }
 
 /// The sender, the node and the received messages of a case.
-fn seen(results: &Value) -> Vec<(String, String, u64)> {
+fn case_rows(results: &Value) -> Vec<(String, String, u64)> {
     let cases = results["cases"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let row = |one: &Value| {
@@ -67,14 +67,14 @@ fn all_available_clients_send_through_both_nodes() {
         row("slim", "raw"),
         row("telpher", "native"),
     ];
-    assert_eq!(seen(&results), rows);
+    assert_eq!(case_rows(&results), rows);
     // Unreliable sessions of the bindings may lose messages: a session ends without waiting for
     // them.
     let one_way = run(
         &place,
         "--mode fire-and-forget --slim-clients raw,native --oneway-rate 20 --duration 1500ms --repeats 2",
     );
-    assert_eq!(seen(&one_way), rows[2..]);
+    assert_eq!(case_rows(&one_way), rows[2..]);
 
     let compared = |subject: &str, metric: &str| {
         let comparisons = results["comparisons"].as_array().unwrap().iter();
@@ -97,10 +97,10 @@ fn requests_in_reliable_sessions_are_measured_through_both_nodes() {
     let place = with_peers();
     let line = "--slim-clients python-reliable --mode request-reply,write --rate 0 --duration 500ms --repeats 1";
     let results = run(&place, line);
-    let seen = seen(&results);
+    let case_rows = case_rows(&results);
     // Writes are supported in all sessions.
-    assert_eq!(seen.len(), 2);
-    for (target, applications, received) in seen {
+    assert_eq!(case_rows.len(), 2);
+    for (target, applications, received) in case_rows {
         assert!(received > 0, "{target}");
         assert_eq!(applications, "python-reliable");
     }
@@ -111,12 +111,12 @@ fn raw_clients_send_without_a_rate() {
     let place = with_peers();
     let line = "--slim-clients raw --rate 0 --size 16,16384 --duration 200ms --repeats 1";
     let results = run(&place, line);
-    let seen = seen(&results);
+    let case_rows = case_rows(&results);
     // Two modes, two sizes, two nodes: without a session no write is acknowledged.
-    assert_eq!(seen.len(), 8);
+    assert_eq!(case_rows.len(), 8);
     assert!(
-        seen.iter().all(|(_, _, received)| *received > 0),
-        "{seen:?}"
+        case_rows.iter().all(|(_, _, received)| *received > 0),
+        "{case_rows:?}"
     );
 }
 

@@ -14,7 +14,7 @@ fn metric(case: &Value, key: &str) -> f64 {
 }
 
 /// Lists the files of a directory.
-fn left(place: &Place) -> Vec<String> {
+fn file_names(place: &Place) -> Vec<String> {
     let entries = place.path("").read_dir().unwrap();
     entries
         .map(|one| one.unwrap().file_name().into_string().unwrap())
@@ -45,7 +45,7 @@ fn messages_over_every_protocol_are_measured() {
         let memory = case["runs"][0]["measured"]["memory"].as_array().unwrap();
         assert!(memory.len() > 1, "memory over time: {memory:?}");
     }
-    assert_eq!(left(&place), ["bench-out"], "the data are removed");
+    assert_eq!(file_names(&place), ["bench-out"], "the data are removed");
     let out = place
         .path("bench-out")
         .read_dir()
@@ -110,7 +110,11 @@ fn bench_kill9_check_finds_every_acked_record() {
     for wrong in wrong {
         assert_eq!(found[wrong], 0, "{wrong}: {found:#}");
     }
-    assert_eq!(left(&place), Vec::<String>::new(), "the data are removed");
+    assert_eq!(
+        file_names(&place),
+        Vec::<String>::new(),
+        "the data are removed"
+    );
 }
 
 #[test]
@@ -148,7 +152,7 @@ fn a_disk_without_space_is_refused_before_writes() {
         place
             .run(line)
             .expect(1)
-            .tells(" free, the load may need ", "--dir");
+            .shows_error(" free, the load may need ", "--dir");
     }
-    assert_eq!(left(&place), Vec::<String>::new());
+    assert_eq!(file_names(&place), Vec::<String>::new());
 }

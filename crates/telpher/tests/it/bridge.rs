@@ -145,7 +145,7 @@ fn a_bridge_prints_json_events_and_its_totals() {
 }
 
 #[test]
-fn applications_ask_an_agent_in_sessions_of_both_kinds() {
+fn slim_applications_call_an_agent_in_reliable_and_unreliable_sessions() {
     let scene = Scene::new();
     let _agent = scene.place.listen(["org/ns/agent", "--echo", "--quiet"]);
     let bridge = scene.bridge(&[]);
@@ -294,7 +294,7 @@ fn a_session_survives_a_kill_of_the_node() {
 }
 
 #[test]
-fn agents_ask_an_application_in_sessions_of_both_kinds() {
+fn agents_call_a_slim_application_in_reliable_and_unreliable_sessions() {
     let scene = Scene::new();
     let mut application = scene.application(&["echo"]);
     application.process.wait_for_note("listening");
@@ -331,14 +331,14 @@ fn agents_get_errors_of_applications() {
         .place
         .run("request org/ns/agent hello")
         .expect(3)
-        .tells("no_responder: no SLIM application with that name", "");
+        .shows_error("no_responder: no SLIM application with that name", "");
     let mut application = scene.application(&["echo"]);
     application.process.wait_for_note("listening");
     scene
         .place
         .run("request org/ns/agent no")
         .expect(6)
-        .tells("denied: not today", "");
+        .shows_error("denied: not today", "");
     let silent = ["request", "org/ns/agent", "be silent", "--deadline", "1s"];
     let ended = scene.place.run_words(silent);
     ended.expect(5);
@@ -347,7 +347,7 @@ fn agents_get_errors_of_applications() {
         .place
         .run("request org/ns/agent leave")
         .expect(1)
-        .tells("unconfirmed: the application ended the session", "");
+        .shows_error("unconfirmed: the application ended the session", "");
     let answer = scene.place.run("request org/ns/agent again");
     assert_eq!(answer.expect(0).stdout, "echo:again");
     let note = "send org/ns/agent note --method jot --name org/ns/me";
@@ -372,7 +372,7 @@ fn a_restarted_slim_application_gets_requests_again() {
     application.process.signal(Signal::KILL);
     application.process.end();
     // The session is with an instance that is gone, and there is no other instance.
-    ask("nobody").expect(3).tells("no_responder", "");
+    ask("nobody").expect(3).shows_error("no_responder", "");
     let mut application = scene.application(&["echo"]);
     application.process.wait_for_note("listening");
     assert_eq!(ask("second").expect(0).stdout, "echo:second");
@@ -465,7 +465,7 @@ fn invalid_arguments_fail_at_once() {
         let ended = scene
             .place
             .run(&format!("bridge slim org/ns/agent {flags} {slim}"));
-        ended.expect(code).tells(error, hint);
+        ended.expect(code).shows_error(error, hint);
     }
 }
 
@@ -486,7 +486,9 @@ fn a_bridge_sends_a_token_to_a_node_that_requires_one() {
     let slim = ["--slim", node.url("slim"), "--token", &token];
     let words = [&words[..], &slim].concat();
     let ended = place.run_words(&words);
-    ended.expect(6).tells("unauthenticated", "--slim-token");
+    ended
+        .expect(6)
+        .shows_error("unauthenticated", "--slim-token");
     let mut bridge = place.start([&words[..], &["--slim-token", &token]].concat());
     bridge.wait_for_note("bridging ");
     tally(bridge);
@@ -529,7 +531,7 @@ fn bridging(url: &str) -> [&str; 7] {
 }
 
 #[test]
-fn a_node_behind_tls_is_trusted_by_its_authority_alone() {
+fn bridge_trusts_a_tls_node_only_by_its_authority() {
     let scene = Scene::with_tls("");
     let url = scene.slim();
     assert!(url.starts_with("https://"), "{url}");
@@ -543,14 +545,16 @@ fn a_node_behind_tls_is_trusted_by_its_authority_alone() {
     let other = others.path("other.pem").display().to_string();
     for words in [&[][..], &["--slim-authorities", &other]] {
         let ended = scene.place.run_words([&bridging(url), words].concat());
-        ended.expect(6).tells("certificate", "--slim-authorities");
+        ended
+            .expect(6)
+            .shows_error("certificate", "--slim-authorities");
     }
     // Plain text is refused.
     let plain = url.replacen("https", "http", 1);
     let ended = scene.place.run_words(bridging(&plain));
     ended
         .expect(4)
-        .tells("cannot reach the SLIM node", "telpher serve");
+        .shows_error("cannot reach the SLIM node", "telpher serve");
 }
 
 #[test]
@@ -564,7 +568,7 @@ fn a_bridge_sends_a_client_certificate_if_required() {
     let ended = scene
         .place
         .run_words([&bridging(url)[..], &trusting].concat());
-    ended.expect(6).tells(
+    ended.expect(6).shows_error(
         "closed the connection after the TLS handshake",
         "--slim-certificate",
     );

@@ -60,7 +60,9 @@ fn a_send_names_a_method() {
     assert_eq!(listener.line(), "message from acme/demo/me (on): now\n");
     let method = "m".repeat(300);
     let ended = place.run(&format!("send acme/demo/lamp now --method {method}"));
-    ended.expect(2).tells("a method name of 300 bytes", "");
+    ended
+        .expect(2)
+        .shows_error("a method name of 300 bytes", "");
 }
 
 #[test]
@@ -69,7 +71,7 @@ fn a_send_without_a_subscriber_is_not_found() {
     let ended = place.run("send acme/demo/nobody hi");
     ended
         .expect(3)
-        .tells("`acme/demo/nobody` has no subscriber", "telpher agents");
+        .shows_error("`acme/demo/nobody` has no subscriber", "telpher agents");
     assert_eq!(ended.stdout, "delivered to 0\n");
     assert_eq!(node.metric("telpher_undeliverable_total"), 1);
 }
@@ -113,7 +115,9 @@ fn any_agent_answers_a_ping() {
 fn a_ping_without_a_responder_fails() {
     let (_node, _home, place) = node();
     let ended = place.run("ping acme/demo/nobody -c 2 -i 0s");
-    ended.expect(3).tells("no_responder", "telpher agents");
+    ended
+        .expect(3)
+        .shows_error("no_responder", "telpher agents");
     assert!(
         ended.stdout.contains("2 sent, 0 answered\n"),
         "{}",
@@ -180,7 +184,7 @@ fn undeliverable_names_are_listed_after_their_sender_disconnects() {
 }
 
 #[test]
-fn connections_are_listed_with_their_names_and_without_our_own() {
+fn connections_command_lists_names_and_omits_its_own_connection() {
     let (_node, _home, place) = node();
     let _listener = place.listen(["acme/demo/news", "--name", "acme/demo/ada"]);
     let table = place.run("connections").expect(0).stdout.clone();
@@ -232,12 +236,12 @@ fn each_failed_request_has_its_exit_status_and_json_error() {
         assert_eq!(error["code"], code);
         assert_eq!(error["retry"], retry);
         assert!(sent.is_empty() || error["sent"] == sent, "{error}");
-        ended.tells(&format!("{code}: "), "");
+        ended.shows_error(&format!("{code}: "), "");
     }
     let ended = place.run("request acme/demo/nobody hi");
     ended
         .expect(3)
-        .tells("no_responder: ", "telpher listen acme/demo/nobody --echo");
+        .shows_error("no_responder: ", "telpher listen acme/demo/nobody --echo");
     assert_eq!(ended.stdout, "");
 }
 
@@ -247,9 +251,11 @@ fn an_unreachable_node_is_unavailable_with_a_hint() {
     let ended = place.run("request acme/demo/echo hi --url tcp://127.0.0.1:1");
     ended
         .expect(4)
-        .tells("cannot connect to tcp://127.0.0.1:1", "telpher serve --dev");
+        .shows_error("cannot connect to tcp://127.0.0.1:1", "telpher serve --dev");
     let ended = place.run("agents --url unix:///nowhere/at.all");
-    ended.expect(4).tells("unix:///nowhere/at.all", "--url");
+    ended
+        .expect(4)
+        .shows_error("unix:///nowhere/at.all", "--url");
 }
 
 #[test]
@@ -259,30 +265,30 @@ fn an_invalid_command_line_is_a_usage_error() {
         place
             .run_words([command, "not/a name/x", "body"])
             .expect(2)
-            .tells("`not/a name/x` contains ' '", "org/namespace/agent");
+            .shows_error("`not/a name/x` contains ' '", "org/namespace/agent");
     }
     place
         .run("listen a/b")
         .expect(2)
-        .tells("`a/b` has 2 parts", "a name is");
+        .shows_error("`a/b` has 2 parts", "a name is");
     place
         .run("ping a//b")
         .expect(2)
-        .tells("empty part", "a name is");
+        .shows_error("empty part", "a name is");
     place
         .run("agents --url nonsense")
         .expect(2)
-        .tells("nonsense", "tcp://HOST:PORT");
+        .shows_error("nonsense", "tcp://HOST:PORT");
     place
         .run("agents --name a/b")
         .expect(2)
-        .tells("`a/b`", "a name is");
+        .shows_error("`a/b`", "a name is");
     place.run("request a --deadline 5").expect(2);
     place.run("listen a --echo --exec true").expect(2);
     place
         .run("agents --tls-authorities nowhere.pem")
         .expect(2)
-        .tells("nowhere.pem", "PEM");
+        .shows_error("nowhere.pem", "PEM");
 }
 
 #[test]
@@ -299,11 +305,11 @@ fn a_missing_or_unknown_token_is_refused_and_a_valid_one_accepted() {
     place
         .run("agents")
         .expect(6)
-        .tells("a token is required", "--token");
+        .shows_error("a token is required", "--token");
     place
         .run("agents --token tlp_wrong")
         .expect(6)
-        .tells("unknown or revoked", "telpher token add");
+        .shows_error("unknown or revoked", "telpher token add");
     place.run(&format!("agents --token {token}")).expect(0);
     let place = place.with_variable("TELPHER_TOKEN", &token);
     place.run("agents").expect(0);

@@ -60,15 +60,15 @@ fn all_mistakes_are_reported_at_once() {
         let ended = place.run(&format!("{command} --native-calls-max many"));
         ended
             .expect(2)
-            .tells(
+            .shows_error(
                 "telpher.toml:2:1: unknown option `native.lissten`",
                 "`native.listen`",
             )
-            .tells(
+            .shows_error(
                 "TELPHER_HTTP_LISTN: no option reads this",
                 "`TELPHER_HTTP_LISTEN`",
             )
-            .tells(
+            .shows_error(
                 "--native-calls-max: `native.calls_max`: `many` is not a whole number",
                 "",
             );
@@ -91,20 +91,20 @@ fn a_named_file_must_exist() {
     place
         .run("config check --config nowhere.toml")
         .expect(2)
-        .tells("nowhere.toml", "config init");
+        .shows_error("nowhere.toml", "config init");
     place
         .run("serve --config nowhere.toml")
         .expect(2)
-        .tells("nowhere.toml", "config init");
+        .shows_error("nowhere.toml", "config init");
 }
 
 #[test]
-fn check_makes_the_checks_of_serve() {
+fn config_check_finds_the_errors_that_serve_finds() {
     let place = Place::new();
     place
         .run("config check --native-listen 0.0.0.0:7400")
         .expect(2)
-        .tells("other machines can reach 0.0.0.0:7400", "--insecure");
+        .shows_error("other machines can reach 0.0.0.0:7400", "--insecure");
     place
         .run("config check --native-listen 0.0.0.0:7400 --insecure")
         .expect(0);
@@ -114,11 +114,11 @@ fn check_makes_the_checks_of_serve() {
     place
         .run("config check --tls-certificate chain.pem --tls-key key.pem")
         .expect(2)
-        .tells("chain.pem", "PEM");
+        .shows_error("chain.pem", "PEM");
     place
         .run("config check --tls-key key.pem")
         .expect(2)
-        .tells("`tls.key` is set", "set both");
+        .shows_error("`tls.key` is set", "set both");
 }
 
 #[test]

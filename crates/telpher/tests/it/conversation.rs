@@ -134,10 +134,10 @@ fn conversation_errors_carry_a_hint() {
     run("append c-1 hi --id m-1").expect(0);
     run("append c-1 other --id m-1")
         .expect(1)
-        .tells("id_reused", "another --id");
+        .shows_error("id_reused", "another --id");
     run("append c-1 x --expect 7")
         .expect(1)
-        .tells("conflict", "--expect 1");
+        .shows_error("conflict", "--expect 1");
     let conflict = run("append c-1 x --expect 7 --json");
     let error = &conflict.expect(1).json()["error"];
     assert_eq!(
@@ -146,36 +146,40 @@ fn conversation_errors_carry_a_hint() {
     );
     run("show nowhere")
         .expect(3)
-        .tells("not_found", "append nowhere TEXT");
+        .shows_error("not_found", "append nowhere TEXT");
     run("append a/b/c/d x")
         .expect(2)
-        .tells("not the name of a conversation", "org/namespace/x");
+        .shows_error("not the name of a conversation", "org/namespace/x");
     run("append c-1 x --metadata {a")
         .expect(2)
-        .tells("--metadata", "single quotes");
+        .shows_error("--metadata", "single quotes");
     run("put c-1 --context {\"bugdet\":1}")
         .expect(2)
-        .tells("`budget`", "");
+        .shows_error("`budget`", "");
     run("context c-1 --budget 1")
         .expect(1)
-        .tells("over_budget", "--drop-first");
+        .shows_error("over_budget", "--drop-first");
     run("context c-1")
         .expect(2)
-        .tells("a budget is required", "");
+        .shows_error("a budget is required", "");
     run("import c-1 no-such-file")
         .expect(3)
-        .tells("no-such-file", "standard input");
+        .shows_error("no-such-file", "standard input");
     home.client.write(
         "bad.jsonl",
         "{\"role\":\"user\",\"content\":\"x\"}\n{\"role\":7}\n",
     );
-    run("import c-1 bad.jsonl").expect(2).tells("line 2", "");
+    run("import c-1 bad.jsonl")
+        .expect(2)
+        .shows_error("line 2", "");
     run("delete c-1").expect(0);
     run("append c-1 x")
         .expect(3)
-        .tells("gone", "choose another");
+        .shows_error("gone", "choose another");
     let elsewhere = home.client.run("conversation list --url tcp://127.0.0.1:1");
-    elsewhere.expect(4).tells("127.0.0.1:1", "telpher serve");
+    elsewhere
+        .expect(4)
+        .shows_error("127.0.0.1:1", "telpher serve");
 }
 
 #[test]

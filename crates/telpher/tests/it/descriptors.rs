@@ -282,7 +282,7 @@ const SMALL_DISK: &str = "exec unshare -rm sh -c 'mkdir disk && mount -t tmpfs -
                           && head -c 12M /dev/zero > disk/filler && exec \"$0\" \"$@\"' \"$0\" \"$@\"; false";
 
 #[test]
-fn a_full_disk_is_logged_once_when_it_fills_and_once_when_it_has_room() {
+fn disk_full_and_recovered_are_each_logged_once() {
     let place = Place::new();
     let node = place.serve_under(SMALL_DISK, "--data disk");
     let (mut writer, mut probe) = (Session::open(&node), Session::open(&node));
@@ -332,7 +332,9 @@ fn a_failed_journal_is_logged_and_ends_the_process() {
     assert!(body.contains("the journal has failed"), "{body}");
     assert_eq!(probe.metric("telpher_journal_state{state=\"failed\"}"), 1);
     let ended = node.end();
-    ended.expect(1).tells("the journal has failed", "inspect");
+    ended
+        .expect(1)
+        .shows_error("the journal has failed", "inspect");
     assert!(ended.stderr.contains("ERROR"), "{}", ended.stderr);
 }
 

@@ -61,7 +61,7 @@ fn problems_of_a_node_fail_with_hints() {
     );
     place.write("telpher-data", "a file");
     let ended = place.run("doctor");
-    ended.expect(1).tells("checks failed", "see the hint");
+    ended.expect(1).shows_error("checks failed", "see the hint");
     let line = |start: &str| ended.stdout.lines().any(|line| line.starts_with(start));
     assert!(line("fail  native port"), "{}", ended.stdout);
     assert!(

@@ -67,20 +67,20 @@ fn a_failed_call_is_one_json_document() {
 #[test]
 fn usage_errors_are_plain_and_have_hints() {
     let place = Place::new();
-    place.run("bench rcp").expect(2).tells(
+    place.run("bench rcp").expect(2).shows_error(
         "unrecognized subcommand 'rcp'",
         "did you mean `telpher bench rpc`?",
     );
     place
         .run("mailbox peek a/b/c --limit x")
         .expect(2)
-        .tells("a whole number is expected", "telpher mailbox peek --help");
+        .shows_error("a whole number is expected", "telpher mailbox peek --help");
     place
         .run("request")
         .expect(2)
-        .tells("were not provided: <AGENT>", "usage: telpher request");
+        .shows_error("were not provided: <AGENT>", "usage: telpher request");
     place
         .run("agents --jsn")
         .expect(2)
-        .tells("unexpected argument '--jsn'", "'--json'");
+        .shows_error("unexpected argument '--jsn'", "'--json'");
 }

@@ -41,7 +41,7 @@ fn status(reader: &mut BufReader<TcpStream>) -> u16 {
 }
 
 /// Reads lines until one is as expected; false if the connection ends before.
-fn hears(reader: &mut BufReader<TcpStream>, expected: impl Fn(&str) -> bool) -> bool {
+fn reads_expected_line(reader: &mut BufReader<TcpStream>, expected: impl Fn(&str) -> bool) -> bool {
     loop {
         let mut line = String::new();
         if !reader.read_line(&mut line).is_ok_and(|size| size > 0) {
@@ -56,7 +56,7 @@ fn hears(reader: &mut BufReader<TcpStream>, expected: impl Fn(&str) -> bool) -> 
 const TAKE: &str = r#"{"subject":"a/b/c","cost":{"requests":1}}"#;
 
 /// Creates the conversation that is followed.
-fn say(node: &Node, text: &str) {
+fn create_conversation(node: &Node, text: &str) {
     let message = format!(r#"{{"messages":[{{"role":"user","content":"{text}"}}]}}"#);
     let path = "POST /v1/conversations/c/messages";
     let mut append = begin(node, path, "Connection: close\r\n", &message);
@@ -69,7 +69,7 @@ fn follow(node: &Node) -> BufReader<TcpStream> {
 }
 
 #[test]
-fn silent_connections_make_room_for_requests() {
+fn idle_connections_are_closed_for_new_requests() {
     let place = Place::new();
     let node = place.serve("--http-connections-max 8");
     let silent: Vec<_> = (0..40).map(|_| connect(&node)).collect();
@@ -84,7 +84,7 @@ fn silent_connections_make_room_for_requests() {
 }
 
 #[test]
-fn busy_connections_leave_health_and_metrics_and_others_get_503() {
+fn at_the_connection_limit_only_health_and_metrics_are_served() {
     let place = Place::new();
     let node = place.serve("--http-connections-max 4");
     // Uploads without their bodies are open requests. The node sends 100 Continue once they are
@@ -123,7 +123,7 @@ fn busy_connections_leave_health_and_metrics_and_others_get_503() {
 fn event_streams_have_a_limit_of_their_own() {
     let place = Place::new();
     let node = place.serve("--http-connections-max 2 --http-streams-max 3");
-    say(&node, "hello");
+    create_conversation(&node, "hello");
     let follow = || {
         let mut stream = follow(&node);
         let status = status(&mut stream);
@@ -134,7 +134,7 @@ fn event_streams_have_a_limit_of_their_own() {
     assert_eq!(node.metric("telpher_http_streams"), 3);
     let (mut refused, status_of_refused) = follow();
     assert_eq!(status_of_refused, 503);
-    assert!(hears(&mut refused, |line| line.contains("http.streams_max")));
+    assert!(reads_expected_line(&mut refused, |line| line.contains("http.streams_max")));
     for _ in 0..5 {
         let mut take = begin(&node, "POST /v1/take", "Connection: close\r\n", TAKE);
         assert_eq!(status(&mut take), 200);
@@ -149,7 +149,7 @@ fn a_client_that_does_not_read_is_closed() {
     let node = place.serve("--http-write-timeout 200ms");
     let text = "x".repeat(200 << 10);
     for _ in 0..80 {
-        say(&node, &text);
+        create_conversation(&node, &text);
     }
     let _stuck = follow(&node);
     eventually("it is connected", || {
@@ -161,7 +161,7 @@ fn a_client_that_does_not_read_is_closed() {
 }
 
 #[test]
-fn requests_that_were_read_are_answered_before_the_end() {
+fn shutdown_answers_requests_already_read() {
     let place = Place::new();
     let node = place.serve("--shutdown-notice 0s --shutdown-drain 30s --shutdown-limit 1m");
     let limits = r#"{"reason":"a test","limits":[{"name":"l","match":"a/b/*","unit":"requests","capacity":1,"refill":"1/3s"}]}"#;
@@ -185,7 +185,7 @@ fn requests_that_were_read_are_answered_before_the_end() {
 fn event_streams_and_websockets_are_notified_of_the_shutdown() {
     let place = Place::new();
     let node = place.serve("");
-    say(&node, "hello");
+    create_conversation(&node, "hello");
     let mut events = follow(&node);
     assert_eq!(status(&mut events), 200);
     let mut watch = begin(&node, "GET /v1/watch", "", "");
@@ -194,11 +194,11 @@ fn event_streams_and_websockets_are_notified_of_the_shutdown() {
                    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     let mut socket = begin(&node, "GET /v1/ws", upgrade, "");
     assert_eq!(status(&mut socket), 101);
-    assert!(hears(&mut socket, str::is_empty));
+    assert!(reads_expected_line(&mut socket, str::is_empty));
     node.signal(Signal::TERM);
     for stream in [&mut events, &mut watch] {
-        assert!(hears(stream, |line| line == "event: error"));
-        assert!(hears(stream, |line| line.contains("the node is shutting down")));
+        assert!(reads_expected_line(stream, |line| line == "event: error"));
+        assert!(reads_expected_line(stream, |line| line.contains("the node is shutting down")));
     }
     let mut rest = Vec::new();
     socket.read_to_end(&mut rest).unwrap();

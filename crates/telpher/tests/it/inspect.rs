@@ -131,7 +131,9 @@ fn damage_is_reported_with_its_file_and_streams() {
         let data = written(&place, 200);
         let name = flip(&data, &[number; 500]);
         let ended = place.run("inspect data");
-        ended.expect(1).tells("data is damaged", "restore a backup");
+        ended
+            .expect(1)
+            .shows_error("data is damaged", "restore a backup");
         let line = ended
             .stdout
             .lines()
@@ -166,7 +168,7 @@ fn a_directory_in_use_is_refused_without_force_read() {
     let own = format!("in use by process {}", std::process::id());
     for dir in ["data", "data/journal"] {
         let ended = place.run(&format!("inspect {dir}"));
-        ended.expect(4).tells(&own, "--force-read");
+        ended.expect(4).shows_error(&own, "--force-read");
         assert_eq!(ended.stdout, "");
     }
     place.run("inspect data --force-read").expect(0);
@@ -180,10 +182,10 @@ fn a_directory_without_a_journal_is_refused() {
     place
         .run("inspect nowhere")
         .expect(3)
-        .tells("nowhere is not a directory", "data directory");
+        .shows_error("nowhere is not a directory", "data directory");
     std::fs::create_dir(place.path("empty")).unwrap();
     place
         .run("inspect empty")
         .expect(1)
-        .tells("this is no journal", "that has run");
+        .shows_error("this is no journal", "that has run");
 }

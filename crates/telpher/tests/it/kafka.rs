@@ -1,9 +1,9 @@
 //! The Kafka listener, with the original kcat (librdkafka).
 
-mod aged;
 mod client;
 mod copy;
-mod killed;
+mod kill9;
+mod old_records;
 mod rebalance;
 
 use rustix::process::Signal;
@@ -131,7 +131,7 @@ fn an_empty_password_is_refused() {
     let node = place.serve("");
     users(&place, &node, "add ann", "")
         .expect(2)
-        .tells("the password is empty", "standard input");
+        .shows_error("the password is empty", "standard input");
     assert_eq!(users(&place, &node, "list", "").expect(0).stdout, "");
     node.stop().expect(0);
 }

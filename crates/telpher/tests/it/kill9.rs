@@ -30,7 +30,7 @@ const PAGE: u64 = 200;
 
 /// The target of a writer.
 #[derive(Clone, Copy, Debug)]
-enum Kept {
+enum WriteTarget {
     Stream,
     Mailbox,
 }
@@ -39,7 +39,7 @@ enum Kept {
 #[derive(Debug)]
 struct Writer {
     id: usize,
-    kind: Kept,
+    kind: WriteTarget,
     /// The next number; every number is used once.
     next: u64,
     /// The numbers that must be stored, by offset.
@@ -52,7 +52,7 @@ struct Writer {
 
 /// Counts of violations.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Found {
+struct Violations {
     lost: usize,
     duplicated: usize,
     reordered: usize,
@@ -67,7 +67,7 @@ impl Writer {
     fn new(id: usize) -> Self {
         Self {
             id,
-            kind: [Kept::Stream, Kept::Mailbox][id % 2],
+            kind: [WriteTarget::Stream, WriteTarget::Mailbox][id % 2],
             next: 0,
             kept: BTreeMap::new(),
             unconfirmed: 0..0,
@@ -100,8 +100,8 @@ impl Writer {
     /// Returns the numbers of the next append, which is now open.
     fn begin(&mut self) -> Range<u64> {
         let count = match self.kind {
-            Kept::Stream => fastrand::u64(1..=BATCH_MAX),
-            Kept::Mailbox => 1,
+            WriteTarget::Stream => fastrand::u64(1..=BATCH_MAX),
+            WriteTarget::Mailbox => 1,
         };
         self.unconfirmed = self.next..self.next + count;
         self.next += count;
@@ -109,7 +109,7 @@ impl Writer {
     }
 
     /// Notes that the open append is on disk, with its first offset.
-    fn acked(&mut self, first: u64, found: &mut Found) {
+    fn acked(&mut self, first: u64, found: &mut Violations) {
         for (offset, number) in (first..).zip(self.unconfirmed.clone()) {
             let before = self.kept.insert(offset, number);
             found.reused += usize::from(before.is_some_and(|before| before != number));
@@ -119,7 +119,7 @@ impl Writer {
 
     /// Compares the stored records, in the order of the read, with the expected ones. From now on
     /// all of them must be stored.
-    fn judge(&mut self, there: &[(u64, String)], found: &mut Found) {
+    fn check_stored(&mut self, there: &[(u64, String)], found: &mut Violations) {
         let mut seen = BTreeMap::new();
         let mut last = None;
         for (offset, body) in there {
@@ -185,26 +185,26 @@ fn every_violation_is_counted() {
             .iter()
             .map(|&(offset, number)| (offset, writer.body(number)))
             .collect();
-        let mut found = Found::default();
-        writer.judge(&there, &mut found);
+        let mut found = Violations::default();
+        writer.check_stored(&there, &mut found);
         found
     };
-    let none = Found::default;
+    let none = Violations::default;
     assert_eq!(judged(&[(0, 0), (1, 1)]), none());
     assert_eq!(judged(&[(0, 0), (1, 1), (2, 2), (3, 3)]), none());
-    assert_eq!(judged(&[(0, 0)]), Found { lost: 1, ..none() });
+    assert_eq!(judged(&[(0, 0)]), Violations { lost: 1, ..none() });
     let twice = judged(&[(0, 0), (1, 1), (2, 1)]);
     assert_eq!(
         twice,
-        Found {
+        Violations {
             duplicated: 1,
             ..none()
         }
     );
     let torn = judged(&[(0, 0), (1, 1), (2, 2)]);
-    assert_eq!(torn, Found { torn: 1, ..none() });
+    assert_eq!(torn, Violations { torn: 1, ..none() });
     let swapped = judged(&[(0, 1), (1, 0)]);
-    let wanted = Found {
+    let wanted = Violations {
         reordered: 1,
         reused: 2,
         ..none()
@@ -214,7 +214,7 @@ fn every_violation_is_counted() {
         let foreign = judged(&[(0, 0), (1, 1), (2, number)]);
         assert_eq!(
             foreign,
-            Found {
+            Violations {
                 foreign: 1,
                 ..none()
             }
@@ -225,25 +225,30 @@ fn every_violation_is_counted() {
 /// Repeats writes with unknown outcome, and reads everything back.
 async fn check(node: &Node, writers: &[Shared], kills: usize) {
     let client = Client::connect(node.url("native")).await.unwrap();
-    let mut found = Found::default();
+    let mut found = Violations::default();
     for writer in writers {
         let (name, kind) = {
             let writer = writer.lock();
             (writer.name(), writer.kind)
         };
         let there = match kind {
-            Kept::Stream => records(&client.stream(name.as_str()).unwrap()).await,
-            Kept::Mailbox => messages(&client, &name).await,
+            WriteTarget::Stream => records(&client.stream(name.as_str()).unwrap()).await,
+            WriteTarget::Mailbox => messages(&client, &name).await,
         };
-        writer.lock().judge(&there, &mut found);
-        if let Kept::Mailbox = kind {
+        writer.lock().check_stored(&there, &mut found);
+        if let WriteTarget::Mailbox = kind {
             write_again(&client, writer, &there, &mut found).await;
         }
     }
-    assert_eq!(found, Found::default(), "after {kills} kills");
+    assert_eq!(found, Violations::default(), "after {kills} kills");
 }
 
-async fn write_again(client: &Client, writer: &Shared, there: &[(u64, String)], found: &mut Found) {
+async fn write_again(
+    client: &Client,
+    writer: &Shared,
+    there: &[(u64, String)],
+    found: &mut Violations,
+) {
     let (name, unconfirmed) = {
         let writer = writer.lock();
         (writer.name(), writer.unconfirmed.clone())
@@ -330,9 +335,9 @@ async fn write(client: Client, writer: Shared, acks: mpsc::UnboundedSender<()>) 
         let mut writer = writer.lock();
         match outcome {
             Ok(first) => {
-                let mut found = Found::default();
+                let mut found = Violations::default();
                 writer.acked(first, &mut found);
-                assert_eq!(found, Found::default(), "offset {first} of {name}");
+                assert_eq!(found, Violations::default(), "offset {first} of {name}");
                 // The counting side may have killed the node already.
                 let _ = acks.send(());
             }
@@ -358,11 +363,11 @@ async fn write_one(client: &Client, name: &Name, writer: &Shared) -> Result<u64,
         (writer.kind, bodies, id)
     };
     match kind {
-        Kept::Stream => {
+        WriteTarget::Stream => {
             let stream = client.stream(name.as_str()).unwrap();
             stream.append(&bodies).await.map(|appended| appended.first)
         }
-        Kept::Mailbox => {
+        WriteTarget::Mailbox => {
             let write = client.write(name, &bodies[0]).id(id);
             write.await.map(|written| written.offset)
         }

@@ -85,7 +85,7 @@ fn acked_conversation_messages_survive_repeated_kill9() {
         let node = place.serve("--data data");
         runtime.block_on(async {
             check(&node, &writers, kills).await;
-            speak_until_killed(node, &writers).await;
+            append_until_killed(node, &writers).await;
         });
     }
     let node = place.serve("--data data");
@@ -158,12 +158,16 @@ async fn stored(client: &Client, name: &str) -> Vec<String> {
 }
 
 /// Runs all writers, and kills the node at a random time.
-async fn speak_until_killed(node: Node, writers: &[Shared]) {
+async fn append_until_killed(node: Node, writers: &[Shared]) {
     let (acks, mut acked) = mpsc::unbounded_channel();
     let mut tasks = Vec::new();
     for writer in writers {
         let client = Client::connect(node.url("native")).await.unwrap();
-        tasks.push(tokio::spawn(speak(client, writer.clone(), acks.clone())));
+        tasks.push(tokio::spawn(append_batches(
+            client,
+            writer.clone(),
+            acks.clone(),
+        )));
     }
     drop(acks);
     for _ in 0..fastrand::usize(1..ACKS_MAX) {
@@ -180,7 +184,7 @@ async fn speak_until_killed(node: Node, writers: &[Shared]) {
 }
 
 /// Appends batches until the receiver of counts is gone.
-async fn speak(client: Client, writer: Shared, acks: mpsc::UnboundedSender<()>) {
+async fn append_batches(client: Client, writer: Shared, acks: mpsc::UnboundedSender<()>) {
     let conversation = client.conversation(&writer.lock().name).unwrap();
     while !acks.is_closed() {
         let messages = writer.lock().begin();

@@ -46,7 +46,7 @@ fn an_agent_that_only_prints_refuses_requests() {
     place
         .run("request acme/demo/printer hi --method greet")
         .expect(1)
-        .tells("handler_error: this agent only prints messages", "");
+        .shows_error("handler_error: this agent only prints messages", "");
     let line = listener.line();
     assert!(line.starts_with("request from connection:"), "{line}");
     assert!(line.ends_with(" (greet): hi\n"), "{line}");
@@ -78,7 +78,7 @@ fn a_shell_command_that_fails_is_the_callers_error() {
     place
         .run("request acme/demo/broken hi")
         .expect(1)
-        .tells("handler_error: the command ended with exit status: 3", "");
+        .shows_error("handler_error: the command ended with exit status: 3", "");
     agent.wait_for_note("the command ended with exit status: 3");
 }
 
@@ -90,7 +90,7 @@ fn a_timed_out_shell_command_and_its_children_are_killed() {
     place
         .run("request acme/demo/slow hi")
         .expect(5)
-        .tells("deadline_exceeded: the command was killed", "");
+        .shows_error("deadline_exceeded: the command was killed", "");
     let pid = std::fs::read_to_string(place.path("pid")).unwrap();
     let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
     crate::support::eventually("the sleep is gone", || {
@@ -165,7 +165,7 @@ fn a_second_listener_replaces_the_same_instance() {
     first
         .end()
         .expect(1)
-        .tells("the subscription ended: replaced", "telpher explain");
+        .shows_error("the subscription ended: replaced", "telpher explain");
     assert_eq!(
         place.run("request acme/demo/echo hi").expect(0).stdout,
         "hi"
@@ -173,10 +173,10 @@ fn a_second_listener_replaces_the_same_instance() {
 }
 
 #[test]
-fn the_nodes_own_names_are_its_own() {
+fn listening_on_a_name_of_the_node_is_denied() {
     let (_node, _home, place) = node();
     place
         .run("listen telpher/system/node --echo")
         .expect(6)
-        .tells("denied: ", "");
+        .shows_error("denied: ", "");
 }

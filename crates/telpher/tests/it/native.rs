@@ -110,7 +110,7 @@ fn a_disconnect_within_a_frame_closes_only_that_connection() {
 }
 
 #[test]
-fn half_a_first_frame_and_then_nothing() {
+fn incomplete_first_frame_fails_after_the_handshake_timeout() {
     let place = Place::new();
     let node = place.serve("--native-handshake-timeout 200ms");
     let mut stranger = Agent::connect(&node);
@@ -157,7 +157,7 @@ fn a_payload_above_the_limit_leaves_the_connection_alive() {
 }
 
 #[test]
-fn ten_thousand_subscriptions_come_and_go() {
+fn ten_thousand_subscriptions_are_added_and_removed() {
     let place = Place::new();
     let node = place.serve("");
     let mut agent = Agent::connect(&node);

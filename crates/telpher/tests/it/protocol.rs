@@ -8,7 +8,7 @@ use crate::support::{Place, Running};
 const LIMITED: &str = "acme/limited/bob";
 
 #[test]
-fn a_client_written_from_the_page_alone_works() {
+fn python_client_written_from_the_protocol_page_works() {
     let place = Place::new();
     place.write(
         "telpher.toml",

@@ -53,7 +53,7 @@ impl Home {
     }
 
     #[track_caller]
-    fn left(&self, subject: &str) -> Value {
+    fn remaining(&self, subject: &str) -> Value {
         self.json(&["peek", subject])["limits"][0]["remaining"].clone()
     }
 }
@@ -63,11 +63,11 @@ fn a_denied_take_exits_with_status_7() {
     let home = Home::new();
     let admitted = home.json(&["take", "acme/x/a", "40", "usd_micros=900"]);
     assert_eq!(admitted["allowed"], true);
-    let left = |limit: &Value| limit["remaining"].clone();
+    let remaining = |limit: &Value| limit["remaining"].clone();
     let limits = admitted["limits"].as_array().unwrap();
-    let left: Vec<_> = limits.iter().map(left).collect();
-    assert_eq!(left, [json!(60), json!(100)]);
-    home.run(&["take", "acme/x/a", "61"]).expect(7).tells(
+    let remaining: Vec<_> = limits.iter().map(remaining).collect();
+    assert_eq!(remaining, [json!(60), json!(100)]);
+    home.run(&["take", "acme/x/a", "61"]).expect(7).shows_error(
         "limit `calls` has 60 requests left, the take needs 61",
         "the take can pass after",
     );
@@ -78,13 +78,17 @@ fn a_denied_take_exits_with_status_7() {
         (&json!(false), &json!(true))
     );
     assert_eq!(denied["would_pass"], 100);
-    assert_eq!(home.left("acme/x/a"), 60);
-    assert_eq!(home.left("acme/x/a/i-1"), 60, "an instance is its agent");
+    assert_eq!(home.remaining("acme/x/a"), 60);
+    assert_eq!(
+        home.remaining("acme/x/a/i-1"),
+        60,
+        "an instance is its agent"
+    );
     let told = home.run(&["peek", "acme/x/a"]).expect(0).stdout.clone();
     assert!(told.starts_with("LIMIT  LEFT"), "{told}");
     home.run(&["take", "acme/x/a", "101"])
         .expect(2)
-        .tells("exceeds the capacity", "telpher quota --help");
+        .shows_error("exceeds the capacity", "telpher quota --help");
     home.run(&["take", "nobody", "1"]).expect(2);
     home.run(&["take", "acme/x/a", "many"]).expect(2);
 }
@@ -108,11 +112,11 @@ fn a_hold_is_settled_and_an_id_repeats_nothing() {
         home.json(&["settle", hold, "requests=10"]),
         json!({ "settled": false })
     );
-    assert_eq!(home.left("acme/x/a"), 90);
+    assert_eq!(home.remaining("acme/x/a"), 90);
     let held = home.json(&["take", "acme/x/a", "30", "--hold", "1m"]);
     home.run(&["settle", held["hold"].as_str().unwrap(), "--cancel"])
         .expect(0);
-    assert_eq!(home.left("acme/x/a"), 90);
+    assert_eq!(home.remaining("acme/x/a"), 90);
     home.run(&["settle", "7"]).expect(2);
 }
 
@@ -122,24 +126,24 @@ fn limits_are_changed_while_the_node_runs() {
     let because = ["--reason", "a test"];
     let done = |words: &[&str]| home.json(&[words, &because].concat());
     done(&["set", "calls", "acme/x/a", "--capacity", "500"]);
-    assert_eq!(home.left("acme/x/a"), 500);
+    assert_eq!(home.remaining("acme/x/a"), 500);
     done(&["unset", "calls", "acme/x/a"]);
-    assert_eq!(home.left("acme/x/a"), 100);
+    assert_eq!(home.remaining("acme/x/a"), 100);
     done(&["set", "calls", "acme/x/b", "--grant", "25", "--for", "1h"]);
-    assert_eq!(home.left("acme/x/b"), 125);
+    assert_eq!(home.remaining("acme/x/b"), 125);
     home.json(&["take", "acme/x/a", "70"]);
     done(&["reset", "acme/x/a"]);
-    assert_eq!(home.left("acme/x/a"), 100);
+    assert_eq!(home.remaining("acme/x/a"), 100);
     done(&["halt", "acme/x"]);
     home.run(&["take", "acme/x/a", "1"])
         .expect(6)
-        .tells("`acme/x` is halted: a test", "telpher quota resume");
+        .shows_error("`acme/x` is halted: a test", "telpher quota resume");
     done(&["resume", "acme/x"]);
     home.json(&["take", "acme/x/a", "1"]);
     done(&["factor", "calls", "0.5", "--for", "10m"]);
     home.run(&["factor", "nothing", "0.5", "--reason", "a test"])
         .expect(3)
-        .tells("nothing", "telpher quota policies");
+        .shows_error("nothing", "telpher quota policies");
     let mut policies = home.json(&["policies"]);
     assert_eq!(policies["limits"][0]["factor_now"], "1/2");
     policies["limits"][0]["capacity"] = json!(40);
@@ -153,10 +157,10 @@ fn limits_are_changed_while_the_node_runs() {
         "the same once more",
     ])
     .expect(1)
-    .tells("conflict", "read them again");
+    .shows_error("conflict", "read them again");
     let now = home.json(&["policies"]);
     assert_eq!(now["limits"][0]["capacity"], 40);
-    assert_eq!(home.left("acme/y/b"), 40);
+    assert_eq!(home.remaining("acme/y/b"), 40);
     home.run(&["policies", "--set", "missing.json", "--reason", "a test"])
         .expect(2);
 }
@@ -210,7 +214,7 @@ fn administration_is_not_charged_and_works_during_a_halt() {
     client
         .run("send acme/x/nobody hi")
         .expect(7)
-        .tells("is over limit `snd`", "");
+        .shows_error("is over limit `snd`", "");
     client.run("quota halt default --reason test").expect(0);
     for look in looks {
         client.run(look).expect(0);
@@ -218,7 +222,7 @@ fn administration_is_not_charged_and_works_during_a_halt() {
     client
         .run("send acme/x/nobody hi")
         .expect(6)
-        .tells("`default` is halted: test", "");
+        .shows_error("`default` is halted: test", "");
     client.run("quota resume default --reason test").expect(0);
     client
         .run("quota reset default/default/anonymous --reason test")

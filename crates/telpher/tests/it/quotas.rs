@@ -31,9 +31,9 @@ durability = "sync"
 "#;
 
 /// A connection for sequential requests.
-pub(crate) struct Asking(TcpStream);
+pub(crate) struct HttpConnection(TcpStream);
 
-impl Asking {
+impl HttpConnection {
     pub(crate) fn open(url: &str) -> Self {
         let stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
         stream
@@ -79,7 +79,7 @@ fn place() -> Place {
 
 /// Returns the remaining amount of a limit.
 fn remaining(node: &Node, limit: &str) -> u64 {
-    let mut asking = Asking::open(node.url("http"));
+    let mut asking = HttpConnection::open(node.url("http"));
     let (status, seen) = asking.ask("GET", "/v1/quota/acme/load/bot", "").unwrap();
     assert_eq!(status, 200, "{seen}");
     let limits = seen["limits"].as_array().unwrap();
@@ -104,7 +104,7 @@ impl Load {
         let admitted = Arc::new(AtomicU64::new(0));
         let body = json!({"subject": "acme/load/bot", "cost": cost}).to_string();
         let take = |_| {
-            let mut asking = Asking::open(node.url("http"));
+            let mut asking = HttpConnection::open(node.url("http"));
             let (body, admitted) = (body.clone(), admitted.clone());
             thread::spawn(move || {
                 while let Some((status, answer)) = asking.ask("POST", "/v1/take", &body) {
@@ -122,7 +122,7 @@ impl Load {
     }
 
     /// Waits for a number of further takes.
-    fn goes_on(&self, takes: u64) {
+    fn wait_for_takes(&self, takes: u64) {
         let until = self.admitted() + takes;
         while self.admitted() < until && self.taking.iter().any(|one| !one.is_finished()) {
             thread::yield_now();
@@ -161,7 +161,7 @@ fn kill9_loses_no_take_of_a_sync_limit() {
         let node = place.serve("");
         assert_eq!(remaining(&node, "money"), 1_000_000 - taken);
         let load = Load::start(&node, &json!({"usd_micros": 1}));
-        load.goes_on(100);
+        load.wait_for_takes(100);
         node.signal(Signal::KILL);
         node.end();
         let admitted = load.end();
@@ -184,9 +184,9 @@ fn kill9_loses_only_the_last_takes_of_an_async_limit() {
     for _ in 0..KILLS {
         let node = place.serve("");
         let load = Load::start(&node, &json!({"requests": 1}));
-        load.goes_on(100);
+        load.wait_for_takes(100);
         let kept = synced_takes(&node, &load);
-        load.goes_on(100);
+        load.wait_for_takes(100);
         node.signal(Signal::KILL);
         node.end();
         let admitted = load.end();
@@ -205,7 +205,7 @@ fn kill9_loses_only_the_last_takes_of_an_async_limit() {
 fn takes_survive_a_clean_stop() {
     let place = place();
     let node = place.serve("");
-    let mut asking = Asking::open(node.url("http"));
+    let mut asking = HttpConnection::open(node.url("http"));
     let body = json!({"subject": "acme/load/bot"}).to_string();
     for _ in 0..137 {
         assert_eq!(asking.ask("POST", "/v1/take", &body).unwrap().0, 200);
@@ -223,7 +223,7 @@ fn the_compat_limiter_listens_on_its_own_port() {
         .with_variable("TOKEN_BUCKET_CAPACITY", "5")
         .with_variable("TOKEN_BUCKET_RATE", "0.5");
     let node = place.serve("--compat-limiter");
-    let mut asking = Asking::open(node.url("limiter"));
+    let mut asking = HttpConnection::open(node.url("limiter"));
     let (status, health) = asking.ask("GET", "/health", "").unwrap();
     assert_eq!((status, &health["redis"]), (200, &json!("embedded")));
     let body = json!({"agentId": "a", "tokens": 5}).to_string();
@@ -242,11 +242,11 @@ fn the_compat_limiter_listens_on_its_own_port() {
         "{quota}"
     );
     // The HTTP listener is separate.
-    let mut door = Asking::open(node.url("http"));
+    let mut door = HttpConnection::open(node.url("http"));
     assert_eq!(door.ask("GET", "/health", "").unwrap().0, 404);
     let place = Place::new().with_variable("TOKEN_BUCKET_RATE", "fast");
     let refused = place.run("serve --compat-limiter");
     refused
         .expect(2)
-        .tells("`TOKEN_BUCKET_RATE`", "TOKEN_BUCKET_RATE=10");
+        .shows_error("`TOKEN_BUCKET_RATE`", "TOKEN_BUCKET_RATE=10");
 }

@@ -53,7 +53,7 @@ fn a_request_in_flight_when_the_node_dies_is_unconfirmed() {
     agent.line();
     node.signal(Signal::KILL);
     let ended = request.end();
-    ended.expect(1).tells("unconfirmed: ", "idempotent");
+    ended.expect(1).shows_error("unconfirmed: ", "idempotent");
     assert_eq!(ended.json()["error"]["retry"], "may_duplicate");
 }
 
@@ -66,7 +66,10 @@ fn a_request_whose_agent_dies_is_unconfirmed() {
     let request = place.start(["request", "acme/demo/stuck", "hi", "--deadline", "1h"]);
     agent.line();
     agent.signal(Signal::KILL);
-    request.end().expect(1).tells("unconfirmed: ", "idempotent");
+    request
+        .end()
+        .expect(1)
+        .shows_error("unconfirmed: ", "idempotent");
 }
 
 #[test]
@@ -88,7 +91,7 @@ fn a_node_finishes_running_requests_after_sigterm() {
 }
 
 #[test]
-fn idle_clients_do_not_keep_a_node_from_ending() {
+fn idle_clients_do_not_delay_shutdown() {
     let home = Place::new();
     let node = home.serve("--shutdown-drain 1h --shutdown-limit 1h");
     let place = Place::new().with_variable("TELPHER_URL", node.url("native"));

@@ -10,12 +10,12 @@ use crate::support::{Node, Place, eventually};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A request whose answer is read in pieces.
-struct Open {
+struct OpenRequest {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
-impl Open {
+impl OpenRequest {
     /// Sends a request with these header lines and the beginning of a body.
     fn new(node: &Node, token: &str, request: &str, lines: &[&str], body: &str) -> Self {
         let mut stream = TcpStream::connect(node.address("http")).unwrap();
@@ -68,7 +68,7 @@ impl Open {
 fn post(node: &Node, token: &str, path: &str, body: &str) -> String {
     let size = format!("Content-Length: {}", body.len());
     let lines = ["Content-Type: application/json", &size, "Connection: close"];
-    let answer = Open::new(node, token, &format!("POST {path}"), &lines, body).end();
+    let answer = OpenRequest::new(node, token, &format!("POST {path}"), &lines, body).end();
     String::from_utf8(answer).unwrap()
 }
 
@@ -115,8 +115,8 @@ impl Home {
         assert!(said.starts_with("HTTP/1.1 201"), "{said}");
     }
 
-    fn open(&self, token: &str, request: &str, lines: &[&str], body: &str) -> Open {
-        Open::new(&self.node, token, request, lines, body)
+    fn open(&self, token: &str, request: &str, lines: &[&str], body: &str) -> OpenRequest {
+        OpenRequest::new(&self.node, token, request, lines, body)
     }
 
     fn revoke(&self) {
@@ -245,7 +245,7 @@ fn sighup_reloads_the_tokens_and_revokes_removed_ones() {
     let is_known = |token: &str| node.get("/v1/agents", Some(token)).0 == 200;
     let lines = ["Accept: text/event-stream"];
     let request = "GET /v1/conversations/c-1/messages";
-    let mut followed = Open::new(&node, &doomed, request, &lines, "");
+    let mut followed = OpenRequest::new(&node, &doomed, request, &lines, "");
     followed.expect("first");
     place.run("token revoke doomed").expect(0);
     let added = place.run("token add late --for */*/*");

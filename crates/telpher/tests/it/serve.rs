@@ -91,7 +91,7 @@ fn a_port_in_use_is_reported_with_a_hint() {
             "serve --native-listen {address} --http-listen 127.0.0.1:0"
         ))
         .expect(4)
-        .tells(
+        .shows_error(
             &format!("`native.listen`: {address} is in use"),
             "--native-listen 127.0.0.1:0",
         );
@@ -100,7 +100,7 @@ fn a_port_in_use_is_reported_with_a_hint() {
             "serve --native-listen 127.0.0.1:0 --http-listen {address}"
         ))
         .expect(4)
-        .tells(
+        .shows_error(
             &format!("`http.listen`: {address} is in use"),
             "--http-listen 127.0.0.1:0",
         );
@@ -113,7 +113,7 @@ fn listening_on_a_foreign_address_fails_with_a_hint() {
     Place::new()
         .run(line)
         .expect(1)
-        .tells("cannot listen on 192.0.2.1:7400", "--native-listen");
+        .shows_error("cannot listen on 192.0.2.1:7400", "--native-listen");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn two_nodes_do_not_share_a_data_directory() {
     place
         .run("serve --native-listen 127.0.0.1:0 --http-listen 127.0.0.1:0")
         .expect(4)
-        .tells(&format!("in use by process {}", node.pid()), "--data");
+        .shows_error(&format!("in use by process {}", node.pid()), "--data");
     assert_eq!(node.get("/readyz", None).0, 200);
     UnixStream::connect(place.path("telpher-data/telpher.sock")).unwrap();
     node.stop().expect(0);
@@ -136,12 +136,12 @@ fn a_data_directory_that_cannot_be_made_is_refused() {
     place
         .run("serve --data file")
         .expect(2)
-        .tells("`data`: file is not a directory", "--data");
+        .shows_error("`data`: file is not a directory", "--data");
     for data in ["file/below", "/proc/nothing-can-be-made-here"] {
         place
             .run(&format!("serve --data {data}"))
             .expect(1)
-            .tells(data, "--data");
+            .shows_error(data, "--data");
     }
 }
 
@@ -151,15 +151,15 @@ fn a_public_listener_is_refused_without_tls_and_tokens() {
     let ended = place.run("serve --native-listen 0.0.0.0:0 --http-listen [::]:0");
     ended
         .expect(2)
-        .tells(
+        .shows_error(
             "`native.listen`: other machines can reach 0.0.0.0:0",
             "--tls-certificate",
         )
-        .tells(
+        .shows_error(
             "`http.listen`: other machines can reach [::]:0",
             "telpher token add",
         )
-        .tells("neither TLS nor a token", "--insecure");
+        .shows_error("neither TLS nor a token", "--insecure");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_file_at_the_socket_path_is_not_replaced() {
     place
         .run(line)
         .expect(1)
-        .tells("precious exists and is not a socket", "--native-socket");
+        .shows_error("precious exists and is not a socket", "--native-socket");
     assert_eq!(
         std::fs::read_to_string(place.path("precious")).unwrap(),
         "data"
@@ -195,7 +195,7 @@ fn a_certificate_and_its_key_enable_tls() {
     place
         .run("serve --tls-certificate chain.pem --tls-key key.pem")
         .expect(2)
-        .tells("invalid TLS configuration", "PEM");
+        .shows_error("invalid TLS configuration", "PEM");
 }
 
 #[test]

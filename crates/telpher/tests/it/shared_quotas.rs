@@ -11,7 +11,7 @@ use std::time::Instant;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::quotas::Asking;
+use crate::quotas::HttpConnection;
 use crate::redis::Redis;
 use crate::support::{Node, Place, eventually};
 
@@ -82,7 +82,7 @@ impl Load {
         let (stop, counts) = (Arc::<AtomicBool>::default(), Arc::<Counts>::default());
         let body = json!({"subject": "acme/load/hot"}).to_string();
         let takers = (0..CONNECTIONS).map(|_| {
-            let mut asking = Asking::open(node.url("http"));
+            let mut asking = HttpConnection::open(node.url("http"));
             let (stop, counts, body) = (stop.clone(), counts.clone(), body.clone());
             thread::spawn(move || {
                 while !stop.load(Ordering::SeqCst)
@@ -123,13 +123,13 @@ fn admitted(loads: &[Load]) -> u64 {
     loads.iter().map(Load::admitted).sum()
 }
 
-fn look(node: &Node) -> (u16, Value) {
-    let mut asking = Asking::open(node.url("http"));
+fn read_quota(node: &Node) -> (u16, Value) {
+    let mut asking = HttpConnection::open(node.url("http"));
     asking.ask("GET", "/v1/quota/acme/load/hot", "").unwrap()
 }
 
 fn remaining(node: &Node) -> Option<i64> {
-    let (status, seen) = look(node);
+    let (status, seen) = read_quota(node);
     (status == 200).then(|| seen["limits"][0]["remaining"].as_i64().unwrap())
 }
 
@@ -185,7 +185,7 @@ fn a_killed_node_loses_only_its_leased_credit() {
 }
 
 #[test]
-fn a_redis_that_is_killed_under_load_admits_nothing_twice_and_is_used_again() {
+fn redis_killed_under_load_admits_no_credit_twice() {
     let (mut redis, place) = (Redis::started(), place(20_000, "200/s", "deny"));
     let begin = Instant::now();
     let nodes = ["a", "b", "c"].map(|name| serve(&place, &redis, name, ""));
@@ -239,13 +239,13 @@ fn three_nodes_admit_at_most_the_capacity_plus_refill() {
 /// Takes for one agent; returns the status and whether the store was not used.
 fn take(node: &Node, cost: &Value) -> (u16, bool) {
     let body = json!({"subject": "acme/load/hot", "cost": cost}).to_string();
-    let mut asking = Asking::open(node.url("http"));
+    let mut asking = HttpConnection::open(node.url("http"));
     let (status, answer) = asking.ask("POST", "/v1/take", &body).unwrap();
     (status, answer["degraded"] == json!(true))
 }
 
 #[test]
-fn while_redis_is_down_a_node_admits_its_share_as_debt() {
+fn node_admits_its_share_as_debt_while_redis_is_down() {
     let (mut redis, place) = (Redis::started(), place(300, "300/s", "degrade"));
     let node = serve(&place, &redis, "a", "");
     eventually("it is connected", || {
@@ -259,7 +259,7 @@ fn while_redis_is_down_a_node_admits_its_share_as_debt() {
         status == 200
     });
     assert_eq!(take(&node, &json!(101)), (503, true));
-    assert_eq!(look(&node).0, 503);
+    assert_eq!(read_quota(&node).0, 503);
     assert_eq!(node.metric("telpher_quota_store_owed"), 1);
     redis.start();
     eventually("it is charged", || {
@@ -312,12 +312,12 @@ fn the_compat_limiter_reports_its_redis() {
     let mut redis = Redis::started();
     let place = Place::new().with_variable("PORT", "0");
     let node = serve(&place, &redis, "a", "--compat-limiter");
-    let mut asking = Asking::open(node.url("limiter"));
+    let mut asking = HttpConnection::open(node.url("limiter"));
     let mut health = || asking.ask("GET", "/health", "").unwrap();
     eventually("it is connected", || {
         health() == (200, with_time(&health().1, "ok", "connected"))
     });
-    let mut asking = Asking::open(node.url("limiter"));
+    let mut asking = HttpConnection::open(node.url("limiter"));
     let (status, tested) = asking.ask("GET", "/test-redis", "").unwrap();
     assert_eq!(
         (status, &tested["success"]),
@@ -348,7 +348,7 @@ fn with_time(seen: &Value, status: &str, redis: &str) -> Value {
 fn overrides_may_reduce_a_limit_on_one_node_but_not_raise_it() {
     let (redis, place) = (Redis::started(), place(10, "0/s", "deny"));
     let [node, other] = ["a", "b"].map(|name| serve(&place, &redis, name, ""));
-    let mut asking = Asking::open(node.url("http"));
+    let mut asking = HttpConnection::open(node.url("http"));
     let mut ask = |method, path, body: Value| asking.ask(method, path, &body.to_string()).unwrap();
     let take = json!({"subject": "acme/load/hot", "cost": 10});
     assert_eq!(ask("POST", "/v1/take", take).0, 200);
@@ -361,7 +361,8 @@ fn overrides_may_reduce_a_limit_on_one_node_but_not_raise_it() {
     assert_eq!((status, &halted["here_alone"]), (200, &json!(true)));
     let take = json!({"subject": "acme/load/hot"});
     assert_eq!(ask("POST", "/v1/take", take.clone()).0, 403);
-    let elsewhere = Asking::open(other.url("http")).ask("POST", "/v1/take", &take.to_string());
+    let elsewhere =
+        HttpConnection::open(other.url("http")).ask("POST", "/v1/take", &take.to_string());
     assert_eq!(elsewhere.unwrap().0, 200);
     let url = node.url("native");
     let resumed = place.run(&format!("quota resume acme --reason a-test --url {url}"));

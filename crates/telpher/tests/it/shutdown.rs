@@ -47,19 +47,19 @@ impl Peer {
             token: "",
             name: "",
         };
-        peer.say(|out| hello.encode(out));
-        peer.hear(Kind::WELCOME).unwrap();
+        peer.send_frame(|out| hello.encode(out));
+        peer.next_of_kind(Kind::WELCOME).unwrap();
         peer
     }
 
-    fn say(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
+    fn send_frame(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
         let mut bytes = Vec::new();
         encode(&mut bytes);
         self.socket.write_all(&bytes).unwrap();
     }
 
     /// Returns the correlation of the next frame of a kind; `None` if the connection ends before.
-    fn hear(&mut self, kind: Kind) -> Option<Correlation> {
+    fn next_of_kind(&mut self, kind: Kind) -> Option<Correlation> {
         loop {
             while let Some((found, correlation)) = self.frames.pop_front() {
                 if found == kind {
@@ -91,8 +91,8 @@ impl Peer {
 fn call_in_flight(node: &Node) -> (Peer, Peer, Correlation) {
     let mut responder = Peer::greet(node);
     let name = "test/shutdown/slow";
-    responder.say(|out| Subscribe { options: 0, name }.encode(CALL, out));
-    responder.hear(Kind::REPLY).unwrap();
+    responder.send_frame(|out| Subscribe { options: 0, name }.encode(CALL, out));
+    responder.next_of_kind(Kind::REPLY).unwrap();
     let mut caller = Peer::greet(node);
     let route = Bind {
         route: 1,
@@ -100,9 +100,10 @@ fn call_in_flight(node: &Node) -> (Peer, Peer, Correlation) {
         method: "",
         name,
     };
-    caller.say(|out| route.encode(out));
-    caller.say(|out| Payload::body(b"work").encode(Kind::REQUEST, Flags::NONE, 1, CALL, out));
-    let call = responder.hear(Kind::REQUEST).unwrap();
+    caller.send_frame(|out| route.encode(out));
+    caller
+        .send_frame(|out| Payload::body(b"work").encode(Kind::REQUEST, Flags::NONE, 1, CALL, out));
+    let call = responder.next_of_kind(Kind::REQUEST).unwrap();
     (caller, responder, call)
 }
 
@@ -112,14 +113,19 @@ fn a_call_in_flight_is_finished_before_the_node_ends() {
     let node = place.serve("--shutdown-drain 1h --shutdown-limit 1h");
     let (mut caller, mut responder, call) = call_in_flight(&node);
     node.signal(Signal::TERM);
-    caller.hear(Kind::GOAWAY).unwrap();
-    responder.hear(Kind::GOAWAY).unwrap();
+    caller.next_of_kind(Kind::GOAWAY).unwrap();
+    responder.next_of_kind(Kind::GOAWAY).unwrap();
     assert_eq!(node.get("/readyz", None).0, 503);
     assert_eq!(node.get("/livez", None).0, 200);
 
-    responder.say(|out| Payload::body(b"done").encode(Kind::REPLY, Flags::NONE, 0, call, out));
-    assert_eq!(caller.hear(Kind::REPLY), Some(CALL));
-    assert_eq!(caller.hear(Kind::REPLY), None, "the connection ends");
+    responder
+        .send_frame(|out| Payload::body(b"done").encode(Kind::REPLY, Flags::NONE, 0, call, out));
+    assert_eq!(caller.next_of_kind(Kind::REPLY), Some(CALL));
+    assert_eq!(
+        caller.next_of_kind(Kind::REPLY),
+        None,
+        "the connection ends"
+    );
     node.end().expect(0);
 }
 
@@ -129,7 +135,7 @@ fn a_call_that_is_not_finished_in_time_is_cut_off() {
     let node = place.serve("--shutdown-drain 200ms");
     let (mut caller, _responder, _) = call_in_flight(&node);
     node.signal(Signal::TERM);
-    assert_eq!(caller.hear(Kind::REPLY), None, "there is no answer");
+    assert_eq!(caller.next_of_kind(Kind::REPLY), None, "there is no answer");
     let ended = node.end();
     assert!(
         ended.expect(0).stderr.contains("calls are cut off"),
@@ -145,12 +151,12 @@ fn a_call_that_is_not_finished_in_time_is_cut_off() {
 }
 
 #[test]
-fn a_second_signal_ends_the_node_at_once() {
+fn second_signal_stops_the_node_at_once() {
     let place = Place::new();
     let node = place.serve("--shutdown-drain 1h --shutdown-limit 1h");
     let (mut caller, _responder, _) = call_in_flight(&node);
     node.signal(Signal::TERM);
-    caller.hear(Kind::GOAWAY).unwrap();
+    caller.next_of_kind(Kind::GOAWAY).unwrap();
     eventually("it drains", || node.get("/readyz", None).0 == 503);
     node.signal(Signal::INT);
     let ended = node.end();

@@ -37,7 +37,7 @@ impl Applications {
         self.process.wait_for_note(note);
     }
 
-    fn go_on(&mut self) {
+    fn continue_script(&mut self) {
         self.input.write_all(b"\n").unwrap();
     }
 
@@ -80,11 +80,11 @@ fn a_session_survives_a_kill_of_the_node() {
     let flags = format!("--slim-listen 127.0.0.1:{}", free_port());
     let node = place.serve(&flags);
     let url = node.url("slim").to_owned();
-    survive(&url, &place, &flags, node);
+    check_session_survives_kill(&url, &place, &flags, node);
 }
 
 /// Kills a node at which applications have a session, and restarts it with these flags.
-fn survive(url: &str, place: &Place, flags: &str, node: Node) {
+fn check_session_survives_kill(url: &str, place: &Place, flags: &str, node: Node) {
     let mut applications = Applications::start(url, &open(), &["survives"]);
     applications.wait_for("end the node");
     let held = node.metric("telpher_subscriptions");
@@ -94,12 +94,12 @@ fn survive(url: &str, place: &Place, flags: &str, node: Node) {
     eventually("the applications come back by themselves", || {
         node.metric("telpher_subscriptions") == held
     });
-    applications.go_on();
+    applications.continue_script();
     applications.end();
 }
 
 /// Ends a node repeatedly while ten applications are connected, which reconnect every time.
-fn come_back(place: &Place, flags: &str, url: impl Fn(&Node) -> String, signals: &[Signal]) {
+fn check_reconnects(place: &Place, flags: &str, url: impl Fn(&Node) -> String, signals: &[Signal]) {
     let mut node = place.serve(flags);
     let mut applications = Applications::start(&url(&node), &open(), &["present"]);
     applications.wait_for("present");
@@ -117,7 +117,7 @@ fn come_back(place: &Place, flags: &str, url: impl Fn(&Node) -> String, signals:
             node.metric("telpher_subscriptions") == held
         });
     }
-    applications.go_on();
+    applications.continue_script();
     applications.end();
 }
 
@@ -126,34 +126,34 @@ fn slim_url(node: &Node) -> String {
 }
 
 #[test]
-fn applications_come_back_after_every_kill() {
+fn slim_applications_reconnect_after_every_kill() {
     let place = Place::new();
     let flags = format!("--slim-listen 127.0.0.1:{}", free_port());
-    come_back(&place, &flags, slim_url, &[Signal::KILL; 6]);
+    check_reconnects(&place, &flags, slim_url, &[Signal::KILL; 6]);
 }
 
 #[test]
-fn applications_come_back_after_every_sigterm() {
+fn slim_applications_reconnect_after_every_sigterm() {
     let place = Place::new();
     let flags = format!("--slim-listen 127.0.0.1:{}", free_port());
-    come_back(&place, &flags, slim_url, &[Signal::TERM; 4]);
+    check_reconnects(&place, &flags, slim_url, &[Signal::TERM; 4]);
 }
 
 #[test]
-fn applications_on_a_unix_socket_come_back() {
+fn slim_applications_on_a_unix_socket_reconnect() {
     let place = Place::new();
     let flags = format!("--slim-socket {}", place.path("slim.sock").display());
     let url = |node: &Node| node.url("slim_socket").to_owned();
     let signals = [Signal::KILL, Signal::TERM, Signal::KILL, Signal::TERM];
-    come_back(&place, &flags, url, &signals);
+    check_reconnects(&place, &flags, url, &signals);
 }
 
 #[test]
-fn applications_on_websockets_come_back() {
+fn slim_applications_on_websockets_reconnect() {
     let place = Place::new();
     let flags = format!("--slim-listen 127.0.0.1:{}", free_port());
     let signals = [Signal::TERM, Signal::KILL, Signal::TERM, Signal::KILL];
-    come_back(&place, &flags, websocket, &signals);
+    check_reconnects(&place, &flags, websocket, &signals);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_stopped_subscriber_does_not_block_calls_to_others() {
     eventually("the stopped one is full", || {
         node.metric("telpher_dropped_total") > 0
     });
-    applications.go_on();
+    applications.continue_script();
     applications.wait_for("others went on");
     applications.end();
 }
@@ -214,7 +214,7 @@ fn subscribers_are_listed_with_delivery_counts() {
         assert!(delivered.parse::<u64>().unwrap() > 0, "{table}");
         assert_eq!(dropped, "0", "{table}");
     }
-    applications.go_on();
+    applications.continue_script();
     applications.end();
 }
 
@@ -253,7 +253,7 @@ fn a_session_over_a_websocket_survives_a_kill_of_the_node() {
     let place = Place::new();
     let flags = format!("--slim-listen 127.0.0.1:{}", free_port());
     let node = place.serve(&flags);
-    survive(&websocket(&node), &place, &flags, node);
+    check_session_survives_kill(&websocket(&node), &place, &flags, node);
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn authorities_of_clients_need_tls_and_certificates() {
     place
         .run("config check --slim-client-authorities authority.pem")
         .expect(2)
-        .tells("`tls.certificate` is not", "--tls-certificate");
+        .shows_error("`tls.certificate` is not", "--tls-certificate");
     place.write("empty.pem", "nothing");
     let tls = "--tls-certificate chain.pem --tls-key key.pem";
     place
@@ -306,7 +306,7 @@ fn authorities_of_clients_need_tls_and_certificates() {
             "config check {tls} --slim-client-authorities empty.pem"
         ))
         .expect(2)
-        .tells("empty.pem", "PEM");
+        .shows_error("empty.pem", "PEM");
 }
 
 /// A token of that name for all names, and the file that it was written to.
@@ -421,7 +421,7 @@ fn an_invalid_slim_configuration_is_refused_at_the_start() {
     ] {
         for command in ["config check", "serve"] {
             let ended = place.run(&format!("{command} {flags}"));
-            ended.expect(2).tells(error, hint);
+            ended.expect(2).shows_error(error, hint);
         }
     }
     let rules = ["config", "check", "--slim-rules", "subscribe acme"];

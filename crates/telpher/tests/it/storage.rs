@@ -3,7 +3,7 @@
 use crate::support::{Place, eventually};
 
 #[test]
-fn the_journal_is_in_the_metrics_with_its_state_and_the_length_of_its_syncs() {
+fn journal_metrics_include_state_and_sync_durations() {
     let place = Place::new();
     let node = place.serve("");
     let url = node.url("native").to_owned();

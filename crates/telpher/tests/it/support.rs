@@ -180,7 +180,7 @@ impl Ended {
     /// Checks that the standard error has an `error:` line with `error` and a `hint:` line with
     /// `hint`.
     #[track_caller]
-    pub(crate) fn tells(&self, error: &str, hint: &str) -> &Self {
+    pub(crate) fn shows_error(&self, error: &str, hint: &str) -> &Self {
         let has = |start: &str, text: &str| {
             self.stderr
                 .lines()

@@ -65,10 +65,10 @@ fn an_authority_that_did_not_sign_is_refused() {
     let url = node.url("native");
     home.run(&format!("agents --url {url} --tls-authorities other.pem"))
         .expect(6)
-        .tells("certificate", "--tls-authorities");
+        .shows_error("certificate", "--tls-authorities");
     home.run(&format!("agents --url {url}"))
         .expect(6)
-        .tells("certificate", "--tls-authorities");
+        .shows_error("certificate", "--tls-authorities");
     home.run(&format!(
         "agents --url {url} --tls-authorities authority.pem"
     ))
@@ -112,7 +112,7 @@ fn a_given_self_signed_certificate_is_trusted() {
     other
         .run(&stranger)
         .expect(6)
-        .tells("certificate", "--tls-authorities");
+        .shows_error("certificate", "--tls-authorities");
     node.stop().expect(0);
 }
 
@@ -124,7 +124,7 @@ fn an_expired_self_signed_certificate_is_refused() {
     let url = node.url("native");
     home.run(&format!("agents --url {url} --tls-authorities chain.pem"))
         .expect(6)
-        .tells("expired", "--tls-authorities");
+        .shows_error("expired", "--tls-authorities");
     node.stop().expect(0);
 }
 

@@ -53,21 +53,21 @@ fn a_failed_token_command_has_a_hint() {
     place
         .run("token add builder")
         .expect(1)
-        .tells("a token `builder` already", "revoke");
+        .shows_error("a token `builder` already", "revoke");
     place
         .run("token add a/b")
         .expect(2)
-        .tells("`a/b` is not a token's name", "builder-1");
+        .shows_error("`a/b` is not a token's name", "builder-1");
     place.run("token add x --role king").expect(2);
     place
         .run("token revoke bulider")
         .expect(3)
-        .tells("no token `bulider`", "`builder`");
+        .shows_error("no token `bulider`", "`builder`");
     place
         .write("file", "")
         .run("token add x --data file")
         .expect(1)
-        .tells("file", "--data");
+        .shows_error("file", "--data");
 }
 
 #[test]
@@ -87,10 +87,12 @@ fn a_damaged_token_file_admits_no_client() {
         place
             .run(command)
             .expect(1)
-            .tells("cannot be understood", "backup");
+            .shows_error("cannot be understood", "backup");
     }
     let ended = place.run("serve --native-listen 127.0.0.1:0 --http-listen 127.0.0.1:0");
-    ended.expect(1).tells("cannot be understood", "backup");
+    ended
+        .expect(1)
+        .shows_error("cannot be understood", "backup");
 }
 
 #[test]

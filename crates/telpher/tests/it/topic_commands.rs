@@ -125,7 +125,7 @@ fn a_topic_is_created_produced_to_consumed_and_deleted() {
     ]);
     assert!(altered.contains("configuration: -\n"), "{altered}");
     assert_eq!(home.text(&["delete", "orders"]), "deleted orders\n");
-    home.run(&["describe", "orders"], "").expect(3).tells(
+    home.run(&["describe", "orders"], "").expect(3).shows_error(
         "not_found: there is no topic `orders`",
         "`telpher topic list` lists the topics; `telpher topic create orders` creates this one",
     );
@@ -190,20 +190,20 @@ fn new_records_are_followed() {
 fn errors_have_a_hint() {
     let home = Home::new();
     home.run(&["create", "t"], "").expect(0);
-    home.run(&["create", "t"], "").expect(1).tells(
+    home.run(&["create", "t"], "").expect(1).shows_error(
         "conflict: topic `t` already exists",
         "`telpher topic describe t` shows the topic",
     );
     home.run(&["consume", "t", "--from", "7"], "")
         .expect(2)
-        .tells("an offset needs a partition", "--partition N selects one");
+        .shows_error("an offset needs a partition", "--partition N selects one");
     home.run(&["produce", "t", "--key-separator"], "no tab\n")
         .expect(2)
-        .tells(
+        .shows_error(
             "the line \"no tab\" has no separator \"\\t\"",
             "--key-separator=TEXT sets the text between key and value",
         );
-    home.run(&["consume", "tt"], "").expect(3).tells(
+    home.run(&["consume", "tt"], "").expect(3).shows_error(
         "not_found: there is no topic `tt`; is `t` meant?",
         "`telpher topic list` lists the topics; `telpher topic create tt` creates this one",
     );

@@ -18,11 +18,11 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// An agent, which hands out the calls that it gets.
 struct Agent {
     url: String,
-    asked: Receiver<Asked>,
+    asked: Receiver<WebhookCall>,
 }
 
 /// A call, with the means to answer it.
-struct Asked {
+struct WebhookCall {
     head: String,
     body: Value,
     socket: TcpStream,
@@ -48,15 +48,15 @@ impl Agent {
     }
 
     #[track_caller]
-    fn next(&self) -> Asked {
+    fn next(&self) -> WebhookCall {
         self.asked.recv_timeout(PATIENCE).unwrap()
     }
 }
 
-fn read_call(socket: TcpStream) -> Option<Asked> {
+fn read_call(socket: TcpStream) -> Option<WebhookCall> {
     let mut reader = BufReader::new(socket.try_clone().ok()?);
     let (head, body) = read_request(&mut reader)?;
-    Some(Asked { head, body, socket })
+    Some(WebhookCall { head, body, socket })
 }
 
 /// Reads the head of a call, in lower case, and its body; `None` if the connection ends before.
@@ -74,7 +74,7 @@ pub(crate) fn read_request(reader: &mut impl BufRead) -> Option<(String, Value)>
     Some((head, serde_json::from_slice(&body).ok()?))
 }
 
-impl Asked {
+impl WebhookCall {
     fn answer(mut self, status: u16, content_type: &str, body: &str) {
         let size = body.len();
         let head = format!(
@@ -133,7 +133,7 @@ fn set_up(node: &Node, agent: &Agent, settings: Value) {
     expect(node, "PUT", "/v1/conversations/c", &named, 201);
 }
 
-pub(crate) fn say(node: &Node, text: &str) {
+pub(crate) fn append_text(node: &Node, text: &str) {
     let message = json!({"messages": [{"role": "user", "from": "alice", "content": text}]});
     expect(node, "POST", "/v1/conversations/c/messages", &message, 201);
 }
@@ -160,7 +160,7 @@ fn a_webhook_gets_the_context_window_and_its_response_is_appended() {
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let settings = json!({"secret": secret, "debounce_ms": 20, "headers": {"x-tenant": "blue"}});
     set_up(&node, &agent, settings);
-    say(&node, "anybody there?");
+    append_text(&node, "anybody there?");
     let asked = agent.next();
     assert_eq!(asked.seqs(), (1, 1));
     assert_eq!(asked.body["conversation"], "default/default/c");
@@ -196,7 +196,7 @@ fn a_webhook_gets_the_context_window_and_its_response_is_appended() {
     let listed = expect(&node, "GET", "/v1/webhooks", &Value::Null, 200);
     assert_eq!(listed["agents"][0]["name"], "default/default/bot");
     // Plain text is an answer too, and the agent's own answers do not call it again.
-    say(&node, "sure?");
+    append_text(&node, "sure?");
     let asked = agent.next();
     assert_eq!(asked.seqs(), (3, 3));
     asked.answer(200, "text/plain", "quite \"sure\"");
@@ -212,7 +212,7 @@ fn a_failing_webhook_is_retried_then_dead_lettered_and_redelivered_on_request() 
     let place = Place::new();
     let (node, agent) = (place.serve(""), Agent::start());
     set_up(&node, &agent, json!({"debounce_ms": 0, "pause_ms": 10}));
-    say(&node, "hello");
+    append_text(&node, "hello");
     let asked = agent.next();
     let id = asked.id();
     asked.answer(503, "text/plain", "later");
@@ -277,7 +277,7 @@ fn an_invalid_streamed_answer_leaves_no_message_and_frees_its_id() {
     let place = Place::new();
     let (node, agent) = (place.serve(""), Agent::start());
     set_up(&node, &agent, json!({"debounce_ms": 0, "pause_ms": 10}));
-    say(&node, "hello");
+    append_text(&node, "hello");
     // The answer ends before it has begun, so the agent is called again.
     agent.next().answer(200, TYPE, "");
     let asked = agent.next();
@@ -309,7 +309,7 @@ fn a_webhook_answer_is_appended_once_across_kill9() {
     let mut node = place.serve("");
     set_up(&node, &agent, json!({"debounce_ms": 0, "pause_ms": 10}));
     for round in 0..ROUNDS {
-        say(&node, &format!("question {round}"));
+        append_text(&node, &format!("question {round}"));
         let asked = agent.next();
         let (from, to) = asked.seqs();
         assert_eq!((from, to), (2 * round + 1, 2 * round + 1));
@@ -361,7 +361,7 @@ fn a_streamed_webhook_answer_is_shown_live_and_interrupted_by_newer_messages() {
             .unwrap_or_else(|| panic!("{what} is not shown"))
             .unwrap()
     };
-    say(&node, "tell me a story");
+    append_text(&node, "tell me a story");
     let mut first = agent.next();
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/jsonl\r\nconnection: close\r\n\r\n";
     first.socket.write_all(head).unwrap();
@@ -369,7 +369,7 @@ fn a_streamed_webhook_answer_is_shown_live_and_interrupted_by_newer_messages() {
                   {\"type\":\"text-delta\",\"id\":\"t\",\"delta\":\"once upon\"}\n";
     first.socket.write_all(begun).unwrap();
     assert!(watched("once upon").contains(&first.id()));
-    say(&node, "a short one");
+    append_text(&node, "a short one");
     // The node closes the connection, and the part of the answer becomes a message.
     first.socket.set_read_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(first.socket.read(&mut [0; 1]).unwrap_or(0), 0);
@@ -406,7 +406,7 @@ fn on_busy_reject_refuses_messages_and_allows_a_late_answer() {
         &agent,
         json!({"debounce_ms": 0, "on_busy": "reject"}),
     );
-    say(&node, "think");
+    append_text(&node, "think");
     let asked = agent.next();
     let id = asked.id();
     let other = json!({"messages": [{"role": "user", "content": "and?"}]});
@@ -448,7 +448,7 @@ fn webhook_urls_outside_the_allow_list_are_refused() {
     assert!(detail.contains("is `debounce_ms` meant?"), "{detail}");
     node.stop().expect(0);
     let ended = place.run("serve --webhook-allow ftp://a");
-    ended.expect(2).tells("webhook.allow", "patterns");
+    ended.expect(2).shows_error("webhook.allow", "patterns");
 }
 
 #[tokio::test]
@@ -478,7 +478,7 @@ async fn an_agent_without_a_url_is_called_by_its_name() {
         201,
     );
     let saying = tokio::task::spawn_blocking(move || {
-        say(&node, "hello");
+        append_text(&node, "hello");
         eventually("the answer is there", || messages(&node).len() == 2);
         assert_eq!(text(&messages(&node)[1]), "hello yourself");
         node

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Place, eventually};
 use crate::tls::write_certificates;
-use crate::webhooks::{PATIENCE, expect, messages, read_request, say, text};
+use crate::webhooks::{PATIENCE, append_text, expect, messages, read_request, text};
 
 const ANSWER: &str = r#"{"content": "in private"}"#;
 
@@ -67,7 +67,7 @@ fn an_untrusted_webhook_certificate_is_the_reason_of_a_dead_letter() {
     expect(&node, "PUT", "/v1/agents/bot", &settings, 201);
     let named = json!({"agent": "bot"});
     expect(&node, "PUT", "/v1/conversations/c", &named, 201);
-    say(&node, "hello");
+    append_text(&node, "hello");
     let dead = || expect(&node, "GET", "/v1/agents/bot/dead", &Value::Null, 200);
     eventually("there is a dead letter", || {
         dead()["dead"].as_array().unwrap().len() == 1
@@ -94,7 +94,7 @@ fn an_agent_behind_tls_is_called_if_its_authority_is_trusted() {
     expect(&node, "PUT", "/v1/agents/bot", &settings, 201);
     let named = json!({"agent": "bot"});
     expect(&node, "PUT", "/v1/conversations/c", &named, 201);
-    say(&node, "hello");
+    append_text(&node, "hello");
     let call = asked.recv_timeout(PATIENCE).unwrap();
     assert_eq!(call["to_seq"], 1);
     eventually("the answer is a message", || {

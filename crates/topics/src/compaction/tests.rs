@@ -152,7 +152,7 @@ impl World {
         let mut sweep = gather.sweep(self.now_ms, KEEP_MS);
         let mut left = Vec::new();
         for batch in self.stored.drain(..settled) {
-            left.extend(thin(&mut sweep, batch));
+            left.extend(compacted_batch(&mut sweep, batch));
         }
         left.append(&mut self.stored);
         self.stored = left;
@@ -202,7 +202,7 @@ impl World {
 }
 
 /// A batch after the compaction.
-fn thin(sweep: &mut Sweep, mut batch: Stored) -> Option<Stored> {
+fn compacted_batch(sweep: &mut Sweep, mut batch: Stored) -> Option<Stored> {
     let seen = batch.seen();
     match sweep.judge(&seen) {
         Verdict::Drop => return None,

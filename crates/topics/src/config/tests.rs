@@ -17,7 +17,7 @@ fn check(key: Key, right: &[&str], wrong: &[&str]) {
 }
 
 #[test]
-fn values_are_taken_or_refused_as_kafka_does() {
+fn config_values_are_accepted_or_refused_as_in_kafka() {
     check(
         Key::CleanupPolicy,
         &["delete", "compact", "compact,delete", "compact, delete"],

@@ -63,7 +63,7 @@ impl Desk {
         let mut bytes = Vec::new();
         transaction.encode(&mut bytes);
         self.log.push(Ok(bytes));
-        let answer = shown(&transaction);
+        let answer = describe_transaction(&transaction);
         self.coordinator.put(transaction);
         answer
     }
@@ -119,7 +119,7 @@ impl Desk {
                 self.now_ms = number(1).expect("a time");
                 return String::new();
             }
-            _ => return self.whole(words),
+            _ => return self.run_global_command(words),
         };
         match step {
             Ok(Step::Write(transaction)) => self.write(transaction),
@@ -144,7 +144,7 @@ impl Desk {
     }
 
     /// Runs the commands that are not about one claim.
-    fn whole(&mut self, words: &[&str]) -> String {
+    fn run_global_command(&mut self, words: &[&str]) -> String {
         let number = |at: usize| words[at].parse::<i64>().expect("a number");
         match words[0] {
             "done" => {
@@ -188,13 +188,13 @@ impl Desk {
             "show" => self
                 .coordinator
                 .get(words[1])
-                .map_or("gone".to_owned(), shown),
+                .map_or("gone".to_owned(), describe_transaction),
             other => panic!("{other} is no command"),
         }
     }
 }
 
-fn shown(transaction: &Transaction) -> String {
+fn describe_transaction(transaction: &Transaction) -> String {
     let participants = transaction.participants.len();
     format!(
         "{} {}.{} with {participants}",

@@ -8,7 +8,7 @@ mod properties;
 
 mod restart;
 mod script;
-mod statics;
+mod static_members;
 mod syncing;
 mod transactions;
 
@@ -75,18 +75,18 @@ fn pretty(got: &[String], expected: &[String]) {
 }
 
 /// Encodes and decodes a record, as a stream does.
-pub(super) fn again(record: &Record) -> Record {
+pub(super) fn round_trip(record: &Record) -> Record {
     let mut bytes = Vec::new();
     record.encode(&mut bytes);
-    let again = Record::decode(record.tag(), &bytes).unwrap();
-    assert_eq!(again, *record);
-    again
+    let round_trip = Record::decode(record.tag(), &bytes).unwrap();
+    assert_eq!(round_trip, *record);
+    round_trip
 }
 
 pub(super) fn restored(options: &Options, log: &[Record], now_ms: u64) -> Groups {
     let mut restore = Restore::new(options.clone());
     for record in log {
-        restore.record(again(record));
+        restore.record(round_trip(record));
     }
     restore.finish(now_ms)
 }

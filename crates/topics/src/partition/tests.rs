@@ -21,7 +21,7 @@ const SIZE: u32 = 50;
 
 /// A record in the stream of a script.
 #[derive(Clone, Copy, Debug)]
-enum Kept {
+enum StreamRecord {
     Batch(BatchPosition, Batch),
     Marker(BatchPosition, Marker),
     Change(Change),
@@ -30,7 +30,7 @@ enum Kept {
 /// A partition and its stream.
 struct World {
     partition: Partition,
-    log: Vec<Kept>,
+    log: Vec<StreamRecord>,
     /// The newest snapshot, and how much of the log it includes.
     snapshot: Option<(Vec<u8>, usize)>,
     now_ms: i64,
@@ -63,7 +63,7 @@ impl World {
         if let Decision::Append { offset } = decision {
             let place = self.place(offset);
             self.partition.appended(place, &batch);
-            self.log.push(Kept::Batch(place, batch));
+            self.log.push(StreamRecord::Batch(place, batch));
         }
         Ok(decision)
     }
@@ -72,7 +72,7 @@ impl World {
         let offset = self.partition.decide_marker(&marker)?;
         let place = self.place(offset);
         self.partition.marked(place, &marker);
-        self.log.push(Kept::Marker(place, marker));
+        self.log.push(StreamRecord::Marker(place, marker));
         Ok(offset)
     }
 
@@ -81,7 +81,7 @@ impl World {
         change.encode(&mut bytes);
         let change = Change::decode(&bytes).expect("what was written is read");
         self.partition.apply(change);
-        self.log.push(Kept::Change(change));
+        self.log.push(StreamRecord::Change(change));
     }
 
     fn sync(&mut self) {
@@ -119,9 +119,9 @@ impl World {
         };
         for kept in &self.log[known..] {
             match kept {
-                Kept::Batch(place, batch) => partition.appended(*place, batch),
-                Kept::Marker(place, marker) => partition.marked(*place, marker),
-                Kept::Change(change) => partition.apply(*change),
+                StreamRecord::Batch(place, batch) => partition.appended(*place, batch),
+                StreamRecord::Marker(place, marker) => partition.marked(*place, marker),
+                StreamRecord::Change(change) => partition.apply(*change),
             }
         }
         partition.durable(partition.end());
@@ -244,12 +244,12 @@ fn run(world: &mut World, words: &[&str]) -> String {
             world.restart();
             String::new()
         }
-        _ => asked(world, words),
+        _ => run_change_or_query(world, words),
     }
 }
 
 /// Runs the commands for changes and queries.
-fn asked(world: &mut World, words: &[&str]) -> String {
+fn run_change_or_query(world: &mut World, words: &[&str]) -> String {
     let number = |at: usize| words.get(at).and_then(|it| it.parse::<i64>().ok());
     let offset = |at: usize| number(at).expect("an offset") as u64;
     let partition = &world.partition;

@@ -94,7 +94,7 @@ fn take_all(tables: &Tables, world: &World, catch_up: &mut CatchUp) {
 
 fn apply(world: &mut World, step: &Step) {
     match *step {
-        Step::Say { index, at_ms, from } => world.say(index, at_ms, PEOPLE[from]),
+        Step::Say { index, at_ms, from } => world.append_message(index, at_ms, PEOPLE[from]),
         Step::Put {
             index,
             value,
@@ -166,7 +166,7 @@ proptest! {
 
     /// After any crash, the views that caught up equal rebuilt views and the model.
     #[test]
-    fn a_view_that_caught_up_after_crashes_is_a_view_made_anew(
+    fn view_caught_up_after_crashes_equals_a_rebuilt_view(
         steps in proptest::collection::vec(step(), 1..60),
         batch in 1..6usize,
     ) {
@@ -199,18 +199,18 @@ proptest! {
 
 /// A view is built while the directory is long and events continue.
 #[test]
-fn changes_during_a_build_are_in_the_view() {
+fn changes_during_a_view_build_are_included() {
     let mut world = World::default();
     for index in 0..20 {
-        world.say(index, index as u64, "alice");
+        world.append_message(index, index as u64, "alice");
     }
     let tables = open(&Disk::default());
     let mut catch_up = CatchUp::with_batch_size(4);
     let mut index = 0;
     while take(&tables, &world, &mut catch_up, Sync::Later) == BatchOutcome::Applied {
         if index < 12 {
-            world.say(19 - index, 100 + index as u64, "bob");
-            world.say(20 + index, 100 + index as u64, "carol");
+            world.append_message(19 - index, 100 + index as u64, "bob");
+            world.append_message(20 + index, 100 + index as u64, "carol");
         }
         index += 1;
     }
@@ -221,14 +221,14 @@ fn changes_during_a_build_are_in_the_view() {
 #[test]
 fn a_watcher_is_notified_of_its_inbox_only() {
     let mut world = World::default();
-    world.say(0, 1, "alice");
-    world.say(1, 1, "bob");
+    world.append_message(0, 1, "alice");
+    world.append_message(1, 1, "bob");
     let tables = open(&Disk::default());
     let mut catch_up = CatchUp::default();
     take_all(&tables, &world, &mut catch_up);
     let alice = Scope::namespace("a/b").participant("alice");
     let scopes = BTreeSet::from([alice]);
-    let mut told = |world: &World| {
+    let mut changed_scopes = |world: &World| {
         let mut watched = WatchedScopes {
             scopes: &scopes,
             changed: Vec::new(),
@@ -238,29 +238,29 @@ fn a_watcher_is_notified_of_its_inbox_only() {
             .unwrap();
         watched.changed
     };
-    world.say(1, 2, "bob");
-    assert_eq!(told(&world), []);
-    world.say(0, 2, "bob");
-    world.say(0, 3, "bob");
-    assert_eq!(told(&world), [(alice, World::number(0))]);
+    world.append_message(1, 2, "bob");
+    assert_eq!(changed_scopes(&world), []);
+    world.append_message(0, 2, "bob");
+    world.append_message(0, 3, "bob");
+    assert_eq!(changed_scopes(&world), [(alice, World::number(0))]);
     world.read(0, "alice", 3);
-    assert_eq!(told(&world), [(alice, World::number(0))]);
+    assert_eq!(changed_scopes(&world), [(alice, World::number(0))]);
     world.erase(0);
-    assert_eq!(told(&world), [(alice, World::number(0))]);
-    world.say(1, 4, "alice");
-    assert_eq!(told(&world), [(alice, World::number(1))]);
+    assert_eq!(changed_scopes(&world), [(alice, World::number(0))]);
+    world.append_message(1, 4, "alice");
+    assert_eq!(changed_scopes(&world), [(alice, World::number(1))]);
 }
 
 #[test]
-fn the_writers_behind_the_thousandth_are_in_the_same_inboxes_however_it_came() {
+fn inboxes_beyond_1000_writers_match_a_rebuilt_view() {
     let mut world = World::default();
     let names: Vec<&'static str> = (0..1_100).map(|it| &*format!("w{it}").leak()).collect();
     let tables = open(&Disk::default());
     let mut catch_up = CatchUp::default();
     for (at, chunk) in names.chunks(100).enumerate() {
         for name in chunk {
-            world.say(0, at as u64, name);
-            world.say(0, at as u64, name);
+            world.append_message(0, at as u64, name);
+            world.append_message(0, at as u64, name);
         }
         take_all(&tables, &world, &mut catch_up);
     }
@@ -268,7 +268,7 @@ fn the_writers_behind_the_thousandth_are_in_the_same_inboxes_however_it_came() {
     world.read(0, "w3", 7);
     world.put(0, |known| known.participants.push("w1060".to_owned()));
     take_all(&tables, &world, &mut catch_up);
-    world.say(0, 100, "w1050");
+    world.append_message(0, 100, "w1050");
     take_all(&tables, &world, &mut catch_up);
     let anew = open(&Disk::default());
     take_all(&anew, &world, &mut CatchUp::default());
@@ -285,11 +285,11 @@ fn the_writers_behind_the_thousandth_are_in_the_same_inboxes_however_it_came() {
 }
 
 #[test]
-fn a_view_of_another_journal_or_history_is_not_believed() {
+fn view_of_another_journal_or_history_is_rejected() {
     let disk = Disk::default();
     let mut world = World::default();
-    world.say(0, 1, "alice");
-    world.say(0, 1, "alice");
+    world.append_message(0, 1, "alice");
+    world.append_message(0, 1, "alice");
     let tables = open(&disk);
     take_all(&tables, &world, &mut CatchUp::default());
     drop(tables);
@@ -297,7 +297,7 @@ fn a_view_of_another_journal_or_history_is_not_believed() {
     assert!(Tables::new(other, JOURNAL + 1).unwrap().is_none());
     let tables = open(&disk);
     let mut shorter = World::default();
-    shorter.say(0, 1, "alice");
+    shorter.append_message(0, 1, "alice");
     let nobody = BTreeSet::new();
     let mut watched = WatchedScopes {
         scopes: &nobody,
@@ -313,10 +313,10 @@ fn a_view_of_another_journal_or_history_is_not_believed() {
 
 /// A flipped bit is detected before the file is used, or lies in unused bytes.
 #[test]
-fn a_damaged_file_is_made_anew() {
+fn damaged_view_file_is_rebuilt() {
     let mut world = World::default();
     for index in 0..300 {
-        world.say(index, index as u64, "alice");
+        world.append_message(index, index as u64, "alice");
         world.put(index, |known| known.ttl_ms = 5);
     }
     let anew = open(&Disk::default());

@@ -47,7 +47,7 @@ impl World {
         self.conversations.get(index).is_some_and(|it| it.is_erased)
     }
 
-    pub(super) fn say(&mut self, index: usize, at_ms: u64, from: &'static str) {
+    pub(super) fn append_message(&mut self, index: usize, at_ms: u64, from: &'static str) {
         if !self.is_erased(index) {
             self.change(index, Changed::Messages)
                 .messages

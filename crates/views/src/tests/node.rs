@@ -21,9 +21,9 @@ use crate::{Archived, Changed, Due, InboxQuery, ListQuery, Listed, Options, View
 const PEOPLE: [&str; 3] = ["alice", "bob", "carol"];
 
 #[derive(Default)]
-struct Hand(AtomicU64, AtomicU64);
+struct ManualClock(AtomicU64, AtomicU64);
 
-impl Clock for Hand {
+impl Clock for ManualClock {
     fn now_ns(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -41,7 +41,7 @@ struct Node {
     views: Views,
     line: Line,
     disk: SimulatedDisk,
-    clock: Arc<Hand>,
+    clock: Arc<ManualClock>,
     place: ViewsLocation,
     starts: u64,
 }
@@ -58,7 +58,11 @@ fn named(name: &str) -> Name {
     Name::parse(name).unwrap()
 }
 
-fn open(journal: Arc<Journal>, clock: &Arc<Hand>, place: &ViewsLocation) -> (Conversations, Views) {
+fn open(
+    journal: Arc<Journal>,
+    clock: &Arc<ManualClock>,
+    place: &ViewsLocation,
+) -> (Conversations, Views) {
     let options = Options {
         place: place.clone(),
         cache_size: 1 << 20,
@@ -85,7 +89,7 @@ impl Node {
         Self::on(SimulatedDisk::new(3), place, Arc::default(), 1)
     }
 
-    fn on(disk: SimulatedDisk, place: ViewsLocation, clock: Arc<Hand>, starts: u64) -> Self {
+    fn on(disk: SimulatedDisk, place: ViewsLocation, clock: Arc<ManualClock>, starts: u64) -> Self {
         let (journal, line, _) = journal_on(&disk, starts).unwrap();
         let (conversations, views) = open(journal.clone(), &clock, &place);
         Self {
@@ -138,7 +142,7 @@ impl Node {
         }
     }
 
-    fn say(&mut self, name: &str, from: &str) -> Result<u64, ConversationError> {
+    fn append_from(&mut self, name: &str, from: &str) -> Result<u64, ConversationError> {
         self.pass_ms(1);
         let message = NewMessage {
             id: None,
@@ -214,7 +218,7 @@ impl Node {
     }
 
     /// Returns the content of views that are built now from the same journal.
-    fn dump_anew(&self) -> Vec<String> {
+    fn dump_rebuilt(&self) -> Vec<String> {
         let journal = self.journal.clone();
         let (_, views) = open(journal, &self.clock, &ViewsLocation::Memory);
         while views.tend().unwrap() {}
@@ -228,7 +232,7 @@ fn code<T: std::fmt::Debug>(outcome: Result<T, ConversationError>) -> ErrorCode 
 
 /// Random histories of a node whose views crash, are deleted, and fall behind.
 #[test]
-fn views_that_outlive_crashes_say_what_views_say_that_are_made_anew() {
+fn node_views_after_crashes_equal_rebuilt_views() {
     for seed in 0..8 {
         let dir = tempfile::tempdir().unwrap();
         let mut dice = fastrand::Rng::with_seed(seed);
@@ -237,7 +241,7 @@ fn views_that_outlive_crashes_say_what_views_say_that_are_made_anew() {
             let name = format!("a/b/c{}", dice.u32(..6));
             let who = PEOPLE[dice.usize(..3)];
             let outcome = match dice.u32(..100) {
-                0..50 => node.say(&name, who).map(drop),
+                0..50 => node.append_from(&name, who).map(drop),
                 50..65 => {
                     let change = Change::Cursor {
                         who: who.to_owned(),
@@ -277,9 +281,9 @@ fn views_that_outlive_crashes_say_what_views_say_that_are_made_anew() {
                 assert!(is_expected, "{refusal:?}");
             }
         }
-        assert_eq!(node.dump(), node.dump_anew(), "seed {seed}");
+        assert_eq!(node.dump(), node.dump_rebuilt(), "seed {seed}");
         node = node.crash();
-        assert_eq!(node.dump(), node.dump_anew(), "seed {seed} after all");
+        assert_eq!(node.dump(), node.dump_rebuilt(), "seed {seed} after all");
     }
 }
 
@@ -288,14 +292,14 @@ fn remove(directory: &Path) {
 }
 
 #[test]
-fn whoever_asks_finds_what_he_wrote() {
+fn view_query_includes_all_acknowledged_writes() {
     let mut node = Node::start(ViewsLocation::Memory);
     assert_eq!(node.names(), [""; 0]);
-    node.say("a/b/one", "alice").unwrap();
+    node.append_from("a/b/one", "alice").unwrap();
     node.put("a/b/two", "user=alice,team=x", Settings::default())
         .unwrap();
     assert_eq!(node.names(), ["a/b/two", "a/b/one"]);
-    node.say("a/b/one", "bob").unwrap();
+    node.append_from("a/b/one", "bob").unwrap();
     assert_eq!(node.names(), ["a/b/one", "a/b/two"]);
     let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     let found = node.list(&[label("user", "alice"), label("team", "x")]);
@@ -317,7 +321,7 @@ fn whoever_asks_finds_what_he_wrote() {
 }
 
 #[test]
-fn an_inbox_has_those_who_are_named_who_wrote_and_who_read() {
+fn inbox_includes_named_participants_writers_and_readers() {
     let mut node = Node::start(ViewsLocation::Memory);
     let settings = Settings {
         participants: vec!["carol".to_owned()],
@@ -326,7 +330,7 @@ fn an_inbox_has_those_who_are_named_who_wrote_and_who_read() {
     node.put("a/b/x", "", settings).unwrap();
     assert_eq!(node.inbox("carol"), [("a/b/x".to_owned(), 0, 0, 0)]);
     for from in ["alice", "alice", "bob", "alice"] {
-        node.say("a/b/x", from).unwrap();
+        node.append_from("a/b/x", from).unwrap();
     }
     assert_eq!(node.inbox("alice"), [("a/b/x".to_owned(), 4, 0, 1)]);
     assert_eq!(node.inbox("carol"), [("a/b/x".to_owned(), 4, 0, 4)]);
@@ -355,8 +359,8 @@ fn due_conversations_are_returned_oldest_first() {
     }
     let due = |node: &Node| -> Vec<Due> { node.views().due("a/b", "support", 10).unwrap() };
     assert_eq!(due(&node), []);
-    node.say("a/b/two", "alice").unwrap();
-    node.say("a/b/one", "alice").unwrap();
+    node.append_from("a/b/two", "alice").unwrap();
+    node.append_from("a/b/one", "alice").unwrap();
     let names: Vec<_> = due(&node)
         .into_iter()
         .map(|it| (it.name, it.read_seq))
@@ -365,7 +369,7 @@ fn due_conversations_are_returned_oldest_first() {
         names,
         [("a/b/two".to_owned(), 0), ("a/b/one".to_owned(), 0)]
     );
-    node.say("a/b/two", "support").unwrap();
+    node.append_from("a/b/two", "support").unwrap();
     let answered = Change::Cursor {
         who: "support".to_owned(),
         seq: 1,
@@ -376,7 +380,7 @@ fn due_conversations_are_returned_oldest_first() {
 }
 
 #[test]
-fn what_is_over_is_gone_at_once_and_erased_by_the_way() {
+fn expired_conversation_is_hidden_at_once_and_erased_in_background() {
     let mut node = Node::start(ViewsLocation::Memory);
     let settings = Settings {
         ttl_ms: 10_000,
@@ -384,18 +388,18 @@ fn what_is_over_is_gone_at_once_and_erased_by_the_way() {
     };
     for name in ["a/b/met", "a/b/left", "a/b/written"] {
         node.put(name, "k=v", settings.clone()).unwrap();
-        node.say(name, "alice").unwrap();
+        node.append_from(name, "alice").unwrap();
     }
     node.pass_ms(9_000);
     assert_eq!(node.names().len(), 3);
-    node.say("a/b/written", "alice").unwrap();
+    node.append_from("a/b/written", "alice").unwrap();
     node.pass_ms(1_000);
     assert_eq!(node.names(), ["a/b/written"]);
     assert_eq!(node.inbox("alice").len(), 1);
     let conversations = node.conversations.clone();
     let got = conversations.get(&named("a/b/met"));
     assert_eq!(code(node.done(got)), ErrorCode::Gone);
-    assert_eq!(code(node.say("a/b/met", "bob")), ErrorCode::Gone);
+    assert_eq!(code(node.append_from("a/b/met", "bob")), ErrorCode::Gone);
     // The conversation that was not accessed is found by the views.
     while node.views().tend().unwrap() {}
     node.line.step();
@@ -423,36 +427,36 @@ fn what_is_over_is_gone_at_once_and_erased_by_the_way() {
 }
 
 #[test]
-fn a_step_of_the_wall_clock_ends_no_conversation() {
+fn wall_clock_step_expires_no_conversation() {
     let mut node = Node::start(ViewsLocation::Memory);
     let settings = Settings {
         ttl_ms: 10_000,
         ..Settings::default()
     };
     node.put("a/b/x", "k=v", settings).unwrap();
-    node.say("a/b/x", "alice").unwrap();
+    node.append_from("a/b/x", "alice").unwrap();
     assert_eq!(node.names(), ["a/b/x"]);
     node.clock.1.store(24 * 3_600_000, Ordering::Relaxed);
     while node.views().tend().unwrap() {}
     assert_eq!(node.names(), ["a/b/x"]);
     node.clock.1.store(0, Ordering::Relaxed);
     node.pass_ms(8_000);
-    assert_eq!(node.say("a/b/x", "alice").unwrap(), 2);
+    assert_eq!(node.append_from("a/b/x", "alice").unwrap(), 2);
     // Ten seconds of the steady clock are ten seconds.
     node.pass_ms(11_000);
-    assert_eq!(code(node.say("a/b/x", "bob")), ErrorCode::Gone);
+    assert_eq!(code(node.append_from("a/b/x", "bob")), ErrorCode::Gone);
 }
 
 #[test]
-fn an_inbox_that_is_watched_tells_what_changed_as_it_is_then() {
+fn inbox_watcher_receives_the_newest_state_of_each_change() {
     let mut node = Node::start(ViewsLocation::Memory);
-    node.say("a/b/x", "alice").unwrap();
+    node.append_from("a/b/x", "alice").unwrap();
     let watch = node.views().watch_inbox("a/b", "alice").unwrap();
     assert_eq!(node.inbox("alice").len(), 1);
     watch.take().unwrap();
-    node.say("a/b/x", "bob").unwrap();
+    node.append_from("a/b/x", "bob").unwrap();
     node.views().tend().unwrap();
-    node.say("a/b/x", "bob").unwrap();
+    node.append_from("a/b/x", "bob").unwrap();
     node.views().tend().unwrap();
     let mut context = std::task::Context::from_waker(Waker::noop());
     assert!(watch.poll_changed(&mut context).is_ready());

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_edit_fits_in_one_place_or_not_at_all() {
+    fn mutant_edit_must_match_exactly_one_place() {
         assert_eq!(replaced("a b c", "b", "x").unwrap(), "a x c");
         assert!(replaced("a b c", "d", "x").is_err());
         assert!(replaced("a b b", "b", "x").is_err());

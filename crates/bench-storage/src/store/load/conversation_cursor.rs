@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_slots_share_a_conversation_until_it_is_full() {
+    fn load_slots_share_a_conversation_until_it_is_full() {
         let turn = |messages| ConversationCursor {
             vu: 3,
             messages,

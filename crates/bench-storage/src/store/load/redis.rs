@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_push_is_three_bulk_strings_and_only_a_number_is_a_success() {
+    fn redis_push_is_encoded_as_rpush_and_succeeds_with_an_integer() {
         assert_eq!(
             push("k", "abc"),
             b"*3\r\n$5\r\nRPUSH\r\n$1\r\nk\r\n$3\r\nabc\r\n"

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_those_of_the_name() {
+    fn user_and_group_ids_are_found_by_exact_user_name() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\npostgres:x:104:106::/var/lib:/bin/bash\n";
         assert_eq!(ids(passwd, "postgres"), Some((104, 106)));
         assert_eq!(ids(passwd, "post"), None);

@@ -76,7 +76,7 @@ fn rows_include_those_of_the_published_report() {
 }
 
 #[test]
-fn end_to_end_latency_is_compared_with_a_sync_and_two_round_trips() {
+fn kafka_latency_is_relative_to_a_sync_plus_two_round_trips() {
     let case = |target: &str, mode| Case::new(target, Area::Kafka, mode).in_flight(1);
     let result = |case: Case, latency_ns: u64| {
         let mut tally = Tally::new();

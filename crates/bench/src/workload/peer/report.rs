@@ -96,7 +96,7 @@ mod tests {
         "p99_ns":73471,"p999_ns":98303,"max_ns":181220},"received":0,"notes":"one thread"}"#;
 
     #[test]
-    fn a_loads_line_becomes_a_measurement_that_holds() {
+    fn peer_load_line_becomes_a_consistent_measurement() {
         let report: LoadReport = serde_json::from_str(ECHO).unwrap();
         let measured = report.measurement();
         assert_eq!(measured.check(), Ok(()));

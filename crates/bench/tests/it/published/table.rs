@@ -130,7 +130,7 @@ pub(super) fn two_figures(value: f64) -> String {
 }
 
 #[test]
-fn two_significant_figures_remain() {
+fn published_numbers_have_two_significant_figures() {
     for (value, expected) in [
         (0.0386, "0.039"),
         (0.996, "1.0"),

@@ -90,7 +90,7 @@ impl Gate {
     }
 
     /// Lets this many handlers continue, now or when they start.
-    pub(crate) fn let_through(&self, count: usize) {
+    pub(crate) fn unblock(&self, count: usize) {
         self.permits.add_permits(count);
     }
 }

@@ -1,15 +1,15 @@
 //! Shared test helpers.
 
-mod bare;
 mod handlers;
-mod places;
+mod raw_peer;
+mod transports;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-pub(crate) use bare::{Bare, Frame, WINDOW, tag};
 pub(crate) use handlers::{Gate, Guard, Probe, echo};
-pub(crate) use places::{Certificate, Node, everywhere, name, through_a_node};
+pub(crate) use raw_peer::{Bare, Frame, WINDOW, tag};
+pub(crate) use transports::{Certificate, Node, name, over_every_transport, through_a_node};
 
 /// Maximum duration of a test. On a paused clock it passes at once when all tasks are idle.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -9,12 +9,12 @@ use super::Strategy as Take;
 use super::*;
 
 /// A turn whose calls are answered in any order, not at all, or much later.
-fn turn() -> impl Strategy<Value = Vec<Said>> {
+fn turn() -> impl Strategy<Value = Vec<ScriptedMessage>> {
     let size = prop_oneof![0..50u32, 200..3000u32];
     let call = (1..6u64, size, any::<bool>());
     let calls = prop::collection::vec(call, 0..4);
     (1..30u32, prop::collection::vec((calls, 0..60u32), 0..3)).prop_map(|(asked, answers)| {
-        let mut turn = vec![Said {
+        let mut turn = vec![ScriptedMessage {
             role: "user",
             tokens: asked,
             facts: Vec::new(),
@@ -29,13 +29,13 @@ fn turn() -> impl Strategy<Value = Vec<Said>> {
                 call: *call,
                 stub: Stub::new(*size as usize, *size as usize / 9),
             }));
-            turn.push(Said {
+            turn.push(ScriptedMessage {
                 role: "assistant",
                 tokens,
                 facts,
             });
             for (call, size, is_reversed) in calls {
-                let result = Said {
+                let result = ScriptedMessage {
                     role: "tool",
                     tokens: tokens.min(5) + size / 40,
                     facts: vec![PartFact {
@@ -56,13 +56,13 @@ fn turn() -> impl Strategy<Value = Vec<Said>> {
 }
 
 /// A turn whose calls are answered in the right place.
-fn orderly() -> impl Strategy<Value = Vec<Said>> {
+fn valid_turns() -> impl Strategy<Value = Vec<ScriptedMessage>> {
     prop::collection::vec(turn(), 1..25).prop_map(|turns| {
         let mut calls = BTreeSet::new();
-        let mut all: Vec<Said> = turns.into_iter().flatten().collect();
+        let mut all: Vec<ScriptedMessage> = turns.into_iter().flatten().collect();
         let mut next = 100;
-        for said in &mut all {
-            for fact in &mut said.facts {
+        for scripted in &mut all {
+            for fact in &mut scripted.facts {
                 // A part without a counterpart becomes a text.
                 match fact.kind {
                     PartKind::ToolCall => {
@@ -81,11 +81,11 @@ fn orderly() -> impl Strategy<Value = Vec<Said>> {
 }
 
 /// An arbitrary turn: with late, missing or repeated results, and reused ids.
-fn disorderly() -> impl Strategy<Value = Vec<Said>> {
+fn arbitrary_turns() -> impl Strategy<Value = Vec<ScriptedMessage>> {
     let extra = (any::<prop::sample::Index>(), 1..6u64, any::<bool>());
     let turns = prop::collection::vec(turn(), 1..20);
     (turns, prop::collection::vec(extra, 0..6)).prop_map(|(turns, extras)| {
-        let mut all: Vec<Said> = turns.into_iter().flatten().collect();
+        let mut all: Vec<ScriptedMessage> = turns.into_iter().flatten().collect();
         for (at, call, is_call) in extras {
             let index = at.index(all.len());
             let kind = match is_call {
@@ -101,9 +101,9 @@ fn disorderly() -> impl Strategy<Value = Vec<Said>> {
                 stub,
             });
         }
-        for (index, said) in all.iter_mut().enumerate() {
+        for (index, scripted) in all.iter_mut().enumerate() {
             if index % 17 == 3 {
-                said.role = "system";
+                scripted.role = "system";
             }
         }
         all
@@ -132,14 +132,17 @@ fn policy() -> impl Strategy<Value = Policy> {
     )
 }
 
-fn opens(said: &Said) -> bool {
-    said.role == "user"
+fn starts_turn(scripted: &ScriptedMessage) -> bool {
+    scripted.role == "user"
 }
 
 /// Returns the parts shown, in the messages from the window's beginning on.
-fn shown_parts<'a>(cut: &'a Cut, said: &'a [Said]) -> impl Iterator<Item = (u64, PartFact)> + 'a {
+fn shown_parts<'a>(
+    cut: &'a Cut,
+    scripted: &'a [ScriptedMessage],
+) -> impl Iterator<Item = (u64, PartFact)> + 'a {
     cut.messages.iter().flat_map(move |message| {
-        let facts = said[message.seq as usize - 1].facts.iter().enumerate();
+        let facts = scripted[message.seq as usize - 1].facts.iter().enumerate();
         facts.filter_map(move |(index, fact)| {
             let omit = (index as u16, Treatment::Omit);
             (!message.treated.contains(&omit)).then_some((message.seq, *fact))
@@ -149,9 +152,9 @@ fn shown_parts<'a>(cut: &'a Cut, said: &'a [Said]) -> impl Iterator<Item = (u64,
 
 /// Checks that every call is shown with a result before its id is reused, and every result with a
 /// call.
-fn dangling(cut: &Cut, said: &[Said]) -> Option<String> {
+fn unpaired_call(cut: &Cut, scripted: &[ScriptedMessage]) -> Option<String> {
     let mut calls: Vec<(u64, bool)> = Vec::new();
-    for (seq, fact) in shown_parts(cut, said) {
+    for (seq, fact) in shown_parts(cut, scripted) {
         let known = calls.iter().rposition(|(call, _)| *call == fact.call);
         match fact.kind {
             PartKind::ToolCall => {
@@ -175,15 +178,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn a_window_is_within_its_budget_and_of_whole_turns_and_nothing_dangles(
-        said in disorderly(),
+    fn window_fits_its_budget_with_whole_turns_and_paired_calls(
+        scripted in arbitrary_turns(),
         policy in policy(),
         start in 1..10u64,
         summary in prop::option::of((0..20u64, 0..30u32)),
     ) {
         prop_assert_eq!(policy.check(), Ok(()));
-        let all = records(&said);
-        for head in start..=said.len() as u64 {
+        let all = records(&scripted);
+        for head in start..=scripted.len() as u64 {
             let records = &all[..head as usize];
             let summary = summary.map(|(through_seq, tokens)| SummaryFact {
                 through_seq: through_seq.min(head),
@@ -206,22 +209,22 @@ proptest! {
                 Err(error) => panic!("{error}"),
             };
             prop_assert!(cut.tokens <= limit, "{} of {}", cut.tokens, limit);
-            prop_assert_eq!(dangling(&cut, &said), None);
+            prop_assert_eq!(unpaired_call(&cut, &scripted), None);
             let floor = summary.map_or(0, |it| it.through_seq + 1).max(start);
             let is_whole = cut.from_seq == floor
                 || cut.from_seq == head + 1
-                || opens(&said[cut.from_seq as usize - 1]);
+                || starts_turn(&scripted[cut.from_seq as usize - 1]);
             prop_assert!(is_whole, "{:?}", cut);
             let seqs: Vec<u64> = cut.messages.iter().map(|it| it.seq).collect();
             prop_assert!(seqs.is_sorted_by(|a, b| a < b));
             for seq in &seqs {
-                let is_instruction = said[*seq as usize - 1].role == "system";
+                let is_instruction = scripted[*seq as usize - 1].role == "system";
                 prop_assert!((start..=head).contains(seq));
                 prop_assert!(*seq >= cut.from_seq || is_instruction);
             }
             // Messages that are not shown have no showable part, and every instruction is shown.
             for seq in start..=head {
-                let message = &said[seq as usize - 1];
+                let message = &scripted[seq as usize - 1];
                 let is_shown = seqs.contains(&seq);
                 if message.role == "system" && !policy.keep.is_empty() {
                     prop_assert!(is_shown || !message.facts.is_empty(), "{} is missing", seq);
@@ -231,7 +234,7 @@ proptest! {
             }
             let plain = cut.messages.iter().all(|it| it.treated.is_empty());
             if plain {
-                let tokens = seqs.iter().map(|seq| u64::from(said[*seq as usize - 1].tokens));
+                let tokens = seqs.iter().map(|seq| u64::from(scripted[*seq as usize - 1].tokens));
                 let fixed = summary.map_or(0, |it| u64::from(it.tokens));
                 prop_assert_eq!(cut.tokens, tokens.sum::<u64>() + fixed);
             }
@@ -239,8 +242,8 @@ proptest! {
     }
 
     #[test]
-    fn a_window_begins_where_the_one_before_did_until_that_would_be_over_budget(
-        said in orderly(),
+    fn window_start_moves_only_when_the_budget_is_exceeded(
+        scripted in valid_turns(),
         budget in 100..3000u32,
         step_permille in 10..=500u16,
         strategy in prop_oneof![
@@ -249,17 +252,17 @@ proptest! {
         ],
     ) {
         let policy = Policy { strategy, budget, step_permille, ..Policy::default() };
-        let all = records(&said);
+        let all = records(&scripted);
         let mut before: Option<Cut> = None;
         let step = u64::from(budget) * u64::from(step_permille) / 1000;
-        let turns = said.chunk_by(|_, next| !opens(next));
+        let turns = scripted.chunk_by(|_, next| !starts_turn(next));
         let turn_max = turns.map(|it| it.iter().map(|it| u64::from(it.tokens)).sum::<u64>()).max();
-        for head in 1..=said.len() {
+        for head in 1..=scripted.len() {
             let Ok(cut) = window(&policy, &all[..head], 1, None).0 else {
                 before = None;
                 continue;
             };
-            let added = u64::from(said[head - 1].tokens);
+            let added = u64::from(scripted[head - 1].tokens);
             if let Some(before) = &before {
                 let is_over = before.tokens + added > u64::from(budget);
                 let is_long = match strategy {
@@ -283,7 +286,7 @@ proptest! {
 
     #[test]
     fn with_stubs_a_prefix_changes_a_few_times_for_each_step(
-        said in orderly(),
+        scripted in valid_turns(),
         budget in 300..3000u32,
         step_permille in 50..=400u16,
         keep_tool_turns in 0..4u32,
@@ -292,11 +295,11 @@ proptest! {
             step_permille,
             ..dropping(budget, keep_tool_turns, &[PartKind::ToolPair, PartKind::Data, PartKind::Reasoning])
         };
-        let all = records(&said);
+        let all = records(&scripted);
         let step = (u64::from(budget) * u64::from(step_permille) / 1000).max(1);
         let mut before: Option<Cut> = None;
         let mut changes = 0;
-        for head in 1..=said.len() {
+        for head in 1..=scripted.len() {
             let Ok(cut) = window(&policy, &all[..head], 1, None).0 else {
                 before = None;
                 continue;
@@ -306,18 +309,18 @@ proptest! {
             }
             before = Some(cut);
         }
-        let tokens: u64 = said.iter().map(|it| u64::from(it.tokens)).sum();
+        let tokens: u64 = scripted.iter().map(|it| u64::from(it.tokens)).sum();
         prop_assert!(changes <= 4 * (tokens / step + 1), "{} in {}/{}", changes, tokens, step);
     }
 
     #[test]
     fn a_window_never_begins_earlier_while_its_conversation_grows(
-        said in disorderly(),
+        scripted in arbitrary_turns(),
         policy in policy(),
     ) {
-        let all = records(&said);
+        let all = records(&scripted);
         let mut before = 0;
-        for head in 1..=said.len() {
+        for head in 1..=scripted.len() {
             if let Ok(cut) = window(&policy, &all[..head], 1, None).0 {
                 prop_assert!(cut.from_seq >= before, "{} after {}", cut.from_seq, before);
                 before = cut.from_seq;
@@ -327,14 +330,14 @@ proptest! {
 
     #[test]
     fn the_number_of_examined_messages_does_not_change_the_window(
-        said in orderly(),
+        scripted in valid_turns(),
         policy in policy(),
     ) {
         // Marks depend on nearby messages only.
-        let all = records(&said);
+        let all = records(&scripted);
         let (cut, looked) = window(&policy, &all, 1, None);
         let Ok(cut) = cut else { return Ok(()) };
-        let first = said.len() - looked.min(said.len()) + 1;
+        let first = scripted.len() - looked.min(scripted.len()) + 1;
         prop_assert!(cut.from_seq >= first as u64);
         let mut again = all.clone();
         for record in &mut again[..first - 1] {

@@ -109,13 +109,13 @@ impl World {
         self.log.push(Record::Snapshot(bytes));
     }
 
-    fn keep(&mut self, change: Change) {
+    fn log_change(&mut self, change: Change) {
         let mut bytes = Vec::new();
         change.encode(&mut bytes);
         self.log.push(Record::Change(bytes));
     }
 
-    fn say(&mut self, conversation: u64) {
+    fn append_message(&mut self, conversation: u64) {
         let of_it = self.events.iter().filter(|it| it.0 == conversation);
         let seq = of_it.count() as u64 + 1;
         self.events.push((conversation, seq, self.now_ms));
@@ -132,7 +132,7 @@ impl World {
                     let before = self.calls.len();
                     self.calls.retain(|call| call.number != number);
                     assert_eq!(self.calls.len(), before - 1);
-                    self.keep(change);
+                    self.log_change(change);
                 }
                 Err(DeliveryError::Full { max }) => {
                     assert_eq!(self.agent.len(), max as usize);
@@ -212,7 +212,7 @@ impl World {
         let change = self.agent.answered(call.conversation, call.number);
         let change = change.expect("a call that is in flight is waited for");
         assert_eq!(self.agent.answered(call.conversation, call.number), None);
-        self.keep(change);
+        self.log_change(change);
         let seqs = call.from_seq..=call.to_seq;
         self.done.extend(seqs.map(|seq| (call.conversation, seq)));
     }
@@ -236,14 +236,14 @@ impl World {
         let change = self
             .agent
             .failed(conversation, number, failure, self.now_ms, 7);
-        self.keep(change.expect("a call that is in flight is waited for"));
+        self.log_change(change.expect("a call that is in flight is waited for"));
     }
 
     fn discard(&mut self, conversation: u64) {
         let letter = self.agent.dead.get(&conversation).copied();
         match (self.agent.discard(conversation), letter) {
             (Ok(change), Some(letter)) => {
-                self.keep(change);
+                self.log_change(change);
                 let seqs = letter.from_seq..=letter.to_seq;
                 self.done.extend(seqs.map(|seq| (conversation, seq)));
             }
@@ -302,7 +302,7 @@ proptest! {
         let mut world = World::new(options);
         for step in steps {
             match step {
-                Step::Say { conversation } => world.say(conversation),
+                Step::Say { conversation } => world.append_message(conversation),
                 Step::Pass { ms } => world.now_ms += ms,
                 Step::Answer { which } => world.answer(which),
                 Step::Fail { which, again } => world.fail(which, again),
@@ -315,7 +315,7 @@ proptest! {
                 }
                 Step::Revive { conversation } => {
                     if let Ok(change) = world.agent.revive(conversation, world.now_ms) {
-                        world.keep(change);
+                        world.log_change(change);
                     }
                 }
                 Step::Discard { conversation } => world.discard(conversation),

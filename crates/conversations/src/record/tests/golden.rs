@@ -3,7 +3,7 @@
 use super::*;
 
 #[track_caller]
-fn same(bytes: &[u8], expected: &[&[u8]]) {
+fn assert_golden(bytes: &[u8], expected: &[&[u8]]) {
     assert_eq!(bytes, expected.concat());
 }
 
@@ -56,7 +56,7 @@ fn a_message() {
         b"\x54\0\x10\0\0\x01\0\0\0\0\0\0\0",
         b"[1]",
     ];
-    same(&bytes, expected);
+    assert_golden(&bytes, expected);
 }
 
 #[test]
@@ -147,10 +147,10 @@ fn state_and_its_changes() {
         b"\x0b\0\0\0\0\0\0\0\x0c\0\0\0\x01\x01\0\0\0s",
         b"\x01\0\0\0\x03\0bob\x07\0\0\0\0\0\0\0",
     ];
-    same(&bytes, expected);
+    assert_golden(&bytes, expected);
     let change = StateChange::Cursor { who: "bob", seq: 7 };
     let bytes = encoded(|out| change.encode(out));
-    same(&bytes, &[b"\x01\x03\0bob\x07\0\0\0\0\0\0\0"]);
+    assert_golden(&bytes, &[b"\x01\x03\0bob\x07\0\0\0\0\0\0\0"]);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn events_and_drafts() {
         conversation: 1,
         offset: 2,
     };
-    same(&event.encode(), &[b"\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0"]);
+    assert_golden(&event.encode(), &[b"\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0"]);
     let open = DraftOpen {
         conversation: 1,
         opened_ms: 2,
@@ -172,17 +172,17 @@ fn events_and_drafts() {
         b"\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0",
         b"\x01m\x09assistant\x03\0bot{}",
     ];
-    same(&encoded(|out| open.encode(out)), expected);
+    assert_golden(&encoded(|out| open.encode(out)), expected);
     let carried = DraftCarried { draft: 7, open };
     let expected: &[&[u8]] = &[b"\x07\0\0\0\0\0\0\0", expected[0], expected[1]];
-    same(&encoded(|out| carried.encode(out)), expected);
+    assert_golden(&encoded(|out| carried.encode(out)), expected);
     let chunks = DraftChunks {
         draft: 3,
         first: 4,
         lines: b"{}\n[]\n",
     };
     let expected = b"\x03\0\0\0\0\0\0\0\x04\0\0\0{}\n[]\n";
-    same(&encoded(|out| chunks.encode(out)), &[expected]);
+    assert_golden(&encoded(|out| chunks.encode(out)), &[expected]);
     assert!(DraftChunks::decode(&expected[..expected.len() - 1]).is_err());
     let close = DraftClose {
         draft: 3,
@@ -190,7 +190,7 @@ fn events_and_drafts() {
         seq: 5,
     };
     let expected = b"\x03\0\0\0\0\0\0\0\x02\x05\0\0\0\0\0\0\0";
-    same(&close.encode(), &[expected]);
+    assert_golden(&close.encode(), &[expected]);
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn an_agent_and_its_changes() {
         b"\x01\0\0\0\x0b\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\xf4\x01",
         b"\x04\0\0\0\0\0\0\0",
     ];
-    same(&encoded(|out| state.encode(out)), expected);
+    assert_golden(&encoded(|out| state.encode(out)), expected);
     let conversation = 12;
     let changes: [(Change, &[u8]); 6] = [
         (
@@ -273,6 +273,6 @@ fn an_agent_and_its_changes() {
         ),
     ];
     for (change, expected) in changes {
-        same(&encoded(|out| change.encode(out)), &[expected]);
+        assert_golden(&encoded(|out| change.encode(out)), &[expected]);
     }
 }

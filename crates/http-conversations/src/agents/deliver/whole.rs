@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_without_a_role_is_of_an_assistant() {
+    fn agent_answer_without_a_role_is_an_assistant_message() {
         let check = |json: &str, expected: &str| {
             assert_eq!(with_role(json.to_owned()).unwrap(), expected);
         };

@@ -66,7 +66,7 @@ fn erase_waits_for_its_time_also_across_a_restart() {
 }
 
 #[test]
-fn a_file_that_was_used_before_a_start_is_zeroed_before_it_is_used_again() {
+fn recycled_files_are_zeroed_after_a_restart_before_reuse() {
     let mut world = world_with_secrets();
     world.settle();
     // Everything is filed and the extents are clean; the recycled files are not.

@@ -85,7 +85,7 @@ fn offsets_are_never_reused_after_a_stream_is_emptied() {
 }
 
 #[test]
-fn reader_holds_its_set_of_extents() {
+fn extents_held_by_a_reader_survive_merging() {
     let mut world = World::new();
     for round in 0..3_u8 {
         world.append(0, 1, &[round; 100]);

@@ -336,7 +336,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn nothing_is_lost_repeated_after_its_ack_or_out_of_order(
+    fn no_message_is_lost_reordered_or_redelivered_after_its_ack(
         steps in prop::collection::vec(step(), 0..120)
     ) {
         let mut world = World::new();

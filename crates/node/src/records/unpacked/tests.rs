@@ -62,7 +62,7 @@ fn readers_of_the_same_batch_share_it() {
 }
 
 #[test]
-fn a_reader_that_waits_is_woken_when_there_is_room() {
+fn waiting_reader_is_woken_when_unpack_memory_is_freed() {
     struct Flag(std::sync::atomic::AtomicBool);
     impl std::task::Wake for Flag {
         fn wake(self: Arc<Self>) {

@@ -6,7 +6,7 @@ use outbound::redis::Redis;
 use quota_service::quota_store::QuotaStore;
 use tokio::runtime::Runtime;
 
-use super::server::{Server, eventually, left, runtime, slow, store, take};
+use super::server::{Server, eventually, remaining, runtime, slow, store, take};
 
 const MORE: [&str; 4] = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
 
@@ -144,7 +144,7 @@ fn a_promoted_replica_continues_with_the_replicated_cells() {
     let (runtime, store) = (runtime(), store(urls, 1));
     let ask = |count| store.decide(take(vec![slow("{acme}/a", 50, count)]));
     let first = runtime.block_on(ask(20)).unwrap();
-    assert_eq!(left(&first[0]), [30]);
+    assert_eq!(remaining(&first[0]), [30]);
     let master = master_of(&servers, "acme");
     let replica = replica_of(&servers[master]);
     eventually("the replica has everything", || {

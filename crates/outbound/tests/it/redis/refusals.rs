@@ -7,14 +7,14 @@ use outbound::redis::Redis;
 use quota_service::quota_store::{QuotaStore, StoreUnavailable};
 use tokio::runtime::Runtime;
 
-use super::server::{Server, eventually, left, runtime, slow, take};
+use super::server::{Server, eventually, remaining, runtime, slow, take};
 
-struct Asker {
+struct StoreClient {
     runtime: Runtime,
     store: Redis,
 }
 
-impl Asker {
+impl StoreClient {
     fn new(server: &Server) -> Self {
         Self {
             runtime: runtime(),
@@ -26,7 +26,7 @@ impl Asker {
     fn ask(&self) -> Result<i64, StoreUnavailable> {
         let take = take(vec![slow("{o}/a", 100, 1), slow("{o}", 1_000, 1)]);
         let decided = self.runtime.block_on(self.store.decide(take))?;
-        Ok(left(&decided[0])[0])
+        Ok(remaining(&decided[0])[0])
     }
 
     fn is_refused(&self, word: &str) -> bool {
@@ -40,7 +40,7 @@ impl Asker {
 #[test]
 fn a_redis_server_without_memory_writes_or_replicas_takes_nothing() {
     let server = Server::started();
-    let asker = Asker::new(&server);
+    let asker = StoreClient::new(&server);
     assert_eq!(asker.ask(), Ok(99));
     let cases = [
         ("config set maxmemory 1", "OOM", "config set maxmemory 0"),
@@ -73,7 +73,7 @@ fn a_redis_server_without_memory_writes_or_replicas_takes_nothing() {
 #[test]
 fn a_busy_redis_server_takes_nothing() {
     let server = Server::started_with(&["--busy-reply-threshold", "1"]);
-    let asker = Asker::new(&server);
+    let asker = StoreClient::new(&server);
     assert_eq!(asker.ask(), Ok(99));
     let mut endless = Command::new("redis-cli");
     endless.args(["-p", &server.port.to_string()]);
@@ -103,7 +103,7 @@ fn a_busy_redis_server_takes_nothing() {
 #[test]
 fn a_redis_server_that_is_loading_takes_nothing() {
     let mut server = Server::started();
-    let asker = Asker::new(&server);
+    let asker = StoreClient::new(&server);
     assert_eq!(asker.ask(), Ok(99));
     let fill = "for i = 1, 1000 do redis.call('SET', i, string.rep('x', 200)) end";
     server.cli(&["eval", fill, "0"]);
@@ -118,14 +118,14 @@ fn a_redis_server_that_is_loading_takes_nothing() {
     let slowly = ["--key-load-delay", "4000"];
     server.set(&slowly);
     server.set(&["--loading-process-events-interval-bytes", "1024"]);
-    let (mut left, mut is_seen) = (99, false);
+    let (mut remaining, mut is_seen) = (99, false);
     eventually("it is asked while it is loading", || {
         server.crash();
         server.spawn();
         eventually("it takes again", || match asker.ask() {
             Ok(now) => {
-                assert_eq!(now, left - 1, "nothing was taken while it was loading");
-                left = now;
+                assert_eq!(now, remaining - 1, "nothing was taken while it was loading");
+                remaining = now;
                 true
             }
             Err(away) => {
@@ -142,21 +142,25 @@ fn a_redis_server_that_is_loading_takes_nothing() {
 #[test]
 fn a_flushed_script_is_loaded_again() {
     let server = Server::started();
-    let asker = Asker::new(&server);
+    let asker = StoreClient::new(&server);
     assert_eq!(asker.ask(), Ok(99));
     server.cli(&["script", "flush"]);
     let batch = (0..40).flat_map(|_| take(vec![slow("{o}/a", 100, 1)]));
     let decided = asker.store.decide(batch.collect());
     let decided = asker.runtime.block_on(decided).unwrap();
-    let left: Vec<i64> = decided.iter().map(|it| left(it)[0]).collect();
-    assert_eq!(left, (59..99).rev().collect::<Vec<_>>(), "in their order");
+    let remaining: Vec<i64> = decided.iter().map(|it| remaining(it)[0]).collect();
+    assert_eq!(
+        remaining,
+        (59..99).rev().collect::<Vec<_>>(),
+        "in their order"
+    );
 }
 
 /// A server that loses its data starts with new cells, as documented, and has no other effect.
 #[test]
 fn flushed_cells_are_full_and_old_leases_add_no_credit() {
     let server = Server::started();
-    let asker = Asker::new(&server);
+    let asker = StoreClient::new(&server);
     let lease = |want, before| {
         let lease = asker.store.lease(slow("{o}/a", 100, 0), want, before);
         asker.runtime.block_on(lease).unwrap()

@@ -178,6 +178,6 @@ pub(crate) fn free_port() -> u16 {
 }
 
 /// Credit left in each cell.
-pub(crate) fn left(decision: &RemoteDecision) -> Vec<i64> {
+pub(crate) fn remaining(decision: &RemoteDecision) -> Vec<i64> {
     decision.cells.iter().map(|cell| cell.have).collect()
 }

@@ -10,7 +10,7 @@ fn drain(world: &World, subject: &str) -> u64 {
 }
 
 #[test]
-fn a_hot_bucket_is_decided_here_and_to_its_last() {
+fn hot_bucket_is_spent_from_local_leases_to_the_last_credit() {
     let (world, store) = one_node(&[bucket("agent", 10_000, "0/s")]);
     assert_eq!(drain(&world, "a/b/c"), 10_000);
     let (asked, leases) = (store.takes().len(), store.lease_count());
@@ -20,18 +20,18 @@ fn a_hot_bucket_is_decided_here_and_to_its_last() {
     );
     let view = world.node.quotas().elsewhere().unwrap();
     assert!(view.leased > 9_500, "{view:?}");
-    assert_eq!(left(&world, "a/b/c"), [0]);
+    assert_eq!(remaining(&world, "a/b/c"), [0]);
 }
 
 #[test]
-fn many_who_want_the_same_lease_wait_for_one_question() {
+fn concurrent_takes_share_one_lease_request() {
     let (world, store) = one_node(&[bucket("agent", 1_000, "0/s")]);
     let mut desk = Desk::new();
     for _ in 0..2 {
         assert!(is_admitted(&take(&world, "a/b/c", &[(Unit::REQUESTS, 10)])));
     }
     pass_ms(&world, &store, 1_500);
-    store.set_mood(Mood::Slow);
+    store.set_mode(StoreMode::Slow);
     let mut parked: Vec<Parked> = (0..20)
         .filter_map(|_| match begin(&world, "a/b/c", &ONE, None) {
             TakeProgress::Asks(parked) => Some(parked),
@@ -43,30 +43,30 @@ fn many_who_want_the_same_lease_wait_for_one_question() {
     // The first take asks for itself, and the second for all others. A dropped take gives up its
     // turn.
     for parked in &mut parked {
-        assert!(look(parked, &mut desk).is_none());
+        assert!(poll_take(parked, &mut desk).is_none());
     }
     drop(parked.remove(1));
     for parked in &mut parked {
-        assert!(look(parked, &mut desk).is_none());
+        assert!(poll_take(parked, &mut desk).is_none());
     }
-    store.set_mood(Mood::Answers);
-    let mut left = parked;
-    while !left.is_empty() {
-        let before = left.len();
-        left.retain_mut(|parked| match look(parked, &mut desk) {
+    store.set_mode(StoreMode::Answers);
+    let mut remaining = parked;
+    while !remaining.is_empty() {
+        let before = remaining.len();
+        remaining.retain_mut(|parked| match poll_take(parked, &mut desk) {
             Some(taken) => {
                 assert!(is_admitted(&taken));
                 false
             }
             None => true,
         });
-        assert!(left.len() < before, "nobody goes on");
+        assert!(remaining.len() < before, "nobody goes on");
     }
     assert_eq!(store.lease_count() - leases, 1);
 }
 
 #[test]
-fn what_is_leased_and_not_used_is_given_back_and_what_is_used_goes_on() {
+fn unused_lease_is_returned_and_used_lease_is_renewed() {
     let (world, store) = one_node(&[bucket("agent", 1_000, "0/s")]);
     for _ in 0..20 {
         assert!(is_admitted(&take(&world, "a/b/c", &ONE)));
@@ -90,19 +90,19 @@ fn what_is_leased_and_not_used_is_given_back_and_what_is_used_goes_on() {
 }
 
 #[test]
-fn what_is_leased_here_is_not_missing_there() {
+fn leased_credit_still_counts_for_a_large_take() {
     let (world, store) = one_node(&[bucket("agent", 100, "0/s")]);
     for _ in 0..10 {
         assert!(is_admitted(&take(&world, "a/b/c", &ONE)));
     }
     // More than the store itself has left.
     assert!(is_admitted(&take(&world, "a/b/c", &[(Unit::REQUESTS, 90)])));
-    assert_eq!(left(&world, "a/b/c"), [0]);
+    assert_eq!(remaining(&world, "a/b/c"), [0]);
     drop(store);
 }
 
 #[test]
-fn what_was_spent_of_one_lease_is_there_again_when_another_cell_denies() {
+fn lease_credit_is_refunded_when_another_cell_denies() {
     let org = LimitConfig {
         pattern: "*".to_owned(),
         ..bucket("org", 1_000, "0/s")
@@ -113,11 +113,11 @@ fn what_was_spent_of_one_lease_is_there_again_when_another_cell_denies() {
         let told = [(); 3].map(|()| is_admitted(&take(&world, &subject, &ONE)));
         assert_eq!(told, [true, true, false]);
     }
-    assert_eq!(left(&world, "acme/b/x"), [2, 940]);
+    assert_eq!(remaining(&world, "acme/b/x"), [2, 940]);
 }
 
 #[test]
-fn three_nodes_on_one_hot_agent_never_admit_too_much_though_one_of_them_dies() {
+fn nodes_sharing_a_bucket_never_overadmit_after_a_node_restarts() {
     for (seed, refill) in [(1, "0/s"), (2, "50/s"), (3, "1000/s")] {
         let mut random = fastrand::Rng::with_seed(seed);
         let store = Store::shared_by(3);

@@ -7,7 +7,7 @@ use super::*;
 use crate::quota_store::Verb;
 use crate::{ChangeError, SettleOutcome};
 
-fn held(world: &World, count: u64, lasting: Duration) -> quota::HoldId {
+fn new_hold(world: &World, count: u64, lasting: Duration) -> quota::HoldId {
     let costs = [(Unit::REQUESTS, count)];
     match end(
         begin(world, "a/b/c", &costs, Some(lasting)),
@@ -21,16 +21,16 @@ fn held(world: &World, count: u64, lasting: Duration) -> quota::HoldId {
 }
 
 #[test]
-fn the_end_of_a_hold_is_owed_to_the_store() {
+fn settled_and_expired_holds_correct_the_shared_store() {
     let (world, store) = one_node(&[bucket("agent", 100, "0/s")]);
     let quotas = world.node.quotas();
     let minute = Duration::from_secs(60);
     let (cheap, dear, cancelled) = (
-        held(&world, 30, minute),
-        held(&world, 10, minute),
-        held(&world, 20, minute),
+        new_hold(&world, 30, minute),
+        new_hold(&world, 10, minute),
+        new_hold(&world, 20, minute),
     );
-    assert_eq!(left(&world, "a/b/c"), [40]);
+    assert_eq!(remaining(&world, "a/b/c"), [40]);
     let mut desk = Desk::new();
     for (hold, settled) in [
         (cheap, Settled::Cost(&[(Unit::REQUESTS, 5)])),
@@ -44,16 +44,19 @@ fn the_end_of_a_hold_is_owed_to_the_store() {
         assert_eq!(again.outcome, SettleOutcome::Ended);
     }
     done(quotas.tend_store());
-    assert_eq!(left(&world, "a/b/c"), [70]);
+    assert_eq!(remaining(&world, "a/b/c"), [70]);
     // A hold that is never settled costs its reservation.
-    held(&world, 7, Duration::from_secs(1));
+    new_hold(&world, 7, Duration::from_secs(1));
     pass_ms(&world, &store, 1_200);
     done(quotas.tend_store());
-    assert_eq!((left(&world, "a/b/c"), quotas.hold_count()), (vec![63], 0));
+    assert_eq!(
+        (remaining(&world, "a/b/c"), quotas.hold_count()),
+        (vec![63], 0)
+    );
 }
 
 #[test]
-fn slots_say_how_long_they_are_held_and_are_given_back_with_their_mark() {
+fn shared_slot_is_taken_with_duration_and_released_by_mark() {
     let slots = LimitConfig {
         unit: "concurrency".to_owned(),
         refill: None,
@@ -92,7 +95,7 @@ fn slots_say_how_long_they_are_held_and_are_given_back_with_their_mark() {
 }
 
 #[test]
-fn a_second_take_with_an_id_takes_nothing_whenever_it_comes() {
+fn repeated_take_id_during_or_after_the_first_takes_nothing() {
     let (world, store) = one_node(&[bucket("agent", 10, "0/s")]);
     let take = Take {
         subject: Subject::parse("a/b/c").unwrap(),
@@ -102,37 +105,37 @@ fn a_second_take_with_an_id_takes_nothing_whenever_it_comes() {
         principal: None,
     };
     let (quotas, mut desk) = (world.node.quotas(), Desk::new());
-    store.set_mood(Mood::Slow);
+    store.set_mode(StoreMode::Slow);
     let TakeProgress::Asks(mut first) = quotas.take(&mut desk, &take) else {
         panic!("nothing is known");
     };
-    assert!(look(&mut first, &mut desk).is_none());
+    assert!(poll_take(&mut first, &mut desk).is_none());
     let second = end(quotas.take(&mut desk, &take), &mut desk);
     assert!(
         matches!(second.outcome, Outcome::Unavailable { .. }),
         "{second:?}"
     );
-    store.set_mood(Mood::Answers);
+    store.set_mode(StoreMode::Answers);
     let told = [
-        look(&mut first, &mut desk).unwrap(),
+        poll_take(&mut first, &mut desk).unwrap(),
         end(quotas.take(&mut desk, &take), &mut desk),
     ];
     let told = told.map(|taken| match taken.outcome {
         Outcome::Admitted { is_repeat, .. } => is_repeat,
         other => panic!("there is enough: {other:?}"),
     });
-    assert_eq!((told, left(&world, "a/b/c")), ([false, true], vec![6]));
+    assert_eq!((told, remaining(&world, "a/b/c")), ([false, true], vec![6]));
 }
 
 #[test]
-fn a_reset_and_a_grant_are_done_there_and_what_would_give_more_here_alone_is_refused() {
+fn reset_and_grant_apply_in_the_store_and_local_increases_are_refused() {
     let (world, store) = one_node(&[bucket("agent", 10, "0/s")]);
     let (quotas, subject) = (world.node.quotas(), Subject::parse("a/b/c").unwrap());
     assert!(is_admitted(&take(&world, "a/b/c", &[(Unit::REQUESTS, 10)])));
     assert!(!is_admitted(&take(&world, "a/b/c", &ONE)));
     done(quotas.reset_there(&subject)).unwrap();
     let _applied = quotas.reset(&subject, BY).unwrap();
-    assert_eq!(left(&world, "a/b/c"), [10]);
+    assert_eq!(remaining(&world, "a/b/c"), [10]);
     // The earlier denial is not believed any more.
     assert!(is_admitted(&take(&world, "a/b/c", &ONE)));
     pass_ms(&world, &store, 300);
@@ -151,7 +154,7 @@ fn a_reset_and_a_grant_are_done_there_and_what_would_give_more_here_alone_is_ref
     let _applied = quotas
         .set_override("agent", prefix, change(None, 5))
         .unwrap();
-    assert_eq!(left(&world, "a/b/c"), [15]);
+    assert_eq!(remaining(&world, "a/b/c"), [15]);
     let refused = [
         quotas
             .set_override("agent", prefix, change(Some(50), 0))
@@ -172,7 +175,7 @@ fn a_reset_and_a_grant_are_done_there_and_what_would_give_more_here_alone_is_ref
 }
 
 #[test]
-fn what_gives_less_stands_at_the_node_that_is_asked_and_mints_nothing() {
+fn lowering_override_applies_at_one_node_and_creates_no_credit() {
     let store = Store::shared_by(2);
     let limits = [bucket("agent", 10, "0/s"), bucket("wide", 100, "0/s")];
     let [here, there] = [(); 2].map(|()| node_in(&store, 2, &limits));
@@ -189,7 +192,7 @@ fn what_gives_less_stands_at_the_node_that_is_asked_and_mints_nothing() {
     let stands = quotas.set_override("agent", prefix, tight).unwrap();
     assert!(stands.is_here_alone);
     assert_eq!(
-        (left(&here, "a/b/c"), left(&there, "a/b/c")),
+        (remaining(&here, "a/b/c"), remaining(&there, "a/b/c")),
         (vec![4, 100], vec![10, 100])
     );
     // All nodes together admit the available credit, whichever of them is asked.
@@ -197,20 +200,20 @@ fn what_gives_less_stands_at_the_node_that_is_asked_and_mints_nothing() {
         |world: &World, count| is_admitted(&take(world, "a/b/c", &[(Unit::REQUESTS, count)]));
     assert!(admitted(&there, 3) && admitted(&here, 1));
     assert_eq!(
-        (left(&here, "a/b/c"), left(&there, "a/b/c")),
+        (remaining(&here, "a/b/c"), remaining(&there, "a/b/c")),
         (vec![0, 96], vec![6, 96])
     );
     assert!(!admitted(&here, 1) && admitted(&there, 6));
     assert!(!admitted(&there, 1));
     // During an outage, only credit that is known to be left is granted.
     pass_ms(&here, &store, 1_200);
-    store.set_mood(Mood::StoreUnavailable);
+    store.set_mode(StoreMode::StoreUnavailable);
     let taken = take(&here, "a/b/c", &ONE);
     assert!(
         matches!(taken.outcome, Outcome::Unavailable { .. }),
         "{taken:?}"
     );
-    store.set_mood(Mood::Answers);
+    store.set_mode(StoreMode::Answers);
     let half = Factor::new(1, 2).unwrap();
     assert!(
         quotas
@@ -227,7 +230,7 @@ fn what_gives_less_stands_at_the_node_that_is_asked_and_mints_nothing() {
 #[test]
 fn a_reset_that_does_not_reach_the_store_is_refused() {
     let (world, store) = one_node(&[bucket("agent", 10, "0/s")]);
-    store.set_mood(Mood::StoreUnavailable);
+    store.set_mode(StoreMode::StoreUnavailable);
     let subject = Subject::parse("a/b/c").unwrap();
     assert!(done(world.node.quotas().reset_there(&subject)).is_err());
 }

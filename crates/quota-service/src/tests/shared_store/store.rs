@@ -18,7 +18,7 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 
 /// The store's behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mood {
+pub(super) enum StoreMode {
     Answers,
     /// The request fails and has no effect.
     StoreUnavailable,
@@ -39,7 +39,7 @@ struct Shared {
 }
 
 struct Inner {
-    mood: Mood,
+    mood: StoreMode,
     cells: BTreeMap<String, Cell>,
     waiting: Vec<Waker>,
     /// Number of decided takes.
@@ -51,7 +51,7 @@ struct Inner {
 impl Default for Inner {
     fn default() -> Self {
         Self {
-            mood: Mood::Answers,
+            mood: StoreMode::Answers,
             cells: BTreeMap::new(),
             waiting: Vec::new(),
             takes: Vec::new(),
@@ -122,7 +122,7 @@ impl Store {
         store
     }
 
-    pub(super) fn set_mood(&self, mood: Mood) {
+    pub(super) fn set_mode(&self, mood: StoreMode) {
         let mut inner = self.0.inner.lock();
         inner.mood = mood;
         let waiting = std::mem::take(&mut inner.waiting);
@@ -165,16 +165,16 @@ impl Store {
                 reason: "it is away".to_owned(),
             };
             match inner.mood {
-                Mood::Answers => Poll::Ready(Ok(ask(&mut inner, now_ns))),
-                Mood::Slow => {
+                StoreMode::Answers => Poll::Ready(Ok(ask(&mut inner, now_ns))),
+                StoreMode::Slow => {
                     inner.waiting.push(cx.waker().clone());
                     Poll::Pending
                 }
-                Mood::StoreUnavailable => {
+                StoreMode::StoreUnavailable => {
                     inner.errors += 1;
                     Poll::Ready(Err(away(false)))
                 }
-                Mood::Late => {
+                StoreMode::Late => {
                     inner.errors += 1;
                     ask(&mut inner, now_ns);
                     Poll::Ready(Err(away(true)))
@@ -277,7 +277,7 @@ impl QuotaStore for Store {
     fn view(&self) -> QuotaStoreView {
         let inner = self.0.inner.lock();
         QuotaStoreView {
-            is_connected: inner.mood == Mood::Answers,
+            is_connected: inner.mood == StoreMode::Answers,
             errors: inner.errors,
             ..QuotaStoreView::default()
         }

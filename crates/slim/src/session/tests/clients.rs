@@ -21,7 +21,7 @@ fn moment(incoming: &Incoming<'_>) -> Moment {
     }
 }
 
-fn us() -> Identity {
+fn own_identity() -> Identity {
     Identity::new("us", SECRET, &entropy(1)).unwrap()
 }
 
@@ -32,8 +32,8 @@ fn every_recorded_session_message_verifies_until_its_token_expires() {
         let routed = publish(&bytes);
         let incoming = Incoming::read(&routed).unwrap();
         let at = moment(&incoming);
-        let us = us();
-        let bearer = incoming.verify(&us, at.unix_s).unwrap();
+        let own_identity = own_identity();
+        let bearer = incoming.verify(&own_identity, at.unix_s).unwrap();
         let id = incoming.header.source.encoded.key().id;
         assert_eq!(id, Some(name_id(bearer.subject)), "{kind}");
         let has_payload_signature = incoming
@@ -42,7 +42,7 @@ fn every_recorded_session_message_verifies_until_its_token_expires() {
             .any(|(key, _)| *key == PAYLOAD_SIGNATURE);
         let is_control = incoming.kind().unwrap().is_control();
         assert_eq!(has_payload_signature, is_control, "{kind}");
-        let late = incoming.verify(&us, at.unix_s + 3601);
+        let late = incoming.verify(&own_identity, at.unix_s + 3601);
         assert_eq!(late, Err(Untrusted::Expired), "{kind}");
         count += 1;
     }
@@ -61,7 +61,7 @@ fn a_recorded_join_request_decodes() {
 }
 
 #[test]
-fn the_answers_are_those_that_the_clients_give() {
+fn endpoint_answers_equal_recorded_client_answers() {
     let of = |wanted: &str| {
         let mut messages = messages();
         messages.find(|(kind, _)| *kind == wanted).unwrap().1
@@ -98,7 +98,7 @@ fn a_clients_session_begins_and_its_message_is_delivered() {
     let incoming = Incoming::read(&discovery).unwrap();
     let texts = discovery.header.destination.texts.unwrap();
     let at = moment(&incoming);
-    let mut end = Endpoint::new(texts, us(), 7, LIMITS);
+    let mut end = Endpoint::new(texts, own_identity(), 7, LIMITS);
     let mut out = Vec::new();
     end.receive(&discovery, at, &mut out).unwrap();
     let [Decision::Send(packet)] = &out[..] else {

@@ -106,7 +106,7 @@ impl Pair {
         }
     }
 
-    pub(super) fn say(&mut self, side: Side, text: &str) {
+    pub(super) fn send_text(&mut self, side: Side, text: &str) {
         let session = self.sessions[side as usize].unwrap();
         let said = message(text);
         let (at, mut out) = (self.at, Vec::new());

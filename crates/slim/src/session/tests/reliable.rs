@@ -11,7 +11,7 @@ use Side::{Callee, Caller};
 #[test]
 fn an_acknowledged_message_is_not_sent_again() {
     let mut pair = Pair::open(RELIABLE);
-    pair.say(Caller, "ping");
+    pair.send_text(Caller, "ping");
     assert_eq!(pair.kinds(), [Kind::Message]);
     let sent = pair.cut().remove(0);
     pair.deliver(&sent);
@@ -25,7 +25,7 @@ fn an_acknowledged_message_is_not_sent_again() {
 #[test]
 fn a_lost_message_is_sent_again() {
     let mut pair = Pair::open(RELIABLE);
-    pair.say(Caller, "ping");
+    pair.send_text(Caller, "ping");
     pair.cut();
     pair.wait(1);
     pair.run();
@@ -35,7 +35,7 @@ fn a_lost_message_is_sent_again() {
 #[test]
 fn a_lost_acknowledgement_causes_no_duplicate() {
     let mut pair = Pair::open(RELIABLE);
-    pair.say(Caller, "ping");
+    pair.send_text(Caller, "ping");
     let sent = pair.cut().remove(0);
     pair.deliver(&sent);
     pair.cut();
@@ -50,7 +50,7 @@ fn a_lost_acknowledgement_causes_no_duplicate() {
 fn a_receiver_requests_missing_messages_again() {
     let mut pair = Pair::open(RELIABLE);
     for text in ["one", "two", "three"] {
-        pair.say(Caller, text);
+        pair.send_text(Caller, text);
     }
     let sent = pair.cut();
     pair.deliver(&sent[2]);
@@ -68,13 +68,13 @@ fn messages_the_sender_no_longer_has_are_skipped() {
     // One of two equal instances acknowledges messages that the other does not receive.
     let [mut pair, mut twin] = [(); 2].map(|()| Pair::open(RELIABLE));
     for pair in [&mut pair, &mut twin] {
-        pair.say(Caller, "lost");
+        pair.send_text(Caller, "lost");
     }
     let sent = twin.cut().remove(0);
     twin.deliver(&sent);
     pair.wire = twin.wire;
     pair.run();
-    pair.say(Caller, "kept");
+    pair.send_text(Caller, "kept");
     pair.run();
     assert_eq!(pair.take_notes(), ["Callee hears kept"]);
 }
@@ -82,7 +82,7 @@ fn messages_the_sender_no_longer_has_are_skipped() {
 #[test]
 fn a_peer_that_acknowledges_nothing_ends_the_session() {
     let mut pair = Pair::open(RELIABLE);
-    pair.say(Caller, "ping");
+    pair.send_text(Caller, "ping");
     pair.wait(3);
     assert_eq!(pair.kinds(), [Kind::Message; 4]);
     pair.wait(1);
@@ -93,7 +93,7 @@ fn a_peer_that_acknowledges_nothing_ends_the_session() {
 fn send_and_receive_windows_are_bounded() {
     let mut pair = Pair::open(RELIABLE);
     for _ in 0..256 {
-        pair.say(Caller, "x");
+        pair.send_text(Caller, "x");
     }
     let session = pair.sessions[Caller as usize].unwrap();
     let (at, mut out) = (pair.at, Vec::new());
@@ -107,7 +107,7 @@ fn send_and_receive_windows_are_bounded() {
     }
     pair.wire.retain(|sent| sent.kind == Kind::Acknowledgement);
     pair.run();
-    pair.say(Caller, "far");
+    pair.send_text(Caller, "far");
     pair.run();
     assert_eq!(pair.rejected, [Rejected::TooFar]);
     pair.deliver(&sent[0]);
@@ -128,7 +128,7 @@ proptest! {
         let mut pair = Pair::open(RELIABLE);
         let texts: Vec<_> = (0..count).map(|number| number.to_string()).collect();
         for text in &texts {
-            pair.say(Caller, text);
+            pair.send_text(Caller, text);
         }
         for fate in fates {
             match (fate, pair.wire.pop_front()) {
@@ -155,11 +155,11 @@ proptest! {
 }
 
 #[test]
-fn both_ends_talk_at_once() {
+fn both_ends_of_a_session_send_concurrently() {
     let mut pair = Pair::open(RELIABLE);
     for _ in 0..3 {
-        pair.say(Caller, "ping");
-        pair.say(Callee, "pong");
+        pair.send_text(Caller, "ping");
+        pair.send_text(Callee, "pong");
     }
     pair.run();
     let notes = pair.take_notes();

@@ -30,15 +30,15 @@ fn a_session_takes_six_messages_to_begin() {
 #[test]
 fn messages_and_metadata_are_delivered_both_ways() {
     let mut pair = Pair::open(None);
-    pair.say(Caller, "ping");
+    pair.send_text(Caller, "ping");
     pair.run();
-    pair.say(Callee, "pong");
-    pair.say(Callee, "");
+    pair.send_text(Callee, "pong");
+    pair.send_text(Callee, "");
     pair.run();
     let heard = ["Callee hears ping", "Caller hears pong", "Caller hears "];
     assert_eq!(pair.take_notes(), heard);
 
-    pair.say(Caller, "whole");
+    pair.send_text(Caller, "whole");
     let sent = pair.cut().remove(0);
     let crate::Message::Publish(routed) = crate::Message::scan(&sent.bytes).unwrap() else {
         panic!("a publish")
@@ -115,7 +115,7 @@ fn lost_opening_messages_are_retransmitted() {
         pair.run();
         let notes = pair.take_notes();
         assert_eq!(notes.len(), 2, "{lost}: {notes:?}");
-        pair.say(Caller, "ping");
+        pair.send_text(Caller, "ping");
         pair.run();
         assert_eq!(pair.take_notes(), ["Callee hears ping"], "{lost}");
     }
@@ -141,7 +141,7 @@ fn a_live_instance_answers_a_check() {
     pair.run();
     assert_eq!(pair.take_notes(), ["Caller alive"]);
     // The check was answered; a second answer belongs to no check.
-    pair.say(Caller, "still there");
+    pair.send_text(Caller, "still there");
     pair.run();
     assert_eq!(pair.take_notes().len(), 1);
 }
@@ -181,7 +181,7 @@ fn time_without_a_link_does_not_count_as_silence() {
     pair.callee.resume(at);
     pair.wait(1);
     pair.run();
-    pair.say(Caller, "still there");
+    pair.send_text(Caller, "still there");
     pair.run();
     assert_eq!(pair.take_notes(), ["Callee hears still there"]);
 }

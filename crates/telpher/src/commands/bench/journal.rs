@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shape_is_two_numbers() {
+    fn bench_shape_is_parsed_as_two_numbers() {
         assert_eq!(parse_shape("16x8"), Ok((16, 8)));
         for text in ["16", "x8", "0x1", "1x0", "a x b", "1x5000"] {
             assert!(parse_shape(text).is_err(), "{text}");

@@ -408,7 +408,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn acks_are_written_as_clients_write_them() {
+    fn acks_flag_accepts_0_1_all_and_minus_1() {
         let parsed = ["0", "1", "all", "-1"].map(parse_acks);
         assert_eq!(
             parsed,

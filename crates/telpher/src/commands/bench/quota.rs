@@ -324,14 +324,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_1_or_6() {
+    fn bench_limits_flag_accepts_1_and_6_only() {
         assert_eq!(parse_limits("1"), Ok(Limits::One));
         assert_eq!(parse_limits("6"), Ok(Limits::Six));
         assert!(parse_limits("2").is_err());
     }
 
     #[test]
-    fn a_server_is_named_by_its_address() {
+    fn bench_server_url_is_parsed_to_host_and_port() {
         for text in [
             "http://127.0.0.1:3000",
             "http://127.0.0.1:3000/",

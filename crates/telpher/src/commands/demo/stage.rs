@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_has_two_or_three_figures() {
+    fn demo_times_have_two_or_three_digits() {
         let shown = [35, 999, 1_500, 25_400].map(|micros| short(Duration::from_micros(micros)));
         assert_eq!(shown, ["35 µs", "999 µs", "1.5 ms", "25 ms"]);
     }

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_decides_the_verdict() {
+    fn median_sync_latency_decides_the_doctor_verdict() {
         assert_eq!(of(1_000).verdict, Verdict::Warn);
         assert_eq!(of(200_000).verdict, Verdict::Ok);
         assert_eq!(of(2_000_000).verdict, Verdict::Warn);

@@ -99,7 +99,7 @@ impl Member {
         );
     }
 
-    fn beat(&mut self) -> ErrorCode {
+    fn send_heartbeat(&mut self) -> ErrorCode {
         let request = heartbeat::Request {
             group_id: GROUP.to_owned(),
             generation_id: self.generation,
@@ -158,7 +158,7 @@ fn kill(place: &Place, node: Node) -> Node {
 }
 
 /// Forms a group of one member that has committed an offset.
-fn alone(node: &Node) -> Member {
+fn group_of_one(node: &Node) -> Member {
     let mut first = Member::new(node);
     first.begin();
     assert_eq!(first.joined(), ErrorCode::None);
@@ -169,7 +169,7 @@ fn alone(node: &Node) -> Member {
 }
 
 /// Forms one generation of both members, in which both commit.
-fn together(node: &Node, first: &mut Member, second: &mut Member) {
+fn form_generation(node: &Node, first: &mut Member, second: &mut Member) {
     join(node, first, second);
     let ids = [first.id.clone(), second.id.clone()];
     let (leader, other) = match first.is_leader {
@@ -204,31 +204,31 @@ fn with_topic() -> (Place, Node) {
 }
 
 #[test]
-fn a_kill_while_a_group_waits_for_its_members_leaves_the_generation_before() {
+fn kill9_during_a_join_phase_restores_the_previous_generation() {
     let (place, node) = with_topic();
-    let mut first = alone(&node);
+    let mut first = group_of_one(&node);
     let mut second = Member::new(&node);
     second.begin();
     wait_for(&node, "PreparingRebalance");
-    assert_eq!(first.beat(), ErrorCode::RebalanceInProgress);
+    assert_eq!(first.send_heartbeat(), ErrorCode::RebalanceInProgress);
     assert_eq!(first.commit(5), ErrorCode::None);
     let node = kill(&place, node);
     first.reconnect(&node);
     assert_eq!(first.committed(), 5);
-    assert_eq!(first.beat(), ErrorCode::None);
+    assert_eq!(first.send_heartbeat(), ErrorCode::None);
     assert_eq!(first.commit(6), ErrorCode::None);
     second.reconnect(&node);
     second.send_join();
     assert_eq!(second.joined(), ErrorCode::UnknownMemberId);
     second.id.clear();
-    together(&node, &mut first, &mut second);
+    form_generation(&node, &mut first, &mut second);
     node.stop().expect(0);
 }
 
 #[test]
-fn a_kill_before_the_leader_has_assigned_leaves_the_generation_before() {
+fn kill9_before_the_assignment_restores_the_previous_generation() {
     let (place, node) = with_topic();
-    let mut first = alone(&node);
+    let mut first = group_of_one(&node);
     let mut second = Member::new(&node);
     let before = first.generation;
     join(&node, &mut first, &mut second);
@@ -237,10 +237,10 @@ fn a_kill_before_the_leader_has_assigned_leaves_the_generation_before() {
     first.reconnect(&node);
     second.reconnect(&node);
     assert_eq!(first.committed(), 3);
-    assert_eq!(first.beat(), ErrorCode::IllegalGeneration);
+    assert_eq!(first.send_heartbeat(), ErrorCode::IllegalGeneration);
     assert_eq!(first.commit(9), ErrorCode::IllegalGeneration);
-    assert_eq!(second.beat(), ErrorCode::UnknownMemberId);
+    assert_eq!(second.send_heartbeat(), ErrorCode::UnknownMemberId);
     second.id.clear();
-    together(&node, &mut first, &mut second);
+    form_generation(&node, &mut first, &mut second);
     node.stop().expect(0);
 }

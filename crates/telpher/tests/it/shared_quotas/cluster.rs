@@ -2,19 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::{Load, NODES, look, place, remaining, serve_with};
-use crate::quotas::Asking;
+use super::{Load, NODES, place, read_quota, remaining, serve_with};
+use crate::quotas::HttpConnection;
 use crate::redis::Cluster;
 use crate::support::{Node, eventually};
 
 fn take(node: &Node, cost: u64) -> (u16, Value) {
     let body = json!({"subject": "acme/load/hot", "cost": cost}).to_string();
-    let mut asking = Asking::open(node.url("http"));
+    let mut asking = HttpConnection::open(node.url("http"));
     asking.ask("POST", "/v1/take", &body).unwrap()
 }
 
 #[test]
-fn a_master_of_a_cluster_that_is_killed_under_load_admits_nothing_twice() {
+fn redis_cluster_master_killed_under_load_admits_no_credit_twice() {
     const CAPACITY: u64 = 20_000;
     let (mut cluster, place) = (Cluster::started(), place(CAPACITY, "0/s", "deny"));
     let nodes = ["a", "b"].map(|name| serve_with(&place, &cluster.urls(), name, ""));
@@ -58,7 +58,7 @@ fn a_master_of_a_cluster_that_is_killed_under_load_admits_nothing_twice() {
 }
 
 #[test]
-fn with_a_cluster_master_down_a_node_admits_its_share_as_debt() {
+fn node_admits_its_share_as_debt_while_a_cluster_master_is_down() {
     const CAPACITY: u64 = 600;
     let (mut cluster, place) = (Cluster::started(), place(CAPACITY, "300/s", "degrade"));
     let nodes = ["a", "b"].map(|name| serve_with(&place, &cluster.urls(), name, ""));
@@ -76,7 +76,7 @@ fn with_a_cluster_master_down_a_node_admits_its_share_as_debt() {
         });
         let (status, answer) = take(node, share + 1);
         assert_eq!((status, &answer["degraded"]), (503, &json!(true)));
-        assert_eq!(look(node).0, 503);
+        assert_eq!(read_quota(node).0, 503);
     }
     cluster.crashed().start();
     cluster.is_whole();

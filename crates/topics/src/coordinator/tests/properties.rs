@@ -7,7 +7,7 @@ use super::*;
 const PRODUCERS: usize = 3;
 
 #[derive(Clone, Debug)]
-enum Doing {
+enum Action {
     /// Acquires the name.
     Init(usize),
     /// Continues with its present id and epoch.
@@ -19,15 +19,15 @@ enum Doing {
     Pass(i64),
 }
 
-fn doing() -> impl Strategy<Value = Doing> {
+fn action() -> impl Strategy<Value = Action> {
     let producer = || 0..PRODUCERS;
     prop_oneof![
-        2 => producer().prop_map(Doing::Init),
-        1 => producer().prop_map(Doing::Bump),
-        4 => (producer(), 0..3_u32).prop_map(|(it, index)| Doing::Add(it, index)),
-        3 => (producer(), any::<bool>()).prop_map(|(it, commits)| Doing::End(it, commits)),
-        4 => Just(Doing::Done),
-        2 => (0..300_i64).prop_map(Doing::Pass),
+        2 => producer().prop_map(Action::Init),
+        1 => producer().prop_map(Action::Bump),
+        4 => (producer(), 0..3_u32).prop_map(|(it, index)| Action::Add(it, index)),
+        3 => (producer(), any::<bool>()).prop_map(|(it, commits)| Action::End(it, commits)),
+        4 => Just(Action::Done),
+        2 => (0..300_i64).prop_map(Action::Pass),
     ]
 }
 
@@ -64,7 +64,7 @@ fn write(desk: &mut Desk, model: &mut Model, transaction: Transaction) {
     desk.write(transaction);
 }
 
-fn run(desk: &mut Desk, model: &mut Model, doing: &Doing) {
+fn run(desk: &mut Desk, model: &mut Model, action: &Action) {
     let claim = |who: usize, held: &[Option<Answer>]| {
         held[who].map(|it| Claim {
             name: NAME,
@@ -72,9 +72,9 @@ fn run(desk: &mut Desk, model: &mut Model, doing: &Doing) {
             epoch: it.epoch,
         })
     };
-    match *doing {
-        Doing::Init(who) | Doing::Bump(who) => {
-            let is_bump = matches!(doing, Doing::Bump(_));
+    match *action {
+        Action::Init(who) | Action::Bump(who) => {
+            let is_bump = matches!(action, Action::Bump(_));
             let expected = model.held[who].filter(|_| is_bump).map(|it| Expected {
                 producer: it.producer,
                 epoch: it.epoch,
@@ -102,7 +102,7 @@ fn run(desk: &mut Desk, model: &mut Model, doing: &Doing) {
                 Err(_) => {}
             }
         }
-        Doing::Add(who, index) => {
+        Action::Add(who, index) => {
             let Some(claim) = claim(who, &model.held) else {
                 return;
             };
@@ -114,7 +114,7 @@ fn run(desk: &mut Desk, model: &mut Model, doing: &Doing) {
                 write(desk, model, transaction);
             }
         }
-        Doing::End(who, commits) => {
+        Action::End(who, commits) => {
             let Some(claim) = claim(who, &model.held) else {
                 return;
             };
@@ -130,13 +130,13 @@ fn run(desk: &mut Desk, model: &mut Model, doing: &Doing) {
                 }
             }
         }
-        Doing::Done => {
+        Action::Done => {
             let transaction = desk.coordinator.get(NAME).map_or(0, |it| it.epoch);
             if let Some(it) = desk.coordinator.complete(NAME, transaction, desk.now_ms) {
                 write(desk, model, it);
             }
         }
-        Doing::Pass(ms) => {
+        Action::Pass(ms) => {
             desk.now_ms += ms;
             let now_ms = desk.now_ms;
             let age_ms = |it: &Transaction| now_ms - it.started_ms;
@@ -153,7 +153,7 @@ fn run(desk: &mut Desk, model: &mut Model, doing: &Doing) {
 proptest! {
     #[test]
     fn only_one_producer_is_admitted_and_every_prepared_end_survives(
-        all in prop::collection::vec(doing(), 1..120),
+        all in prop::collection::vec(action(), 1..120),
     ) {
         let mut desk = Desk {
             coordinator: Coordinator::new(BOUNDS),

@@ -134,7 +134,7 @@ fn a_new_member_starts_a_rebalance() {
 }
 
 #[test]
-fn a_member_that_does_not_join_again_in_time_is_not_in_the_next_generation() {
+fn member_that_misses_the_rejoin_timeout_is_removed_from_the_group() {
     check(
         "
          join a rebalance=5000

@@ -110,7 +110,7 @@ impl World {
         }
     }
 
-    fn say(&mut self, line: &str) {
+    fn write_line(&mut self, line: &str) {
         writeln!(self.out, "{}", short(line)).unwrap();
     }
 
@@ -124,7 +124,7 @@ impl World {
             "sync" => return self.sync(&words, &ids[0]),
             "beat" => {
                 let answer = self.groups.heartbeat(words.caller(&ids[0]), self.now_ms);
-                self.say(&format!("beat {}: {}", ids[0], plain(&answer)));
+                self.write_line(&format!("beat {}: {}", ids[0], plain(&answer)));
             }
             "leave" => {
                 let leavers = words.plain[1..]
@@ -142,7 +142,7 @@ impl World {
                     .groups
                     .leave(words.group(), &leavers, self.now_ms, &mut out);
                 for (word, answer) in words.plain[1..].iter().zip(left) {
-                    self.say(&format!("leave {word}: {}", plain(&answer)));
+                    self.write_line(&format!("leave {word}: {}", plain(&answer)));
                 }
             }
             "commit" | "txn" => return self.commit(&words),
@@ -169,20 +169,20 @@ impl World {
                 .forget_topic(words.plain[1], self.now_ms, &mut out),
             "delete" => {
                 let answer = self.groups.delete(words.group(), &mut out);
-                self.say(&format!("delete: {}", plain(&answer)));
+                self.write_line(&format!("delete: {}", plain(&answer)));
             }
             "expire" => self.groups.expire(self.now_ms, &mut out),
             "restart" => self.restart(),
             "kept" => {
                 let log = std::mem::take(&mut self.log);
                 for record in &log {
-                    self.say(&format!("kept: {}", kept(record)));
+                    self.write_line(&format!("kept: {}", describe_record(record)));
                 }
                 self.log = log;
             }
             "next" => {
                 let next_ms = self.groups.next_ms();
-                self.say(&format!("next: {next_ms:?}"));
+                self.write_line(&format!("next: {next_ms:?}"));
             }
             "offsets" => self.offsets(words.group()),
             "describe" => self.describe(words.group()),
@@ -191,7 +191,7 @@ impl World {
                 let listed: Vec<_> = listed
                     .map(|it| format!("{} {:?} {}", it.group, it.protocol_type, it.state.name()))
                     .collect();
-                self.say(&format!("list: {}", listed.join(", ")));
+                self.write_line(&format!("list: {}", listed.join(", ")));
             }
             other => panic!("no such line: {other}"),
         }
@@ -207,7 +207,7 @@ impl World {
             let mut out = Vec::new();
             self.groups.tick(at_ms, &mut out);
             if !out.is_empty() {
-                self.say(&format!("at {at_ms}"));
+                self.write_line(&format!("at {at_ms}"));
             }
             self.take(out);
         }
@@ -320,24 +320,26 @@ impl World {
         answers: Result<Vec<Result<(), Refused>>, Refused>,
     ) {
         match answers {
-            Ok(answers) if answers.iter().all(Result::is_ok) => self.say(&format!("{what}: ok")),
+            Ok(answers) if answers.iter().all(Result::is_ok) => {
+                self.write_line(&format!("{what}: ok"))
+            }
             Ok(answers) => {
                 for (key, answer) in keys.iter().zip(answers) {
-                    self.say(&format!("{what} {key}: {}", plain(&answer)));
+                    self.write_line(&format!("{what} {key}: {}", plain(&answer)));
                 }
             }
-            Err(refused) => self.say(&format!("{what}: {refused}")),
+            Err(refused) => self.write_line(&format!("{what}: {refused}")),
         }
     }
 
     fn take(&mut self, decisions: Vec<Decision>) {
         for decision in decisions {
             match decision {
-                Decision::Keep(record) => self.log.push(again(&record)),
+                Decision::Keep(record) => self.log.push(round_trip(&record)),
                 Decision::Joined { token, answer } => {
                     let who = self.waiting.remove(&token).unwrap();
                     let answer = answer.map_or_else(|it| it.to_string(), |it| joined(&it));
-                    self.say(&format!("{who}: {answer}"));
+                    self.write_line(&format!("{who}: {answer}"));
                 }
                 Decision::Synced { token, answer } => {
                     let who = self.waiting.remove(&token).unwrap();
@@ -352,7 +354,7 @@ impl World {
                             )
                         },
                     );
-                    self.say(&format!("{who}: {answer}"));
+                    self.write_line(&format!("{who}: {answer}"));
                 }
             }
         }
@@ -384,17 +386,17 @@ impl World {
             });
         let offsets: Vec<_> = offsets.collect();
         match offsets.is_empty() {
-            true => self.say("offsets: none"),
-            false => self.say(&format!("offsets: {}", offsets.join(" "))),
+            true => self.write_line("offsets: none"),
+            false => self.write_line(&format!("offsets: {}", offsets.join(" "))),
         }
     }
 
     fn describe(&mut self, group: &str) {
         let Some(it) = self.groups.describe(group) else {
-            return self.say("describe: Dead");
+            return self.write_line("describe: Dead");
         };
         let state = it.state.name();
-        self.say(&format!(
+        self.write_line(&format!(
             "describe: {state} {:?} {:?}",
             it.protocol_type, it.protocol
         ));
@@ -402,7 +404,7 @@ impl World {
             let (metadata, assignment) = (text(&it.metadata), text(&it.assignment));
             let instance = it.instance.as_deref().unwrap_or("-");
             let client = format!("{}@{}", it.client_id, it.client_host);
-            self.say(&format!(
+            self.write_line(&format!(
                 "{} {instance} {client} {metadata} {assignment}",
                 it.member
             ));
@@ -444,7 +446,7 @@ fn joined(it: &Joined) -> String {
     out
 }
 
-fn kept(record: &Record) -> String {
+fn describe_record(record: &Record) -> String {
     match record {
         Record::Group(it) => {
             let members: Vec<_> = it.members.iter().map(|(id, _)| id.to_string()).collect();

@@ -67,7 +67,7 @@ fn an_assignment_from_a_follower_is_ignored() {
 }
 
 #[test]
-fn a_sync_is_of_this_generation_this_type_and_this_protocol() {
+fn sync_with_a_wrong_generation_type_or_protocol_is_refused() {
     check(
         "
          sync a#1 gen=1

@@ -103,7 +103,7 @@ fn the_last_offset_of_a_transaction_is_committed() {
 }
 
 #[test]
-fn an_open_transaction_outlives_a_restart() {
+fn pending_transactional_offsets_survive_a_restart() {
     check(
         "
          txn 7 nobody t/0=5
@@ -124,7 +124,7 @@ fn an_open_transaction_outlives_a_restart() {
 }
 
 #[test]
-fn the_order_of_commits_outlives_a_restart() {
+fn offset_commit_order_survives_a_restart() {
     check(
         "
          commit nobody t/0=1 t/1=1

@@ -89,7 +89,7 @@ enum Fate {
     Marker,
 }
 
-struct Bystander {
+struct Model {
     world: World,
     senders: HashMap<i64, Sender>,
     /// Each record, its producer and its fate.
@@ -98,7 +98,7 @@ struct Bystander {
     ends: BTreeMap<usize, u64>,
 }
 
-impl Bystander {
+impl Model {
     fn write(&mut self, batch: Batch) -> Decision {
         let end = self.world.partition.end();
         let decision = self.world.write(batch);
@@ -144,7 +144,7 @@ impl Bystander {
     }
 
     /// A duplicate gets its earlier offset or, beyond five batches, none.
-    fn again(&mut self, producer: i64, back: usize) {
+    fn send_duplicate(&mut self, producer: i64, back: usize) {
         let sent = &self.senders[&producer].sent;
         let Some(at) = sent.len().checked_sub(back) else {
             return;
@@ -202,10 +202,10 @@ impl Bystander {
     /// transactions, each in its next epoch.
     fn crash(&mut self) {
         let durable = self.world.partition.high_watermark();
-        let is_durable = |kept: &Kept| match kept {
-            Kept::Batch(place, batch) => place.offset + u64::from(batch.offsets) <= durable,
-            Kept::Marker(place, _) => place.offset < durable,
-            Kept::Change(_) => true,
+        let is_durable = |kept: &StreamRecord| match kept {
+            StreamRecord::Batch(place, batch) => place.offset + u64::from(batch.offsets) <= durable,
+            StreamRecord::Marker(place, _) => place.offset < durable,
+            StreamRecord::Change(_) => true,
         };
         let log = &mut self.world.log;
         let left = log.iter().position(|it| !is_durable(it));
@@ -244,7 +244,7 @@ impl Bystander {
                 self.write(batch);
             }
             Step::Send { producer, count } => self.send(producer, count),
-            Step::Again { producer, back } => self.again(producer, back),
+            Step::Again { producer, back } => self.send_duplicate(producer, back),
             Step::Gap { producer, by } => self.gap(producer, by),
             Step::Epoch { producer } => {
                 // As a coordinator does: an open transaction is aborted in the new epoch.
@@ -291,7 +291,7 @@ impl Bystander {
         self.world.now_ms += 1;
     }
 
-    fn look(&self) {
+    fn check_model(&self) {
         let partition = &self.world.partition;
         assert_eq!(partition.end(), self.records.len() as u64);
         let (start, stable) = (partition.log_start(), partition.last_stable());
@@ -351,7 +351,7 @@ proptest! {
     #[test]
     fn offsets_duplicates_and_the_last_stable_offset_match_a_model(steps in prop::collection::vec(step(), 1..80)) {
         let senders = (0..PRODUCERS).map(|it| (it, Sender::default()));
-        let mut bystander = Bystander {
+        let mut bystander = Model {
             world: World::new(LIMITS),
             senders: senders.collect(),
             records: Vec::new(),
@@ -359,9 +359,9 @@ proptest! {
         };
         for step in &steps {
             bystander.step(step);
-            bystander.look();
+            bystander.check_model();
         }
         bystander.world.restart();
-        bystander.look();
+        bystander.check_model();
     }
 }

@@ -184,7 +184,7 @@ fn compaction_lag_minimum_and_maximum_bound_the_compacted_range() {
 }
 
 #[test]
-fn records_appended_while_the_clock_was_ahead_age_from_when_it_was_set_right() {
+fn records_with_future_append_times_age_from_the_clock_correction() {
     check(
         "at 900000000
          batch 1 -1

@@ -3,7 +3,7 @@
 use super::check;
 
 #[test]
-fn nothing_of_a_transaction_is_stable_before_it_ends_durably() {
+fn transaction_is_stable_only_after_its_end_is_durable() {
     check(
         "batch 2
          txn 7 0 0 3
@@ -95,7 +95,7 @@ fn a_read_lists_the_aborted_transactions_of_its_range() {
 }
 
 #[test]
-fn a_marker_of_a_newer_epoch_fences_and_one_of_an_older_is_refused() {
+fn marker_of_a_newer_epoch_fences_and_older_one_is_refused() {
     check(
         "txn 7 0 0 1
          abort 7 1

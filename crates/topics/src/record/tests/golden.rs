@@ -5,7 +5,7 @@ use crate::index::Block;
 use crate::{Credential, Hash, User};
 
 #[track_caller]
-fn same(bytes: &[u8], expected: &[&[u8]]) {
+fn assert_golden(bytes: &[u8], expected: &[&[u8]]) {
     assert_eq!(bytes, expected.concat());
 }
 
@@ -18,7 +18,7 @@ fn a_topic() {
         b"\x01\x07\0compact",
         b"\x07\x02\0-1",
     ];
-    same(&bytes, expected);
+    assert_golden(&bytes, expected);
     assert_eq!(Topic::decode(&bytes), Ok(topic()));
 }
 
@@ -42,7 +42,7 @@ fn a_user() {
         b"\x20\0\0\0",
         &[2; 32],
     ];
-    same(&bytes, expected);
+    assert_golden(&bytes, expected);
     assert_eq!(User::decode(&bytes), Ok(user));
 }
 
@@ -57,7 +57,7 @@ fn a_transaction() {
         b"\x010123456789abcdef\x05\0\0\0",
         b"\x02\x07\0readers",
     ];
-    same(&bytes, expected);
+    assert_golden(&bytes, expected);
     assert_eq!(Transaction::decode(&bytes), Ok(transaction()));
 }
 

@@ -22,7 +22,7 @@ pub(super) static MUTANTS: [Mutant; 5] = [
             text: "                (tickets, Err(refusal))",
             replacement: "                ([None, None], Err(refusal))",
         }],
-        proof: "tests::messages::another_head_than_expected_is_told_once_that_head_is_on_disk",
+        proof: "tests::messages::head_conflict_is_reported_once_that_head_is_durable",
     },
     Mutant {
         name: "duplicate-before-its-original",
@@ -33,7 +33,7 @@ pub(super) static MUTANTS: [Mutant; 5] = [
             text: "            Ok(appended) => (tickets, Ok(appended)),",
             replacement: "            Ok(appended) if appended.deduplicated == appended.seqs().len() => {\n                ([None, None], Ok(appended))\n            }\n            Ok(appended) => (tickets, Ok(appended)),",
         }],
-        proof: "tests::messages::a_retry_is_answered_like_its_original_and_not_before_it",
+        proof: "tests::messages::retried_append_gets_the_original_answer_once_durable",
     },
     Mutant {
         name: "number-used-twice",
@@ -51,7 +51,7 @@ pub(super) static MUTANTS: [Mutant; 5] = [
                 replacement: "guard.append(stream, None, record::MESSAGE, record)",
             },
         ],
-        proof: "tests::faults::no_number_is_used_twice_though_its_message_was_let_go_before_a_start",
+        proof: "tests::faults::sequence_numbers_of_trimmed_messages_are_not_reused_after_restart",
     },
     Mutant {
         name: "draft-in-the-way-of-an-erase",
@@ -62,7 +62,7 @@ pub(super) static MUTANTS: [Mutant; 5] = [
             text: "now_ns.saturating_sub(since_ns) >= CARRY_AFTER_NS",
             replacement: "now_ns.saturating_sub(since_ns) > u64::MAX - CARRY_AFTER_NS",
         }],
-        proof: "tests::erased::nothing_of_an_erased_conversation_is_on_the_disk_though_others_stream_all_the_time",
+        proof: "tests::erasure::erased_data_leaves_the_disk_while_other_drafts_are_open",
     },
     Mutant {
         name: "mark-before-the-answer",
@@ -73,6 +73,6 @@ pub(super) static MUTANTS: [Mutant; 5] = [
             text: "        let (_, name, _) = self.store.named(StreamId(conversation))?;",
             replacement: "        let _ = self.pass_over(&agent, conversation, call.to_seq);\n        let (_, name, _) = self.store.named(StreamId(conversation))?;",
         }],
-        proof: "tests::a_mark_moves_with_the_answer_and_not_before_so_a_crash_loses_no_call",
+        proof: "tests::read_mark_moves_with_the_durable_answer_across_crashes",
     },
 ];

@@ -8,7 +8,7 @@ static JOURNAL: Subject = Subject {
 };
 
 const CRASH: &str = "crash::acknowledged_records_survive_a_crash";
-const FAULTS: &str = "faults::the_first_failure_of_the_line_is_its_last_call";
+const FAULTS: &str = "faults::line_makes_no_disk_call_after_its_first_failure";
 const DAMAGE: &str = "damage::a_flipped_bit_is_named_and_never_served";
 
 const FAILED_SYNC: &str = "faults::recovery_syncs_bytes_of_a_failed_sync_before_it_serves_them";

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_has_a_window() {
+    fn slimctl_row_gives_its_measurement_window() {
         let text = "RunID,ClientID,MsgCount,MsgBytes,MsgsPerSec,BytesPerSec\n\
                     20261122T141414Z,P1,11,180224,11,184320.00\n";
         let row = Row::parse(text).unwrap();

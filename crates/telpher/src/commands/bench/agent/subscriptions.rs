@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_the_memory_per_subscription() {
+    fn subscription_row_shows_memory_per_subscription() {
         let row = row(&found("slim", 9_999));
         assert!(
             row.ends_with("30.0            0 B            512 B\n"),

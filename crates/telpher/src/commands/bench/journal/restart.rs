@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_has_both_starts() {
+    fn restart_report_shows_the_unfiled_and_the_filed_start() {
         let start = |start_ms| Start {
             start_ms,
             memory_bytes: 1000,

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_names_memory_cpu_and_the_start() {
+    fn kafka_idle_report_shows_memory_cpu_and_first_fetch() {
         let report = IdleReport {
             idle_rss_bytes: 99 << 20,
             idle_seconds: 10.0,

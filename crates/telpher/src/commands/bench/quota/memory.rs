@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_has_the_memory_per_bucket() {
+    fn bucket_row_shows_memory_per_bucket() {
         let report = MemoryReport {
             servers: vec![ServerMemory {
                 target: "telpher",

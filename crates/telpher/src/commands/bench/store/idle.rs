@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_names_memory_for_each_and_the_start() {
+    fn store_idle_report_shows_memory_per_conversation_and_cold_start() {
         let report = IdleReport {
             cold_start_ms: 812,
             idle_bytes_each: 99.25,

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_course_line_has_a_verdict() {
+    fn soak_memory_line_has_a_verdict() {
         let course = |end_mib: u32| Course {
             middle_bytes: f64::from(100 << 20),
             end_bytes: f64::from(end_mib << 20),

@@ -24,7 +24,7 @@ pub(super) struct Client {
 
 /// An accepted commit, at its position in the log.
 #[derive(Clone, Copy, Debug)]
-enum Taken {
+enum AcceptedCommit {
     Plain(u32, i64),
     Pending(ProducerId, u32, i64),
     End(ProducerId, bool),
@@ -52,7 +52,7 @@ pub(super) struct Shell {
     pub(super) generation: i32,
     /// The assignments of each generation's leader, as far as members got them.
     views: BTreeMap<i32, String>,
-    taken: Vec<(usize, Taken)>,
+    taken: Vec<(usize, AcceptedCommit)>,
     offset: i64,
 }
 
@@ -159,7 +159,7 @@ impl Shell {
                 let answer = self.groups.heartbeat(caller, self.now_ms);
                 // As with any answer before a crash, nothing depends on it.
                 if let Err(refused) = answer {
-                    self.heard_refusal(client, &refused);
+                    self.receive_refusal(client, &refused);
                 }
             }
         }
@@ -263,8 +263,8 @@ impl Shell {
         assert_eq!(out.len(), usize::from(answer.is_ok()));
         if answer.is_ok() {
             let taken = match producer {
-                None => Taken::Plain(partition, self.offset),
-                Some(producer) => Taken::Pending(producer, partition, self.offset),
+                None => AcceptedCommit::Plain(partition, self.offset),
+                Some(producer) => AcceptedCommit::Pending(producer, partition, self.offset),
             };
             self.taken.push((self.log.len() + 1, taken));
         }
@@ -280,7 +280,7 @@ impl Shell {
         let mut out = Vec::new();
         self.groups
             .end_transaction("g", producer, ending, self.now_ms, &mut out);
-        let taken = Taken::End(producer, committed);
+        let taken = AcceptedCommit::End(producer, committed);
         self.taken.push((self.log.len() + out.len(), taken));
         self.take(out);
     }
@@ -339,12 +339,12 @@ impl Shell {
             // Not if it was killed, or has left, since its request.
             if self.clients[client].waits == Some(token) {
                 self.clients[client].waits = None;
-                self.hear(client, answer);
+                self.receive(client, answer);
             }
         }
     }
 
-    fn hear(&mut self, client: usize, answer: Answer) {
+    fn receive(&mut self, client: usize, answer: Answer) {
         match answer {
             Answer::Joined(Ok(joined)) => {
                 let leads = joined.leader == joined.member && !joined.skip_assignment;
@@ -372,12 +372,12 @@ impl Shell {
                 assert_eq!(*known, view, "two are told different things");
             }
             Answer::Joined(Err(refused)) | Answer::Synced(Err(refused)) => {
-                self.heard_refusal(client, &refused);
+                self.receive_refusal(client, &refused);
             }
         }
     }
 
-    fn heard_refusal(&mut self, client: usize, refused: &Refused) {
+    fn receive_refusal(&mut self, client: usize, refused: &Refused) {
         let it = &mut self.clients[client];
         match refused {
             Refused::MemberIdRequired { member } => it.member = member.to_string(),
@@ -425,8 +425,8 @@ impl Shell {
     /// The records restore the same groups, and so do rewritten ones.
     pub(super) fn check_records(&self) {
         let records: Vec<_> = self.groups.records().collect();
-        let again = restored(&self.options, &self.log, self.now_ms);
-        assert_eq!(again.records().collect::<Vec<_>>(), records);
+        let round_trip = restored(&self.options, &self.log, self.now_ms);
+        assert_eq!(round_trip.records().collect::<Vec<_>>(), records);
         let anew = restored(&self.options, &records, self.now_ms);
         assert_eq!(anew.records().collect::<Vec<_>>(), records);
     }
@@ -436,17 +436,19 @@ impl Shell {
         let mut counts = Vec::new();
         for (index, (_, taken)) in self.taken.iter().enumerate() {
             match *taken {
-                Taken::Plain(partition, offset) => counts.push((index, partition, offset)),
-                Taken::Pending(producer, partition, offset) => {
+                AcceptedCommit::Plain(partition, offset) => counts.push((index, partition, offset)),
+                AcceptedCommit::Pending(producer, partition, offset) => {
                     let later = self.taken[index..].iter().find_map(|(_, it)| match it {
-                        Taken::End(ended, committed) if *ended == producer => Some(*committed),
+                        AcceptedCommit::End(ended, committed) if *ended == producer => {
+                            Some(*committed)
+                        }
                         _ => None,
                     });
                     if later == Some(true) {
                         counts.push((index, partition, offset));
                     }
                 }
-                Taken::End(..) => {}
+                AcceptedCommit::End(..) => {}
             }
         }
         counts.sort_unstable();
