@@ -116,6 +116,7 @@ impl Answers {
     }
 
     /// Answers now if there is no charge to wait for.
+    #[inline]
     pub(super) fn push_charged(&mut self, tag: Ticket, charge: Option<Durable>, answer: Answer) {
         match (charge, answer) {
             (None, Answer::Receipt(copies)) => self.output.send_receipt(tag, copies),

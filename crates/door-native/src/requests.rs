@@ -132,18 +132,27 @@ impl Requests {
         report: Option<Ticket>,
         message: Message<'_>,
     ) {
-        let sent = self.routes.name(route);
-        let sent = sent.and_then(|route| Ok(turn.send(route, message)?));
-        match (sent, report) {
-            (Ok((copies, charge)), Some(tag)) => {
-                self.answers
-                    .push_charged(tag, charge, Answer::Receipt(copies));
-            }
-            (Ok(_), None) => {}
-            (Err(error), Some(tag)) => self.answers.fail(tag, error),
-            (Err(error), None) => self.node.counters().count_failure(error.code),
+        match self.routes.name(route) {
+            Ok(route) => match turn.send(route, message) {
+                Ok((copies, charge)) => {
+                    if let Some(tag) = report {
+                        self.answers
+                            .push_charged(tag, charge, Answer::Receipt(copies));
+                    }
+                }
+                Err(throttled) => self.refuse_send(report, throttled.into()),
+            },
+            Err(error) => self.refuse_send(report, error),
         }
         turn.consume(message.size());
+    }
+
+    #[cold]
+    fn refuse_send(&mut self, report: Option<Ticket>, error: ErrorAnswer) {
+        match report {
+            Some(tag) => self.answers.fail(tag, error),
+            None => self.node.counters().count_failure(error.code),
+        }
     }
 
     /// Writes a message to a mailbox.
