@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::ByteSize;
-use node::topics::Options as Topics;
+use topic_service::Options as Topics;
 use topics::{Alter, Config, Key};
 
 use super::units::{count, duration, ms, size};

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use access::Principal;
 use kafka::ErrorCode;
-use node::topics::{Producing, Topics, User};
 use node::{Connection, Facts, Outlet, Refusal};
 use platform::Counter;
+use topic_service::{Producing, Topics};
+use topics::User;
 
 use super::errors::Failed;
 use super::inbox::Trust;

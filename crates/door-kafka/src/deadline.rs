@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use node::topics::{Pending, Unconfirmed};
+use platform::{Pending, Unconfirmed};
 use tokio::time::{Instant, timeout_at};
 
 use super::errors::{Coded, Failed};

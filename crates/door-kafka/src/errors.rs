@@ -6,10 +6,13 @@
 use std::fmt;
 
 use kafka::ErrorCode;
-use node::topics::{
-    AdminError, Denied, FetchError, GroupError, Malformed, ProduceError, ReadOnly, Refusal,
-    Refused, Rejected, Storage, TopicError, TransactionError, UserChangeError, UserError,
+use recordbatch::{Malformed, Rejected};
+use topic_service::{
+    AdminError, FetchError, GroupError, ProduceError, ReadOnly, Storage, TransactionError,
+    UserChangeError,
 };
+use topics::groups::Refused;
+use topics::{Denied, Refusal, TopicError, UserError};
 
 /// An error with a Kafka error code.
 pub(super) trait Coded: fmt::Display {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use door::Gate;
-use node::topics::Topics;
 use tokio::sync::Semaphore;
+use topic_service::Topics;
 
 use crate::secrets::Secrets;
 use crate::users::Users;

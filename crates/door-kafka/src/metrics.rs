@@ -7,10 +7,11 @@ use std::fmt::Error;
 
 use kafka::{API_KEYS, ApiKey, ErrorCode};
 use node::Node;
-use node::topics::{Count, GroupState, Topics};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use topic_service::{Count, Topics};
+use topics::groups::State as GroupState;
 
 /// Counts a request.
 pub(super) fn count_request(topics: &Topics, key: ApiKey) {

@@ -11,9 +11,9 @@ use access::tokens::Token;
 use access::{Forbidden, Principal};
 use door::{Pass, Refused, Role};
 use model::Name;
-use node::topics::{Hash, User};
 use scram::{Challenge, Failed};
 use scram::{has_password, waste};
+use topics::{Hash, User};
 
 use super::listener::Door;
 

@@ -16,9 +16,9 @@ use door::Wakers;
 use door::reading;
 use door::{AnswerQueue, Bound};
 use net::Source;
-use node::topics::Count;
 use platform::Counter;
 use tokio::time::{Instant, Sleep};
+use topic_service::Count;
 
 use super::client::Client;
 use super::dispatch::dispatch;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use node::topics::{Topics, User};
+use topic_service::Topics;
+use topics::User;
 
 /// The present users.
 pub trait Users: Send + Sync {

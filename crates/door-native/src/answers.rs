@@ -9,10 +9,10 @@ use std::task::{Poll, Waker, ready};
 use conversation_service::Appended;
 use door::{AnswerQueue, Bound};
 use model::Failure;
-use node::records::Appending;
 use node::{AcceptedWrite, Copies, HeldCall, RequestError, Ticket, Turn, WriteError};
 use platform::{Durable, Pending};
 use store::{AppendedRecords, StreamError};
+use topic_service::records::Appending;
 use wire::{AppendedMessages, MadeIds, Receipt, Stored};
 
 use super::appended::placed;

@@ -2,7 +2,7 @@
 
 use door::topics::Refused;
 use model::ErrorCode;
-use node::records::RecordResult;
+use topic_service::records::RecordResult;
 
 /// Returns the partition and the offset of each record, if all were appended.
 pub(super) fn placed(told: Vec<RecordResult>) -> Result<Vec<(u32, u64)>, Refused> {

@@ -6,8 +6,9 @@ use std::task::{Poll, Waker};
 use door::topics::{ReadableRange, Refused};
 use model::limits::FRAME_SIZE_MAX;
 use node::Ticket;
-use node::records::{NotRead, Reader, Record, Wanted};
-use node::topics::{Topic, Topics};
+use recordbatch::Record;
+use topic_service::records::{NotRead, Reader, Wanted};
+use topic_service::{Topic, Topics};
 use wire::{Flags, Read, TopicHeaders, TopicRecord};
 
 use super::answers::Answers;
@@ -67,8 +68,8 @@ impl BoundPartition {
         ReadableRange::of(&self.topics, &self.topic, self.partition)
     }
 
-    pub(super) fn reader(&self, node: &node::Node, from: u64) -> Option<Reader> {
-        Reader::open(node, self.topic.clone(), self.partition, from)
+    pub(super) fn reader(&self, from: u64) -> Reader {
+        Reader::open(&self.topics, self.topic.clone(), self.partition, from)
     }
 }
 

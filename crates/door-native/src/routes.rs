@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use conversation_service::ConversationRef;
 use model::Name;
-use node::topics::check_name;
 use node::{Route, Turn};
 use store::Stream;
+use topics::check_name;
 use wire::{Bind, Cast};
 
 use super::errors::ErrorAnswer;

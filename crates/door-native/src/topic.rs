@@ -6,13 +6,12 @@
 
 use door::topics::{ReadableRange, Refused, find_or_create};
 use model::ErrorCode;
-use node::records::{Appending, NewRecord};
-use node::topics::{TopicRef, Topics};
 use node::{Ticket, Turn};
+use topic_service::records::{Appending, NewRecord};
+use topic_service::{TopicRef, Topics};
 use wire::{Append, Malformed, Read, TopicRecord};
 
 use super::answers::{Answer, Answers};
-use super::errors::ErrorAnswer;
 use super::followers::{Followers, Source};
 use super::outlet::correlation;
 use super::partition::{BoundPartition, Kind, PartitionReader};
@@ -77,7 +76,7 @@ fn try_append(
             partition: record.partition.or(route.partition),
         });
     let new: Vec<_> = new.collect();
-    Ok(node.append_records(&topics, &topic, &new)?)
+    Ok(topics.append_records(&topic, &new)?)
 }
 
 /// Reads the existing records of a partition from an offset.
@@ -100,7 +99,7 @@ pub(super) fn read(
             }
             Err(refused) => answers.fail(tag, refused),
         },
-        Ok(place) => begin(node, answers, followers, tag, place, read, Kind::Read),
+        Ok(place) => begin(answers, followers, tag, place, read, Kind::Read),
     }
 }
 
@@ -114,13 +113,12 @@ pub(super) fn follow(
     read: Read,
 ) {
     match place(node, route) {
-        Ok(place) => begin(node, answers, followers, tag, place, read, Kind::Follow),
+        Ok(place) => begin(answers, followers, tag, place, read, Kind::Follow),
         Err(refused) => answers.fail(tag, refused),
     }
 }
 
 fn begin(
-    node: &node::Node,
     answers: &mut Answers,
     followers: &mut Followers,
     tag: Ticket,
@@ -128,14 +126,9 @@ fn begin(
     read: Read,
     kind: Kind,
 ) {
-    let begun = match place.reader(node, read.from) {
-        Some(reader) => {
-            let reader = PartitionReader::new(kind, place, reader, read);
-            followers.add(tag, Source::Partition(Box::new(reader)))
-        }
-        None => Err(ErrorAnswer::from(Refused::no_topics())),
-    };
-    if let Err(error) = begun {
+    let reader = place.reader(read.from);
+    let reader = PartitionReader::new(kind, place, reader, read);
+    if let Err(error) = followers.add(tag, Source::Partition(Box::new(reader))) {
         answers.fail(tag, error);
     }
 }

@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use access::{Forbidden, Principal};
 use model::{ErrorCode, nearest};
-use node::records::{BadRecords, NotAppended, NotRead};
-use node::topics::{AdminError, Denied, FetchError, ProduceError, ReadOnly, Refusal, Storage};
-use node::topics::{Topic, TopicError, TopicRef, Topics, Unconfirmed};
+use platform::Unconfirmed;
+use topic_service::records::{BadRecords, NotAppended, NotRead};
+use topic_service::{AdminError, FetchError, ProduceError, ReadOnly, Storage};
+use topic_service::{Topic, TopicRef, Topics};
+use topics::TopicError;
+use topics::{Denied, Refusal};
 
 /// Checks that a client may delete a topic, or change its configuration. The topic counts as the
 /// name `default/default/TOPIC`.
@@ -194,7 +197,7 @@ impl From<NotAppended> for Refused {
 
 impl From<BadRecords> for Refused {
     fn from(error: BadRecords) -> Self {
-        use node::records::Bad;
+        use topic_service::records::Bad;
         let code = match error.reason {
             Bad::Partition { .. } => ErrorCode::NotFound,
             Bad::NoKey => ErrorCode::InvalidArgument,

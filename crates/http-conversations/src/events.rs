@@ -2,7 +2,7 @@
 
 use conversation_service::feed::{Happened, Row};
 use conversation_service::{Lifecycle, MessageView};
-use node::topics::Tell;
+use node::EventEncoder;
 
 use super::outgoing::{push, push_message, push_metadata, push_number, push_text};
 
@@ -10,8 +10,8 @@ use super::outgoing::{push, push_message, push_metadata, push_number, push_text}
 #[derive(Clone, Copy, Debug)]
 pub struct EventJson;
 
-impl Tell for EventJson {
-    fn tell(&self, conversation: &str, row: &Row, out: &mut Vec<u8>) {
+impl EventEncoder for EventJson {
+    fn encode(&self, conversation: &str, row: &Row, out: &mut Vec<u8>) {
         let kind = match &row.happened {
             Happened::Message { .. } => "message",
             Happened::State(_) => "state",

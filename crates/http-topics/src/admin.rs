@@ -16,11 +16,11 @@ use http_api::query;
 use http_api::time::push_rfc3339;
 use http_api::{Shared, listed};
 use model::ErrorCode;
-use node::topics::{
-    About, AdminError, Alter, Execution, Key, NewTopic, Pending, Topic, TopicRef, Topics,
-};
+use platform::Pending;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use topic_service::{AdminError, Execution, NewTopic, Topic, TopicRef, Topics};
+use topics::{Alter, Key, Topic as About};
 use utoipa::{IntoParams, ToSchema};
 
 use super::place::{ExistingTopic, Named, of};

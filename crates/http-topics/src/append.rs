@@ -13,10 +13,10 @@ use http_api::Problem;
 use http_api::ProblemDocument;
 use http_api::Shared;
 use http_api::body::{self, wrong_at};
-use node::records::{NewRecord, RecordResult};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
+use topic_service::records::{NewRecord, RecordResult};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
 
@@ -166,7 +166,7 @@ pub(super) async fn append(
         let records: Vec<_> = records
             .map(|(record, headers)| record.new_record(headers))
             .collect();
-        shared.node.append_records(&topics, &topic, &records)
+        topics.append_records(&topic, &records)
     };
     let appending = appending.map_err(Refused::from)?;
     let both = async {

@@ -7,17 +7,15 @@
 use std::ops::ControlFlow;
 use std::task::{Context, Poll};
 
-use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use door::topics::Refused;
 use http_api::Problem;
 use http_api::ProblemDocument;
-use http_api::Shared;
 use http_api::query;
 use http_api::sse::{FRAME_SIZE, KEEPALIVE, Source, break_lines, last_event_id, pulled};
-use node::records::{NotRead, Reader, Wanted};
 use serde::Deserialize;
+use topic_service::records::{NotRead, Reader, Wanted};
 use utoipa::IntoParams;
 
 use super::place::Partition;
@@ -55,7 +53,6 @@ pub(crate) struct FollowQuery {
     )
 )]
 pub(super) async fn follow(
-    State(shared): State<Shared>,
     place: Partition,
     uri: Uri,
     headers: HeaderMap,
@@ -65,7 +62,7 @@ pub(super) async fn follow(
         Some(last) => From::Offset(last.saturating_add(1)),
         None => from,
     };
-    let reader = reader(&shared, &place, from)?;
+    let reader = reader(&place, from)?;
     Ok(pulled(RecordEvents(reader), KEEPALIVE))
 }
 

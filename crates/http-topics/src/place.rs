@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use door::topics::{ReadableRange, Refused};
 use http_api::Problem;
 use http_api::Shared;
-use node::topics::{Topic, TopicRef, Topics};
+use topic_service::{Topic, TopicRef, Topics};
 
 /// The topic name of a request, which may not exist, and the node's topics.
 pub(crate) struct Named {

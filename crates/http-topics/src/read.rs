@@ -3,16 +3,15 @@
 use std::future::poll_fn;
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::http::{Uri, header};
 use axum::response::{IntoResponse, Response};
 use door::topics::{ReadableRange, Refused};
 use http_api::Problem;
 use http_api::ProblemDocument;
-use http_api::Shared;
 use http_api::query;
-use node::records::{Headers, Reader, Record, Wanted};
+use recordbatch::{Headers, Record};
 use serde::{Deserialize, Serialize, Serializer};
+use topic_service::records::{Reader, Wanted};
 use utoipa::{IntoParams, ToSchema};
 
 use super::bytes::BytesAsJson;
@@ -129,11 +128,7 @@ pub(crate) struct RecordDocument {
         (status = 500, description = "A batch cannot be read; `next` is the offset after it", body = ProblemDocument),
     )
 )]
-pub(super) async fn read(
-    State(shared): State<Shared>,
-    place: Partition,
-    uri: Uri,
-) -> Result<Response, Problem> {
+pub(super) async fn read(place: Partition, uri: Uri) -> Result<Response, Problem> {
     let Which {
         from,
         limit,
@@ -152,7 +147,7 @@ pub(super) async fn read(
         )));
     }
     let mut page = Page {
-        reader: reader(&shared, &place, from)?,
+        reader: reader(&place, from)?,
         rows: b"{\"records\":[".to_vec(),
         next: 0,
         count: 0,
@@ -167,14 +162,14 @@ pub(super) async fn read(
 }
 
 /// Opens a reader of the partition at `from`.
-pub(super) fn reader(shared: &Shared, place: &Partition, from: From) -> Result<Reader, Problem> {
+pub(super) fn reader(place: &Partition, from: From) -> Result<Reader, Problem> {
     let offset = match from {
         From::Offset(offset) => offset,
         From::Earliest => place.readable()?.start,
         From::Latest => place.readable()?.end,
     };
-    let reader = Reader::open(&shared.node, place.topic.clone(), place.partition, offset);
-    reader.ok_or_else(|| Refused::no_topics().into())
+    let (topics, topic) = (&place.topics, place.topic.clone());
+    Ok(Reader::open(topics, topic, place.partition, offset))
 }
 
 /// A page while it is being filled.

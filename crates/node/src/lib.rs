@@ -9,6 +9,7 @@
 
 mod admission;
 mod connection;
+mod event_feed;
 mod held_call;
 mod lane;
 pub mod mailboxes;
@@ -17,7 +18,6 @@ mod one_way;
 mod parts;
 mod peer;
 pub mod ports;
-pub mod records;
 mod request;
 mod route;
 mod router;
@@ -26,11 +26,12 @@ mod subscription;
 #[cfg(test)]
 mod testing;
 mod throttle;
-pub mod topics;
 mod turn;
+mod user_sessions;
 mod view;
 
 pub use connection::Connection;
+pub use event_feed::EventEncoder;
 pub use held_call::HeldCall;
 pub use mailboxes::{AcceptedWrite, Key, WriteError};
 pub use node::{Limits, Node, Refusal, SocketsSource, SocketsView};

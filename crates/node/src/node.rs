@@ -13,6 +13,7 @@ use platform::{Counter, Counters, Overloaded, Pending, Platform, Ports};
 use quota_service::{QuotaService, Quotas};
 use routing::ConnectionId;
 use store::{Health, Store, Streams};
+use topic_service::Topics;
 use views::Views;
 use webhooks::Webhooks;
 
@@ -22,7 +23,6 @@ use crate::mailboxes::{Mailboxes, Outcome, Slot};
 use crate::peer::{Facts, Peer};
 use crate::ports::{Names, Outgoing, Outlet};
 use crate::router::Router;
-use crate::topics;
 
 /// The limits of a node.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ pub(crate) struct StoredServices {
     pub(crate) health: Health,
     pub(crate) streams: Streams,
     pub(crate) mailboxes: Arc<Mailboxes>,
-    pub(crate) topics: Arc<topics::State>,
+    pub(crate) topics: Topics,
     pub(crate) conversations: Conversations,
     /// The views of conversations, if enabled.
     pub(crate) views: Option<Views>,
@@ -116,6 +116,11 @@ impl Node {
     /// Returns the node's quotas.
     pub fn quotas(&self) -> Quotas<'_> {
         self.inner.quotas.quotas()
+    }
+
+    /// Returns the topics; `None` for a node without storage.
+    pub fn topics(&self) -> Option<Topics> {
+        Some(self.inner.stored.as_ref()?.topics.clone())
     }
 
     /// Returns whether the wall clock stepped forward without confirmation; until then nothing
@@ -260,15 +265,7 @@ impl Node {
     /// Closes the connections for which `reason` returns a text, which is sent to the client.
     /// Returns their number.
     pub fn dismiss(&self, code: ErrorCode, reason: impl Fn(&Facts) -> Option<String>) -> usize {
-        let with_reason = |peer: &Arc<Peer>| Some((peer.clone(), reason(&peer.facts)?));
-        let peers = self.inner.router.peers.lock();
-        let dismissed: Vec<_> = peers.values().filter_map(with_reason).collect();
-        drop(peers);
-        for (peer, reason) in &dismissed {
-            self.inner.platform.counters.count_failure(code);
-            peer.client().dismiss(Failure::new(code, reason));
-        }
-        dismissed.len()
+        self.inner.router.dismiss(code, reason)
     }
 
     /// Returns the number of calls that responders have not answered.
@@ -323,14 +320,14 @@ impl Node {
         }
         self.inner.settle(outcomes);
         let is_quota = self.quotas().sweep();
-        let is_topic = self.topics().is_some_and(|topics| topics.sweep());
         let is_stored = self.inner.stored.as_ref().is_some_and(|services| {
+            let is_topic = services.topics.sweep();
             let is_mailbox = services.mailboxes.sweep();
-            services.conversations.sweep() || is_mailbox
+            services.conversations.sweep() || is_mailbox || is_topic
         });
         let mut to_sweep = self.inner.router.to_sweep.lock();
         to_sweep.append(&mut kept);
-        is_stored || is_quota || is_topic || !to_sweep.is_empty()
+        is_stored || is_quota || !to_sweep.is_empty()
     }
 }
 

@@ -9,9 +9,9 @@ use platform::{Inline, Offload, Ports};
 use quota::Limit;
 use webhooks::WebhookParts;
 
+use crate::event_feed::EventEncoder;
 use crate::ports::Names;
-use crate::topics::Tell;
-use crate::{Limits, SocketsSource, mailboxes, topics};
+use crate::{Limits, SocketsSource, mailboxes};
 use quota_service::SharedStore;
 
 /// Everything that a node is opened from. [`Parts::in_memory`] and [`Parts::with_storage`] have
@@ -77,10 +77,10 @@ pub struct StorageParts {
     /// The durations of syncs, for monitoring.
     pub sync_times: Option<Arc<SyncTimes>>,
     /// The options of topics.
-    pub topics: topics::Options,
+    pub topics: topic_service::Options,
     /// The encoder of conversation events. With it, each namespace has a read-only topic of its
     /// events.
-    pub event_encoder: Option<Arc<dyn Tell>>,
+    pub event_encoder: Option<Arc<dyn EventEncoder>>,
     /// The assembler of streamed answers. Without it, answers cannot be streamed to the node.
     pub assembler: Option<Arc<dyn Assemble>>,
     /// The archive from which trimmed messages are read.
@@ -121,7 +121,7 @@ impl StorageParts {
             journal,
             options: StoreOptions::default(),
             sync_times: None,
-            topics: topics::Options::default(),
+            topics: topic_service::Options::default(),
             event_encoder: None,
             assembler: None,
             archive: None,
@@ -142,7 +142,7 @@ pub enum OpenError {
     Quotas(#[from] quota_service::OpenError),
     /// The stored topics cannot be used.
     #[error(transparent)]
-    Topics(#[from] topics::OpenError),
+    Topics(#[from] topic_service::OpenError),
     /// The drafts that the last shutdown interrupted cannot be stored as messages.
     #[error(transparent)]
     Drafts(ConversationError),

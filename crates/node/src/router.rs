@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
+use model::{ErrorCode, Failure};
 use parking_lot::{Mutex, RwLock};
 use platform::{Counter, Platform};
 use routing::{ConnectionId, Table, Ticket};
 
-use crate::peer::Peer;
+use crate::peer::{Facts, Peer};
 use crate::ports::Outgoing;
 
 /// The connected clients and the names that they subscribe to.
@@ -46,6 +47,24 @@ impl Router {
 
     pub(crate) fn peer(&self, id: ConnectionId) -> Option<Arc<Peer>> {
         self.peers.lock().get(&id).cloned()
+    }
+
+    /// Closes the connections for which `reason` returns a text, which is sent to the client.
+    /// Returns their number.
+    pub(crate) fn dismiss(
+        &self,
+        code: ErrorCode,
+        reason: impl Fn(&Facts) -> Option<String>,
+    ) -> usize {
+        let with_reason = |peer: &Arc<Peer>| Some((peer.clone(), reason(&peer.facts)?));
+        let peers = self.peers.lock();
+        let dismissed: Vec<_> = peers.values().filter_map(with_reason).collect();
+        drop(peers);
+        for (peer, reason) in &dismissed {
+            self.platform.counters.count_failure(code);
+            peer.client().dismiss(Failure::new(code, reason));
+        }
+        dismissed.len()
     }
 
     /// Cancels a call on behalf of its caller: the responder gets a CANCEL.

@@ -3,15 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use journal::disk::SimulatedDisk;
-use journal::{Background, Line};
 use model::{Failure, Name};
 use parking_lot::Mutex;
-use platform::testing::{ManualClock, journal_on, ports};
+use platform::testing::{ManualClock, ports};
 
 use crate::{
     Cast, Client, Connection, Facts, Inbox, Limits, Message, Node, Outgoing, Outlet, Parts, Pushed,
-    Route, StorageParts,
+    Route,
 };
 
 /// Output that a test client recorded.
@@ -50,13 +48,6 @@ impl Client for OutputRecorder {
     fn queued_size(&self) -> usize {
         0
     }
-}
-
-/// Opens a journal on that disk. Returns it as the storage of a node, with its writer and its
-/// compaction. `starts` distinguishes the starts of a node.
-pub(crate) fn storage_on(disk: &SimulatedDisk, starts: u64) -> (StorageParts, Line, Background) {
-    let (journal, line, background) = journal_on(disk, starts).unwrap();
-    (StorageParts::new(journal), line, background)
 }
 
 /// A node and its clock.

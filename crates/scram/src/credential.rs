@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use node::topics::{Credential, Hash, ITERATIONS_MIN, User};
 use ring::{digest, hmac, pbkdf2};
+use topics::{Credential, Hash, ITERATIONS_MIN, User};
 
 /// The size of a salt, also of an unknown user's, in bytes.
 pub const SALT_SIZE: usize = 16;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use node::topics::{Credential, Hash, ITERATIONS_MIN, User};
+use topics::{Credential, Hash, ITERATIONS_MIN, User};
 
 use super::credential::{SALT_SIZE, digest, is_same, sign};
 

@@ -7,9 +7,9 @@ use std::fmt::Error;
 
 use node::Node;
 use node::mailboxes::Backlog;
-use node::topics::Topics;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
+use topic_service::Topics;
 
 /// Most series of one metric.
 const SERIES_MAX: usize = 1_000;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use node::topics::{Claim, Ending, InitProducer, Topic, TopicRef, Topics};
 use recordbatch::{Attributes, Builder, Compression, Producer, Template};
 use serde_json::{Value, json};
+use topic_service::{InitProducer, Topic, TopicRef, Topics};
+use topics::{Claim, Ending};
 
 use crate::{Answer, Door};
 

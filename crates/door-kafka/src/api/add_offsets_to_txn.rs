@@ -2,7 +2,7 @@
 
 use kafka::ErrorCode;
 use kafka::add_offsets_to_txn::{Request, Response};
-use node::topics::{Claim, ProducerId};
+use topics::{Claim, ProducerId};
 
 use crate::client::Client;
 use crate::deadline::Deadline;

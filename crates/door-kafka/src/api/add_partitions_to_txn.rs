@@ -9,9 +9,9 @@ use kafka::ErrorCode;
 use kafka::add_partitions_to_txn::{
     PartitionResponse, Request, Response, Topic, TopicResponse, Transaction, TransactionResponse,
 };
-use node::topics::{
-    Claim, Pending, ProducerId, Topic as Known, TopicRef, Topics, TransactionError,
-};
+use platform::Pending;
+use topic_service::{Topic as Known, TopicRef, Topics, TransactionError};
+use topics::{Claim, ProducerId};
 
 use super::partition_in;
 use crate::client::Client;

@@ -4,7 +4,7 @@ use kafka::ErrorCode;
 use kafka::alter_partition_reassignments::{
     Partition, PartitionResponse, Request, Response, Topic as Asked, TopicResponse,
 };
-use node::topics::{Topic, TopicRef, Topics};
+use topic_service::{Topic, TopicRef, Topics};
 
 use super::{NODE_ID, partition_in};
 use crate::client::Client;

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 
 use kafka::ErrorCode;
 use kafka::alter_user_scram_credentials::{Deletion, Request, Response, Upsertion, UserResponse};
-use node::topics::{Farewell, Hash, Pending, Topics, UserChange, UserChangeError, UserError};
+use platform::Pending;
 use scram::credential_of_salted;
+use topic_service::{Farewell, Topics, UserChangeError};
+use topics::{Hash, UserChange, UserError};
 
 use super::scram_users::{NOT_ADMIN, hash};
 use crate::client::Client;

@@ -1,7 +1,7 @@
 //! The configuration of the broker: the node's options, under Kafka's names.
 
 use kafka::describe_configs::{Config, Synonym};
-use node::topics::{Key, Kind};
+use topics::{Key, Kind};
 
 use super::NODE_ID;
 use super::configs::{Source, kind_code};

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use kafka::ErrorCode;
-use node::topics::{About, AdminError, Execution, Pending};
+use platform::Pending;
+use topic_service::{AdminError, Execution};
+use topics::Topic as About;
 
 use crate::deadline::Deadline;
 use crate::errors::Failed;

@@ -1,7 +1,7 @@
 //! The configuration of topics as Kafka's tools show it.
 
 use kafka::ErrorCode;
-use node::topics::{Config, Key, Kind};
+use topics::{Config, Key, Kind};
 
 use crate::errors::Failed;
 

@@ -2,7 +2,7 @@
 
 use kafka::ErrorCode;
 use kafka::create_partitions::{Request, Response, Topic, TopicResponse};
-use node::topics::{Execution, TopicRef, Topics};
+use topic_service::{Execution, TopicRef, Topics};
 
 use super::NODE_ID;
 use super::changes::{Changing, begun, execution, outcome};

@@ -2,7 +2,8 @@
 
 use kafka::ErrorCode;
 use kafka::create_topics::{Assignment, ConfigResponse, Request, Response, Topic, TopicResponse};
-use node::topics::{About, Config, Execution, NewTopic, Topics};
+use topic_service::{Execution, NewTopic, Topics};
+use topics::{Config, Topic as About};
 
 use super::changes::{Changing, begun, changed, execution};
 use super::configs::{Source, each};
@@ -118,7 +119,7 @@ fn shown(
     }
 }
 
-fn config((key, value, source): (node::topics::Key, &str, Source)) -> ConfigResponse {
+fn config((key, value, source): (topics::Key, &str, Source)) -> ConfigResponse {
     ConfigResponse {
         name: key.name().to_owned(),
         value: Some(value.to_owned()),

@@ -2,7 +2,8 @@
 
 use kafka::ErrorCode;
 use kafka::delete_records::{Partition, PartitionResponse, Request, Response, TopicResponse};
-use node::topics::{FetchError, Pending, Topic, TopicRef, Topics};
+use platform::Pending;
+use topic_service::{FetchError, Topic, TopicRef, Topics};
 
 use super::{offset, partition_in};
 use crate::client::Client;

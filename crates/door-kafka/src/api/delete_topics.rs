@@ -2,7 +2,9 @@
 
 use kafka::ErrorCode;
 use kafka::delete_topics::{Request, Response, Topic, TopicResponse};
-use node::topics::{About, AdminError, Pending, TopicId, TopicRef};
+use platform::Pending;
+use topic_service::{AdminError, TopicRef};
+use topics::{Topic as About, TopicId};
 
 use super::uuid;
 use crate::client::Client;

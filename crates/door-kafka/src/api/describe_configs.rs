@@ -3,7 +3,8 @@
 
 use kafka::ErrorCode;
 use kafka::describe_configs::{Config, Request, Resource, ResourceResponse, Response, Synonym};
-use node::topics::{Config as Defaults, Key, TopicRef, check_name};
+use topic_service::TopicRef;
+use topics::{Config as Defaults, Key, check_name};
 
 use super::configs::{BROKER, Source, TOPIC, each, kind_code};
 use super::{NODE_ID, broker_configs};

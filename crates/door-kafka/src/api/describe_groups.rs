@@ -2,7 +2,7 @@
 
 use kafka::ErrorCode;
 use kafka::describe_groups::{Group, Member, Request, Response};
-use node::topics::{Described, Description};
+use topics::groups::{Described, Description};
 
 use super::authorized;
 use crate::client::Client;

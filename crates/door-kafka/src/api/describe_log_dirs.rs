@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kafka::describe_log_dirs::{LogDir, PartitionResponse, Request, Response, TopicResponse};
-use node::topics::{Topic, Topics};
+use topic_service::{Topic, Topics};
 
 use super::offset;
 use crate::client::Client;

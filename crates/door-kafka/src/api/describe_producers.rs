@@ -2,7 +2,8 @@
 
 use kafka::ErrorCode;
 use kafka::describe_producers::{PartitionResponse, Producer, Request, Response, TopicResponse};
-use node::topics::{ProducerView, Topic, TopicRef, Topics};
+use topic_service::{Topic, TopicRef, Topics};
+use topics::ProducerView;
 
 use super::{offset, partition_in};
 use crate::client::Client;

@@ -2,7 +2,8 @@
 
 use kafka::ErrorCode;
 use kafka::describe_topic_partitions::{Cursor, Partition, Request, Response, Topic as Shown};
-use node::topics::{Topic, TopicRef, Topics, check_name};
+use topic_service::{Topic, TopicRef, Topics};
+use topics::check_name;
 
 use super::metadata::leader_epoch;
 use super::{NODE_ID, authorized, uuid};

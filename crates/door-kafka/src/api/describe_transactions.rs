@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use kafka::ErrorCode;
 use kafka::describe_transactions::{Request, Response, Topic, Transaction as Shown};
-use node::topics::{Participant, TopicRef, Topics, Transaction};
+use topic_service::{TopicRef, Topics};
+use topics::{Participant, Transaction};
 
 use crate::client::Client;
 

@@ -4,7 +4,7 @@ use kafka::ErrorCode;
 use kafka::describe_user_scram_credentials::{
     CredentialInfo, Request, Response, UserName, UserResponse,
 };
-use node::topics::User;
+use topics::User;
 
 use super::changes::{Once, once};
 use super::scram_users::{NOT_ADMIN, TWICE, UNKNOWN};

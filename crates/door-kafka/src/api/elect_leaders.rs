@@ -2,7 +2,7 @@
 
 use kafka::ErrorCode;
 use kafka::elect_leaders::{PartitionResponse, Request, Response, TopicPartitions, TopicResponse};
-use node::topics::{TopicRef, Topics};
+use topic_service::{TopicRef, Topics};
 
 use super::partition_in;
 use crate::client::Client;

@@ -1,7 +1,7 @@
 //! EndTxn: commits or aborts a transaction; answered when the decision is durable.
 
 use kafka::end_txn::{Request, Response};
-use node::topics::{Claim, Ending, ProducerId};
+use topics::{Claim, Ending, ProducerId};
 
 use crate::client::Client;
 use crate::deadline::Deadline;

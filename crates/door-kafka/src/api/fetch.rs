@@ -12,8 +12,9 @@ use kafka::fetch::{
     AbortedTransaction, Partition, PartitionResponse, Request, Response, TopicResponse,
 };
 use kafka::{ErrorCode, Records};
-use node::topics::{Ask, FetchError, FetchLimits, Fetched, Fetching, Isolation};
 use tokio::time::{Instant, Sleep};
+use topic_service::{Ask, FetchError, FetchLimits, Fetched, Fetching};
+use topics::Isolation;
 
 use super::{find, offset, partition_in};
 use crate::client::{Client, Departure};
@@ -186,7 +187,7 @@ impl Making {
 }
 
 fn ask(
-    topic: std::sync::Arc<node::topics::Topic>,
+    topic: std::sync::Arc<topic_service::Topic>,
     partition: u32,
     asked: &Partition,
 ) -> Result<Ask, ErrorCode> {

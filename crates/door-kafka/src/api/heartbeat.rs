@@ -1,7 +1,7 @@
 //! Heartbeat: keeps a member alive, and tells it whether its group rebalances.
 
 use kafka::heartbeat::{Request, Response};
-use node::topics::Caller;
+use topics::groups::Caller;
 
 use crate::client::Client;
 use crate::deadline::Deadline;

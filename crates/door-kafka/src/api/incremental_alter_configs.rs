@@ -2,7 +2,8 @@
 
 use kafka::ErrorCode;
 use kafka::incremental_alter_configs::{Config, Request, Resource, ResourceResponse, Response};
-use node::topics::{Alter, Execution, Topics};
+use topic_service::{Execution, Topics};
+use topics::Alter;
 
 use super::changes::{Changing, execution, outcome};
 use super::configs::{TOPIC, not_alterable};

@@ -2,7 +2,8 @@
 
 use kafka::ErrorCode;
 use kafka::init_producer_id::{Request, Response};
-use node::topics::{Expected, InitProducer, ProducerId};
+use topic_service::InitProducer;
+use topics::{Expected, ProducerId};
 
 use crate::client::Client;
 use crate::deadline::Deadline;

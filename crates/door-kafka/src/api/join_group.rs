@@ -5,7 +5,8 @@ use std::sync::Arc;
 use kafka::ErrorCode;
 use kafka::consumer_protocol::Subscription;
 use kafka::join_group::{Member, Protocol as Offered, Request, Response};
-use node::topics::{GroupError, Join, Joined, Protocol, Refused};
+use topic_service::GroupError;
+use topics::groups::{Join, Joined, Protocol, Refused};
 
 use crate::client::Client;
 use crate::deadline::Deadline;

@@ -2,7 +2,7 @@
 
 use kafka::ErrorCode;
 use kafka::leave_group::{Member, MemberResponse, Request, Response};
-use node::topics::Leaver;
+use topics::groups::Leaver;
 
 use crate::client::Client;
 use crate::deadline::Deadline;

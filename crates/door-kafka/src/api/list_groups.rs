@@ -1,7 +1,7 @@
 //! ListGroups: lists all groups, or those in given states. All are of the classic type.
 
 use kafka::list_groups::{Group, Request, Response};
-use node::topics::GroupView;
+use topic_service::GroupView;
 
 use crate::client::Client;
 use crate::deadline::Deadline;

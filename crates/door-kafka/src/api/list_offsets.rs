@@ -2,7 +2,8 @@
 
 use kafka::ErrorCode;
 use kafka::list_offsets::{Partition, PartitionResponse, Request, Response, TopicResponse};
-use node::topics::{Find, Isolation, Located, Topic, TopicRef, Topics};
+use topic_service::{Located, Topic, TopicRef, Topics};
+use topics::{Find, Isolation};
 
 use super::{offset, partition_in};
 use crate::client::Client;

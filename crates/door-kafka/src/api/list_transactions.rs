@@ -1,7 +1,7 @@
 //! ListTransactions: lists transactions, or those that match the filters.
 
 use kafka::list_transactions::{Request, Response, Transaction as Shown};
-use node::topics::{Transaction, TransactionState};
+use topics::{State as TransactionState, Transaction};
 
 use crate::client::Client;
 

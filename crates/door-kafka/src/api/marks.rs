@@ -1,7 +1,8 @@
 //! Offsets to commit: those of existing partitions, and error codes for the others.
 
 use kafka::ErrorCode;
-use node::topics::{Mark, Refused, TopicRef, Topics};
+use topic_service::{TopicRef, Topics};
+use topics::groups::{Mark, Refused};
 
 use super::partition_in;
 use crate::errors::{Failed, of_refused};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use kafka::metadata::{Broker, Partition, Request, Response, Topic as TopicResponse, TopicRequest};
 use kafka::{ErrorCode, Uuid};
-use node::topics::{AdminError, Topic, TopicError, TopicId, TopicRef, Topics};
+use topic_service::{AdminError, Topic, TopicRef, Topics};
+use topics::{TopicError, TopicId};
 
 use super::{NODE_ID, authorized, cluster_id, uuid};
 use crate::client::Client;
@@ -75,7 +76,7 @@ fn look_up(topics: &Topics, asked: &TopicRequest, may_create: bool) -> TopicResp
 
 /// Returns the error for a missing topic, or for an invalid name.
 fn unknown(name: &str) -> AdminError {
-    match node::topics::check_name(name) {
+    match topics::check_name(name) {
         Err(bad) => AdminError::Topic(TopicError::Name(bad)),
         Ok(()) => AdminError::Topic(TopicError::Unknown),
     }

@@ -61,7 +61,8 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kafka::{ErrorCode, Uuid};
-use node::topics::{Topic, TopicId, TopicRef, Topics};
+use topic_service::{Topic, TopicRef, Topics};
+use topics::TopicId;
 
 /// The id of the only broker.
 const NODE_ID: i32 = 1;

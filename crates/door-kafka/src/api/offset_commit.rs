@@ -2,7 +2,7 @@
 
 use kafka::ErrorCode;
 use kafka::offset_commit::{PartitionResponse, Request, Response, Topic, TopicResponse};
-use node::topics::{Caller, Mark};
+use topics::groups::{Caller, Mark};
 
 use super::marks::{CommitRequest, Marks};
 use crate::client::Client;

@@ -2,7 +2,8 @@
 
 use kafka::ErrorCode;
 use kafka::offset_delete::{PartitionResponse, Request, Response, TopicResponse};
-use node::topics::{Refused, TopicRef, Topics};
+use topic_service::{TopicRef, Topics};
+use topics::groups::Refused;
 
 use super::partition_in;
 use crate::client::Client;

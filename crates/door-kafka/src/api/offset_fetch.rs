@@ -6,7 +6,7 @@ use kafka::ErrorCode;
 use kafka::offset_fetch::{
     Group, GroupResponse, PartitionResponse, Request, Response, TopicResponse,
 };
-use node::topics::{Committed, Topics};
+use topic_service::{Committed, Topics};
 
 use crate::client::Client;
 use crate::deadline::Deadline;

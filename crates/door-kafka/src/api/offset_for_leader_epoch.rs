@@ -2,7 +2,7 @@
 
 use kafka::ErrorCode;
 use kafka::offset_for_leader_epoch::{EpochEnd, Partition, Request, Response, TopicResponse};
-use node::topics::{Topic, TopicRef, Topics};
+use topic_service::{Topic, TopicRef, Topics};
 
 use super::metadata::leader_epoch;
 use super::{offset, partition_in};

@@ -19,10 +19,10 @@ use kafka::produce::{
     TopicResponse, VERSION_MIN,
 };
 use kafka::{ErrorCode, Records};
-use node::topics::{
-    Durable, Placed, ProduceError, Producing, Rejected, Storage, Topic, UnknownPartition,
-};
+use platform::Durable;
+use recordbatch::Rejected;
 use tokio::sync::Semaphore;
+use topic_service::{Placed, ProduceError, Producing, Storage, Topic, UnknownPartition};
 
 use queued::QueuedBatch;
 use stalled::Stalled;

@@ -10,9 +10,9 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::Bytes;
 use kafka::sasl_authenticate::{Request, Response};
 use kafka::{ErrorCode, Secret};
-use node::topics::User;
 use scram::Failed;
 use tokio::sync::Semaphore;
+use topics::User;
 
 use crate::client::Client;
 use crate::outcome::{Fatal, Handled, Stall};

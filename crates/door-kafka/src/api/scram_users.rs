@@ -1,7 +1,7 @@
 //! The parts that DescribeUserScramCredentials and AlterUserScramCredentials share.
 
 use kafka::ErrorCode;
-use node::topics::Hash;
+use topics::Hash;
 
 use crate::errors::Failed;
 

@@ -1,7 +1,7 @@
 //! SyncGroup: returns a member's assignment; the leader sends the assignments of all.
 
 use kafka::sync_group::{Request, Response};
-use node::topics::{Caller, Synchronize};
+use topics::groups::{Caller, Synchronize};
 
 use crate::client::Client;
 use crate::deadline::Deadline;

@@ -2,7 +2,8 @@
 
 use kafka::ErrorCode;
 use kafka::txn_offset_commit::{PartitionResponse, Request, Response, Topic, TopicResponse};
-use node::topics::{Caller, Claim, Mark, ProducerId};
+use topics::groups::{Caller, Mark};
+use topics::{Claim, ProducerId};
 
 use super::marks::{CommitRequest, Marks};
 use crate::client::Client;

@@ -4,7 +4,9 @@ use kafka::ErrorCode;
 use kafka::write_txn_markers::{
     Marker, MarkerResponse, PartitionResponse, Request, Response, TopicResponse,
 };
-use node::topics::{Ending, MarkerToWrite, Pending, ProduceError, ProducerId, TopicRef, Topics};
+use platform::Pending;
+use topic_service::{MarkerToWrite, ProduceError, TopicRef, Topics};
+use topics::{Ending, ProducerId};
 
 use super::partition_in;
 use crate::client::Client;

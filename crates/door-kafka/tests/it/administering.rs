@@ -165,12 +165,12 @@ async fn each_data_directory_is_a_cluster_of_its_own() {
 
 #[tokio::test]
 async fn configs_set_by_node_options_are_described_with_their_source() {
-    let mut defaults = node::topics::Config::default();
-    let set = node::topics::Alter::Set("1000");
-    defaults.alter(node::topics::Key::RetentionMs, set).unwrap();
-    let mut bench = Bench::of_topics(node::topics::Options {
+    let mut defaults = topics::Config::default();
+    let set = topics::Alter::Set("1000");
+    defaults.alter(topics::Key::RetentionMs, set).unwrap();
+    let mut bench = Bench::of_topics(topic_service::Options {
         defaults,
-        ..node::topics::Options::default()
+        ..topic_service::Options::default()
     });
     let mut client = bench.with_topic("t").await;
     let resource = |resource_type, name: &str, key: &str| describe_configs::Resource {

@@ -293,9 +293,9 @@ async fn a_damaged_batch_is_not_recompressed_but_refused() {
 
 #[tokio::test]
 async fn more_partitions_than_a_node_may_have_violate_its_policy() {
-    let mut bench = Bench::of_topics(node::topics::Options {
+    let mut bench = Bench::of_topics(topic_service::Options {
         partitions_max: 2,
-        ..node::topics::Options::default()
+        ..topic_service::Options::default()
     });
     let mut client = bench.connect();
     let mut large = topic("large", &[]);

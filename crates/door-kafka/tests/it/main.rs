@@ -29,10 +29,10 @@ use door_kafka::{Arrived, Door, NoUsers, Options, Users};
 use door_testing::{ManualClock, SwitchedOffload, ports, stepped_storage};
 use journal::disk::SimulatedDisk;
 use journal::{Background, Line};
-use node::topics::{Hash, User};
 use node::{Node, Parts, StorageParts};
 use platform::{Clock, Offload, Overloaded, Work};
 use scram::credential;
+use topics::{Hash, User};
 
 pub(crate) use client::Client;
 
@@ -80,12 +80,12 @@ impl Bench {
     }
 
     /// One whose topics are like that.
-    pub(crate) fn of_topics(options: node::topics::Options) -> Self {
+    pub(crate) fn of_topics(options: topic_service::Options) -> Self {
         Self::open(&journal_options(), options)
     }
 
     /// A bench without authentication.
-    fn open(options: &journal::Options, topics: node::topics::Options) -> Self {
+    fn open(options: &journal::Options, topics: topic_service::Options) -> Self {
         Self::with_parts(Arc::new(Open), Some(Arc::new(NoUsers)), options, topics)
     }
 
@@ -93,7 +93,7 @@ impl Bench {
         gate: Arc<dyn Gate>,
         users: Option<Arc<dyn Users>>,
         options: &journal::Options,
-        topics: node::topics::Options,
+        topics: topic_service::Options,
     ) -> Self {
         let disk = SimulatedDisk::new(7);
         let (storage, line, background) = stepped_storage(Arc::new(disk.clone()), options);

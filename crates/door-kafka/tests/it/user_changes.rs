@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use kafka::alter_user_scram_credentials::{self as alter, Deletion};
 use kafka::{ErrorCode, Secret, sasl_authenticate, sasl_handshake};
-use node::topics::{Credential, Hash, UserChange};
 use scram::credential;
+use topics::{Credential, Hash, UserChange};
 
 use crate::{Bench, Client};
 

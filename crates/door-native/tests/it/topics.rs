@@ -1,5 +1,5 @@
 use model::ErrorCode;
-use node::topics::{Execution, NewTopic, TopicRef};
+use topic_service::{Execution, NewTopic, TopicRef};
 use wire::{
     Append, AppendedRecords, Cast, Credit, Extract, Flags, Kind, Payload, Read, TopicRecord,
 };

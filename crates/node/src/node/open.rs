@@ -8,14 +8,16 @@ use journal::AppendError;
 use platform::Platform;
 use quota_service::{QuotaService, QuotaStreams};
 use store::{Health, Kind, Store, Streams};
+use topic_service::{EventFeed, Topics};
 use views::Views;
 use webhooks::Webhooks;
 
 use super::{Inner, Node, StoredServices};
+use crate::event_feed::ConversationEvents;
 use crate::mailboxes::Mailboxes;
 use crate::parts::{OpenError, Parts, StorageParts};
 use crate::router::Router;
-use crate::topics;
+use crate::user_sessions::ConnectedUsers;
 
 /// Finds the streams of quotas, or creates them.
 fn quota_streams(store: &Arc<Store>, now_ms: u64) -> Result<QuotaStreams, AppendError> {
@@ -96,8 +98,6 @@ impl StoredServices {
         platform: &Arc<Platform>,
         router: &Arc<Router>,
     ) -> Result<Self, OpenError> {
-        let topics =
-            topics::State::open(&store, &platform.ports, parts.topics, parts.event_encoder)?;
         let conversations = Conversations::open(
             platform.clone(),
             store.clone(),
@@ -106,6 +106,17 @@ impl StoredServices {
             parts.archive,
         )
         .map_err(OpenError::Drafts)?;
+        let feed = parts.event_encoder.map(|encoder| {
+            let events = ConversationEvents::new(conversations.clone(), encoder);
+            Arc::new(events) as Arc<dyn EventFeed>
+        });
+        let topics = Topics::open(
+            platform.clone(),
+            store.clone(),
+            parts.topics,
+            feed,
+            Arc::new(ConnectedUsers(router.clone())),
+        )?;
         let shared = || (platform.clone(), store.clone(), conversations.clone());
         let views = parts.views.map(|options| {
             let (platform, store, conversations) = shared();
@@ -125,7 +136,7 @@ impl StoredServices {
             health: Health::new(platform.clone(), store.clone(), parts.sync_times),
             streams: Streams::new(platform.clone(), store.clone()),
             mailboxes: Arc::new(mailboxes),
-            topics: Arc::new(topics),
+            topics,
             conversations,
             views,
             webhooks,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
-use node::topics::{NotPrepared, Pending, PreparedBatch, ProduceError, Storage, Topic, Topics};
+use platform::Pending;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use topic_service::{NotPrepared, PreparedBatch, ProduceError, Storage, Topic, Topics};
 
 /// A pending permit for a decompression.
 type PendingPermit =

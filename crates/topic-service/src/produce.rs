@@ -1,0 +1,252 @@
+//! Appending record batches.
+
+use std::task::{Poll, Waker};
+
+use journal::{Index, Round, ShardId, Status, Ticket};
+use platform::Durable;
+use recordbatch::{Batch, BatchMut, Survey, validate};
+use topics::{Claim, Decision, Denied, Participant, ProducerId, record};
+
+use super::counts::Appends;
+use super::error::ReadOnly;
+use super::error::{ProduceError, Storage};
+use super::keys;
+use super::partition::{Live, Slot, facts};
+use super::prepare::PreparedBatch;
+use super::watchers::Woken;
+use crate::service::Topics;
+use crate::topic::Topic;
+use topics::Timestamps;
+
+/// Appends the batches that arrived in one read and share one sync. Drop it after the last append:
+/// until then the appended data may not become durable.
+#[derive(Debug)]
+pub struct Producing {
+    topics: Topics,
+    round: Round,
+    /// A copy of the batch being appended, with its offset and epoch filled in.
+    placed: Vec<u8>,
+    appends: Appends,
+}
+
+/// The parts of a [`Producing`], while one batch is appended.
+struct Placing<'p> {
+    topics: &'p Topics,
+    round: &'p Round,
+    placed: &'p mut Vec<u8>,
+    appends: &'p mut Appends,
+}
+
+/// The result of an append.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// The offset of the first record.
+    pub offset: u64,
+    /// The append time that its records were stamped with, in milliseconds since 1970-01-01 UTC;
+    /// `None` if the producer's timestamps stay.
+    pub append_time_ms: Option<i64>,
+    /// The first offset of the partition.
+    pub log_start: u64,
+    /// True if the batch was appended before; the offset is that of the first append.
+    pub is_duplicate: bool,
+    /// The durability that the acknowledgement waits for. Ignore it for `acks=0`.
+    pub durable: Durable,
+}
+
+impl Topics {
+    /// Ready when there may be room for a batch that was refused with [`Storage::Busy`]; until then
+    /// registers the waker.
+    pub fn poll_room(&self, waker: &Waker) -> Poll<()> {
+        let journal = &self.state.journal;
+        for shard in (0..journal.shard_count()).map(ShardId) {
+            let index = Index(journal.durable(shard).0 + 1);
+            // Any progress of durability frees room.
+            if index <= journal.shard_end(shard).index
+                && journal.notify(Ticket { shard, index }, waker) == Status::Pending
+            {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Starts a round of appends.
+    pub fn producing(&self) -> Producing {
+        Producing {
+            topics: self.clone(),
+            round: self.state.journal.round(),
+            placed: Vec::new(),
+            appends: Appends::default(),
+        }
+    }
+}
+
+impl Producing {
+    /// Returns the topics that it appends to.
+    pub fn topics(&self) -> &Topics {
+        &self.topics
+    }
+
+    /// Appends one record batch as received. A transactional batch needs its transactional claim
+    /// and is refused without it.
+    pub fn append(
+        &mut self,
+        topic: &Topic,
+        partition: u32,
+        bytes: &[u8],
+        transactional_id: Option<&str>,
+    ) -> Result<Placed, ProduceError> {
+        self.append_surveyed(topic, partition, bytes, None, transactional_id)
+    }
+
+    /// Like [`Producing::append`], for a prepared batch ([`Topics::prepare`]).
+    pub fn append_prepared(
+        &mut self,
+        topic: &Topic,
+        partition: u32,
+        batch: &PreparedBatch,
+        transactional_id: Option<&str>,
+    ) -> Result<Placed, ProduceError> {
+        let PreparedBatch { bytes, survey, .. } = batch;
+        self.append_surveyed(topic, partition, bytes, *survey, transactional_id)
+    }
+
+    /// Appends a batch whose records were checked before, or are checked now.
+    fn append_surveyed(
+        &mut self,
+        topic: &Topic,
+        partition: u32,
+        bytes: &[u8],
+        survey: Option<Survey>,
+        transactional_id: Option<&str>,
+    ) -> Result<Placed, ProduceError> {
+        let topics = &self.topics;
+        let mut placing = Placing {
+            topics,
+            round: &self.round,
+            placed: &mut self.placed,
+            appends: &mut self.appends,
+        };
+        if topic.events.is_some() {
+            return Err(ReadOnly.into());
+        }
+        let slot = topic.slot(partition)?;
+        let (batch, rest) = Batch::split(bytes)?;
+        if !rest.is_empty() {
+            return Err(ProduceError::NotOne);
+        }
+        let rules = topic.rules();
+        validate(
+            &batch,
+            recordbatch::Rules {
+                batch_size_max: rules.batch_size_max,
+            },
+        )?;
+        let header = batch.header();
+        let survey = match survey {
+            Some(survey) => Some(survey),
+            None if rules.is_compacted => Some(keys::check(&batch)?),
+            None => recordbatch::survey(&batch).transpose()?,
+        };
+        if rules.timestamps == Timestamps::Create {
+            let survey = survey.unwrap_or_else(|| Survey::of_header(header));
+            survey.check(rules.timestamp_limits, topics.time_ms())?;
+        }
+        let timestamp_max = survey.map(|it| it.timestamp_max);
+        let Some(producer) = header
+            .producer()
+            .filter(|_| header.attributes.is_transactional())
+        else {
+            return placing.place(slot, &batch, timestamp_max);
+        };
+        let claim = Claim {
+            name: transactional_id.ok_or(Denied::NoName)?,
+            producer: ProducerId(producer.id),
+            epoch: producer.epoch,
+        };
+        let participant = Participant::Partition {
+            topic: topic.about().id,
+            index: partition,
+        };
+        // Locked until the batch is appended, so that the transaction cannot end meanwhile.
+        let coordinating = topics.state.transactions.lock();
+        coordinating.verify(&claim, &participant)?;
+        placing.place(slot, &batch, timestamp_max)
+    }
+}
+
+impl Drop for Producing {
+    fn drop(&mut self) {
+        self.topics.counts().add_appends(&self.appends);
+    }
+}
+
+impl Placing<'_> {
+    /// Decides and appends under the partition's lock. The maximum timestamp is that of the records
+    /// if they were read, else that of the batch header.
+    fn place(
+        &mut self,
+        slot: &Slot,
+        batch: &Batch<'_>,
+        timestamp_max: Option<i64>,
+    ) -> Result<Placed, ProduceError> {
+        let state = &self.topics.state;
+        let mut facts = facts(batch).ok_or(ProduceError::NotOne)?;
+        facts.timestamp_max = timestamp_max.unwrap_or(facts.timestamp_max);
+        let mut live = slot.lock(&state.journal)?;
+        let mut woken = Woken::default();
+        let (offset, end, stamp, is_duplicate) = match live.partition.decide(&facts)? {
+            Decision::Duplicate {
+                offset,
+                end,
+                timestamp,
+            } => (offset, end, timestamp, true),
+            Decision::Append { offset } => {
+                let (now_ms, stamp) = (self.topics.now_ms(), self.topics.time_ms());
+                if live.rules.timestamps == Timestamps::Append {
+                    (facts.timestamp_max, facts.timestamp_base) = (stamp, stamp);
+                }
+                self.stamp(&live, batch, offset, facts.timestamp_max)?;
+                let mut guard = self.round.lock(slot.at.shard, now_ms);
+                let appended = guard.append(slot.at.stream, None, record::BATCH, self.placed);
+                let appended = appended.map_err(|it| Storage::append(&state.journal, it))?;
+                live.appended(offset, &facts, now_ms);
+                drop(guard);
+                self.appends.add(batch.header().count, self.placed.len());
+                woken = live.wait_for(appended.ticket, offset, self.placed);
+                (offset, live.partition.end(), stamp, false)
+            }
+        };
+        let placed = Placed {
+            offset,
+            append_time_ms: (live.rules.timestamps == Timestamps::Append).then_some(stamp),
+            log_start: live.partition.log_start(),
+            is_duplicate,
+            durable: Durable::new(&state.journal, live.tickets(end)),
+        };
+        drop(live);
+        woken.wake();
+        Ok(placed)
+    }
+
+    /// Copies the batch and fills in the fields that the broker assigns.
+    fn stamp(
+        &mut self,
+        live: &Live,
+        batch: &Batch<'_>,
+        offset: u64,
+        timestamp_max: i64,
+    ) -> Result<(), ProduceError> {
+        self.placed.clear();
+        self.placed.extend_from_slice(batch.bytes());
+        let (mut placed, _) = BatchMut::split(self.placed)?;
+        // The offset always fits: a log never holds 2^63 records.
+        placed.place(i64::try_from(offset).unwrap_or(i64::MAX), live.epoch());
+        if live.rules.timestamps == Timestamps::Append {
+            placed.append_time(timestamp_max);
+        } else if timestamp_max != batch.header().max_timestamp {
+            placed.set_max_timestamp(timestamp_max);
+        }
+        Ok(())
+    }
+}
