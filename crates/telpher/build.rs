@@ -1,12 +1,16 @@
-//! Passes the git commit to the crate, for `telpher version`.
+//! Passes the git commit to the crate, for `telpher version`, and whether it is optimized.
 //!
-//! Only a release build has it: a debug build would be compiled again after each commit.
+//! Only a release build has the commit: a debug build would be compiled again after each commit.
 
 use std::path::Path;
 use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rustc-check-cfg=cfg(unoptimized)");
+    if std::env::var_os("OPT_LEVEL").is_some_and(|it| it == "0") {
+        println!("cargo:rustc-cfg=unoptimized");
+    }
     if std::env::var_os("PROFILE").is_none_or(|it| it != "release") {
         return;
     }

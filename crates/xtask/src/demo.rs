@@ -8,7 +8,7 @@ use crate::step::{self, cargo};
 
 const LIMIT: Duration = Duration::from_secs(40 * 60);
 
-/// Builds with the profile `demo`, which takes less than half of a release's time, and runs
+/// Builds with the profile `demo`, which takes a third of a release's processor time, and runs
 /// `telpher demo` with the arguments.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut command = cargo(&[

@@ -14,7 +14,9 @@ mod rpc;
 mod runs;
 mod store;
 
-use console::Failure;
+use console::{Failure, output};
+
+use crate::commands::version::IS_OPTIMIZED;
 
 const ABOUT: &str = "\
 Measure messages, calls, durable appends, conversations, topics and quotas on this machine, and the \
@@ -63,6 +65,13 @@ pub(crate) enum Command {
 }
 
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
+    let measures = !matches!(command, Command::Compare(_) | Command::Report(_));
+    if measures && !IS_OPTIMIZED {
+        output::note(
+            "warning: this program was built without optimization: its times are not Telpher's\n\
+             hint: measure with `cargo build --release`",
+        );
+    }
     match command {
         Command::Agent(args) => agent::run(&args),
         Command::Rpc(args) => rpc::run(&args),

@@ -7,6 +7,9 @@ use serde_json::json;
 use console::Failure;
 use console::output::{self, Format};
 
+/// Whether this program was compiled with optimization. Without it, times say little about Telpher.
+pub(crate) const IS_OPTIMIZED: bool = !cfg!(unoptimized);
+
 /// Print the version and the build target
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -18,8 +21,10 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let version = env!("CARGO_PKG_VERSION");
     let profile = if cfg!(debug_assertions) {
         "debug"
-    } else {
+    } else if IS_OPTIMIZED {
         "release"
+    } else {
+        "unoptimized"
     };
     let commit = option_env!("TELPHER_COMMIT");
     let value = json!({

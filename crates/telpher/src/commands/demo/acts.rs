@@ -7,6 +7,8 @@ use console::Failure;
 use serve::Embedded;
 use tokio::time::Instant;
 
+use crate::commands::version::IS_OPTIMIZED;
+
 use super::agents::{CalculatorClient, Crew, FACTS, subscribe};
 use super::sleeper::Sleeper;
 use super::stage::{Stage, broken, demo_name, short};
@@ -250,7 +252,13 @@ pub(super) async fn how_fast(stage: &Stage, crew: &Crew) -> Result<(), Failure> 
         percentile(50),
         percentile(99),
     );
-    stage.remarks("planner", &what).await
+    stage.remarks("planner", &what).await?;
+    if IS_OPTIMIZED {
+        return Ok(());
+    }
+    let what =
+        "this program was built without optimization; `cargo build --release` makes it faster";
+    stage.remarks("demo", what).await
 }
 
 /// Waits until the planner has `count` calls in flight.

@@ -1,10 +1,6 @@
 //! HTTP clients of a node with power failures, over a network with cuts, under many seeds:
 //! conversations, quotas, and a webhook that answers.
 
-#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
-
-mod support;
-
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,8 +12,9 @@ use parking_lot::Mutex;
 use quota_service::LimitConfig;
 use serde_json::{Value, json};
 use sim::{DurableNode, Network, Settings, Transcript, Weather, run, run_all};
-use support::http::Http;
 use webhooks::caller::{Body, CallError, Caller, Calling, Request, Response};
+
+use crate::support::http::Http;
 
 const CONVERSATION: &str = "/v1/conversations/c-1";
 const WRITERS: usize = 2;

@@ -1,7 +1,5 @@
 //! Clients that several simulations share.
 
-#![allow(dead_code, reason = "not every test binary uses all of it")]
-
 pub(crate) mod http;
 pub(crate) mod kafka;
 

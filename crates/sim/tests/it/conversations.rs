@@ -1,7 +1,5 @@
 //! Conversations on a node with power failures, over a network with cuts, under many seeds.
 
-#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
-
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! One sender floods ten subscribers, under many seeds.
 
-#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
-
 use std::time::Duration;
 
 use client::{ByteSize, Cast, Client, Name, Subscription};

@@ -1,7 +1,5 @@
 //! Writes to a mailbox on a node with power failures, over a network with cuts, under many seeds.
 
-#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;

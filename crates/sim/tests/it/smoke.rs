@@ -1,7 +1,5 @@
 //! Two clients and a node on a network that delays, loses and cuts, under many seeds.
 
-#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -1,10 +1,6 @@
 //! Kafka clients of a node with power failures, over a network with cuts, under many seeds:
 //! idempotent producers, a consumer group that commits, and transactions.
 
-#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
-
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +9,8 @@ use kafka::{ErrorCode, add_partitions_to_txn, end_txn, init_producer_id};
 use parking_lot::Mutex;
 use recordbatch::{Attributes, Producer, Template};
 use sim::{DurableNode, Network, Transcript, Weather, run, run_all};
-use support::kafka::{Kafka, create, pause, produce, read};
+
+use crate::support::kafka::{Kafka, create, pause, produce, read};
 
 const TOPIC: &str = "produced";
 const TRANSACTED: &str = "transacted";

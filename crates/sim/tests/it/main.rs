@@ -1,0 +1,11 @@
+//! Whole nodes and clients under many seeds.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod conversations;
+mod durable;
+mod flood;
+mod http;
+mod smoke;
+mod support;
+mod topics;
