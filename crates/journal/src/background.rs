@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::filing::{EraseBacklog, Filer, Step, Totals};
-use crate::filing_stats::FilingCounts;
-use crate::shared::Shared;
+use crate::shared::{FilingCounts, Shared};
 
 /// Drives [`filing`](crate::filing) and publishes its results to the journal.
 #[derive(Debug)]

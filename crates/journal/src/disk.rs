@@ -92,6 +92,14 @@ fn with_path(path: impl Into<String>, source: io::Error) -> io::Error {
     io::Error::new(source.kind(), PathError { path, source })
 }
 
+/// Lists a directory; a missing one is empty.
+pub(crate) fn list_existing(disk: &dyn Disk, path: &str) -> io::Result<Vec<String>> {
+    match disk.list(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed,
+    }
+}
+
 /// A failed directory sync: it is unknown which names are durable, and another sync would prove
 /// nothing.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! Statistics of filing, for metrics.
 
-use crate::filing::{Line as _, Totals};
+use crate::filing::Line as _;
+use crate::shared::FilingCounts;
 use crate::{Journal, ShardId};
 
 /// Statistics of filing.
@@ -24,13 +25,6 @@ pub struct FilingStats {
     pub merges: u64,
     /// Bytes of the extents that merges wrote.
     pub merged_bytes: u64,
-}
-
-/// Counters that the filing thread publishes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FilingCounts {
-    pub(crate) totals: Totals,
-    pub(crate) dead_bytes: u64,
 }
 
 impl Journal {

@@ -8,7 +8,9 @@
 
 mod claims;
 mod damage;
+mod error;
 mod extents;
+mod inspection;
 mod line;
 mod read_only;
 mod segments;
@@ -16,21 +18,20 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::io;
 
 pub use damage::{Damage, Dependent, Evidence, Missing};
-pub use extents::ExtentView;
-pub use line::LineView;
+pub use error::InspectError;
+pub use inspection::{
+    ExtentView, Files, Inspection, LineView, SegmentState, SegmentView, StreamView,
+};
 pub use read_only::ReadOnlyDisk;
-pub use segments::{SegmentState, SegmentView};
-pub use table::StreamView;
 
-use crate::disk::Disk;
-use crate::extent::{self, ExtentError};
+use crate::disk::{Disk, list_existing};
+use crate::extent;
 use crate::manifest::{self, Manifest, ManifestError};
-use crate::segment::{LINE_DIR, SegmentError};
-use crate::{Position, ShardId, StreamId};
+use crate::segment::LINE_DIR;
+use crate::{ShardId, StreamId};
 use table::Table;
 
 /// Options of an inspection.
@@ -39,60 +40,6 @@ pub struct Request<'a> {
     pub kept: Option<(ShardId, StreamId)>,
     /// Called now and then with the bytes read and the total bytes.
     pub progress: &'a mut dyn FnMut(u64, u64),
-}
-
-/// Result of an inspection.
-#[derive(Debug, Default)]
-pub struct Inspection {
-    /// Id of the journal; 0 if no readable file states it.
-    pub journal_id: u64,
-    /// Number of shards.
-    pub shard_count: u16,
-    /// Everything before this position is in extents.
-    pub filed: Position,
-    /// The extents that the manifest names.
-    pub extents: Vec<ExtentView>,
-    /// The write-ahead log.
-    pub line: LineView,
-    /// Spare files, which will become segments.
-    pub spares: Files,
-    /// Unreferenced files, left by a crash; the next start removes them.
-    pub strays: Files,
-    /// Size of the reserve for a full disk.
-    pub reserve_bytes: u64,
-    /// All known streams.
-    pub streams: BTreeMap<(ShardId, StreamId), StreamView>,
-    /// All damage. If it is empty, the directory is whole.
-    pub damage: Vec<Damage>,
-    /// Missing records. An error, unless their loss was accepted.
-    pub missing: Vec<Missing>,
-    /// An earlier loss was accepted. If nothing is damaged, it explains the missing records.
-    pub is_loss_accepted: bool,
-    /// Records of the requested stream: offset to tag and bytes.
-    pub kept: BTreeMap<u64, (u8, Vec<u8>)>,
-}
-
-/// Number and size of a set of files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Files {
-    /// Number of files.
-    pub count: u64,
-    /// Total bytes.
-    pub bytes: u64,
-}
-
-/// A directory that cannot be inspected.
-#[derive(Debug, thiserror::Error)]
-pub enum InspectError {
-    /// The directory is not a journal's.
-    #[error("this is no journal: it has neither a manifest nor a write-ahead log")]
-    NoJournal,
-    /// A newer build wrote the journal.
-    #[error("{0}")]
-    Newer(String),
-    /// An I/O error.
-    #[error("cannot read the journal: {0}")]
-    Io(#[from] io::Error),
 }
 
 /// Reads and validates a journal's whole directory.
@@ -133,13 +80,6 @@ pub fn inspect(disk: &dyn Disk, request: Request<'_>) -> Result<Inspection, Insp
     Ok(found)
 }
 
-impl Inspection {
-    /// Returns true if nothing is damaged or missing, except for accepted losses.
-    pub fn is_whole(&self) -> bool {
-        self.damage.is_empty() && (self.missing.is_empty() || self.is_loss_accepted)
-    }
-}
-
 fn load_manifest(
     disk: &dyn Disk,
     found: &mut Inspection,
@@ -177,7 +117,7 @@ fn count_files(
     found: &mut Inspection,
 ) -> io::Result<()> {
     let size_of = |path: &str| disk.open(path).and_then(|file| file.size());
-    for name in list(disk, LINE_DIR)? {
+    for name in list_existing(disk, LINE_DIR)? {
         let is_unfinished = name.ends_with(".new");
         if crate::segment::sequence_of(&name).is_some() {
             continue;
@@ -195,7 +135,7 @@ fn count_files(
             manifest.extents().flatten().any(|one| one.path() == path)
         })
     };
-    for name in list(disk, extent::DIRECTORY)? {
+    for name in list_existing(disk, extent::DIRECTORY)? {
         let path = format!("{}/{name}", extent::DIRECTORY);
         if !named(&path) {
             found.strays.add(size_of(&path)?);
@@ -207,37 +147,4 @@ fn count_files(
         Err(error) => return Err(error),
     }
     Ok(())
-}
-
-/// Lists a directory; a missing one is empty.
-fn list(disk: &dyn Disk, path: &str) -> io::Result<Vec<String>> {
-    match disk.list(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        listed => listed,
-    }
-}
-
-impl Files {
-    fn add(&mut self, bytes: u64) {
-        self.count += 1;
-        self.bytes += bytes;
-    }
-}
-
-impl From<SegmentError> for InspectError {
-    fn from(error: SegmentError) -> Self {
-        match error {
-            SegmentError::Io { error, .. } => Self::Io(error),
-            other => Self::Newer(other.to_string()),
-        }
-    }
-}
-
-impl From<ExtentError> for InspectError {
-    fn from(error: ExtentError) -> Self {
-        match error {
-            ExtentError::Io { source, .. } => Self::Io(source),
-            other => Self::Newer(other.to_string()),
-        }
-    }
 }

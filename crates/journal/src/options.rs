@@ -1,7 +1,6 @@
 //! Options for opening a journal.
 
 use crate::segment::{SEGMENT_HEADER_SIZE, SHARD_COUNT_MAX};
-use crate::shared::Limits;
 
 /// Bytes per record at most, for any segment size.
 const RECORD_SIZE_MAX: u64 = 32 << 20;
@@ -52,6 +51,15 @@ pub enum AcceptLoss {
     No,
     /// Open without the damaged data, mark its range, and report the loss.
     Yes,
+}
+
+/// Size limits, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) record: usize,
+    pub(crate) block: usize,
+    pub(crate) queue: u64,
+    pub(crate) tail: usize,
 }
 
 impl Default for Options {

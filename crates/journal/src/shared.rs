@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use crate::disk::Disk;
 use crate::doorbell::Doorbell;
-use crate::filing::{Cut, Erasures};
-use crate::filing_stats::FilingCounts;
+use crate::filing::{Cut, Erasures, Totals};
 use crate::health::HealthCell;
+use crate::options::{Commit, Limits};
 use crate::record::RecordKind;
 use crate::segment::Segment;
 use crate::shard::{Shard, Trim};
 use crate::spares::Spares;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
-use crate::{Commit, Position, ShardId};
+use crate::{Position, ShardId};
 
 /// State shared by the journal handle, the line, the filing and all guards.
 #[derive(Debug)]
@@ -43,15 +43,6 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
 }
 
-/// Size limits, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    pub(crate) record: usize,
-    pub(crate) block: usize,
-    pub(crate) queue: u64,
-    pub(crate) tail: usize,
-}
-
 /// Counters since the journal was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -61,6 +52,13 @@ pub(crate) struct Counters {
     pub(crate) bytes: AtomicU64,
     pub(crate) trims: AtomicU64,
     pub(crate) filing: Mutex<FilingCounts>,
+}
+
+/// Counters that the filing thread publishes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FilingCounts {
+    pub(crate) totals: Totals,
+    pub(crate) dead_bytes: u64,
 }
 
 /// The segments that are not filed, ascending; the last is the active one.

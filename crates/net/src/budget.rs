@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::{Source, Stream};
+use crate::stream::{Source, Stream};
 
 /// The limit divided by the size of the reserve.
 const RESERVE_SHARE: usize = 8;

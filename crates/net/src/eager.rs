@@ -11,10 +11,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use socket2::SockRef;
-use tokio::io::AsyncRead;
+use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::Source;
-use crate::tcp::poll_read;
+use crate::stream::Source;
 
 /// Consecutive failed tries, after which there are pauses between tries.
 const FAILURES_MAX: u32 = 4;
@@ -55,6 +54,18 @@ impl<R: AsyncRead + AsRef<S> + Send + Unpin, S: AsFd> Source for EagerSource<R, 
             ready => ready,
         }
     }
+}
+
+/// Calls [`AsyncRead::poll_read`] with a plain slice, and returns a count.
+fn poll_read<R: AsyncRead>(
+    reader: Pin<&mut R>,
+    cx: &mut Context<'_>,
+    buffer: &mut [u8],
+) -> Poll<io::Result<usize>> {
+    let mut buffer = ReadBuf::new(buffer);
+    reader
+        .poll_read(cx, &mut buffer)
+        .map_ok(|()| buffer.filled().len())
 }
 
 /// Success of earlier tries.

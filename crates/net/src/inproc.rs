@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-use crate::{Sink, Source, Stream};
+use crate::stream::{Sink, Source, Stream};
 
 /// Bytes in a pipe before its writer must wait.
 pub const PIPE_SIZE_MAX: usize = 1 << 20;

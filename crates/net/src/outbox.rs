@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-use crate::Sink;
+use crate::stream::Sink;
 
 /// Size limit of buffers in the thread's pool; larger ones are freed.
 const POOLED_SIZE_MAX: usize = 256 << 10;

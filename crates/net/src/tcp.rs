@@ -1,16 +1,14 @@
 //! TCP sockets, always without Nagle's delay.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::eager::EagerSource;
-use crate::{Sink, Stream};
+use crate::stream::{Sink, Stream};
 
 /// Connects to the first address of `host` that answers.
 pub async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
@@ -42,18 +40,6 @@ pub fn split_tcp(socket: TcpStream) -> io::Result<Stream> {
         sink: Arc::new(TcpSink(write)),
         peer,
     })
-}
-
-/// Calls [`AsyncRead::poll_read`] with a plain slice, and returns a count.
-pub(crate) fn poll_read<R: AsyncRead>(
-    reader: Pin<&mut R>,
-    cx: &mut Context<'_>,
-    buffer: &mut [u8],
-) -> Poll<io::Result<usize>> {
-    let mut buffer = ReadBuf::new(buffer);
-    reader
-        .poll_read(cx, &mut buffer)
-        .map_ok(|()| buffer.filled().len())
 }
 
 /// Sends a pending acknowledgement now, where the system supports it.

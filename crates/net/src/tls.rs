@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::tcp::acknowledge;
-use crate::{Sink, Source, Stream};
+use crate::stream::{Sink, Source, Stream};
 
 /// Limit on plain and encrypted bytes that `rustls` buffers for a peer that does not read.
 const BUFFER_SIZE_MAX: usize = 256 << 10;

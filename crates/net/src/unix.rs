@@ -10,7 +10,7 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::eager::EagerSource;
-use crate::{Sink, Stream};
+use crate::stream::{Sink, Stream};
 
 /// Connects to the socket at `path`.
 pub async fn connect_unix(path: &Path) -> io::Result<UnixStream> {

@@ -13,6 +13,7 @@
 //! This crate knows no sockets, no clocks and no other engine. Outside of [`session`] it knows
 //! nothing of sessions: payloads, session headers and fields of later versions are opaque bytes.
 
+mod ack;
 mod draft;
 mod forward;
 mod inbox;
@@ -30,7 +31,8 @@ mod table;
 pub mod websocket;
 mod wire;
 
-pub use draft::{Ack, Draft};
+pub use ack::Ack;
+pub use draft::Draft;
 pub use forward::Forward;
 pub use inbox::{Compressed, Inbox, Item};
 pub use legacy::is_legacy;

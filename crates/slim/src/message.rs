@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::draft::Ack;
+use crate::ack::Ack;
 use crate::name::{Name, set_once};
 use crate::negotiation::Negotiation;
 use crate::shape::{self, check};

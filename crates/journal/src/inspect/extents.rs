@@ -4,32 +4,11 @@ use std::io;
 use std::sync::Arc;
 
 use super::table::Table;
-use super::{Damage, Dependent, Evidence, InspectError, Inspection};
-use crate::disk::Disk;
+use super::{Damage, Dependent, Evidence, ExtentView, InspectError, Inspection};
+use crate::disk::{Disk, list_existing};
 use crate::extent::{self, DamagedPage, Entry, Extent, ExtentError, Identity};
 use crate::manifest::Manifest;
-use crate::{Position, ShardId, StreamId};
-
-/// An extent that the manifest names; without a manifest, any extent in the directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExtentView {
-    /// Path of the file.
-    pub path: String,
-    /// Shard of the records.
-    pub shard: ShardId,
-    /// Size of the file in bytes; 0 if it cannot be used.
-    pub size: u64,
-    /// The extent's range of the line.
-    pub positions: (Position, Position),
-    /// Streams in the stream table.
-    pub streams: u64,
-    /// Records read.
-    pub records: u64,
-    /// Bytes of their payloads.
-    pub bytes: u64,
-    /// Bytes of trimmed records among them.
-    pub dead_bytes: u64,
-}
+use crate::StreamId;
 
 /// An opened extent and the index of its view.
 pub(super) struct OpenedExtent {
@@ -71,7 +50,7 @@ pub(super) fn open_all(
     found: &mut Inspection,
 ) -> Result<Vec<OpenedExtent>, InspectError> {
     let mut extents = Vec::new();
-    for name in super::list(disk, extent::DIRECTORY)? {
+    for name in list_existing(disk, extent::DIRECTORY)? {
         let path = format!("{}/{name}", extent::DIRECTORY);
         if !path.ends_with(".ext") {
             continue;

@@ -3,9 +3,9 @@
 use std::io;
 
 use super::claims::claims;
-use super::segments::{OpenedSegment, SegmentView, Successor};
+use super::segments::{OpenedSegment, Successor};
 use super::table::Table;
-use super::{Damage, Inspection};
+use super::{Damage, Inspection, LineView};
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind};
 use crate::filing::Cut;
 use crate::manifest::Manifest;
@@ -15,27 +15,6 @@ use crate::{Index, Position};
 
 /// Bytes of a damaged range that are searched for claims.
 const CLAIMS_SIZE_MAX: u64 = 1 << 20;
-
-/// The write-ahead log, as found by an inspection.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LineView {
-    /// Its segments, oldest first.
-    pub segments: Vec<SegmentView>,
-    /// Number of whole blocks.
-    pub blocks: u64,
-    /// Number of records in them, including trims and erases.
-    pub records: u64,
-    /// Position of its end.
-    pub end: Position,
-    /// Position before which a later block declares everything durable.
-    pub durable: Position,
-    /// Bytes after the end that were torn when the node stopped, and never acknowledged.
-    pub torn_bytes: u64,
-    /// Index of each shard's last block.
-    pub shard_ends: Vec<Index>,
-    /// Bytes whose loss was accepted.
-    pub lost_bytes: u64,
-}
 
 /// Segments to read a second time, and the cuts in them.
 #[derive(Debug, Default)]

@@ -1,42 +1,10 @@
 //! Inspection of the line's files: which exist, which are missing, and where each ends.
 
-use super::{Damage, InspectError, Inspection};
+use super::{Damage, InspectError, Inspection, SegmentState, SegmentView};
 use crate::Position;
-use crate::disk::Disk;
+use crate::disk::{Disk, list_existing};
 use crate::manifest::Manifest;
 use crate::segment::{self, LINE_DIR, Segment, SegmentError};
-
-/// A segment, as found by an inspection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SegmentView {
-    /// Path of the file.
-    pub path: String,
-    /// Sequence of the segment.
-    pub sequence: u64,
-    /// Size of the file in bytes.
-    pub size: u64,
-    /// State of the segment.
-    pub state: SegmentState,
-    /// Positions of its start and of the end of its blocks.
-    pub positions: (Position, Position),
-    /// Number of whole blocks.
-    pub blocks: u64,
-    /// Number of records in them.
-    pub records: u64,
-}
-
-/// State of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SegmentState {
-    /// Its records are in extents; the file will be recycled.
-    Filed,
-    /// Complete, and waiting to be filed.
-    Sealed,
-    /// The last segment, to which records are appended.
-    Active,
-    /// Its header is invalid.
-    Unreadable,
-}
 
 /// An unfiled segment and its successor.
 pub(super) struct OpenedSegment {
@@ -63,7 +31,7 @@ pub(super) fn open(
     manifest: Option<&Manifest>,
     found: &mut Inspection,
 ) -> Result<Vec<OpenedSegment>, InspectError> {
-    let names = super::list(disk, LINE_DIR)?;
+    let names = list_existing(disk, LINE_DIR)?;
     let mut sequences: Vec<u64> = names
         .iter()
         .filter_map(|name| segment::sequence_of(name))

@@ -6,34 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{Inspection, Missing};
+use super::{Inspection, Missing, StreamView};
 use crate::extent::Entry;
 use crate::record::{RecordKind, RecordView};
 use crate::{ShardId, StreamId};
 
 /// Gaps listed at most.
 const MISSING_MAX: usize = 256;
-
-/// State of a stream, as found by an inspection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StreamView {
-    /// Offset of the first record.
-    pub start: u64,
-    /// Offset after the last one that was assigned, as far as known.
-    pub next: u64,
-    /// Records below this offset were erased.
-    pub erased: u64,
-    /// Number of records from the start on.
-    pub records: u64,
-    /// Bytes of their payloads.
-    pub bytes: u64,
-    /// Bytes of trimmed records that are still on disk.
-    pub dead_bytes: u64,
-    /// Bytes of erased records among them.
-    pub unerased_bytes: u64,
-    /// Next expected offset, while records are visited in order.
-    expected: u64,
-}
 
 /// All streams, the records of the requested stream, and missing records.
 #[derive(Debug)]

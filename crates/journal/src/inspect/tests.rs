@@ -1,12 +1,13 @@
 //! Inspection of journals on the simulated disk.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::*;
 use crate::disk::SimulatedDisk;
 use crate::filing::Step;
 use crate::{Commit, Journal, LineStep, Options, Status, SteppedJournal};
-use crate::{Index, segment};
+use crate::{Index, Position, segment};
 
 const SHARD: ShardId = ShardId(1);
 const BUSY: StreamId = StreamId(7);
