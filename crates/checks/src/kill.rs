@@ -16,6 +16,7 @@ use meter::clock::now_ns;
 use tokio::task::{JoinHandle, LocalSet};
 
 pub(crate) use comparison::Comparison;
+pub use comparison::Violations;
 
 /// Kills of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use client::{CallError, Client, RecordStream, Sent};
 use serde::Serialize;
 use tokio::task::JoinHandle;
 
-use crate::kill::{self, Comparison, KilledLoad, Kills};
+use crate::kill::{self, Comparison, KilledLoad, Kills, Violations};
 
 /// Parameters of the check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,16 +46,9 @@ pub struct KillReport {
     pub unconfirmed: u64,
     /// Unconfirmed appends that are present.
     pub kept_unconfirmed: u64,
-    /// Acknowledged records that are missing.
-    pub lost: u64,
-    /// Records that are present more than once.
-    pub duplicated: u64,
-    /// Records that come after a later record of the same writer.
-    pub reordered: u64,
-    /// Offsets that were acknowledged for two records, or that hold a different record.
-    pub reused: u64,
-    /// Records that were never sent, or have different content.
-    pub foreign: u64,
+    /// Records that differ from what was acknowledged.
+    #[serde(flatten)]
+    pub violations: Violations,
     /// The longest start, in milliseconds.
     pub start_ms_max: u64,
 }
@@ -64,14 +57,7 @@ impl KillReport {
     /// Returns true if nothing is wrong.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        let wrong = [
-            self.lost,
-            self.duplicated,
-            self.reordered,
-            self.reused,
-            self.foreign,
-        ];
-        wrong.iter().all(|count| *count == 0)
+        self.violations.is_empty()
     }
 }
 
@@ -248,11 +234,8 @@ fn compare(known: &WriterState, found: &[(u64, Option<u64>)], report: &mut KillR
     let compared = Comparison::of(&known.acked, found);
     report.acked += known.acked.len() as u64;
     report.unconfirmed += known.unconfirmed.len() as u64;
-    report.reused += known.reused + compared.reused;
-    report.foreign += compared.foreign;
-    report.duplicated += compared.duplicated;
-    report.reordered += compared.reordered;
-    report.lost += compared.lost;
+    report.violations += compared.violations;
+    report.violations.reused += known.reused;
     let is_present = |number: &&u64| compared.present.contains(number);
     report.kept_unconfirmed += known.unconfirmed.iter().filter(is_present).count() as u64;
 }
@@ -289,17 +272,27 @@ mod tests {
     #[test]
     fn every_kind_of_error_is_counted() {
         let known = known(&[(0, 1), (1, 2)], &[]);
-        assert_eq!(judged(&known, &[(0, Some(1))]).lost, 1);
+        assert_eq!(judged(&known, &[(0, Some(1))]).violations.lost, 1);
         let twice = judged(&known, &[(0, Some(1)), (1, Some(2)), (2, Some(2))]);
-        assert_eq!((twice.duplicated, twice.reordered), (1, 0));
-        let swapped = judged(&known, &[(0, Some(2)), (1, Some(1))]);
-        assert_eq!((swapped.reordered, swapped.reused), (1, 2));
         assert_eq!(
-            judged(&known, &[(0, Some(1)), (1, None), (2, Some(2))]).foreign,
+            (twice.violations.duplicated, twice.violations.reordered),
+            (1, 0)
+        );
+        let swapped = judged(&known, &[(0, Some(2)), (1, Some(1))]);
+        assert_eq!(
+            (swapped.violations.reordered, swapped.violations.reused),
+            (1, 2)
+        );
+        assert_eq!(
+            judged(&known, &[(0, Some(1)), (1, None), (2, Some(2))])
+                .violations
+                .foreign,
             1
         );
         assert_eq!(
-            judged(&known, &[(0, Some(1)), (1, Some(2)), (2, Some(77))]).foreign,
+            judged(&known, &[(0, Some(1)), (1, Some(2)), (2, Some(77))])
+                .violations
+                .foreign,
             1
         );
     }

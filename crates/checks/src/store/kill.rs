@@ -22,7 +22,7 @@ use bench_storage::store::client::Client;
 use serde::Serialize;
 use tokio::task::JoinHandle;
 
-use crate::kill::{self, KilledLoad, Kills};
+use crate::kill::{self, KilledLoad, Kills, Violations};
 use writer::{append_until, retry};
 use writer_state::WriterState;
 
@@ -56,20 +56,13 @@ pub struct KillReport {
     pub retried: u64,
     /// Batches that got another answer than the first time.
     pub answered_otherwise: u64,
-    /// Acknowledged messages that are missing.
-    pub lost: u64,
-    /// Messages that are present more than once.
-    pub duplicated: u64,
-    /// Messages that come after a later message of the same writer.
-    pub reordered: u64,
+    /// Messages that differ from what was acknowledged; positions are sequence numbers.
+    #[serde(flatten)]
+    pub violations: Violations,
     /// Sequence numbers of a conversation that are skipped.
     pub gaps: u64,
-    /// Sequence numbers that were acknowledged for two messages, or that hold a different message.
-    pub reused: u64,
     /// Batches that are only partly present.
     pub torn: u64,
-    /// Messages that were never sent, or have different content.
-    pub foreign: u64,
     /// Batches that a running node rejected.
     pub refused: u64,
     /// The longest start, in milliseconds.
@@ -81,18 +74,9 @@ impl KillReport {
     /// it returns false.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        let wrong = [
-            self.answered_otherwise,
-            self.lost,
-            self.duplicated,
-            self.reordered,
-            self.gaps,
-            self.reused,
-            self.torn,
-            self.foreign,
-            self.refused,
-        ];
-        self.acked > 0 && wrong.iter().all(|count| *count == 0)
+        let wrong = [self.answered_otherwise, self.gaps, self.torn, self.refused];
+        let is_clean = self.violations.is_empty() && wrong.iter().all(|count| *count == 0);
+        self.acked > 0 && is_clean
     }
 }
 

@@ -81,7 +81,6 @@ impl WriterState {
     /// Compares the messages, in reading order, with the acknowledged ones.
     pub(super) fn judge(&self, found: &[StoredMessage], report: &mut KillReport) {
         report.acked += self.acked.len() as u64;
-        report.reused += self.reused;
         report.refused += self.refused;
         let mut last_seq = 0;
         for stored in found {
@@ -92,17 +91,15 @@ impl WriterState {
             .iter()
             .map(|stored| (stored.seq, self.number_of(stored)));
         let compared = Comparison::of(&self.acked, numbered);
-        report.foreign += compared.foreign;
-        report.duplicated += compared.duplicated;
-        report.reordered += compared.reordered;
-        report.reused += compared.reused;
-        report.lost += compared.lost;
+        report.violations += compared.violations;
+        report.violations.reused += self.reused;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kill::Violations;
 
     fn known() -> WriterState {
         let mut known = WriterState::new(3, 64);
@@ -149,33 +146,39 @@ mod tests {
             acked: 4,
             ..KillReport::default()
         };
-        assert_eq!(judged(&WHOLE[..3]), KillReport { lost: 1, ..none() });
+        let lost = judged(&WHOLE[..3]);
+        let clean = Violations::default;
+        let violated = |violations| KillReport {
+            violations,
+            ..none()
+        };
+        assert_eq!(lost, violated(Violations { lost: 1, ..clean() }));
         let twice = judged(&[&WHOLE[..], &[(5, 4)]].concat());
         assert_eq!(
             twice,
-            KillReport {
+            violated(Violations {
                 duplicated: 1,
-                ..none()
-            }
+                ..clean()
+            })
         );
         let gap = judged(&[&WHOLE[..], &[(6, 5)]].concat());
         assert_eq!(gap, KillReport { gaps: 1, ..none() });
         let swapped = judged(&[(1, 1), (2, 3), (3, 2), (4, 4)]);
         assert_eq!(
             swapped,
-            KillReport {
+            violated(Violations {
                 reordered: 1,
                 reused: 2,
-                ..none()
-            }
+                ..clean()
+            })
         );
         let foreign = judged(&[&WHOLE[..], &[(5, 77)]].concat());
         assert_eq!(
             foreign,
-            KillReport {
+            violated(Violations {
                 foreign: 1,
-                ..none()
-            }
+                ..clean()
+            })
         );
         for wrong in [&WHOLE[..3], &[(1, 2)][..]] {
             assert!(!judged(wrong).is_clean());

@@ -43,21 +43,25 @@ impl Report for KillReport {
                 self.kept_unconfirmed,
                 "unconfirmed appends that are stored",
             ),
-            ("lost", self.lost, "acknowledged and not stored"),
-            ("duplicated", self.duplicated, "stored more than once"),
+            ("lost", self.violations.lost, "acknowledged and not stored"),
+            (
+                "duplicated",
+                self.violations.duplicated,
+                "stored more than once",
+            ),
             (
                 "reordered",
-                self.reordered,
+                self.violations.reordered,
                 "stored after a later append of the same writer",
             ),
             (
                 "reused",
-                self.reused,
+                self.violations.reused,
                 "offsets acknowledged for two records",
             ),
             (
                 "foreign",
-                self.foreign,
+                self.violations.foreign,
                 "stored records that were never sent in this form",
             ),
             ("start", self.start_ms_max, "ms, the longest start"),
@@ -68,6 +72,8 @@ impl Report for KillReport {
 
 #[cfg(test)]
 mod tests {
+    use checks::kill::Violations;
+
     use super::super::super::outcome::count_table;
     use super::*;
 
@@ -75,7 +81,10 @@ mod tests {
     fn a_report_names_every_count() {
         let report = KillReport {
             kills: 3,
-            lost: 2,
+            violations: Violations {
+                lost: 2,
+                ..Violations::default()
+            },
             ..KillReport::default()
         };
         let text = count_table(&report.rows());
