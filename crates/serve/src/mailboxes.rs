@@ -75,9 +75,7 @@ pub struct RetryDeadLetters {
 pub(super) fn methods(server: Server, node: &Node) -> Server {
     let server = method(server, node, "mailboxes", |node, names: ListNames| {
         let limit = names.limit.min(LIMIT_MAX);
-        let views = mailboxes(node)?
-            .list(&names.prefix, &names.after, limit)
-            .map_err(mailbox_fault)?;
+        let views = mailboxes(node)?.list(&names.prefix, &names.after, limit)?;
         Ok(json!({ "mailboxes": views.iter().map(mailbox).collect::<Vec<_>>() }))
     });
     let server = managed(server, node, "messages", |node, messages: ListMessages| {
@@ -87,28 +85,20 @@ pub(super) fn methods(server: Server, node: &Node) -> Server {
         } else {
             Part::Live
         };
-        let views = mailboxes(node)?
-            .messages(&messages.name, part, messages.from, limit)
-            .map_err(mailbox_fault)?;
+        let views = mailboxes(node)?.messages(&messages.name, part, messages.from, limit)?;
         Ok(json!({ "messages": views.iter().map(message).collect::<Vec<_>>() }))
     });
     let server = managed(server, node, "acknowledge", |node, message: Acknowledge| {
-        let was_there = mailboxes(node)?
-            .acknowledge(&message.name, message.offset)
-            .map_err(mailbox_fault)?;
+        let was_there = mailboxes(node)?.acknowledge(&message.name, message.offset)?;
         Ok(json!({ "acknowledged": was_there }))
     });
     let server = managed(server, node, "purge", |node, purge: Purge| {
         let part = if purge.dead { Part::Dead } else { Part::All };
-        let count = mailboxes(node)?
-            .purge(&purge.name, part)
-            .map_err(mailbox_fault)?;
+        let count = mailboxes(node)?.purge(&purge.name, part)?;
         Ok(json!({ "purged": count }))
     });
     let server = managed(server, node, "retry", |node, retry: RetryDeadLetters| {
-        let count = mailboxes(node)?
-            .retry(&retry.name, retry.offset)
-            .map_err(mailbox_fault)?;
+        let count = mailboxes(node)?.retry(&retry.name, retry.offset)?;
         Ok(json!({ "retried": count }))
     });
     method(server, node, "streams", |node, names: ListNames| {
@@ -116,6 +106,21 @@ pub(super) fn methods(server: Server, node: &Node) -> Server {
         let views = streams(node)?.list(&names.prefix, &names.after, limit);
         Ok(json!({ "streams": views.iter().map(stream).collect::<Vec<_>>() }))
     })
+}
+
+/// The error of a request, as the fault that the client receives.
+struct RequestError(Fault);
+
+impl From<Fault> for RequestError {
+    fn from(fault: Fault) -> Self {
+        Self(fault)
+    }
+}
+
+impl From<MailboxError> for RequestError {
+    fn from(error: MailboxError) -> Self {
+        Self(Fault::with_code(error.code(), error.to_string()))
+    }
 }
 
 /// A request about one mailbox.
@@ -158,7 +163,7 @@ fn managed<A: OfMailbox>(
     server: Server,
     node: &Node,
     name: &'static str,
-    answer: impl Fn(&Node, A) -> Result<Value, Fault> + Send + Sync + 'static,
+    answer: impl Fn(&Node, A) -> Result<Value, RequestError> + Send + Sync + 'static,
 ) -> Server {
     let node = node.clone();
     server.handle_sync(name, move |request: Request| {
@@ -171,7 +176,8 @@ fn managed<A: OfMailbox>(
         if A::IS_CHANGE {
             check_halt(&node, &principal)?;
         }
-        Ok(answer(&node, arguments)?.to_string())
+        let answer = answer(&node, arguments).map_err(|error| error.0)?;
+        Ok(answer.to_string())
     })
 }
 
@@ -212,20 +218,17 @@ fn no_storage() -> Fault {
     Fault::with_code(ErrorCode::Unsupported, "this node has no storage")
 }
 
-fn mailbox_fault(error: MailboxError) -> Fault {
-    Fault::with_code(error.code(), error.to_string())
-}
-
 fn method<A: DeserializeOwned>(
     server: Server,
     node: &Node,
     name: &'static str,
-    answer: impl Fn(&Node, A) -> Result<Value, Fault> + Send + Sync + 'static,
+    answer: impl Fn(&Node, A) -> Result<Value, RequestError> + Send + Sync + 'static,
 ) -> Server {
     let node = node.clone();
     server.handle_sync(name, move |request: Request| {
         let arguments = parse(&request)?;
-        Ok(answer(&node, arguments)?.to_string())
+        let answer = answer(&node, arguments).map_err(|error| error.0)?;
+        Ok(answer.to_string())
     })
 }
 
