@@ -1,4 +1,4 @@
-//! The tables and how they catch up, on conversations that were made up.
+//! Tables and their catch-up, on generated conversations.
 
 mod crash;
 mod history;

@@ -10,7 +10,7 @@ fn close(actual: f64, expected: f64, tolerance: f64) {
 }
 
 #[test]
-fn the_student_quantiles_are_the_tabled_ones() {
+fn student_quantiles_equal_published_tables() {
     // NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, with more digits from R's qt().
     for (degrees, expected) in [
         (1.0, 12.706_204_736),
@@ -31,7 +31,7 @@ fn the_student_quantiles_are_the_tabled_ones() {
 }
 
 #[test]
-fn a_textbook_sample_is_described_to_the_digit() {
+fn statistics_of_a_textbook_sample_are_exact() {
     // 2 4 4 4 5 5 7 9: mean 5, sum of squares 32, s² = 32/7.
     let d = describe(&[9.0, 2.0, 4.0, 4.0, 5.0, 4.0, 5.0, 7.0]).unwrap();
     assert_eq!(
@@ -66,7 +66,7 @@ fn a_small_spread_around_a_large_mean_loses_no_digits() {
 }
 
 #[test]
-fn welchs_degrees_and_the_roots_of_fiellers_equation_are_right() {
+fn welch_degrees_and_fieller_roots_are_exact() {
     // Degrees computed apart from this code, with exact rationals.
     let a = describe(&[27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6]).unwrap();
     let b = describe(&[27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8]).unwrap();
@@ -92,7 +92,7 @@ fn equal_samples_show_no_difference() {
 }
 
 #[test]
-fn a_single_run_is_compared_with_nothing() {
+fn a_single_run_has_no_comparison() {
     let one = describe(&[10.0]).unwrap();
     let many = describe(&[1.0, 2.0, 3.0]).unwrap();
     let c = compare(&one, &many, Better::Higher);

@@ -56,7 +56,7 @@ async fn a_late_reply_does_not_complete_the_next_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_of_an_earlier_use_of_a_slot_is_dropped() {
+async fn a_reply_to_an_earlier_call_of_the_same_slot_is_dropped() {
     bounded(async {
         let (caller, mut server, _listener) = pair().await;
         for round in 1..=5_u32 {
@@ -86,7 +86,7 @@ async fn an_answer_of_an_earlier_use_of_a_slot_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_to_calls_that_were_never_made_are_dropped() {
+async fn replies_without_a_call_are_dropped() {
     bounded(async {
         let (caller, mut server, _listener) = pair().await;
         for slot in [0, 1, 7, 4_000_000, u32::MAX] {
@@ -104,7 +104,7 @@ async fn answers_to_calls_that_were_never_made_are_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_was_dropped_leaves_its_slot_until_it_is_answered() {
+async fn a_dropped_call_holds_its_slot_until_the_reply() {
     bounded(async {
         let (caller, mut server, _listener) = pair().await;
         {
@@ -129,7 +129,7 @@ async fn a_call_that_was_dropped_leaves_its_slot_until_it_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_may_come_in_any_order() {
+async fn replies_may_arrive_in_any_order() {
     bounded(async {
         let (caller, mut server, _listener) = pair().await;
         let calls = caller.call_batch("x", (0..100).map(|number| number.to_string()));

@@ -67,7 +67,7 @@ async fn return_credit(node: &mut Bare, messages: u32) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_sends_no_more_than_it_was_granted() {
+async fn a_client_sends_no_more_than_its_credit() {
     bounded(async {
         let (client, mut node, _listener) = pair(SMALL).await;
         let name = name();

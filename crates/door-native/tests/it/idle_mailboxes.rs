@@ -8,7 +8,7 @@ use crate::durable_node::{DurableNode, write};
 const MINUTE_MS: u32 = 60_000;
 const COUNT: u8 = 40;
 
-/// Records that mailboxes have on disk, over all of them.
+/// Returns the number of records that all mailboxes have on disk.
 fn records(durable_node: &DurableNode) -> u64 {
     let shards = 0..durable_node.journal.shard_count();
     let streams =
@@ -18,9 +18,9 @@ fn records(durable_node: &DurableNode) -> u64 {
     mailboxes.map(|(_, state)| state.next - state.start).sum()
 }
 
-/// A node that has just been started with mailboxes of five messages each, which expire in a minute
-/// but for those of the first mailbox.
-async fn started() -> DurableNode {
+/// Starts a node with mailboxes of five messages each. All messages but those of the first mailbox
+/// expire in a minute.
+async fn start_node() -> DurableNode {
     let mut durable_node = DurableNode::new();
     let mut agent = durable_node.bench.agent("").await;
     for number in 0..COUNT {
@@ -39,8 +39,8 @@ async fn started() -> DurableNode {
     durable_node.crash()
 }
 
-/// Time passes, with the sweeps that a shell makes. Returns how many mailboxes were in memory at the
-/// same time, at most.
+/// Advances the clock by some minutes and sweeps as a shell does. Returns the largest number of
+/// mailboxes in memory at one time.
 fn pass_minutes(durable_node: &mut DurableNode, minutes: u64) -> usize {
     let mut loaded_max = 0;
     for _ in 0..minutes * 6 {
@@ -55,7 +55,7 @@ fn pass_minutes(durable_node: &mut DurableNode, minutes: u64) -> usize {
 
 #[tokio::test]
 async fn expired_messages_of_idle_mailboxes_are_deleted_within_the_hour() {
-    let mut durable_node = started().await;
+    let mut durable_node = start_node().await;
     assert_eq!(records(&durable_node), 5 * u64::from(COUNT));
     let loaded_max = pass_minutes(&mut durable_node, 65);
     // What is left of each is one record, with the ids of its newest writes.
@@ -83,7 +83,7 @@ async fn expired_messages_of_idle_mailboxes_are_deleted_within_the_hour() {
 
 #[tokio::test]
 async fn an_idle_mailbox_is_loaded_only_when_messages_in_it_can_expire() {
-    let mut durable_node = started().await;
+    let mut durable_node = start_node().await;
     pass_minutes(&mut durable_node, 65);
     assert_eq!(pass_minutes(&mut durable_node, 24 * 60), 0);
     // The first one's expire after a week.

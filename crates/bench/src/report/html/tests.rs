@@ -55,7 +55,7 @@ fn names_from_outside_are_escaped() {
 }
 
 #[test]
-fn an_empty_suite_is_a_page_too() {
+fn an_empty_suite_makes_a_page() {
     let mut results = crate::fixture::results();
     results.cases.clear();
     results.sweeps.clear();
